@@ -9,6 +9,7 @@ mod lying;
 mod made;
 pub mod mpirun;
 pub mod ranks;
+mod says;
 pub mod signal;
 mod watch;
 mod watchdog;
@@ -16,6 +17,18 @@ mod watchdog;
 pub use contract::{check_contract, check_late, check_leave};
 pub use lying::{Lie, Lying};
 pub use made::{Made, a_linked_helper, made, number, number_info, x, y};
+pub use says::{one_says, says};
+pub use sde::ErrorKind;
 pub use signal::{Counter, Gate, LIMIT, until};
 pub use watch::Watch;
 pub use watchdog::Watchdog;
+
+/// Says of which kind an error is.
+#[macro_export]
+macro_rules! assert_kind {
+    ($error:expr, $($kind:ident)|+) => {{
+        let error = &$error;
+        let is_it = matches!(error.kind(), $($crate::ErrorKind::$kind { .. })|+);
+        assert!(is_it, "{error}");
+    }};
+}

@@ -15,6 +15,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::apps::{Table, engine, page};
 use super::log::warnings;
+use super::says::one_says;
 
 /// A store with two entries, each with a result and an intermediate, a mark and a scratch
 /// state; and what is in it.
@@ -264,10 +265,7 @@ fn a_torn_end_is_cut_from_the_index_and_warned_of() {
     let length = std::fs::metadata(&path).unwrap().len();
     for_writing(&path).set_len(length - 9).unwrap();
     let (sde, warned) = warnings(|| engine(dir.path(), SavePolicy::EveryResult).0);
-    assert!(
-        warned.iter().any(|text| text.contains("cut short")),
-        "{warned:?}"
-    );
+    one_says(&warned, "cut short");
     page.call(&sde, 1).unwrap();
     assert_eq!(sde.stats().total.computed, 0);
     page.call(&sde, 2).unwrap();
@@ -330,10 +328,7 @@ fn damage_in_the_middle_costs_what_it_hit() {
             }
             std::mem::forget(sde);
         });
-        assert!(
-            warned.iter().any(|text| text.contains("are left out")),
-            "{warned:?}"
-        );
+        one_says(&warned, "are left out");
     }
 }
 
@@ -377,14 +372,8 @@ fn files_that_are_no_segments_are_left_out() {
     std::fs::create_dir(checkpoint.join("folder.sde")).unwrap();
     let (found, warned) = warnings(|| read(small.dir.path(), &small.keys()).unwrap());
     assert_eq!(found, small.truth);
-    assert!(
-        warned.iter().any(|text| text.contains("text.sde")),
-        "{warned:?}"
-    );
-    assert!(
-        warned.iter().any(|text| text.contains("folder.sde")),
-        "{warned:?}"
-    );
+    one_says(&warned, "text.sde");
+    one_says(&warned, "folder.sde");
     // A whole segment twice is the same entries twice.
     std::fs::copy(segment, checkpoint.join("copy.sde")).unwrap();
     assert_eq!(read(small.dir.path(), &small.keys()).unwrap(), small.truth);

@@ -12,6 +12,7 @@ use tempfile::tempdir;
 
 use super::apps::{engine, page};
 use super::log::warnings;
+use super::says::says;
 
 /// Everything under a directory, with its contents.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -34,7 +35,7 @@ fn refused(path: &Path, why: &str) {
         let error = opened.unwrap_err();
         assert!(matches!(error, ArchiveError::NotAStore { .. }), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains(why), "{text}");
+        says(&text, why);
         assert!(text.contains(&*path.to_string_lossy()), "{text}");
     }
 }
@@ -80,9 +81,9 @@ fn a_file_is_not_a_store() {
     refused(&file, "it is a file");
     assert_eq!(std::fs::read(&file).unwrap(), b"numbers");
     let error = DirStore::open(file.join("store")).unwrap_err().to_string();
-    assert!(error.contains("name another directory"), "{error}");
+    says(&error, "name another directory");
     let error = DirStore::open("").unwrap_err().to_string();
-    assert!(error.contains("name another directory"), "{error}");
+    says(&error, "name another directory");
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn reading_changes_nothing_and_saves_nothing() {
     assert_eq!(sde.stats().total.computed, 0);
     page.call(&sde, 2).unwrap();
     let error = sde.finish().unwrap_err().to_string();
-    assert!(error.contains("opened for reading only"), "{error}");
+    says(&error, "opened for reading only");
     std::mem::forget(sde);
     let retention = Retention::new().max_bytes(0);
     let would = store.compact(&retention.clone().dry_run()).unwrap();
@@ -148,10 +149,7 @@ fn reading_changes_nothing_and_saves_nothing() {
 fn refused_read_only(path: &Path) {
     let existed = path.exists();
     let error = DirStore::open_read_only(path).unwrap_err().to_string();
-    assert!(
-        error.contains("`DirStore::open` makes a new store"),
-        "{error}"
-    );
+    says(&error, "`DirStore::open` makes a new store");
     assert_eq!(path.exists(), existed);
 }
 
@@ -170,7 +168,7 @@ fn a_directory_that_can_not_be_written_is_an_error_when_it_is_opened() {
     let error = DirStore::open("/proc/sde-store").unwrap_err();
     assert!(matches!(error, ArchiveError::Open { .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("making the directory failed"), "{text}");
+    says(&text, "making the directory failed");
 }
 
 #[test]
@@ -250,7 +248,7 @@ fn an_empty_directory_that_others_can_write_to_is_refused_at_once() {
     let allow = |mode| std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(mode));
     allow(0o770).unwrap();
     let error = DirStore::open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("others can write to it"), "{error}");
+    says(&error, "others can write to it");
     assert!(contents(dir.path()).is_empty());
     let trusting = || Options::new().trust_others().open(dir.path());
     trusting().unwrap();

@@ -9,6 +9,8 @@ use sde::{
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{Cbor, Class, DirStore, Options, Order, Retention};
 
+use super::says::says;
+
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-2")
 }
@@ -296,14 +298,8 @@ fn a_later_version_is_refused_and_said_so() {
         Inspection::open(&path).unwrap_err().to_string(),
     ];
     for said in said {
-        assert!(
-            said.contains("it has format 3, this program reads format 2"),
-            "{said}"
-        );
-        assert!(
-            said.contains("use the release of SDE that wrote it"),
-            "{said}"
-        );
+        says(&said, "it has format 3, this program reads format 2");
+        says(&said, "use the release of SDE that wrote it");
     }
 }
 

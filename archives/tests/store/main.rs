@@ -30,6 +30,8 @@ mod ranks;
 mod recompute;
 mod removed;
 mod restart;
+#[path = "../../../tests/src/says.rs"]
+mod says;
 mod scratch;
 mod sharing;
 mod sizes;

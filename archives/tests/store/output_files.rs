@@ -17,6 +17,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::apps::engine;
 use super::log::warnings;
+use super::says::one_says;
 
 #[sde::app]
 fn report(to: &Path, text: &str) -> io::Result<OutputFile> {
@@ -292,7 +293,10 @@ fn what_is_no_regular_file_is_neither_followed_nor_replaced() {
     };
     symlink(&other, &path).unwrap();
     let refused = remembered().unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::NotRemembered { .. }));
+    assert!(
+        matches!(refused.kind(), ErrorKind::NotRemembered { .. }),
+        "{refused}"
+    );
     let why = |event: &Event| matches!(event, Event::Stale { why, .. } if why.contains("no regular file"));
     assert!(log.events().iter().any(why), "{:?}", log.events());
     assert_eq!(fs::read_to_string(&other).unwrap(), "of someone");
@@ -398,12 +402,7 @@ fn a_file_that_is_gone_before_it_is_saved_is_computed_again() {
     fs::write(&path, "tixt").unwrap();
     let (saved, warned) = warnings(|| sde.checkpoint());
     saved.unwrap_err();
-    assert!(
-        warned
-            .iter()
-            .any(|text| text.contains("was deleted or changed before it was saved")),
-        "{warned:?}"
-    );
+    one_says(&warned, "was deleted or changed before it was saved");
     assert_eq!(place.contents(), 0);
     drop(sde);
     assert_eq!(place.call("report", "text"), 1);

@@ -9,6 +9,7 @@ use tempfile::tempdir;
 
 use super::apps::{Echo, engine, expected_page, page};
 use super::log::warnings;
+use super::says::one_says;
 
 /// The one file of a class.
 fn segment(dir: &Path, class: &str) -> PathBuf {
@@ -49,10 +50,7 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
         found
     });
     assert_eq!(*found, expected_page(1));
-    assert!(
-        warned.iter().any(|text| text.contains("are damaged")),
-        "{warned:?}"
-    );
+    one_says(&warned, "are damaged");
     // The one that took its place is found from now on.
     let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
     assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));

@@ -1,6 +1,6 @@
 //! Results as files: their bytes are those that were saved.
 
-use super::kit::{Sample, program};
+use super::kit::{Sample, program, says};
 
 fn bytes(sample: &Sample, arguments: &[&str]) -> Vec<u8> {
     let key = sample.keys.solver.to_string();
@@ -24,10 +24,8 @@ fn an_array_as_npy_is_what_numpy_wants() {
     let header = u16::from_le_bytes([file[8], file[9]]) as usize;
     let data = &file[10 + header..];
     let header = std::str::from_utf8(&file[10..10 + header]).unwrap();
-    assert!(
-        header.contains("'descr': '<f8'") && header.contains("'shape': (2,3,)"),
-        "{header}"
-    );
+    says(&header, "'descr': '<f8'");
+    says(&header, "'shape': (2,3,)");
     assert!(header.contains("'fortran_order': False") && header.ends_with('\n'));
     assert_eq!((file.len() - data.len()) % 64, 0);
     let expected: Vec<u8> = POSITIONS.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -79,26 +77,19 @@ fn what_is_left_out_is_told() {
     };
     let all = export(&key, &[]);
     assert_eq!(all.status, 0, "{}", all.err);
-    assert!(all.err.contains("not saved: trace"), "{}", all.err);
+    says(&all.err, "not saved: trace");
     assert_eq!(export(&key, &["guess"]).err, "");
 
     let invalid = export(&sample.keys.invalid.to_string(), &[]);
     assert_eq!(invalid.status, 1);
     assert_eq!(invalid.json()["result"], 7.25);
-    assert!(
-        invalid.err.contains("not to be used") && invalid.err.contains("bad memory in node 7"),
-        "{}",
-        invalid.err
-    );
+    says(&invalid.err, "not to be used");
+    says(&invalid.err, "bad memory in node 7");
 
     sample.run("gc", &["--max-bytes", "0"]).well();
     let part = export(&key, &[]);
     assert_eq!(part.status, 1);
-    assert!(
-        part.err.contains("does not have them: guess;"),
-        "{}",
-        part.err
-    );
+    says(&part.err, "does not have them: guess;");
     assert_eq!(part.json().as_object().unwrap().len(), 2);
     export(&key, &["positions"]).well();
 }
@@ -116,20 +107,16 @@ fn a_file_is_whole_or_not_there() {
     };
     let several = run(&[]);
     assert_eq!(several.status, 2);
-    assert!(several.err.contains("there are several"), "{}", several.err);
+    says(&several.err, "there are several");
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
     run(&["guess"]).well();
     let again = run(&["guess"]);
     assert_eq!(again.status, 2);
-    assert!(again.err.contains("--force"), "{}", again.err);
+    says(&again.err, "--force");
     run(&["guess", "--force"]).well();
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
     let unknown = run(&["nothing"]);
-    assert!(
-        unknown.err.contains("the entry has: positions, guess"),
-        "{}",
-        unknown.err
-    );
+    says(&unknown.err, "the entry has: positions, guess");
 }
 
 /// Root lost a device of the whole machine to a rename.
@@ -159,7 +146,7 @@ fn only_a_regular_file_is_replaced() {
         let before = kind();
         let done = export(name);
         assert_eq!(done.status, 2, "{name}: {}", done.err);
-        assert!(done.err.contains("no regular file"), "{}", done.err);
+        says(&done.err, "no regular file");
         assert_eq!(kind(), before, "{name}");
     }
     assert_eq!(std::fs::read(at("file")).unwrap(), b"before");
@@ -282,5 +269,5 @@ fn what_has_no_bytes_of_its_own_is_not_written_raw() {
     let numbered = ["--format", "raw", "--file", "7"];
     let label = sample.run("export", &[&[&*key, "report"], &numbered[..]].concat());
     assert_eq!(label.status, 2);
-    assert!(label.err.contains("no output files"), "{}", label.err);
+    says(&label.err, "no output files");
 }

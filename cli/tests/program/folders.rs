@@ -1,6 +1,6 @@
 //! Stores with something else in the place of a folder, or without their `FORMAT` file.
 
-use super::kit::Sample;
+use super::kit::{Sample, says};
 
 /// `ls` and `verify` gave up, with the advice to name another directory.
 #[test]
@@ -13,11 +13,7 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_listed() {
         for command in ["ls", "stats"] {
             let done = sample.run(command, &[]);
             assert_eq!(done.status, 1, "{command}: {}{}", done.out, done.err);
-            assert!(
-                done.err.contains(&format!("damaged: {folder} at byte 0")),
-                "{}",
-                done.err
-            );
+            says(&done.err, &format!("damaged: {folder} at byte 0"));
             assert_eq!(done.out.contains("cli.energy"), folder != "entries");
         }
         let verify = sample.run("verify", &[]);
@@ -26,7 +22,7 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_listed() {
         assert!(verify.out.contains(&said), "{}", verify.out);
         let gc = sample.run("gc", &[]);
         assert_eq!(gc.status, 2);
-        assert!(gc.err.contains("move it away"), "{}", gc.err);
+        says(&gc.err, "move it away");
     }
 }
 
@@ -44,7 +40,7 @@ fn a_store_without_its_format_file_is_told_how_to_get_one() {
         assert!((done.out + &done.err).contains(advice), "{command}");
     }
     let gc = sample.run("gc", &[]);
-    assert!(gc.err.contains("its FORMAT file is lost;"), "{}", gc.err);
+    says(&gc.err, "its FORMAT file is lost;");
     std::fs::write(&format, text).unwrap();
     sample.run("verify", &[]).well();
 }

@@ -11,6 +11,8 @@ use sde::{
 };
 use sde_archives::DirStore;
 
+pub use super::says::says;
+
 /// The energy of a charge.
 #[sde::app(
     name = "cli.energy",

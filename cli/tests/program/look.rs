@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::kit::{Sample, program, sde, sde_wide};
+use super::kit::{Sample, program, says, sde, sde_wide};
 
 const GUIDE: &str = include_str!("../../../docs/guide/05-program.md");
 
@@ -31,14 +31,13 @@ fn ls_has_a_line_for_each_entry() {
     for part in [" 2.0 ", &key, " order=4 tolerance=1e-9 ", " 3/4 "] {
         assert!(solver.contains(part), "{part}: {text}");
     }
-    assert!(
-        text.contains("cli.iterate") && text.contains("unfinished"),
-        "{text}"
-    );
+    says(&text, "cli.iterate");
+    says(&text, "unfinished");
     assert!(!text.contains(&sample.keys.invalid.short()), "{text}");
     assert!(lines.last().unwrap().starts_with("5 entries, "), "{text}");
     let all = sample.run("ls", &["--all"]).well();
-    assert!(all.contains("replaced") && all.contains("invalid"), "{all}");
+    says(&all, "replaced");
+    says(&all, "invalid");
 }
 
 #[test]
@@ -115,16 +114,13 @@ fn show_has_all_of_the_record() {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
     let energy = sample.run("show", &[&sample.keys.large.to_string()]).well();
-    assert!(energy.contains("basis   \"6-31G*\""), "{energy}");
-    assert!(energy.contains("cite        J. Irreproducible"), "{energy}");
-    assert!(
-        energy.contains("1 earlier computation of this key: --all"),
-        "{energy}"
-    );
+    says(&energy, "basis   \"6-31G*\"");
+    says(&energy, "cite        J. Irreproducible");
+    says(&energy, "1 earlier computation of this key: --all");
     let invalid = sample
         .run("show", &[&sample.keys.invalid.to_string()])
         .well();
-    assert!(invalid.contains("bad memory in node 7"), "{invalid}");
+    says(&invalid, "bad memory in node 7");
 }
 
 #[test]
@@ -139,12 +135,12 @@ fn explain_names_what_differs() {
     let first = sample
         .run("explain", &[&sample.keys.solver.to_string()])
         .well();
-    assert!(first.contains("the first entry of its app"), "{first}");
+    says(&first, "the first entry of its app");
     let nearest = sample.run("explain", &[&sample.keys.invalid.to_string(), "--json"]);
     let object = nearest.json();
     assert_eq!(object["differences"].as_array().unwrap().len(), 2);
     let again = sample.run("explain", &[&large]).well();
-    assert!(again.contains("the same run was computed again"), "{again}");
+    says(&again, "the same run was computed again");
 }
 
 /// Found by using it: an edited app was compared with what it had made of other settings since the edit.
@@ -159,7 +155,7 @@ fn explain_compares_with_the_run_before_the_edit() {
     });
     drop(engine);
     let text = sde(["explain", path.to_str().unwrap(), &key.to_string()]).well();
-    assert!(text.contains("version: \"1\" -> \"2\""), "{text}");
+    says(&text, "version: \"1\" -> \"2\"");
     assert!(!text.contains("order"), "{text}");
 }
 
@@ -171,7 +167,7 @@ fn an_entry_compared_with_itself_is_the_same() {
     for key in [sample.keys.small, sample.keys.large] {
         let text = sample.run("explain", &[&key.to_string(), &key.short()]);
         let text = text.well();
-        assert!(text.contains("compared with itself"), "{text}");
+        says(&text, "compared with itself");
         assert!(!text.contains("again"), "{text}");
     }
 }
@@ -378,7 +374,7 @@ fn every_command_has_help_and_its_line_in_the_guide() {
     assert!(names.contains(&"ls") && names.len() > 10, "{all}");
     for name in names.into_iter().filter(|name| *name != "help") {
         let help = sde_wide(80, [name, "--help"]).well();
-        assert!(help.contains(&format!("Usage: sde {name} ")), "{help}");
+        says(&help, &format!("Usage: sde {name} "));
         // An ordinary terminal shows it as it is: it lost the ends of long lines.
         assert!(columns(&help) <= 80, "{help}");
         assert!(GUIDE.contains(&format!("\n| `sde {name} ")), "{name}");
@@ -488,11 +484,6 @@ fn a_later_format_is_told_from_damage() {
     for command in ["ls", "verify", "stats", "gc"] {
         let done = sample.run(command, &[]);
         assert_eq!(done.status, 2, "{}", done.out);
-        assert!(
-            done.err
-                .contains("it has format 7, this program reads format 2"),
-            "{}",
-            done.err
-        );
+        says(&done.err, "it has format 7, this program reads format 2");
     }
 }

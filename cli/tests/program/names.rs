@@ -2,7 +2,7 @@
 
 use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs};
 
-use super::kit::{engine, sde};
+use super::kit::{engine, says, sde};
 
 #[sde::app(name = "scalar", version = "1")]
 fn scalar(steps: u64) -> u64 {
@@ -104,10 +104,8 @@ fn a_name_does_not_depend_on_other_apps_or_rows() {
     assert_eq!(listed("scalar"), (steps(39), none.clone()));
     assert_eq!(listed("cli.Steps"), (none, steps(1)));
     let text = sde(["ls", &path]).well();
-    assert!(
-        text.contains(" steps=3 ") && text.contains(" steps=1 "),
-        "{text}"
-    );
+    says(&text, " steps=3 ");
+    says(&text, " steps=1 ");
 }
 
 /// It was that of the runs that were made last, whatever their number.
@@ -118,6 +116,6 @@ fn of_which_app_a_table_is_does_not_depend_on_how_many_rows_it_has() {
         let done = sde([&["table", &path], more].concat());
         assert_eq!(done.status, 2, "{}", done.out);
         let apps = "say which with --app: Scalar, cli.Steps, scalar";
-        assert!(done.err.contains(apps), "{}", done.err);
+        says(&done.err, apps);
     }
 }

@@ -2,7 +2,7 @@
 
 use sde::{Policy, inputs};
 
-use super::kit::{OFFSET, Sample, copy, energy, engine, sde};
+use super::kit::{OFFSET, Sample, copy, energy, engine, says, sde};
 
 #[test]
 fn diff_tells_what_is_where_and_what_is_otherwise() {
@@ -30,17 +30,10 @@ fn diff_tells_what_is_where_and_what_is_otherwise() {
     drop(sde);
     let done = both(&[]);
     assert_eq!(done.status, 1);
-    assert!(
-        done.out
-            .contains(&format!("+ {} cli.energy\n", new.short())),
-        "{}",
-        done.out
-    );
-    assert!(
-        done.out
-            .contains(&format!("! {} cli.energy: result\n", old.short())),
-        "{}",
-        done.out
+    says(&done.out, &format!("+ {} cli.energy\n", new.short()));
+    says(
+        &done.out,
+        &format!("! {} cli.energy: result\n", old.short()),
     );
     let json = both(&["--json"]).json();
     assert_eq!(json["only_second"][0]["key"], new.to_string());
@@ -97,7 +90,7 @@ fn a_store_is_read_once_to_be_compared_with_itself() {
         let done = sde(["diff", path, other]);
         assert_eq!(done.status, 1, "{}", done.out);
         assert_eq!(done.err.matches("damaged").count(), 1, "{}", done.err);
-        assert!(done.out.contains("5 entries the same"), "{}", done.out);
+        says(&done.out, "5 entries the same");
     }
 }
 
@@ -117,7 +110,7 @@ fn a_dry_run_touches_nothing() {
         folder.set_modified(long_ago).unwrap();
     }
     let would = sample.run("gc", &["--dry-run", "--max-bytes", "0"]).well();
-    assert!(would.contains("would be replaced"), "{would}");
+    says(&would, "would be replaced");
     for folder in folders() {
         let changed = folder.metadata().unwrap().modified().unwrap();
         assert_eq!(changed, long_ago, "{}", folder.display());
@@ -189,17 +182,9 @@ fn doctor_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let done = sde(["doctor", folder.path().to_str().unwrap()]);
     assert_eq!(done.status, 0, "{}", done.out);
-    assert!(
-        done.out.contains("holds  a name is made once"),
-        "{}",
-        done.out
-    );
+    says(&done.out, "holds  a name is made once");
     for check in ["a rename gives", "a lock keeps others out"] {
-        assert!(
-            done.out.contains(&format!("holds  {check}")),
-            "{}",
-            done.out
-        );
+        says(&done.out, &format!("holds  {check}"));
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }

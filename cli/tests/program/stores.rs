@@ -1,6 +1,6 @@
 //! Which store a command is about.
 
-use super::kit::{Done, Sample, done, program};
+use super::kit::{Done, Sample, done, program, says};
 
 /// A command where this variable names a store, in this folder.
 fn run(sample: &Sample, variable: &str, arguments: &[&str]) -> Done {
@@ -44,21 +44,17 @@ fn the_store_is_an_option_or_a_directory_or_that_of_the_variable() {
     // What is no directory is not taken for a store where there is another.
     let done = run(&sample, path, &["ls", "stroe"]);
     assert_eq!(done.status, 2);
-    assert!(
-        done.err.contains("\"stroe\" is an argument too many"),
-        "{}",
-        done.err
-    );
+    says(&done.err, "\"stroe\" is an argument too many");
     let done = run(&sample, "/nowhere", &["ls"]);
     assert_eq!(done.status, 2);
     let said =
         "/nowhere, which SDE_STORE names, is not a store that can be opened: there is nothing;";
-    assert!(done.err.contains(said), "{}", done.err);
+    says(&done.err, said);
     // An empty variable names none; what stands alone where a key is needed is the key.
     for arguments in [&["ls"][..], &["show", &key]] {
         let done = run(&sample, "", arguments);
         assert_eq!(done.status, 2);
-        assert!(done.err.contains("which store?"), "{}", done.err);
+        says(&done.err, "which store?");
     }
 }
 
@@ -71,7 +67,7 @@ fn a_folder_with_the_name_of_a_key_can_be_told_from_it() {
     std::fs::create_dir(sample.path.with_file_name(key)).unwrap();
     let taken = run(&sample, path, &["show", key]);
     assert_eq!(taken.status, 2);
-    assert!(taken.err.contains("which entry?"), "{}", taken.err);
+    says(&taken.err, "which entry?");
     run(&sample, "", &["show", "-s", path, key]).well();
 }
 
@@ -83,6 +79,6 @@ fn one_store_is_compared_with_that_of_the_variable() {
     super::kit::copy(&sample.path, &copy);
     for arguments in [&["diff", "copy"][..], &["diff", "-s", "store", "copy"]] {
         let done = run(&sample, path, arguments);
-        assert!(done.well().contains("5 entries the same"));
+        says(&done.well(), "5 entries the same");
     }
 }

@@ -6,7 +6,7 @@ use sde::{
 };
 use sde_archives::DirStore;
 
-use super::kit::{Done, Sample, sde, sde_wide};
+use super::kit::{Done, Sample, says, sde, sde_wide};
 
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct Fit {
@@ -108,11 +108,8 @@ fn csv_has_each_run_once_in_order_and_numbers_to_the_bit() {
     let sweep = Sweep::new();
     let done = sweep.table(&["--csv"]);
     assert_eq!(done.status, 0, "{}", done.err);
-    assert!(
-        done.err.contains("left out") && done.err.contains("result.residuals"),
-        "{}",
-        done.err
-    );
+    says(&done.err, "left out");
+    says(&done.err, "result.residuals");
     assert_eq!(done.out.lines().next(), Some(TITLES));
     let rows = rows(&done.out);
     // The first was made once more after the others.
@@ -162,10 +159,7 @@ fn json_has_an_object_a_run() {
         } else {
             serde_json::to_string(&slope).unwrap()
         };
-        assert!(
-            line.contains(&format!("\"result.slope\":{text},")),
-            "{line}"
-        );
+        says(&line, &format!("\"result.slope\":{text},"));
     }
 }
 
@@ -184,7 +178,7 @@ fn array<'f>(file: &'f [u8], name: &str) -> (&'f str, &'f [u8]) {
     let length = usize::from(u16::from_le_bytes([file[8], file[9]]));
     let (header, bytes) = file[10..].split_at(length);
     let header = std::str::from_utf8(header).unwrap();
-    assert!(header.contains("'shape': (5,)"), "{header}");
+    says(&header, "'shape': (5,)");
     let (_, descr) = header.split_once("'descr': '").unwrap();
     (descr.split_once('\'').unwrap().0, bytes)
 }
@@ -234,7 +228,7 @@ fn npz_has_an_array_a_column() {
     assert_eq!((descr, &bytes[..36]), ("<U9", &method[..]));
     let again = sweep.table(&["--npz", to]);
     assert_eq!(again.status, 2);
-    assert!(again.err.contains("--force"), "{}", again.err);
+    says(&again.err, "--force");
     assert_eq!(sweep.table(&["--npz", to, "--force"]).status, 0);
     // It made a file of that name.
     let mut program = super::kit::program();
@@ -265,7 +259,7 @@ fn rows_can_be_sorted_and_limited() {
     assert!(by_key.is_sorted_by_key(|row| row[8].clone()));
     let unknown = sweep.table(&["--sort", "slope"]);
     assert_eq!(unknown.status, 2);
-    assert!(unknown.err.contains("result.slope"), "{}", unknown.err);
+    says(&unknown.err, "result.slope");
 }
 
 #[test]
@@ -300,7 +294,7 @@ fn the_table_fits_the_terminal_and_says_what_does_not() {
             "{}",
             done.out
         );
-        assert!(done.out.contains("\n5 runs\n"), "{}", done.out);
+        says(&done.out, "\n5 runs\n");
     }
 }
 

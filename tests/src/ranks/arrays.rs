@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Ranks;
+use crate::{assert_kind, says};
 use sde::{Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde, Value};
 
 #[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
@@ -163,14 +164,8 @@ pub(super) fn an_ordinary_app_can_not_be_given_an_array(ranks: Ranks<'_>) {
             ordinary_of_many.call(&sde, many).map(drop),
         ];
         for error in refused.map(Result::unwrap_err) {
-            assert!(
-                matches!(error.kind(), ErrorKind::Fingerprint { .. }),
-                "{error}"
-            );
-            assert!(
-                error.to_string().contains("lies on several ranks"),
-                "{error}"
-            );
+            assert_kind!(error, Fingerprint);
+            says(&error, "lies on several ranks");
         }
     });
 }
@@ -187,7 +182,7 @@ pub(super) fn an_array_that_no_app_returned_is_known_by_its_content(ranks: Ranks
             };
             let array = make(0.0);
             let error = sum.call(&sde, &array).unwrap_err();
-            assert!(error.to_string().contains("keyed"), "{error}");
+            says(&error, "keyed");
             let columns = Layout::grid(&[400, 500], &[1, size]).unwrap();
             let other = array
                 .redistribute(&sde, columns)
@@ -216,27 +211,18 @@ pub(super) fn layouts_that_do_not_fit_are_errors(ranks: Ranks<'_>) {
         let array = products.call(&sde, 4, 4).unwrap();
         for layout in [Layout::rows(&[4, 4], 3), Layout::rows(&[4, 5], 2)] {
             let error = array.redistribute(&sde, layout).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
-                "{error}"
-            );
+            assert_kind!(error, InvalidArgument);
         }
         let rows = Layout::rows(&[4], 2);
         let error = DistArray::from_local(&sde, rows, vec![1_u8; 3]).unwrap_err();
-        assert!(
-            error.to_string().contains("3 elements for a block of 2"),
-            "{error}"
-        );
+        says(&error, "3 elements for a block of 2");
         let layouts = [
             Layout::rows(&[4, 4], 2),
             Layout::grid(&[4, 4], &[1, 2]).unwrap(),
         ];
         let mine = layouts[sde.rank().unwrap()].clone();
         let error = array.redistribute(&sde, mine).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Disagree { .. }),
-            "{error}"
-        );
+        assert_kind!(error, Disagree);
     });
 }
 
@@ -324,7 +310,7 @@ pub(super) fn what_lies_around_a_block_is_there(ranks: Ranks<'_>) {
             (&[usize::MAX / 16; 2], &[seven; 2]),
         ] {
             let error = array.padded(&sde, widths, edges).unwrap_err();
-            assert!(error.to_string().contains("shape [2, 9]"), "{error}");
+            says(&error, "shape [2, 9]");
         }
         let edge = Edge::Constant(sde.rank().unwrap() as u64);
         let padded = array.padded(&sde, &[1, 1], &[edge, periodic]);
@@ -387,7 +373,7 @@ pub(super) fn arrays_that_lie_otherwise_are_not_zipped(ranks: Ranks<'_>) {
         let doubled: Vec<_> = array(5).local().iter().map(|x| 2.0 * *x as f64).collect();
         assert_eq!(sums.unwrap().local(), doubled);
         let error = array(5).zip(&array(4), |a, b| a + b).unwrap_err();
-        assert!(error.to_string().contains("lie otherwise"), "{error}");
+        says(&error, "lie otherwise");
         let part = sde.split(0, 0).unwrap();
         let inner = DistArray::from_fn(&part, &[5, 2], numbered).unwrap();
         part.release().unwrap();

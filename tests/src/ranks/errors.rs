@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Rank, Ranks};
-use crate::until;
+use crate::{assert_kind, says, until};
 use sde::{AppError, Error, ErrorKind, Event, GroupError, Handle, InputFile, Sde, inputs};
 
 #[sde::app(name = "ranks.errors.sum", distributed)]
@@ -26,7 +26,7 @@ pub(super) fn ranks_that_call_different_things_get_the_same_error(ranks: Ranks<'
             0 | 1 => sum.call(&sde, 1).map(drop).unwrap_err(),
             _ => other.call(&sde, 1).map(drop).unwrap_err(),
         };
-        assert!(matches!(error.kind(), ErrorKind::Disagree { .. }));
+        assert_kind!(error, Disagree);
         assert_eq!(*sum.call(&sde, 1).unwrap(), size);
         error.to_string()
     });
@@ -35,7 +35,7 @@ pub(super) fn ranks_that_call_different_things_get_the_same_error(ranks: Ranks<'
         "rank 0 runs ranks.errors.sum [",
         "rank 2 runs ranks.errors.other [",
     ] {
-        assert!(texts[0].contains(part), "{}", texts[0]);
+        says(&texts[0], part);
     }
 }
 
@@ -45,19 +45,13 @@ pub(super) fn ranks_that_gather_different_things_get_the_same_error(ranks: Ranks
         let is_first = sde.rank().unwrap() == 0;
         let what = if is_first { "energies" } else { "forces" };
         let error = sde.gather(what, 1.0_f64).map(drop).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Disagree { .. }),
-            "{error}"
-        );
+        assert_kind!(error, Disagree);
         let error = match is_first {
             true => sde.gather("numbers", 1_u64).map(drop),
             false => sde.gather("numbers", 1_u32).map(drop),
         };
         let error = error.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Disagree { .. }),
-            "{error}"
-        );
+        assert_kind!(error, Disagree);
         assert!(sde.gather("numbers", 1_u64).is_ok());
     });
 }
@@ -77,10 +71,7 @@ pub(super) fn ranks_that_give_different_inputs_get_the_same_error(ranks: Ranks<'
         let long = weighted.call(&sde, &points, 2.5, 7).map(drop);
         let texts = [one, long].map(|failed| {
             let error = failed.unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Disagree { .. }),
-                "{error}"
-            );
+            assert_kind!(error, Disagree);
             error.to_string()
         });
         // Nothing is broken by that.
@@ -89,16 +80,11 @@ pub(super) fn ranks_that_give_different_inputs_get_the_same_error(ranks: Ranks<'
     });
     assert_eq!(texts[0], texts[1]);
     let [one, long] = &texts[0];
-    assert!(
-        one.contains("] with step = 0, rank 1 runs ranks.errors.weighted ["),
-        "{one}"
-    );
+    says(&one, "] with step = 0, rank 1 runs ranks.errors.weighted [");
     assert!(one.ends_with("] with step = 1"), "{one}");
     // It shows no difference in the first eighty characters.
-    assert!(
-        long.contains("] with points = [f64; 100] 0.5, ") && long.contains("(digest "),
-        "{long}"
-    );
+    says(&long, "] with points = [f64; 100] 0.5, ");
+    says(&long, "(digest ");
     let digests = long.split("(digest ").skip(1).map(|text| &text[..12]);
     let digests: Vec<_> = digests.collect();
     assert!(digests.len() == 2 && digests[0] != digests[1], "{long}");
@@ -120,10 +106,8 @@ pub(super) fn an_input_that_one_rank_can_not_read_is_that_error_on_all(ranks: Ra
         sde.run(&read, &inputs).unwrap_err().to_string()
     });
     for text in &texts {
-        assert!(
-            text.contains("on rank 1: ") && text.contains("a file.other"),
-            "{text}"
-        );
+        says(&text, "on rank 1: ");
+        says(&text, "a file.other");
     }
 }
 
@@ -144,14 +128,11 @@ pub(super) fn a_rank_of_a_part_is_named_as_in_the_whole_program(ranks: Ranks<'_>
                 _ => part.gather("b", 1_u64).map(drop),
             };
             let text = text.map_err(said).unwrap_err();
-            assert!(
-                text.contains("rank 1 gathers a, rank 2 gathers b"),
-                "{text}"
-            );
+            says(&text, "rank 1 gathers a, rank 2 gathers b");
             let text = fails.call(&part, 0).map(drop).map_err(said).unwrap_err();
             assert!(text.contains("on rank 1: ") || rank == 1, "{text}");
             let text = own.call(&part).map(drop).map_err(said).unwrap_err();
-            assert!(text.contains("on rank 2"), "{text}");
+            says(&text, "on rank 2");
         }
         if rank == 1 {
             // As `?` would.
@@ -159,7 +140,7 @@ pub(super) fn a_rank_of_a_part_is_named_as_in_the_whole_program(ranks: Ranks<'_>
         } else {
             if rank == 2 {
                 let text = sum.call(&part, 1).map(drop).map_err(said).unwrap_err();
-                assert!(text.contains("rank 1 has left"), "{text}");
+                says(&text, "rank 1 has left");
             }
             // The one that has dropped it does something else by now.
             drop(part);
@@ -220,8 +201,8 @@ fn be_late(rank: Rank, said: &Path) {
     if is_late {
         until("the other rank names this one", || said.exists());
         let message = std::fs::read_to_string(said).unwrap();
-        assert!(message.contains("runs ranks.errors.sum ["), "{message}");
-        assert!(message.contains("waits for rank 1"), "{message}");
+        says(&message, "runs ranks.errors.sum [");
+        says(&message, "waits for rank 1");
     }
     assert_eq!(*sum.call(&sde, 2).unwrap(), 4);
 }

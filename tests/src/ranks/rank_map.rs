@@ -10,7 +10,7 @@ use sde::{
     ResultMap, ResultSpec, SavePolicy, Sde, Transfer, inputs,
 };
 
-use crate::{Lying, until};
+use crate::{Lying, assert_kind, says, until};
 
 #[sde::app(name = "ranks.rank_map.square")]
 fn square(x: u64) -> Result<u64, AppError> {
@@ -98,7 +98,7 @@ pub(super) fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing(ranks:
         let failed: Vec<_> = (0..20).filter(|at| results[*at].is_err()).collect();
         assert_eq!(failed, [13]);
         let error = results[13].as_ref().unwrap_err().to_string();
-        assert!(error.contains("thirteen"), "{error}");
+        says(&error, "thirteen");
         error
     });
     assert_eq!(texts.len(), 3);
@@ -200,10 +200,7 @@ pub(super) fn lists_that_differ_are_the_same_error_on_all_ranks(ranks: Ranks<'_>
         let count = 3 + sde.rank().unwrap() as u64;
         for result in sde.par_map(&square, &list(count)) {
             let error = result.unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Disagree { .. }),
-                "{error}"
-            );
+            assert_kind!(error, Disagree);
         }
     });
 }

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use sde::store::DirStore;
 use sde::{
-    App, AppError, AppInfo, DistArray, Distributed, ErrorKind, EventLog, Fingerprint, Handle,
-    Inputs, Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags,
-    inputs,
+    App, AppError, AppInfo, DistArray, Distributed, EventLog, Fingerprint, Handle, Inputs,
+    Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags, inputs,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Ranks, names as told};
-use crate::{Lie, Lying};
+use crate::{Lie, Lying, assert_kind, says};
 
 #[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -233,10 +232,7 @@ pub(super) fn a_type_that_can_not_be_put_together_is_refused(ranks: Ranks<'_>) {
             error.to_string()
         });
         for text in texts {
-            assert!(
-                text.contains("declare it with `ResultSpec::distributed`"),
-                "{text}"
-            );
+            says(&text, "declare it with `ResultSpec::distributed`");
         }
     }
 }
@@ -271,19 +267,12 @@ pub(super) fn all_ranks_archive_to_one_directory(ranks: Ranks<'_>) {
         if sde.ranks().unwrap() > 1 {
             let own = folder.path().join(format!("of rank {rank}"));
             let error = sde.archive_to(own).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Disagree { .. }),
-                "{error}"
-            );
+            assert_kind!(error, Disagree);
         }
         again
     });
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
-    assert!(
-        texts[0].contains("there is a store already"),
-        "{}",
-        texts[0]
-    );
+    says(&texts[0], "there is a store already");
     let size = ranks.size() as u64;
     for loaded_by in [ranks, ranks.resized(1)] {
         let computed = with_store(loaded_by, &archive, |sde, _| {
@@ -316,7 +305,7 @@ pub(super) fn a_store_that_one_rank_can_not_load_is_loaded_by_none(ranks: Ranks<
         assert_eq!(sde.stats().total.computed, 2);
         text
     });
-    assert!(texts[0].contains("on rank 1: "), "{}", texts[0]);
+    says(&texts[0], "on rank 1: ");
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
 }
 

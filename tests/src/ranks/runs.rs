@@ -1,6 +1,7 @@
 //! Runs that all ranks make together.
 
 use super::{Rank, Ranks, names};
+use crate::{assert_kind, one_says, says};
 use sde::{AppError, ErrorKind, Handle, MemoryArchiver, Policy, SavePolicy, Sde, Source, inputs};
 
 /// How many ranks ran it together.
@@ -94,10 +95,7 @@ pub(super) fn only_if_remembered_fails_alike_where_one_rank_has_nothing(ranks: R
             .request(&count, &inputs)
             .policy(Policy::OnlyIfRemembered);
         let error = asked.run().unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::NotRemembered { .. }),
-            "{error}"
-        );
+        assert_kind!(error, NotRemembered);
     });
 }
 
@@ -110,10 +108,7 @@ pub(super) fn ranks_that_ask_otherwise_get_the_same_error(ranks: Ranks<'_>) {
         let mut texts = Vec::new();
         for policy in [Policy::OnlyIfRemembered, Policy::Bypass, Policy::Refresh] {
             let error = ask(if first { policy } else { Policy::Use }).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Disagree { .. }),
-                "{error}"
-            );
+            assert_kind!(error, Disagree);
             texts.push(error.to_string());
         }
         assert_eq!(sde.stats().total.computed, 0);
@@ -132,10 +127,7 @@ pub(super) fn ranks_that_ask_otherwise_get_the_same_error(ranks: Ranks<'_>) {
         "{texts:?}"
     );
     let first = &texts[0][0];
-    assert!(
-        first.contains("rank 0 runs ranks.runs.count, only if remembered ["),
-        "{first}"
-    );
+    says(&first, "rank 0 runs ranks.runs.count, only if remembered [");
 }
 
 /// On one process too: a program is not to fail only when it runs on many.
@@ -143,20 +135,11 @@ pub(super) fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank(
     let check = |sde: &Handle| {
         let error = ordinary.call(sde, 1).unwrap_err();
         let cause = error.app_error::<sde::Error>().unwrap();
-        assert!(
-            matches!(cause.kind(), ErrorKind::NotCollective { .. }),
-            "{cause}"
-        );
-        assert!(
-            cause.to_string().contains("in ranks.runs.ordinary"),
-            "{cause}"
-        );
+        assert_kind!(cause, NotCollective);
+        says(&cause, "in ranks.runs.ordinary");
         let error = asks.call(sde).unwrap_err();
         let cause = error.app_error::<sde::Error>().unwrap();
-        assert!(
-            matches!(cause.kind(), ErrorKind::NotCollective { .. }),
-            "{cause}"
-        );
+        assert_kind!(cause, NotCollective);
     };
     ranks.run(|sde| check(&sde));
     check(&sde::Sde::new());
@@ -172,10 +155,7 @@ pub(super) fn a_collective_run_off_the_main_order_is_an_error_at_once(ranks: Ran
             .chain([a, b]);
         for error in errors {
             let error = error.unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::NotCollective { .. }),
-                "{error}"
-            );
+            assert_kind!(error, NotCollective);
         }
         let elsewhere = std::thread::scope(|scope| {
             let call = scope.spawn(|| count.call(&sde, 3).map(|sum| *sum));
@@ -217,12 +197,7 @@ pub(super) fn what_fails_on_one_rank_fails_on_all(ranks: Ranks<'_>) {
         assert_eq!(*fails.call(&sde, 17).unwrap(), 6);
         error.to_string()
     });
-    assert!(
-        texts
-            .iter()
-            .any(|text| text.contains("the disk is on fire")),
-        "{texts:?}"
-    );
+    one_says(&texts, "the disk is on fire");
     assert!(
         texts.iter().all(|text| text.contains("rank 1")),
         "{texts:?}"
@@ -246,7 +221,7 @@ pub(super) fn what_would_fail_again_on_all_ranks_is_not_run_again(ranks: Ranks<'
             let _ = log.take();
             let texts = [1, 2].map(|_| wrong.call(&sde, of_all).unwrap_err().to_string());
             assert_eq!(texts[0], texts[1]);
-            assert!(texts[0].contains("no such basis"), "{}", texts[0]);
+            says(&texts[0], "no such basis");
             log.started("ranks.runs.wrong")
         };
         assert_eq!(started(true), 1);

@@ -1,6 +1,7 @@
 //! Splitting the ranks, and releasing them.
 
 use super::{Ranks, names};
+use crate::{assert_kind, says};
 use sde::store::DirStore;
 use sde::{ErrorKind, EventLog, Policy, Sde, Source, Transfer, inputs};
 
@@ -92,7 +93,7 @@ pub(super) fn a_handle_of_a_released_set_is_an_error(ranks: Ranks<'_>) {
         let part = sde.split(0, 0).unwrap();
         let kept = (*part).clone();
         let error = sde.split(0, 0).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::IsSplit { .. }), "{error}");
+        assert_kind!(error, IsSplit);
         part.release().unwrap();
         let error = square.call(&kept, 3).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Released), "{error}");
@@ -111,10 +112,7 @@ pub(super) fn the_closure_form_releases_after_an_error_and_a_panic_too(ranks: Ra
         let error = sde
             .split_for(0, 0, |part| part.run("nobody", &inputs! {}).map(drop))
             .unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::UnknownApp { .. }),
-            "{error}"
-        );
+        assert_kind!(error, UnknownApp);
         assert_eq!(*square.call(&sde, 6).unwrap(), 36);
         assert_eq!(sde.stats().total.computed, 1);
     });
@@ -131,20 +129,13 @@ pub(super) fn a_part_that_is_dropped_is_an_error_where_the_others_release(ranks:
             }
             false => part.release().unwrap_err(),
         };
-        assert!(
-            matches!(error.kind(), ErrorKind::Disagree { .. }),
-            "{error}"
-        );
+        assert_kind!(error, Disagree);
         // Nothing is broken by that.
         assert_eq!(sde.gather("numbers", 1_u64).unwrap().len(), 2);
         error.to_string()
     });
     assert_eq!(texts[0], texts[1]);
-    assert!(
-        texts[0].contains("rank 0 gathers numbers, rank 1 releases"),
-        "{}",
-        texts[0]
-    );
+    says(&texts[0], "rank 0 gathers numbers, rank 1 releases");
 }
 
 /// The others of its part may wait for it there, and it waits for them where the part is released.
@@ -206,7 +197,7 @@ pub(super) fn a_released_set_does_not_come_to_life_again(ranks: Ranks<'_>) {
         let kept = (*outer).clone();
         let inner = outer.split(rank as u32, 0).unwrap();
         let error = outer.release().unwrap_err();
-        assert!(error.to_string().contains("split"), "{error}");
+        says(&error, "split");
         assert!(matches!(
             kept.rank().unwrap_err().kind(),
             ErrorKind::Released

@@ -11,7 +11,7 @@ use sde::{
     ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Payload, Policy, SavePolicy,
     Saved, Sde, StoredEntry,
 };
-use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, says, x, y};
 
 use super::Captured;
 
@@ -101,10 +101,7 @@ fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
     let sde = each_saved(&MemoryArchiver::new(), move |_| {
         let sde = engine.get().expect("set below");
         let error = sde.run(&asked, &x(1)).expect_err("it is being written");
-        assert!(
-            error.to_string().contains("a store calls the engine"),
-            "{error}"
-        );
+        says(&error, "a store calls the engine");
         refuses.add();
         Ok(())
     });
@@ -206,7 +203,7 @@ fn what_a_store_panicked_at_is_saved_by_the_next() {
         match policy {
             SavePolicy::OnRequest => {
                 let error = sde.checkpoint().expect_err("it panicked");
-                assert!(error.to_string().contains("panicked: a test"), "{error}");
+                says(&error, "panicked: a test");
             }
             _ => watch.reach(
                 1,

@@ -2,10 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sde::{
-    AppInfo, ErrorKind, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, Sde, Source, inputs,
-};
-use sde_tests::{Gate, LIMIT, Watchdog, made, number, number_info, x, y};
+use sde::{AppInfo, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, Sde, Source, inputs};
+use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, made, number, number_info, x, y};
 
 /// A result that tells when it is let go, and holds up the thread that lets it go.
 struct Held(Gate);
@@ -47,10 +45,7 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
         gate.open();
         loading.join().expect("no panic").expect("a store");
         let error = remembered.expect_err("it is marked");
-        assert!(
-            matches!(error.kind(), ErrorKind::NotRemembered { .. }),
-            "{error}"
-        );
+        assert_kind!(error, NotRemembered);
     });
     // Nobody marked it in the new store.
     let again = sde.request(&marked, &x(1)).run().expect("no error");

@@ -4,10 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use sde::{
-    App, AppError, AppInfo, Cost, Error, ErrorKind, Event, Fingerprint, Handle, Inputs,
-    MemoryArchiver, Peek, Policy, ResultMap, Sde, Source, Tag,
+    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, MemoryArchiver, Peek,
+    Policy, ResultMap, Sde, Source, Tag,
 };
-use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x};
+use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, assert_kind, number, number_info, says, x};
 
 use super::watched;
 
@@ -47,10 +47,7 @@ fn a_peek_says_why() {
 
     sde.invalidate(&key, "bad memory").expect("an entry");
     let reason = why(&sde, &app);
-    assert!(
-        reason.contains("it was invalidated: bad memory"),
-        "{reason}"
-    );
+    says(&reason, "it was invalidated: bad memory");
 
     let sde = Sde::new();
     sde.run(&app, &x(1)).expect("no error");
@@ -82,7 +79,7 @@ fn a_peek_sees_who_is_running_and_what_failed_for_good() {
         runner.join().expect("no panic");
     });
     let reason = why(&sde, &app);
-    assert!(reason.contains("no such basis"), "{reason}");
+    says(&reason, "no such basis");
 }
 
 #[test]
@@ -100,10 +97,7 @@ fn only_what_is_remembered() {
     };
     let refusal = |result: Result<sde::Outcome, Error>| {
         let error = result.expect_err("nothing there");
-        assert!(
-            matches!(error.kind(), ErrorKind::NotRemembered { .. }),
-            "{error}"
-        );
+        assert_kind!(error, NotRemembered);
         error.to_string()
     };
     assert!(refusal(ask(&sde)).contains("never computed"));

@@ -4,7 +4,8 @@
 //! given the first's results, though the helper it calls is another. Now the module
 //! counts for those that were given no name, and the others are refused.
 
-use sde::{Error, ErrorKind, Sde, Value, inputs};
+use sde::{Error, Sde, Value, inputs};
+use sde_tests::assert_kind;
 
 mod doubling {
     fn scale(x: f64) -> f64 {
@@ -63,10 +64,7 @@ fn two_functions_declared_to_be_one_app_are_refused() {
     let sde = Sde::new();
     let refused = |result: Result<Value<f64>, Error>| {
         let error = result.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
-            "{error}"
-        );
+        assert_kind!(error, InvalidArgument);
         let text = error.to_string();
         for part in [
             "are the app \"same_name.",

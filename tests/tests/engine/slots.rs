@@ -1,7 +1,7 @@
 //! Apps in slots: they are part of their parent's identity, recursively.
 
 use sde::{AppInfo, ErrorKind, Instance, Key, Parameter, ResultMap, ResultSpec, Sde, Slot, inputs};
-use sde_tests::{Made, made, x, y};
+use sde_tests::{Made, assert_kind, made, says, x, y};
 
 /// The innermost app.
 fn grid() -> Made {
@@ -83,7 +83,7 @@ fn a_name_in_a_slot_stands_for_the_app_it_leads_to() {
     assert_eq!((n(&sde, &by_name), n(&sde, &by_value)), (21, 11));
     // It has run now, if only in a slot.
     let error = sde.apps().set("mesh", "points", 30_u64).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Frozen { .. }));
+    assert_kind!(error, Frozen);
 }
 
 /// What a name leads to is looked up once an epoch, so what is set has to begin another.
@@ -137,11 +137,8 @@ fn names_that_lead_back_to_themselves() {
     apps.register("B", over("B", Slot::new("inner", "A")))
         .unwrap();
     let error = sde.run("A", &inputs! {}).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
-        "{error}"
-    );
-    assert!(error.to_string().contains("A -> B -> A"), "{error}");
+    assert_kind!(error, InvalidArgument);
+    says(&error, "A -> B -> A");
     // Nothing has run, so it can be mended.
     apps.set_sub_app("B", "inner", grid()).unwrap();
     let results = sde.run("A", &inputs! {}).unwrap();
@@ -167,7 +164,7 @@ fn everything_that_is_missing_is_listed() {
         assert!(found.starts_with("bare in slot \"inner\": "), "{found}");
     }
     let error = sde.run(&top, &inputs! {}).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NotReady { .. }));
+    assert_kind!(error, NotReady);
     assert!(
         missing.iter().all(|line| error.to_string().contains(line)),
         "{error}"
@@ -180,29 +177,20 @@ fn a_slot_that_is_not_there() {
     let error = Instance::new(grid())
         .with_sub_app("inner", grid())
         .unwrap_err();
-    assert!(
-        error.to_string().contains("there is no such slot"),
-        "{error}"
-    );
+    says(&error, "there is no such slot");
     let misspelt = Instance::new(over("top", Slot::new("inner", grid())));
     let error = misspelt.with_sub_app("iner", grid()).unwrap_err();
-    assert!(error.to_string().contains("has: inner"), "{error}");
+    says(&error, "has: inner");
     let sde = Sde::new();
     let nowhere = Instance::new(over("top", Slot::new("inner", "nowhere")));
     let error = sde.run(&nowhere, &inputs! {}).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::UnknownApp { .. }),
-        "{error}"
-    );
+    assert_kind!(error, UnknownApp);
     let asks = made(AppInfo::new("asks", "1"), |sde, _| {
         sde.sub_app("other")?;
         Ok(ResultMap::new())
     });
     let error = sde.run(&asks, &inputs! {}).unwrap_err();
-    assert!(
-        error.to_string().contains("there is no such slot"),
-        "{error}"
-    );
+    says(&error, "there is no such slot");
 }
 
 /// Found by reading: the checks of parameters ran with the registry locked, and one that looked into it waited for itself.

@@ -1,10 +1,8 @@
 //! Stores that fail, or answer with what was not asked for: a miss with a warning, never a wrong
 //! value, and what could not be saved is saved next time.
 
-use sde::{
-    AppInfo, Archiver, ErrorKind, ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source,
-};
-use sde_tests::{Lie, Lying, Made, Watch, made, number, x, y};
+use sde::{AppInfo, Archiver, ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source};
+use sde_tests::{Lie, Lying, Made, Watch, assert_kind, made, number, says, x, y};
 
 fn double() -> Made {
     number("double", |_, n| Ok(2 * n))
@@ -42,7 +40,7 @@ fn computed_with_a_warning(store: &Lying, lie: Lie, n: u64) -> String {
 fn an_entry_of_another_key() {
     let (store, key) = filled();
     let warning = computed_with_a_warning(&store, Lie::OtherKey(key), 2);
-    assert!(warning.contains("has something else under the key of double ["));
+    says(&warning, "has something else under the key of double [");
 }
 
 #[test]
@@ -53,14 +51,17 @@ fn an_entry_of_another_app() {
     let other = sde.request(&other, &x(1)).run().unwrap().key;
     sde.checkpoint().unwrap();
     let warning = computed_with_a_warning(&store, Lie::OtherApp(other), 2);
-    assert!(warning.contains("has something else under the key of double ["));
+    says(&warning, "has something else under the key of double [");
 }
 
 #[test]
 fn a_store_that_can_not_be_asked() {
     let (store, _) = filled();
     let warning = computed_with_a_warning(&store, Lie::FindFails, 1);
-    assert!(warning.contains("could not be looked for in a store that lies: the disk is on fire"));
+    says(
+        &warning,
+        "could not be looked for in a store that lies: the disk is on fire",
+    );
     // Asked again it has it.
     let (sde, _) = program(&store, SavePolicy::OnRequest);
     let outcome = sde.request(&double(), &x(1)).run().unwrap();
@@ -89,14 +90,14 @@ fn invalidating_while_the_store_can_not_be_asked() {
         sde.invalidate(&key, "bad memory").unwrap_err(),
         sde.undo_invalidate(&key).unwrap_err(),
     ] {
-        assert!(matches!(error.kind(), ErrorKind::Archive { .. }), "{error}");
-        assert!(error.to_string().contains("the disk is on fire"), "{error}");
+        assert_kind!(error, Archive);
+        says(&error, "the disk is on fire");
     }
     store.tell(Lie::None);
     sde.invalidate(&key, "bad memory").unwrap();
     let nobody = sde::Key::from_bytes([7; 32]);
     let error = sde.invalidate(&nobody, "bad memory").unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NoEntry { .. }), "{error}");
+    assert_kind!(error, NoEntry);
 }
 
 #[test]
@@ -107,12 +108,9 @@ fn a_save_that_fails_is_made_up_for() {
     sde.invalidate(&made.key, "a test").unwrap();
     store.tell(Lie::SaveFails);
     for error in [sde.checkpoint().unwrap_err(), sde.archive().unwrap_err()] {
-        assert!(matches!(error.kind(), ErrorKind::Archive { .. }), "{error}");
+        assert_kind!(error, Archive);
         let text = error.to_string();
-        assert!(
-            text.contains("to a store that lies: the disk is on fire"),
-            "{text}"
-        );
+        says(&text, "to a store that lies: the disk is on fire");
     }
     sde.run(&double(), &x(2)).unwrap();
     store.tell(Lie::None);
@@ -141,7 +139,8 @@ fn a_result_that_could_not_be_saved_at_once() {
     assert_eq!(y(&outcome.results).unwrap(), 2, "the computation goes on");
     let warnings = watch.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("double [") && warnings[0].contains("the disk is on fire"));
+    says(&warnings[0], "double [");
+    says(&warnings[0], "the disk is on fire");
     assert!(warnings[0].ends_with("the next save tries again"));
     store.tell(Lie::None);
     assert_eq!(store.truth().saved(Selection::Checkpoint), []);
@@ -154,8 +153,8 @@ fn saving_without_a_store() {
     let sde = Sde::new();
     sde.run(&double(), &x(1)).unwrap();
     for error in [sde.checkpoint().unwrap_err(), sde.archive().unwrap_err()] {
-        assert!(matches!(error.kind(), ErrorKind::NoStore { .. }), "{error}");
-        assert!(error.to_string().contains("give one with"), "{error}");
+        assert_kind!(error, NoStore);
+        says(&error, "give one with");
     }
     // The last call of any program.
     sde.finish().unwrap();

@@ -5,7 +5,7 @@ use sde::{
     AppInfo, DistArray, Error, ErrorKind, Event, EventLog, Observer, Parameter, ResultMap,
     ResultSpec, Sde, Tag, Tags, Value, inputs,
 };
-use sde_tests::{Made, made};
+use sde_tests::{Made, assert_kind, made, says};
 
 /// An app with one result of each kind.
 fn kinds() -> Made {
@@ -36,10 +36,10 @@ fn a_result_that_is_not_kept_lives_while_somebody_holds_it() {
     assert!(Value::ptr_eq(&held, &again));
     drop((held, again));
     let error = value(&run(), "huge").unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Gone { .. }));
+    assert_kind!(error, Gone);
     let text = error.to_string();
-    assert!(text.contains("is tagged no_cache"), "{text}");
-    assert!(text.contains("run_for(app, inputs, [\"huge\"])"), "{text}");
+    says(&text, "is tagged no_cache");
+    says(&text, "run_for(app, inputs, [\"huge\"])");
     assert_eq!(sde.stats().total.computed, 1);
 }
 
@@ -99,10 +99,10 @@ fn names_that_the_app_does_not_return() {
     let (sde, app) = (Sde::new(), kinds());
     for policy_names in [&["hgue"][..], &["plain", "hgue"]] {
         let error = sde.run_for(&app, &inputs! {}, policy_names).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }));
+        assert_kind!(error, InvalidArgument);
         let text = error.to_string();
-        assert!(text.contains("no result \"hgue\""), "{text}");
-        assert!(text.contains("there are: plain, passing, huge"), "{text}");
+        says(&text, "no result \"hgue\"");
+        says(&text, "there are: plain, passing, huge");
     }
     assert_eq!(sde.stats().total.computed, 0);
 }
@@ -135,7 +135,7 @@ fn tags_that_exclude_one_another() {
     for a in kept {
         for b in kept.into_iter().filter(|b| *b != a) {
             let text = refusal(ResultSpec::new::<u64>("r").tagged(a | b), map());
-            assert!(text.contains("exclude one another"), "{text}");
+            says(&text, "exclude one another");
             // The same, said by the run and not by the description.
             let said = ResultMap::new().with_tagged("r", 1_u64, a | b);
             let text = refusal(ResultSpec::new::<u64>("r"), said);
@@ -156,13 +156,13 @@ fn what_is_declared_to_have_parts_is_tagged_so_and_nothing_else() {
     ] {
         let map = ResultMap::new().with("r", 1_u64);
         let text = refusal(whole().tagged(tags), map);
-        assert!(text.contains("how a u64 is put together"), "{text}");
+        says(&text, "how a u64 is put together");
         let map = ResultMap::new().with_tagged("r", 1_u64, tags);
         let text = refusal(whole(), map);
-        assert!(text.contains("how a u64 is put together"), "{text}");
+        says(&text, "how a u64 is put together");
     }
     let text = refusal(parts(), ResultMap::new());
-    assert!(text.contains("the app is not `distributed`"), "{text}");
+    says(&text, "the app is not `distributed`");
     assert_eq!(
         parts().tagged(Tag::Intermediate).tags(),
         Tag::Distributed | Tag::Intermediate
@@ -186,7 +186,7 @@ fn a_result_that_cannot_be_saved_must_not_have_to_be() {
     publish(spec(), map()).unwrap();
     for tags in [Tags::NONE, Tag::Intermediate.into()] {
         let text = refusal(spec().tagged(tags), map());
-        assert!(text.contains("can't be saved"), "{text}");
+        says(&text, "can't be saved");
     }
 }
 
@@ -194,20 +194,11 @@ fn a_result_that_cannot_be_saved_must_not_have_to_be() {
 fn what_is_returned_must_be_what_was_declared() {
     let spec = || ResultSpec::new::<u64>("r");
     let text = refusal(spec(), ResultMap::new().with("r", 1_u64).with("s", 2_u64));
-    assert!(
-        text.contains("\"s\" is not declared (declared are: r)"),
-        "{text}"
-    );
+    says(&text, "\"s\" is not declared (declared are: r)");
     let text = refusal(spec(), ResultMap::new());
-    assert!(
-        text.contains("\"r\" is declared and was not returned"),
-        "{text}"
-    );
+    says(&text, "\"r\" is declared and was not returned");
     let text = refusal(spec(), ResultMap::new().with("r", 1_u32));
-    assert!(
-        text.contains("declared as u64 and was returned as u32"),
-        "{text}"
-    );
+    says(&text, "declared as u64 and was returned as u32");
 }
 
 #[test]
@@ -215,10 +206,10 @@ fn asking_for_what_is_not_there_or_is_something_else() {
     let sde = Sde::new();
     let results = sde.run(&kinds(), &inputs! {}).unwrap();
     let text = results.get::<f64>("plain").unwrap_err().to_string();
-    assert!(text.contains("not a f64"), "{text}");
+    says(&text, "not a f64");
     let text = results.get::<f64>("plane").unwrap_err().to_string();
-    assert!(text.contains("there are: plain, passing, huge"), "{text}");
-    assert!(text.contains("kinds ["), "{text}");
+    says(&text, "there are: plain, passing, huge");
+    says(&text, "kinds [");
 }
 
 /// A parameter declared twice was in the key by one declaration and out of it by the other.
@@ -230,7 +221,7 @@ fn an_app_that_contradicts_itself() {
     let app = made(info, |_, _| Ok(ResultMap::new()));
     let error = Sde::new().run(&app, &inputs! {}).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("parameter \"p\" is declared twice"), "{text}");
+    says(&text, "parameter \"p\" is declared twice");
 }
 
 /// Holds its body until all who were told to wait do so.

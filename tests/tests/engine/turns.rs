@@ -3,7 +3,7 @@
 use std::thread;
 
 use sde::{AppInfo, ErrorKind, Handle, Policy, Sde, inputs};
-use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, until, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, assert_kind, number, says, until, x, y};
 
 use super::watched;
 
@@ -112,7 +112,7 @@ fn who_asks_for_what_is_remembered_does_not_wait() {
             let inputs = x(n);
             let look = sde.request(&app, &inputs).policy(Policy::OnlyIfRemembered);
             let error = look.run().unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::NotRemembered { .. }));
+            assert_kind!(error, NotRemembered);
         }
         gate.open();
         runner.join().unwrap().unwrap();
@@ -250,11 +250,8 @@ fn a_rayon_worker_does_not_wait_for_a_turn_without_bound() {
         let holder = scope.spawn(|| ask(&sde, &app, 1));
         gate.arrived(1);
         let error = pool.install(|| ask(&sde, &app, 2)).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::NotThreadSafe { .. }),
-            "{error}"
-        );
-        assert!(error.to_string().contains("alone ["), "{error}");
+        assert_kind!(error, NotThreadSafe);
+        says(&error, "alone [");
         gate.open();
         holder.join().unwrap().unwrap();
     });

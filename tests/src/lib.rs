@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod before;
 mod contract;
 #[cfg(doctest)]
 mod docs;
@@ -14,6 +15,7 @@ pub mod signal;
 mod watch;
 mod watchdog;
 
+pub use before::Before;
 pub use contract::{check_contract, check_late, check_leave};
 pub use lying::{Lie, Lying};
 pub use made::{Made, a_linked_helper, made, number, number_info, x, y};

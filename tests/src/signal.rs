@@ -3,15 +3,22 @@
 //! Every wait here is bounded, but only so that a mistake fails a test instead of hanging it: no
 //! test takes its order from a time.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After this long something has gone wrong, on however slow a machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// A number that only grows, and that threads wait for.
-#[derive(Clone, Debug, Default)]
-pub struct Counter(Arc<(Mutex<usize>, Condvar)>);
+/// A number that only grows, and that threads wait for. Copies are the same number, which is never freed: an app's
+/// body takes one, and the test keeps one.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter(&'static (Mutex<usize>, Condvar));
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(Box::leak(Box::default()))
+    }
+}
 
 impl Counter {
     /// Zero.
@@ -54,8 +61,8 @@ impl Counter {
     }
 }
 
-/// A gate that holds up each thread that comes until it is opened, once and for all.
-#[derive(Clone, Debug, Default)]
+/// A gate that holds up each thread that comes until it is opened, once and for all. Copies are the same gate.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Gate {
     arrived: Counter,
     opened: Counter,

@@ -7,8 +7,7 @@ use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, until, x, y};
 
 use super::{innermost, watched};
 
-fn held(gate: &Gate) -> Made {
-    let gate = gate.clone();
+fn held(gate: Gate) -> Made {
     number("held", move |_, x| {
         gate.pass();
         Ok(x + 1)
@@ -29,7 +28,7 @@ fn one_waiter_gives_up_and_the_flight_goes_on() {
     let _dog = Watchdog::new("a waiter that gives up", LIMIT);
     let (sde, watch) = watched();
     let gate = Gate::new();
-    let app = held(&gate);
+    let app = held(gate);
     let (gives_up, stays) = (CancelToken::new(), CancelToken::new());
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &CancelToken::new()));
@@ -48,8 +47,7 @@ fn one_waiter_gives_up_and_the_flight_goes_on() {
 }
 
 /// An app that gives up as soon as nobody wants its result.
-fn patient(started: &Counter) -> Made {
-    let started = started.clone();
+fn patient(started: Counter) -> Made {
     number("patient", move |sde, x| {
         if started.add() == 0 {
             until("nobody wants it", || sde.is_cancelled());
@@ -64,7 +62,7 @@ fn a_body_hears_that_nobody_wants_its_result() {
     let _dog = Watchdog::new("a cancelled body", LIMIT);
     let (sde, _) = watched();
     let started = Counter::new();
-    let app = patient(&started);
+    let app = patient(started);
     let token = CancelToken::new();
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &token));
@@ -84,16 +82,13 @@ fn what_a_cancelled_body_returns_is_not_remembered() {
     let _dog = Watchdog::new("a cancelled body that returns", LIMIT);
     let (sde, _) = watched();
     let started = Counter::new();
-    let app = {
-        let started = started.clone();
-        number("partial", move |sde, x| {
-            if started.add() == 0 {
-                until("nobody wants it", || sde.is_cancelled());
-                return Ok(0);
-            }
-            Ok(x + 1)
-        })
-    };
+    let app = number("partial", move |sde, x| {
+        if started.add() == 0 {
+            until("nobody wants it", || sde.is_cancelled());
+            return Ok(0);
+        }
+        Ok(x + 1)
+    });
     let token = CancelToken::new();
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &token));
@@ -110,7 +105,7 @@ fn what_a_body_returns_that_never_heard_of_it_is_remembered() {
     let _dog = Watchdog::new("a body that never asks", LIMIT);
     let (sde, _) = watched();
     let gate = Gate::new();
-    let app = held(&gate);
+    let app = held(gate);
     let token = CancelToken::new();
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &token));
@@ -127,17 +122,14 @@ fn a_body_goes_on_for_those_who_wait() {
     let _dog = Watchdog::new("a body that is cancelled and wanted", LIMIT);
     let (sde, watch) = watched();
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        number("wanted", move |sde, x| {
-            gate.pass();
-            // Its caller has given up by now, and another waits.
-            match sde.is_cancelled() {
-                true => Err(AppError::message("nobody wants it")),
-                false => Ok(x + 1),
-            }
-        })
-    };
+    let app = number("wanted", move |sde, x| {
+        gate.pass();
+        // Its caller has given up by now, and another waits.
+        match sde.is_cancelled() {
+            true => Err(AppError::message("nobody wants it")),
+            false => Ok(x + 1),
+        }
+    });
     let token = CancelToken::new();
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &token));
@@ -159,17 +151,14 @@ fn a_latecomer_does_not_get_the_error_of_a_cancelled_run() {
     let (sde, watch) = watched();
     let started = Counter::new();
     let leaving = Gate::new();
-    let app = {
-        let (started, leaving) = (started.clone(), leaving.clone());
-        number("patient", move |sde, x| {
-            if started.add() == 0 {
-                until("nobody wants it", || sde.is_cancelled());
-                leaving.pass();
-                return Err(AppError::message("nobody wants it"));
-            }
-            Ok(x + 1)
-        })
-    };
+    let app = number("patient", move |sde, x| {
+        if started.add() == 0 {
+            until("nobody wants it", || sde.is_cancelled());
+            leaving.pass();
+            return Err(AppError::message("nobody wants it"));
+        }
+        Ok(x + 1)
+    });
     let token = CancelToken::new();
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &token));
@@ -189,7 +178,7 @@ fn what_a_cancelled_run_waits_for_is_given_up_too() {
     let _dog = Watchdog::new("a nested wait", LIMIT);
     let (sde, watch) = watched();
     let gate = Gate::new();
-    let inner = held(&gate);
+    let inner = held(gate);
     let outer = {
         let inner = inner.clone();
         number("outer", move |sde, n| Ok(y(&sde.run(&inner, &x(n))?)?))
@@ -212,7 +201,7 @@ fn what_a_cancelled_run_waits_for_is_given_up_too() {
 fn a_cancelled_request_starts_nothing() {
     let sde = Sde::new();
     let started = Counter::new();
-    let app = patient(&started);
+    let app = patient(started);
     let token = CancelToken::new();
     token.cancel();
     assert!(is_cancelled(&ask(&sde, &app, &token).unwrap_err()));
@@ -230,7 +219,7 @@ fn the_last_to_give_up_ends_the_waits_beneath() {
     let _dog = Watchdog::new("the last to give up", LIMIT);
     let (sde, watch) = watched();
     let gate = Gate::new();
-    let held = held(&gate);
+    let held = held(gate);
     let outer = {
         let held = held.clone();
         number("outer", move |sde, n| Ok(y(&sde.run(&held, &x(n))?)?))

@@ -1,7 +1,7 @@
 //! A run that needs its own result is told so at once, with the path; one that needs other results
 //! of its own app is not.
 
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -104,8 +104,7 @@ fn a_cycle_over_three_threads() {
 }
 
 /// An app that uses the user's own engine, which knows nothing of who calls.
-fn captures(captured: &Captured) -> Made {
-    let captured = Arc::clone(captured);
+fn captures(captured: Captured) -> Made {
     number("A", move |_, n| {
         let sde = captured.get().expect("set by the test");
         Ok(y(&sde.run("A", &x(n))?)?)
@@ -113,12 +112,12 @@ fn captures(captured: &Captured) -> Made {
 }
 
 fn captured() -> Sde {
-    let captured: Captured = Arc::new(OnceLock::new());
+    let captured = Captured::default();
     let sde = Sde::builder()
         .rayon_patience(Duration::from_millis(1))
         .build()
         .unwrap();
-    sde.apps().register("A", captures(&captured)).unwrap();
+    sde.apps().register("A", captures(captured)).unwrap();
     captured.set(sde.clone()).unwrap();
     sde
 }
@@ -132,12 +131,9 @@ fn a_cycle_through_a_captured_engine() {
 #[test]
 fn a_cycle_through_a_captured_engine_on_a_rayon_worker() {
     let _dog = Watchdog::new("a cycle on a rayon worker", LIMIT);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(2)
-        .build()
-        .unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
     let sde = captured();
-    let error = pool.install(|| sde.run("A", &x(1))).unwrap_err();
+    let error = pool.unwrap().install(|| sde.run("A", &x(1))).unwrap_err();
     assert_eq!(cycle(&error).unwrap()[..2], ["A", "A"]);
 }
 

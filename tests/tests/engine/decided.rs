@@ -2,44 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rayon::ThreadPoolBuilder;
-use sde::{
-    ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Payload, Policy, SavePolicy,
-    Saved, Sde, StoredEntry,
-};
-use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, says, x, y};
+use sde::{ArchiveError, Batch, Event, MemoryArchiver, Policy, SavePolicy, Sde};
+use sde_tests::{Before, Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, says, x, y};
 
-use super::Captured;
-
-/// A store in memory that does something before each save.
-pub struct Before<F>(pub MemoryArchiver, pub F);
-
-impl<F: Fn(&Batch) -> Result<(), ArchiveError> + Send + Sync> Archiver for Before<F> {
-    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        (self.1)(batch)?;
-        self.0.save(batch)
-    }
-
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.0.find(key)
-    }
-
-    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        self.0.find_scratch(key)
-    }
-
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.0.marks()
-    }
-
-    fn describe(&self) -> String {
-        "a store that does something first".to_owned()
-    }
-}
+use super::{Captured, one_worker};
 
 /// An engine that saves each result before anybody gets it, to a store that does something first.
 fn each_saved(
@@ -65,17 +35,14 @@ fn only_what_stands_is_saved() {
         .build()
         .expect("a store");
     let (calls, gate) = (Counter::new(), Gate::new());
-    let app = {
-        let (calls, gate) = (calls.clone(), gate.clone());
-        number("varies", move |_, _| {
-            let call = calls.add() as u64;
-            if call == 0 {
-                gate.pass();
-            }
-            Ok(700 + call)
-        })
-    };
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let app = number("varies", move |_, _| {
+        let call = calls.add() as u64;
+        if call == 0 {
+            gate.pass();
+        }
+        Ok(700 + call)
+    });
+    let pool = one_worker();
     thread::scope(|scope| {
         let holder = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
         gate.arrived(1);
@@ -94,15 +61,13 @@ fn only_what_stands_is_saved() {
 fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
     let _dog = Watchdog::new("a store that calls the engine", LIMIT);
     let captured = Captured::default();
-    let engine = captured.clone();
     let app = number("written", |_, n| Ok(n));
     let (asked, refused) = (app.clone(), Counter::new());
-    let refuses = refused.clone();
     let sde = each_saved(&MemoryArchiver::new(), move |_| {
-        let sde = engine.get().expect("set below");
+        let sde = captured.get().expect("set below");
         let error = sde.run(&asked, &x(1)).expect_err("it is being written");
         says(&error, "a store calls the engine");
-        refuses.add();
+        refused.add();
         Ok(())
     });
     captured.set(sde.clone()).expect("set once");
@@ -116,10 +81,9 @@ fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
 fn nobody_is_given_what_is_not_saved() {
     let _dog = Watchdog::new("waiters of a save", LIMIT);
     let (gate, watch) = (Gate::new(), Watch::new());
-    let saves = gate.clone();
     let sde = Sde::builder()
         .store(Before(MemoryArchiver::new(), move |_: &Batch| {
-            saves.pass();
+            gate.pass();
             Ok(())
         }))
         .save(SavePolicy::EveryResult)
@@ -129,7 +93,7 @@ fn nobody_is_given_what_is_not_saved() {
         .expect("a store");
     let app = number("awaited", |_, n| Ok(n));
     let is_open = AtomicBool::new(false);
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let pool = one_worker();
     let get = || {
         y(&sde.run(&app, &x(1)).unwrap()).unwrap();
         assert!(is_open.load(Ordering::Acquire), "it is not saved yet");
@@ -150,20 +114,13 @@ fn nobody_is_given_what_is_not_saved() {
 #[test]
 fn what_is_being_saved_can_be_invalidated() {
     let _dog = Watchdog::new("a result that is invalidated while it is saved", LIMIT);
-    let (gate, calls) = (Gate::new(), AtomicU64::new(0));
-    let saves = gate.clone();
+    let (gate, calls) = (Gate::new(), Counter::new());
     let sde = each_saved(&MemoryArchiver::new(), move |_| {
-        saves.pass();
+        gate.pass();
         Ok(())
     });
-    let calls: &'static AtomicU64 = Box::leak(Box::new(calls));
-    let app = number("marked", move |_, _| {
-        Ok(calls.fetch_add(1, Ordering::Relaxed))
-    });
-    let key = match sde.peek(&app, &x(1)).expect("a key") {
-        sde::Peek::Miss { key, .. } => key,
-        other => panic!("{other:?}"),
-    };
+    let app = number("marked", move |_, _| Ok(calls.add() as u64));
+    let key = sde.peek(&app, &x(1)).expect("a key").key();
     thread::scope(|scope| {
         let first = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
         gate.arrived(1);
@@ -234,15 +191,13 @@ fn a_refresh_gives_way_to_no_earlier_run() {
     let builder = Sde::builder().rayon_patience(Duration::ZERO);
     let sde = builder.build().expect("no store");
     let (calls, earlier, later) = (Counter::new(), Gate::new(), Gate::new());
-    let app = {
-        let (calls, gates) = (calls.clone(), [earlier.clone(), later.clone()]);
-        number("refreshed", move |_, _| {
-            let call = calls.add();
-            gates[call].pass();
-            Ok(call as u64)
-        })
-    };
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let gates = [earlier, later];
+    let app = number("refreshed", move |_, _| {
+        let call = calls.add();
+        gates[call].pass();
+        Ok(call as u64)
+    });
+    let pool = one_worker();
     let inputs = x(1);
     let refresh = || sde.request(&app, &inputs).policy(Policy::Refresh).run();
     thread::scope(|scope| {
@@ -265,13 +220,10 @@ fn who_waits_for_what_a_store_panics_at_has_it() {
     let (store, watch, gate) = (Lying::new(), Watch::new(), Gate::new());
     let builder = Sde::builder().store(store.clone()).observer(watch.clone());
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
-    let app = {
-        let gate = gate.clone();
-        number("slow", move |_, n| {
-            gate.pass();
-            Ok(n)
-        })
-    };
+    let app = number("slow", move |_, n| {
+        gate.pass();
+        Ok(n)
+    });
     thread::scope(|scope| {
         let runner = scope.spawn(|| sde.run(&app, &x(1)));
         gate.arrived(1);

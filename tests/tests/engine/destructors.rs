@@ -1,7 +1,7 @@
 //! Values whose destructors use the engine: nothing is dropped while a lock of the cache is held.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use sde::{MemoryArchiver, Outcome, Policy, ResultMap, SavePolicy, Sde, Source, inputs};
@@ -138,26 +138,25 @@ fn destructors_may_use_the_engine() {
         fn drop(&mut self) {
             if let Some(sde) = self.0.get() {
                 for i in 0..200 {
-                    sde.run(&curious(&self.0), &x(i)).expect("no error");
+                    sde.run(&curious(self.0), &x(i)).expect("no error");
                 }
             }
         }
     }
-    fn curious(captured: &Captured) -> Made {
+    fn curious(captured: Captured) -> Made {
         let info = sde::AppInfo::new("curious", "1")
             .result(sde::ResultSpec::unsaved::<Option<Curious>>("y"));
-        let captured = Arc::clone(captured);
         // One of them only, or there would be no end of it.
         made(info, move |_, inputs| {
             let first = *inputs.get::<u64>("x")? == 1000;
-            Ok(ResultMap::new().with("y", first.then(|| Curious(Arc::clone(&captured)))))
+            Ok(ResultMap::new().with("y", first.then(|| Curious(captured))))
         })
     }
     let _dog = Watchdog::new("a destructor that uses the cache", LIMIT);
-    let captured: Captured = Arc::default();
+    let captured = Captured::default();
     let sde = Sde::new();
     captured.set(sde.clone()).expect("set once");
-    let app = curious(&captured);
+    let app = curious(captured);
     for policy in [Policy::Use, Policy::Refresh] {
         sde.request(&app, &x(1000))
             .policy(policy)

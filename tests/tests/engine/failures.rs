@@ -26,7 +26,7 @@ fn got(sde: &Sde, app: &Made) -> Got {
 }
 
 /// One runs and is held at the gate until the others wait; what the runner got, and the others.
-fn run_with_waiters(sde: &Sde, watch: &Watch, app: &Made, gate: &Gate) -> (Got, Vec<Got>) {
+fn run_with_waiters(sde: &Sde, watch: &Watch, app: &Made, gate: Gate) -> (Got, Vec<Got>) {
     thread::scope(|scope| {
         let runner = scope.spawn(|| got(sde, app));
         gate.arrived(1);
@@ -42,11 +42,10 @@ fn run_with_waiters(sde: &Sde, watch: &Watch, app: &Made, gate: &Gate) -> (Got, 
 
 /// An app whose first call is held at the gate. The closure is told which call it is.
 fn held(
-    gate: &Gate,
-    calls: &Counter,
+    gate: Gate,
+    calls: Counter,
     then: impl Fn(usize) -> Result<u64, AppError> + Send + Sync + 'static,
 ) -> Made {
-    let (gate, calls) = (gate.clone(), calls.clone());
     number("fails", move |_, _| {
         let call = calls.add();
         if call == 0 {
@@ -65,11 +64,11 @@ fn an_ordinary_error_is_shared_and_not_remembered() {
     let _dog = Watchdog::new("an ordinary error", LIMIT);
     let (sde, watch) = watched();
     let (gate, calls) = (Gate::new(), Counter::new());
-    let app = held(&gate, &calls, |call| match call {
+    let app = held(gate, calls, |call| match call {
         0 => Err(AppError::message("did not converge")),
         _ => Ok(7),
     });
-    let (runner, others) = run_with_waiters(&sde, &watch, &app, &gate);
+    let (runner, others) = run_with_waiters(&sde, &watch, &app, gate);
     let first = error(&runner);
     assert!(matches!(first.kind(), ErrorKind::App { .. }), "{first}");
     assert!(first.to_string().ends_with("failed: did not converge"));
@@ -80,8 +79,7 @@ fn an_ordinary_error_is_shared_and_not_remembered() {
     assert_eq!(sde.stats().total.failures, WAITERS as u64 + 1);
 }
 
-fn always(calls: &Counter, fails: impl Fn() -> AppError + Send + Sync + 'static) -> Made {
-    let calls = calls.clone();
+fn always(calls: Counter, fails: impl Fn() -> AppError + Send + Sync + 'static) -> Made {
     number("fails", move |_, _| {
         calls.add();
         Err(fails())
@@ -91,7 +89,7 @@ fn always(calls: &Counter, fails: impl Fn() -> AppError + Send + Sync + 'static)
 #[test]
 fn a_permanent_error_is_remembered_in_memory_only() {
     let calls = Counter::new();
-    let app = always(&calls, || AppError::message("does not compile").permanent());
+    let app = always(calls, || AppError::message("does not compile").permanent());
     let store = MemoryArchiver::new();
     let sde = Sde::builder().store(store.clone()).build().unwrap();
     let first = sde.run(&app, &x(1)).unwrap_err();
@@ -121,17 +119,15 @@ fn a_permanent_error_is_remembered_in_memory_only() {
 #[test]
 fn an_app_can_say_how_long_its_failures_last() {
     let calls = Counter::new();
-    let app = always(&calls, || AppError::message("no"))
+    let app = always(calls, || AppError::message("no"))
         .described(|info| info.failures(Failure::Permanent));
     let sde = Sde::new();
     let first = sde.run(&app, &x(1)).unwrap_err();
     assert!(sde.run(&app, &x(1)).unwrap_err().is_same(&first));
     // What the error says itself has the last word.
     let calls = Counter::new();
-    let app = always(&calls, || {
-        AppError::message("no").lasting(Failure::Ordinary)
-    })
-    .described(|info| info.failures(Failure::Permanent));
+    let app = always(calls, || AppError::message("no").lasting(Failure::Ordinary))
+        .described(|info| info.failures(Failure::Permanent));
     let sde = Sde::new();
     assert!(sde.run(&app, &x(1)).is_err());
     assert!(sde.run(&app, &x(1)).is_err());
@@ -146,8 +142,8 @@ fn run_until_taken_over(
     loop {
         let (sde, watch) = watched();
         let (gate, calls) = (Gate::new(), Counter::new());
-        let app = held(&gate, &calls, then);
-        let (runner, others) = run_with_waiters(&sde, &watch, &app, &gate);
+        let app = held(gate, calls, then);
+        let (runner, others) = run_with_waiters(&sde, &watch, &app, gate);
         let takers = watch.taken_over("fails");
         assert!(takers <= 1, "{takers} took over in one flight");
         if takers == 1 {
@@ -227,7 +223,7 @@ fn a_second_panic_is_an_error_for_the_rest_and_no_key_is_poisoned() {
 fn a_permanent_failure_is_computed_once() {
     const KEYS: u64 = 20_000;
     let calls = Counter::new();
-    let app = always(&calls, || AppError::message("no").permanent());
+    let app = always(calls, || AppError::message("no").permanent());
     let sde = Sde::new();
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -249,15 +245,12 @@ fn after_a_tolerated_failure_a_key_is_shared_again() {
         0 => Err(AppError::message("busy").transient()),
         _ => Ok(n),
     });
-    let tolerant = {
-        let (gate, calls) = (gate.clone(), calls.clone());
-        number("tolerant", move |sde, n| {
-            if calls.add() > 0 {
-                gate.pass();
-            }
-            Ok(sde.run(&fails, &x(n)).map_or(0, |_| 1))
-        })
-    };
+    let tolerant = number("tolerant", move |sde, n| {
+        if calls.add() > 0 {
+            gate.pass();
+        }
+        Ok(sde.run(&fails, &x(n)).map_or(0, |_| 1))
+    });
     let ask = || y(&sde.run(&tolerant, &x(1)).unwrap()).unwrap();
     assert_eq!(ask(), 0);
     thread::scope(|scope| {

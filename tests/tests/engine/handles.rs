@@ -53,13 +53,10 @@ fn what_ends_later_is_archived_too() {
     let store = MemoryArchiver::new();
     let sde = Sde::builder().store(store.clone()).build().unwrap();
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        number("held", move |_, n| {
-            gate.pass();
-            Ok(n)
-        })
-    };
+    let app = number("held", move |_, n| {
+        gate.pass();
+        Ok(n)
+    });
     let handle: Handle = Handle::clone(&sde);
     let runner = thread::spawn(move || y(&handle.run(&app, &x(1)).unwrap()).unwrap());
     gate.arrived(1);

@@ -47,8 +47,7 @@ fn a_registered_app_with_a_slot_that_leads_nowhere_yet() {
 }
 
 /// An app that fails as long as `mended` is zero.
-fn flaky(mended: &Counter, fails: fn() -> AppError) -> Made {
-    let mended = mended.clone();
+fn flaky(mended: Counter, fails: fn() -> AppError) -> Made {
     number("flaky", move |_, n| match mended.get() {
         0 => Err(fails()),
         _ => Ok(2 * n),
@@ -59,7 +58,7 @@ fn flaky(mended: &Counter, fails: fn() -> AppError) -> Made {
 #[test]
 fn a_failure_that_is_not_remembered() {
     let (sde, mended) = (Sde::new(), Counter::new());
-    let inner = flaky(&mended, || AppError::message("the disk is full"));
+    let inner = flaky(mended, || AppError::message("the disk is full"));
     let app = falls_back(move |sde| y(&sde.run(&inner, &x(1))?));
     assert_eq!(result(&sde, &app), 404);
     mended.add();
@@ -69,9 +68,7 @@ fn a_failure_that_is_not_remembered() {
 #[test]
 fn a_failure_that_is_remembered_can_be_relied_on() {
     let (sde, mended) = (Sde::new(), Counter::new());
-    let inner = flaky(&mended, || {
-        AppError::message("does not compile").permanent()
-    });
+    let inner = flaky(mended, || AppError::message("does not compile").permanent());
     let app = falls_back(move |sde| y(&sde.run(&inner, &x(1))?));
     assert_eq!(result(&sde, &app), 404);
     mended.add();

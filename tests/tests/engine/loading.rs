@@ -25,9 +25,8 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
         .expect("a store");
     let gate = Gate::new();
     let info = AppInfo::new("loading.holder", "1").result(ResultSpec::unsaved::<Held>("held"));
-    let holder = made(info, {
-        let gate = gate.clone();
-        move |_, _| Ok(ResultMap::new().with("held", Held(gate.clone())))
+    let holder = made(info, move |_, _| {
+        Ok(ResultMap::new().with("held", Held(gate)))
     });
     // Its cache is emptied first.
     drop(sde.run(&holder, &inputs! {}).expect("no error"));

@@ -64,13 +64,10 @@ fn a_peek_sees_who_is_running_and_what_failed_for_good() {
     let _dog = Watchdog::new("a peek at a run", LIMIT);
     let (sde, _) = watched();
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        number("fails", move |_, _| {
-            gate.pass();
-            Err(AppError::message("no such basis").permanent())
-        })
-    };
+    let app = number("fails", move |_, _| {
+        gate.pass();
+        Err(AppError::message("no such basis").permanent())
+    });
     thread::scope(|scope| {
         let runner = scope.spawn(|| sde.run(&app, &x(1)).expect_err("it fails"));
         gate.arrived(1);

@@ -53,7 +53,7 @@ mod unsaved;
 mod user_code;
 mod volatile;
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use sde::{Error, ErrorKind, Sde};
 use sde_tests::Watch;
@@ -87,5 +87,26 @@ fn cycle(error: &Error) -> Option<Vec<String>> {
     }
 }
 
-/// A place for the engine that an app gets hold of although it should not.
-type Captured = Arc<std::sync::OnceLock<Sde>>;
+/// A place for the engine that an app gets hold of although it should not. Copies are the same place, which is never freed.
+#[derive(Clone, Copy)]
+struct Captured(&'static OnceLock<Sde>);
+
+impl Default for Captured {
+    fn default() -> Self {
+        Self(Box::leak(Box::default()))
+    }
+}
+
+impl std::ops::Deref for Captured {
+    type Target = OnceLock<Sde>;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
+/// A pool of rayon's with one worker.
+fn one_worker() -> rayon::ThreadPool {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.expect("a pool")
+}

@@ -1,7 +1,5 @@
 //! Observers that use the engine they observe.
 
-use std::sync::Arc;
-
 use sde::{Event, MemoryArchiver, Sde, Source};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
@@ -14,10 +12,10 @@ fn double() -> Made {
 /// An engine whose observer asks for the run that an event is about, each time that it is told one that is `such`.
 fn nosy(app: &Made, such: fn(&Event) -> bool) -> Sde {
     let captured = Captured::default();
-    let (engine, asked) = (captured.clone(), app.clone());
+    let asked = app.clone();
     let observer = move |event: &Event| {
         if such(event) {
-            let sde = engine.get().expect("set below");
+            let sde = captured.get().expect("set below");
             let error = sde.run(&asked, &x(1)).expect_err("it is going on");
             assert_eq!(cycle(&error).expect("a cycle"), ["asked", "asked"]);
         }
@@ -53,11 +51,10 @@ fn an_observer_may_ask_for_what_it_is_told_of() {
 fn an_observer_of_a_save_may_save() {
     let _dog = Watchdog::new("an observer that saves", LIMIT);
     let captured = Captured::default();
-    let engine = captured.clone();
     let sde = Sde::builder()
         .store(MemoryArchiver::new())
         .observer(move |event: &Event| {
-            if let (Event::Progress { .. }, Some(sde)) = (event, engine.get()) {
+            if let (Event::Progress { .. }, Some(sde)) = (event, captured.get()) {
                 sde.checkpoint().expect("a store");
             }
         })
@@ -75,11 +72,10 @@ fn an_observer_of_a_save_may_save() {
 #[test]
 fn observers_may_use_the_engine() {
     let _dog = Watchdog::new("an observer that saves", LIMIT);
-    let captured: Captured = Arc::default();
-    let seen = Arc::clone(&captured);
+    let captured = Captured::default();
     let store = MemoryArchiver::new();
     let observer = move |event: &Event| {
-        let Some(sde) = seen.get() else { return };
+        let Some(sde) = captured.get() else { return };
         drop(sde.stats());
         if matches!(event, Event::Finished { .. } | Event::Saved { .. }) {
             sde.checkpoint().expect("saved");

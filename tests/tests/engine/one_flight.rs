@@ -1,6 +1,5 @@
 //! One computation for each key, however many ask for it; and nothing is locked while it runs.
 
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -37,13 +36,10 @@ fn three_hundred_threads_share_one_computation() {
     let _dog = Watchdog::new("one flight", LIMIT);
     let (sde, watch) = watched();
     let gate = Gate::new();
-    let slow = {
-        let gate = gate.clone();
-        number("slow", move |_, x| {
-            gate.pass();
-            Ok(x + 1)
-        })
-    };
+    let slow = number("slow", move |_, x| {
+        gate.pass();
+        Ok(x + 1)
+    });
     let values = all_ask(&sde, &slow, || {
         watch.waiting("slow", THREADS - 1);
         gate.open();
@@ -76,15 +72,12 @@ fn the_cache_is_free_while_an_app_runs() {
     let _dog = Watchdog::new("the cache of a running app", LIMIT);
     let (sde, _) = watched();
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        number("busy", move |_, x| {
-            if x == 0 {
-                gate.pass();
-            }
-            Ok(x + 1)
-        })
-    };
+    let app = number("busy", move |_, x| {
+        if x == 0 {
+            gate.pass();
+        }
+        Ok(x + 1)
+    });
     thread::scope(|scope| {
         let running = scope.spawn(|| y(&sde.run(&app, &x(0)).unwrap()).unwrap());
         gate.arrived(1);
@@ -107,29 +100,26 @@ fn the_cache_is_free_while_an_app_runs() {
 #[test]
 fn an_app_may_use_its_own_cache_from_another_thread() {
     let _dog = Watchdog::new("an app that uses its own cache", LIMIT);
-    let captured: Captured = Arc::new(OnceLock::new());
-    let app = {
-        let captured = Arc::clone(&captured);
-        number("busy", move |handle, n| {
-            if n > 0 {
-                return Ok(n + 1);
-            }
-            let sde = captured.get().expect("set below").clone();
-            let handle = handle.clone();
-            let sum = thread::spawn(move || {
-                let run = |i: u64| y(&handle.run("busy", &x(i)).unwrap()).unwrap();
-                let sum = (1..KEYS).map(run).sum::<u64>();
-                assert_eq!(sde.stats().total.computed, KEYS - 1);
-                sde.clean_cache("busy", []).unwrap();
-                assert!(matches!(
-                    sde.peek("busy", &x(0)).unwrap(),
-                    Peek::Wait { .. }
-                ));
-                sum
-            });
-            Ok(sum.join().expect("the other thread"))
-        })
-    };
+    let captured = Captured::default();
+    let app = number("busy", move |handle, n| {
+        if n > 0 {
+            return Ok(n + 1);
+        }
+        let sde = captured.get().expect("set below").clone();
+        let handle = handle.clone();
+        let sum = thread::spawn(move || {
+            let run = |i: u64| y(&handle.run("busy", &x(i)).unwrap()).unwrap();
+            let sum = (1..KEYS).map(run).sum::<u64>();
+            assert_eq!(sde.stats().total.computed, KEYS - 1);
+            sde.clean_cache("busy", []).unwrap();
+            assert!(matches!(
+                sde.peek("busy", &x(0)).unwrap(),
+                Peek::Wait { .. }
+            ));
+            sum
+        });
+        Ok(sum.join().expect("the other thread"))
+    });
     let (sde, _) = watched();
     sde.apps().register("busy", app).unwrap();
     captured.set(sde.clone()).unwrap();

@@ -106,8 +106,8 @@ const PROGRAMS: [Program; 4] = [
 ];
 
 impl Program {
-    fn builder(&self, gate: &Gate) -> Made {
-        let (gate, before, nested) = (gate.clone(), self.before, self.nested);
+    fn builder(&self, gate: Gate) -> Made {
+        let (before, nested) = (self.before, self.nested);
         let builders = Counter::new();
         let part = number("part", flat);
         number("builder", move |sde, n| {
@@ -129,11 +129,11 @@ impl Program {
         let sde = Sde::builder().rayon_patience(patience).build();
         let sde = sde.expect("no store");
         let gate = Gate::new();
-        let app = self.builder(&gate);
+        let app = self.builder(gate);
         let done = Counter::new();
         let results = Arc::new(Mutex::new(Vec::new()));
         let request = || {
-            let (sde, app, done) = (sde.clone(), app.clone(), done.clone());
+            let (sde, app) = (sde.clone(), app.clone());
             let results = Arc::clone(&results);
             pool.spawn(move || {
                 let result = sde.run(&app, &x(0)).map(|map| y(&map).expect("a result"));
@@ -204,10 +204,9 @@ fn a_parallel_loop_over_one_shared_result() {
 #[test]
 fn a_parallel_loop_that_needs_itself() {
     let _dog = Watchdog::new("a parallel loop that needs itself", LIMIT);
-    let captured: super::Captured = Arc::default();
-    let engine = Arc::clone(&captured);
+    let captured = super::Captured::default();
     let app = number("endless", move |_, n| {
-        let sde = engine.get().expect("set by the test");
+        let sde = captured.get().expect("set by the test");
         // All of them, whatever comes of the first.
         let parts: Vec<Result<u64, sde::Error>> = (0..4)
             .into_par_iter()
@@ -265,13 +264,10 @@ fn a_worker_may_wait_for_ever() {
         .rayon_patience(Duration::MAX)
         .build()
         .expect("no store");
-    let app = {
-        let gate = gate.clone();
-        number("held", move |_, n| {
-            gate.pass();
-            Ok(n)
-        })
-    };
+    let app = number("held", move |_, n| {
+        gate.pass();
+        Ok(n)
+    });
     let ask = || y(&sde.run(&app, &x(1)).expect("no error")).expect("a result");
     std::thread::scope(|scope| {
         let runner = scope.spawn(ask);

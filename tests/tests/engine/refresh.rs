@@ -1,18 +1,17 @@
 //! Nothing that was replaced, cleaned or swapped out comes back.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use sde::{AppError, MemoryArchiver, Outcome, Peek, Policy, Sde, Selection, Source, inputs};
-use sde_tests::{Gate, LIMIT, Lie, Lying, Made, Watchdog, number, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Made, Watchdog, number, x, y};
+
+use super::one_worker;
 
 /// An app whose results tell in which order they were computed, as if its surroundings changed.
 fn counting() -> Made {
-    let next = Arc::new(AtomicU64::new(0));
-    number("counting", move |_, _| {
-        Ok(next.fetch_add(1, Ordering::SeqCst))
-    })
+    let next = Counter::new();
+    number("counting", move |_, _| Ok(next.add() as u64))
 }
 
 fn ask(sde: &Sde, app: &Made, policy: Policy) -> Outcome {
@@ -94,19 +93,14 @@ fn no_thread_finds_what_was_cleaned_or_invalidated() {
 #[test]
 fn a_refresh_that_fails_in_any_way_keeps_the_old_result() {
     let sde = Sde::new();
-    let calls = Arc::new(AtomicU64::new(0));
-    let app = {
-        let calls = Arc::clone(&calls);
-        number("fragile", move |_, _| {
-            match calls.fetch_add(1, Ordering::SeqCst) {
-                0 => Ok(7),
-                1 => Err(AppError::message("no")),
-                2 => Err(AppError::message("no").permanent()),
-                3 => Err(AppError::message("no").transient()),
-                _ => panic!("no"),
-            }
-        })
-    };
+    let calls = Counter::new();
+    let app = number("fragile", move |_, _| match calls.add() {
+        0 => Ok(7),
+        1 => Err(AppError::message("no")),
+        2 => Err(AppError::message("no").permanent()),
+        3 => Err(AppError::message("no").transient()),
+        _ => panic!("no"),
+    });
     let made = ask(&sde, &app, Policy::Use).made_by;
     for _ in 1..=4 {
         let refresh = || sde.request(&app, &x(1)).policy(Policy::Refresh).run();
@@ -119,16 +113,13 @@ fn a_refresh_that_fails_in_any_way_keeps_the_old_result() {
         let peek = sde.peek(&app, &x(1)).expect("a key");
         assert!(matches!(peek, Peek::Hit { .. }), "{peek:?}");
     }
-    assert_eq!(calls.load(Ordering::SeqCst), 5);
+    assert_eq!(calls.get(), 5);
 }
 
 #[test]
 fn bypassing_leaves_no_trace() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder()
-        .store(store.clone())
-        .build()
-        .expect("a store");
+    let sde = Sde::builder().store(store.clone()).build().unwrap();
     let app = counting();
     assert_eq!(ask(&sde, &app, Policy::Bypass).source, Source::Computed);
     assert!(sde.records().is_empty());
@@ -147,18 +138,13 @@ fn bypassing_leaves_no_trace() {
 fn what_began_before_a_load_ends_for_its_waiters_only() {
     let _dog = Watchdog::new("a load during a run", LIMIT);
     let stores = [MemoryArchiver::new(), MemoryArchiver::new()];
-    let sde = Sde::builder()
-        .store(stores[0].clone())
-        .build()
-        .expect("a store");
+    let builder = Sde::builder().store(stores[0].clone());
+    let sde = builder.build().expect("a store");
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        number("slow", move |_, n| {
-            gate.pass();
-            Ok(n)
-        })
-    };
+    let app = number("slow", move |_, n| {
+        gate.pass();
+        Ok(n)
+    });
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, Policy::Use).source);
         gate.arrived(1);
@@ -184,16 +170,14 @@ fn a_refresh_beside_another_is_seen_by_all() {
     let patience = std::time::Duration::from_millis(1);
     let sde = Sde::builder().rayon_patience(patience).build().unwrap();
     let gate = Gate::new();
-    let app = {
-        let (gate, next) = (gate.clone(), AtomicU64::new(0));
-        number("counting", move |_, _| {
-            let count = next.fetch_add(1, Ordering::SeqCst);
-            if count == 1 {
-                gate.pass();
-            }
-            Ok(count)
-        })
-    };
+    let next = AtomicU64::new(0);
+    let app = number("counting", move |_, _| {
+        let count = next.fetch_add(1, Ordering::SeqCst);
+        if count == 1 {
+            gate.pass();
+        }
+        Ok(count)
+    });
     ask(&sde, &app, Policy::Use);
     for source in [Source::Map, Source::Recent] {
         assert_eq!(ask(&sde, &app, Policy::Use).source, source);
@@ -201,8 +185,7 @@ fn a_refresh_beside_another_is_seen_by_all() {
     thread::scope(|scope| {
         let first = scope.spawn(|| ask(&sde, &app, Policy::Refresh));
         gate.arrived(1);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let second = pool.unwrap().install(|| ask(&sde, &app, Policy::Refresh));
+        let second = one_worker().install(|| ask(&sde, &app, Policy::Refresh));
         assert_eq!(second.source, Source::Duplicate);
         assert_eq!(ask(&sde, &app, Policy::Use).made_by, second.made_by);
         gate.open();

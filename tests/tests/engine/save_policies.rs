@@ -4,41 +4,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{
-    ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Observer, Payload, SavePolicy,
-    Saved, Sde, Selection, Source, StoredEntry,
-};
-use sde_tests::{Gate, Watch};
+use sde::{Batch, Event, MemoryArchiver, Observer, SavePolicy, Sde, Selection, Source};
+use sde_tests::{Before, Gate, Watch};
 
 #[sde::app]
 fn cube(x: u64) -> u64 {
     x * x * x
-}
-
-/// A store whose saves wait until they are let through.
-#[derive(Clone)]
-struct Slow {
-    store: Arc<MemoryArchiver>,
-    gate: Arc<Gate>,
-}
-
-impl Archiver for Slow {
-    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        self.gate.pass();
-        self.store.save(batch)
-    }
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.store.find(key)
-    }
-    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        self.store.find_scratch(key)
-    }
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.store.marks()
-    }
-    fn describe(&self) -> String {
-        "a slow store".to_owned()
-    }
 }
 
 fn is_checkpoint(event: &Event) -> bool {
@@ -62,19 +33,16 @@ fn at_intervals_what_is_new_is_saved_without_being_asked_for() {
 
 #[test]
 fn nobody_waits_for_a_checkpoint_in_the_background() {
-    let slow = Slow {
-        store: Arc::default(),
-        gate: Arc::new(Gate::new()),
-    };
-    let watch = Watch::new();
-    let sde = Sde::builder()
-        .store(slow.clone())
-        .observer(watch.clone())
-        .build()
-        .unwrap();
+    let (gate, watch) = (Gate::new(), Watch::new());
+    let slow = Before(MemoryArchiver::new(), move |_: &Batch| {
+        gate.pass();
+        Ok(())
+    });
+    let builder = Sde::builder().store(slow).observer(watch.clone());
+    let sde = builder.build().unwrap();
     cube.call(&sde, 1).unwrap();
     sde.checkpoint_in_background().unwrap();
-    slow.gate.arrived(1);
+    gate.arrived(1);
     // The disk is at it. Hits and computations go on.
     assert_eq!(*cube.call(&sde, 1).unwrap(), 1);
     assert_eq!(*cube.call(&sde, 2).unwrap(), 8);
@@ -82,7 +50,7 @@ fn nobody_waits_for_a_checkpoint_in_the_background() {
     assert_eq!(sources.len(), 3);
     assert_eq!(sources[2], Source::Computed);
     assert_eq!(watch.count(is_checkpoint), 0);
-    slow.gate.open();
+    gate.open();
     watch.reach(1, is_checkpoint);
     // What came after it began is of the next one.
     sde.checkpoint().unwrap();
@@ -138,14 +106,9 @@ fn unkept(x: u64) -> u64 {
 /// an interval that had not passed: it is in no archive, and nobody had made a checkpoint.
 #[test]
 fn after_the_end_nothing_is_computed_again() {
-    let hour = SavePolicy::Interval(Duration::from_secs(3600));
-    let in_background = SavePolicy::InBackground;
-    for policy in [
-        SavePolicy::OnRequest,
-        hour,
-        SavePolicy::EveryResult,
-        in_background,
-    ] {
+    use SavePolicy::{EveryResult, InBackground, Interval, OnRequest};
+    let hour = Interval(Duration::from_secs(3600));
+    for policy in [OnRequest, hour, EveryResult, InBackground] {
         for finish in [true, false] {
             let store = MemoryArchiver::default();
             for computed in [2, 0] {

@@ -2,8 +2,6 @@
 //! for one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use sde::{AppError, Event, MemoryArchiver, Peek, Policy, SavePolicy, Sde, Selection};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
@@ -23,12 +21,11 @@ const ENDS: [End; 3] = [End::Error, End::Transient, End::Panic];
 /// An iteration that each call takes `steps` further, and how many steps were made in all.
 struct Iteration {
     app: Made,
-    made: Arc<AtomicU32>,
+    made: Counter,
 }
 
 fn iteration(steps: u32, end: End) -> Iteration {
-    let made = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&made);
+    let made = Counter::new();
     let app = number("iteration", move |sde, start| {
         let scratch = sde.scratch::<(u32, f64)>();
         let (mut step, mut at) = scratch
@@ -38,7 +35,7 @@ fn iteration(steps: u32, end: End) -> Iteration {
             if step == STEPS {
                 break;
             }
-            counted.fetch_add(1, Ordering::Relaxed);
+            made.add();
             // Forgets no bit of where it came from.
             at *= 3.9 * (1.0 - at);
             step += 1;
@@ -67,11 +64,8 @@ fn undisturbed() -> u64 {
 }
 
 fn engine(store: &MemoryArchiver, policy: SavePolicy) -> Sde {
-    Sde::builder()
-        .store(store.clone())
-        .save(policy)
-        .build()
-        .unwrap()
+    let builder = Sde::builder().store(store.clone());
+    builder.save(policy).build().unwrap()
 }
 
 #[test]
@@ -83,8 +77,8 @@ fn each_run_goes_on_where_the_last_one_ended() {
             let result = (0..STEPS).find_map(|_| iteration.go_on(&sde));
             assert_eq!(result, Some(undisturbed()), "{end:?} after {steps}");
             assert_eq!(
-                iteration.made.load(Ordering::Relaxed),
-                STEPS,
+                iteration.made.get(),
+                STEPS as usize,
                 "{end:?} after {steps}"
             );
         }
@@ -118,7 +112,7 @@ fn each_process_goes_on_where_the_last_one_was_saved() {
                 Some(undisturbed()),
                 "{end:?} after {steps}, {policy:?}"
             );
-            assert_eq!(iteration.made.load(Ordering::Relaxed), STEPS);
+            assert_eq!(iteration.made.get(), STEPS as usize);
             let resumed = watch.count(|event| matches!(event, Event::Resumed { .. }));
             assert_eq!(resumed, runs - 1, "each but the first went on");
         }
@@ -131,18 +125,15 @@ fn a_checkpoint_from_another_thread_saves_the_latest_state() {
     let _dog = Watchdog::new("a checkpoint during a run", LIMIT);
     let store = MemoryArchiver::new();
     let gates: [Gate; 3] = Default::default();
-    let app = {
-        let gates = gates.clone();
-        number("iteration", move |sde, _| {
-            let scratch = sde.scratch::<u64>();
-            let from = scratch.load()?.map_or(0, |state| *state);
-            for (step, gate) in gates.iter().enumerate().skip(from as usize) {
-                scratch.save(step as u64 + 1)?;
-                gate.pass();
-            }
-            Ok(from)
-        })
-    };
+    let app = number("iteration", move |sde, _| {
+        let scratch = sde.scratch::<u64>();
+        let from = scratch.load()?.map_or(0, |state| *state);
+        for (step, gate) in gates.iter().enumerate().skip(from as usize) {
+            scratch.save(step as u64 + 1)?;
+            gate.pass();
+        }
+        Ok(from)
+    });
     let sde = engine(&store, SavePolicy::OnRequest);
     std::thread::scope(|scope| {
         let running = scope.spawn(|| sde.run(&app, &x(1)).map(|map| y(&map).unwrap()));
@@ -283,7 +274,7 @@ fn cleaning_has_the_next_run_start_afresh() {
     sde.clean_cache("iteration", []).unwrap();
     assert!(iteration.go_on(&sde).is_none());
     assert_eq!(iteration.go_on(&sde), Some(undisturbed()));
-    assert_eq!(iteration.made.load(Ordering::Relaxed), 5 + STEPS);
+    assert_eq!(iteration.made.get(), 5 + STEPS as usize);
 }
 
 /// It was left unused, and nobody was told.

@@ -10,10 +10,12 @@ use sde::store::DirStore;
 use sde::store::inspect::{Inspection, Item};
 use sde::{
     Announced, App, AppError, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, Cost,
-    ErrorKind, Event, Handle, Inputs, Key, Mark, Observer, Payload, Policy, ResultMap, Saved, Sde,
-    SharedWork, Source, StoredEntry, Tag,
+    ErrorKind, Event, Handle, Inputs, Key, Observer, Policy, ResultMap, Sde, SharedWork, Source,
+    Tag,
 };
-use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
+use sde_tests::{
+    Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, until, x, y,
+};
 use tempfile::{TempDir, tempdir};
 
 /// One of the two.
@@ -24,8 +26,7 @@ fn process(store: &Path, watch: &Watch) -> Builder {
 }
 
 /// Waits at the gate for 2, and takes long enough to be shared for all else.
-fn squares(gate: &Gate) -> Made {
-    let gate = gate.clone();
+fn squares(gate: Gate) -> Made {
     number("squares", move |_, n| {
         match n {
             2 => gate.pass(),
@@ -40,18 +41,18 @@ fn is_for_a_process(event: &Event) -> bool {
 }
 
 /// Has one engine be at 2 while another does something, after which the first may go on.
-fn beside_one_at_two(with: impl FnOnce(&Path, &Made, &Gate)) -> (Sde, TempDir) {
+fn beside_one_at_two(with: impl FnOnce(&Path, &Made, Gate)) -> (Sde, TempDir) {
     let _dog = Watchdog::new("work shared by two", LIMIT);
     let folder = tempdir().unwrap();
     let (gate, asks) = (Gate::new(), DirStore::open(folder.path()).unwrap());
-    let app = squares(&gate);
+    let app = squares(gate);
     let first = process(folder.path(), &Watch::new()).build().unwrap();
     thread::scope(|scope| {
         let run = scope.spawn(|| first.run(&app, &x(2)).unwrap());
         gate.arrived(1);
         let key = first.peek(&app, &x(2)).unwrap().key();
         until("it is announced", || asks.announced_by(&key).is_some());
-        with(folder.path(), &app, &gate);
+        with(folder.path(), &app, gate);
         gate.open();
         assert_eq!(y(&run.join().unwrap()).unwrap(), 4);
         until("it is given up", || asks.announced_by(&key).is_none());
@@ -135,18 +136,8 @@ impl App for Long {
 struct Meanwhile<F>(DirStore, Mutex<Option<F>>);
 
 impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
-    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        self.0.save(batch)
-    }
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.0.find(key)
-    }
-    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        self.0.find_scratch(key)
-    }
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.0.marks()
-    }
+    forward!(0: save, find, find_scratch, marks, describe);
+
     fn announce(&self, _: &Key) -> Announced {
         let happens = self.1.lock().unwrap().take();
         happens.expect("it is announced once")();
@@ -155,9 +146,6 @@ impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
     fn catch_up(&self, spares: Duration) {
         self.0.catch_up(spares);
     }
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
 }
 
 /// A store that does something before an announcement that comes late. The count of its `Arc` tells how many hold the store, or
@@ -165,18 +153,8 @@ impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
 struct Slow<F>(DirStore, F, Arc<()>);
 
 impl<F: Fn() + Send + Sync> Archiver for Slow<F> {
-    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        self.0.save(batch)
-    }
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.0.find(key)
-    }
-    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        self.0.find_scratch(key)
-    }
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.0.marks()
-    }
+    forward!(0: save, find, find_scratch, marks, describe);
+
     fn announce(&self, key: &Key) -> Announced {
         let _in_it = Arc::clone(&self.2);
         if thread::current().name() == Some("sde-share") {
@@ -189,9 +167,6 @@ impl<F: Fn() + Send + Sync> Archiver for Slow<F> {
     }
     fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
         self.0.write_through(batch)
-    }
-    fn describe(&self) -> String {
-        self.0.describe()
     }
 }
 
@@ -216,11 +191,10 @@ fn what_was_saved_is_not_written_once_more_for_others() {
     let _dog = Watchdog::new("a result saved before it is shared", LIMIT);
     let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
     let store = DirStore::open(folder.path()).unwrap();
-    let gate = late.clone();
-    let store = Slow(store, move || gate.pass(), Arc::default());
+    let store = Slow(store, move || late.pass(), Arc::default());
     let builder = Sde::builder().shared_work(SharedWork::On);
     let sde = builder.store(store).build().unwrap();
-    let (app, asks) = (squares(&body), DirStore::open(folder.path()).unwrap());
+    let (app, asks) = (squares(body), DirStore::open(folder.path()).unwrap());
     thread::scope(|scope| {
         // It keeps the thread that shares results busy.
         scope.spawn(|| sde.run(&app, &x(2)).unwrap());
@@ -256,12 +230,11 @@ impl Drop for OpensWhenGone {
 fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     let _dog = Watchdog::new("the end of an engine that announces", LIMIT);
     let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
-    let (used, app) = (Arc::new(()), squares(&body));
+    let (used, app) = (Arc::new(()), squares(body));
     let store = DirStore::open(folder.path()).unwrap();
-    let gate = late.clone();
-    let store = Slow(store, move || gate.pass(), Arc::clone(&used));
+    let store = Slow(store, move || late.pass(), Arc::clone(&used));
     let builder = Sde::builder().shared_work(SharedWork::On);
-    let builder = builder.observer(OpensWhenGone(late.clone()));
+    let builder = builder.observer(OpensWhenGone(late));
     let sde = builder.store(store).build().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| sde.run(&app, &x(2)).unwrap());
@@ -277,9 +250,9 @@ fn nobody_uses_the_store_of_an_engine_that_is_gone() {
 fn an_engine_ends_whose_store_panicked_at_an_announcement() {
     let _dog = Watchdog::new("the end of an engine whose store panicked", LIMIT);
     let (folder, panics, body) = (tempdir().unwrap(), Counter::new(), Gate::new());
-    let (app, counts) = (squares(&body), panics.clone());
+    let app = squares(body);
     let store = DirStore::open(folder.path()).unwrap();
-    let first = move || assert_eq!(counts.add(), usize::MAX, "a test");
+    let first = move || assert_eq!(panics.add(), usize::MAX, "a test");
     let builder = Sde::builder().shared_work(SharedWork::On);
     let sde = builder.store(Slow(store, first, Arc::default()));
     let sde = sde.build().unwrap();
@@ -392,7 +365,7 @@ fn no_wait_is_without_end() {
         assert_ne!(Some(first.records()[0].run), kept);
         first.finish().unwrap();
         let later = process(folder.path(), &Watch::new()).build().unwrap();
-        let outcome = later.request(&squares(&Gate::new()), &x(2)).run().unwrap();
+        let outcome = later.request(&squares(Gate::new()), &x(2)).run().unwrap();
         assert_eq!(outcome.source, Source::Loaded);
     }
 }
@@ -404,9 +377,9 @@ fn what_is_of_no_use_to_others_is_not_announced() {
     let varies = number_info("varies", "1").nondeterministic();
     let gate = Gate::new();
     let apps = [
-        squares(&gate).described(|_| expendable),
-        squares(&gate).described(|_| varies),
-        squares(&gate),
+        squares(gate).described(|_| expendable),
+        squares(gate).described(|_| varies),
+        squares(gate),
     ];
     let policies = [Policy::Use, Policy::Use, Policy::Refresh];
     let folder = tempdir().unwrap();
@@ -438,15 +411,15 @@ fn what_is_of_no_use_to_others_is_not_announced() {
 fn what_is_made_of_what_is_announced_is_not_announced() {
     let _dog = Watchdog::new("nested work", LIMIT);
     let (folder, begun, gate) = (tempdir().unwrap(), Gate::new(), Gate::new());
-    let (inner, outer_begun) = (squares(&gate), begun.clone());
+    let inner = squares(gate);
     let sum = number("sum", move |sde, _| {
-        outer_begun.pass();
+        begun.pass();
         Ok(y(&sde.run(&inner, &x(2))?)?)
     });
     let sde = process(folder.path(), &Watch::new()).build().unwrap();
     let asks = DirStore::open(folder.path()).unwrap();
     let outer = sde.peek(&sum, &x(1)).unwrap().key();
-    let inner = sde.peek(&squares(&gate), &x(2)).unwrap().key();
+    let inner = sde.peek(&squares(gate), &x(2)).unwrap().key();
     thread::scope(|scope| {
         scope.spawn(|| sde.run(&sum, &x(1)).unwrap());
         until("the outer is announced", || {

@@ -198,8 +198,7 @@ fn a_slot_that_is_not_there() {
 fn a_check_may_look_into_the_registry() {
     let _dog = sde_tests::Watchdog::new("a check that looks into the registry", sde_tests::LIMIT);
     let captured = super::Captured::default();
-    let engine = captured.clone();
-    let check = move |name: &String| match engine
+    let check = move |name: &String| match captured
         .get()
         .expect("set below")
         .apps()

@@ -8,11 +8,8 @@ use std::hint::spin_loop;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use sde::{
-    AppError, ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Payload, SavePolicy,
-    Saved, Sde, StoredEntry,
-};
-use sde_tests::{Made, Watch, number, x, y};
+use sde::{AppError, Batch, Event, MemoryArchiver, SavePolicy, Sde};
+use sde_tests::{Before, Made, Watch, number, x, y};
 
 use super::watched;
 
@@ -56,34 +53,15 @@ fn what_runs_beneath_is_not_counted_twice() {
     assert!(sde.stats().apps["top"].time_saved >= WORK);
 }
 
-/// A disk that takes longer than the apps.
-#[derive(Clone)]
-struct Slow(MemoryArchiver);
-
-impl Archiver for Slow {
-    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        take_time();
-        self.0.save(batch)
-    }
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.0.find(key)
-    }
-    fn find_scratch(&self, key: &Key) -> Result<Option<std::sync::Arc<dyn Payload>>, ArchiveError> {
-        self.0.find_scratch(key)
-    }
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.0.marks()
-    }
-    fn describe(&self) -> String {
-        "a slow disk".to_owned()
-    }
-}
-
 #[test]
 fn waiting_for_the_disk_is_no_computing() {
     let watch = Watch::new();
     let sde = Sde::builder().observer(watch.clone());
-    let sde = sde.store(Slow(MemoryArchiver::new()));
+    let sde = sde.store(Before(MemoryArchiver::new(), |_: &Batch| {
+        // Longer than the apps.
+        take_time();
+        Ok(())
+    }));
     let sde = sde.save(SavePolicy::EveryResult).build().expect("a store");
     let start = Instant::now();
     for n in 0..4 {

@@ -5,7 +5,7 @@ use std::thread;
 use sde::{AppInfo, ErrorKind, Handle, Policy, Sde, inputs};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, assert_kind, number, says, until, x, y};
 
-use super::watched;
+use super::{one_worker, watched};
 
 /// An app that is not thread-safe.
 fn alone(
@@ -25,18 +25,15 @@ fn one_at_a_time() {
     let _dog = Watchdog::new("two that take turns", LIMIT);
     let (sde, watch) = watched();
     let (gate, inside) = (Gate::new(), Counter::new());
-    let app = {
-        let (gate, inside) = (gate.clone(), inside.clone());
-        alone("alone", move |_, n| {
-            let before = inside.add();
-            if n == 0 {
-                gate.pass();
-                // Nobody has come in meanwhile.
-                assert_eq!(inside.get(), before + 1);
-            }
-            Ok(n)
-        })
-    };
+    let app = alone("alone", move |_, n| {
+        let before = inside.add();
+        if n == 0 {
+            gate.pass();
+            // Nobody has come in meanwhile.
+            assert_eq!(inside.get(), before + 1);
+        }
+        Ok(n)
+    });
     thread::scope(|scope| {
         let first = scope.spawn(|| ask(&sde, &app, 0));
         gate.arrived(1);
@@ -60,27 +57,24 @@ fn those_beneath_one_run_take_turns_too() {
     let _dog = Watchdog::new("siblings that take turns", LIMIT);
     let (sde, watch) = watched();
     let (gate, inside) = (Gate::new(), Counter::new());
-    let app = {
-        let (gate, inside) = (gate.clone(), inside.clone());
-        alone("alone", move |sde, n| {
-            if n == 0 {
-                let parts = thread::scope(|scope| {
-                    let part = |n| {
-                        let sde = sde.clone();
-                        scope.spawn(move || y(&sde.run("alone", &x(n))?))
-                    };
-                    [part(1), part(2)].map(|part| part.join().unwrap())
-                });
-                return parts.into_iter().try_fold(0, |sum, part| Ok(sum + part?));
-            }
-            let before = inside.add();
-            if before == 0 {
-                gate.pass();
-                assert_eq!(inside.get(), 1);
-            }
-            Ok(n)
-        })
-    };
+    let app = alone("alone", move |sde, n| {
+        if n == 0 {
+            let parts = thread::scope(|scope| {
+                let part = |n| {
+                    let sde = sde.clone();
+                    scope.spawn(move || y(&sde.run("alone", &x(n))?))
+                };
+                [part(1), part(2)].map(|part| part.join().unwrap())
+            });
+            return parts.into_iter().try_fold(0, |sum, part| Ok(sum + part?));
+        }
+        let before = inside.add();
+        if before == 0 {
+            gate.pass();
+            assert_eq!(inside.get(), 1);
+        }
+        Ok(n)
+    });
     sde.apps().register("alone", app).unwrap();
     thread::scope(|scope| {
         let all = scope.spawn(|| y(&sde.run("alone", &x(0)).unwrap()));
@@ -98,13 +92,10 @@ fn who_asks_for_what_is_remembered_does_not_wait() {
     let _dog = Watchdog::new("a look at what is remembered", LIMIT);
     let (sde, _) = watched();
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        alone("alone", move |_, n| {
-            gate.pass();
-            Ok(n)
-        })
-    };
+    let app = alone("alone", move |_, n| {
+        gate.pass();
+        Ok(n)
+    });
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, 1));
         gate.arrived(1);
@@ -137,7 +128,7 @@ impl Crossing {
             sde,
             watch,
         };
-        let gate = crossing.alone_in.clone();
+        let gate = crossing.alone_in;
         let lone = alone("alone", move |sde, n| match n {
             1 => {
                 gate.pass();
@@ -145,7 +136,7 @@ impl Crossing {
             }
             _ => Ok(n),
         });
-        let gate = crossing.between_in.clone();
+        let gate = crossing.between_in;
         let between = number("between", move |sde, n| {
             gate.pass();
             Ok(y(&sde.run("alone", &x(n + 10))?)?)
@@ -201,12 +192,12 @@ fn a_turn_closes_no_cycle_for_those_who_need_the_turn() {
 fn two_turns_that_wait_for_each_other() {
     let _dog = Watchdog::new("two turns", LIMIT);
     let (sde, _) = watched();
-    let both = std::sync::Arc::new(std::sync::Barrier::new(2));
+    let both = Counter::new();
     for (name, other) in [("left", "right"), ("right", "left")] {
-        let both = std::sync::Arc::clone(&both);
         let app = alone(name, move |sde, n| {
             if n == 0 {
-                both.wait();
+                both.add();
+                both.reach(2);
                 return Ok(y(&sde.run(other, &x(1))?)?);
             }
             Ok(n)
@@ -232,24 +223,17 @@ fn two_turns_that_wait_for_each_other() {
 #[test]
 fn a_rayon_worker_does_not_wait_for_a_turn_without_bound() {
     let _dog = Watchdog::new("a turn on a rayon worker", LIMIT);
-    let sde = Sde::builder()
-        .rayon_patience(std::time::Duration::from_millis(1))
-        .build()
-        .unwrap();
+    let patience = std::time::Duration::from_millis(1);
+    let sde = Sde::builder().rayon_patience(patience).build().unwrap();
     let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        alone("alone", move |_, n| {
-            gate.pass();
-            Ok(n)
-        })
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let pool = pool.unwrap();
+    let app = alone("alone", move |_, n| {
+        gate.pass();
+        Ok(n)
+    });
     thread::scope(|scope| {
         let holder = scope.spawn(|| ask(&sde, &app, 1));
         gate.arrived(1);
-        let error = pool.install(|| ask(&sde, &app, 2)).unwrap_err();
+        let error = one_worker().install(|| ask(&sde, &app, 2)).unwrap_err();
         assert_kind!(error, NotThreadSafe);
         says(&error, "alone [");
         gate.open();

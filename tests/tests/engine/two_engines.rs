@@ -1,19 +1,24 @@
 //! Two engines in one program see nothing of each other's results, but a circle of waits over both
 //! would never end.
 
-use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 
 use sde::{Error, Sde};
-use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
+use sde_tests::{Counter, LIMIT, Made, Watchdog, number, x, y};
 
 use super::{Captured, cycle};
 
 /// An app that needs one of the other engine.
-fn crosses(name: &'static str, to: &'static str, other: &Captured, both: &Arc<Barrier>) -> Made {
-    let (other, both) = (Arc::clone(other), Arc::clone(both));
+fn crosses(
+    name: &'static str,
+    to: &'static str,
+    other: Captured,
+    both: Counter,
+    together: usize,
+) -> Made {
     number(name, move |_, n| {
-        both.wait();
+        both.add();
+        both.reach(together);
         let other = other.get().expect("set by the test");
         Ok(y(&other.run(to, &x(n))?)?)
     })
@@ -21,11 +26,11 @@ fn crosses(name: &'static str, to: &'static str, other: &Captured, both: &Arc<Ba
 
 /// `ping` of one engine needs `pong` of the other, which needs `ping`.
 fn engines(together: usize) -> [Sde; 2] {
-    let both = Arc::new(Barrier::new(together));
-    let captured: [Captured; 2] = [Arc::new(OnceLock::new()), Arc::new(OnceLock::new())];
+    let both = Counter::new();
+    let captured = [Captured::default(), Captured::default()];
     let engines = [Sde::new(), Sde::new()];
-    let ping = crosses("ping", "pong", &captured[1], &both);
-    let pong = crosses("pong", "ping", &captured[0], &both);
+    let ping = crosses("ping", "pong", captured[1], both, together);
+    let pong = crosses("pong", "ping", captured[0], both, together);
     engines[0].apps().register("ping", ping).unwrap();
     engines[1].apps().register("pong", pong).unwrap();
     captured[0].set(engines[0].clone()).unwrap();

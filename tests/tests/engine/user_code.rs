@@ -9,18 +9,16 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rayon::ThreadPoolBuilder;
 use sde::store::Cbor;
 use sde::{
     App, AppError, AppInfo, ArchiveError, Archiver, Batch, Encoder, Event, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, Mark, MemoryArchiver, OneProcess, Parameter, Payload,
-    ResultMap, ResultSpec, SavePolicy, Saved, Sde, StoredEntry, inputs,
+    FingerprintError, Handle, Inputs, Mark, MemoryArchiver, OneProcess, Parameter, ResultMap,
+    ResultSpec, SavePolicy, Saved, Sde, inputs,
 };
-use sde_tests::{Counter, LIMIT, Watchdog, made, number, x, y};
+use sde_tests::{Before, Counter, LIMIT, Watchdog, forward, made, number, x, y};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::decided::Before;
-use super::{Captured, cycle};
+use super::{Captured, cycle, one_worker};
 
 /// An observer of `Saved`, or of the warning that a save failed, asked for the run that it was told of, whose claim was
 /// not given back yet.
@@ -30,11 +28,10 @@ fn an_observer_of_a_save_may_ask_for_what_is_saved() {
     for fails in [false, true] {
         let captured = Captured::default();
         let app = number("saved", |_, n| Ok(n));
-        let (engine, asked, heard) = (captured.clone(), app.clone(), Counter::new());
-        let hears = heard.clone();
+        let (asked, heard) = (app.clone(), Counter::new());
         let observer = move |event: &Event| {
-            if matches!(event, Event::Saved { .. } | Event::Warning { .. }) && hears.add() == 0 {
-                let sde = engine.get().expect("set below");
+            if matches!(event, Event::Saved { .. } | Event::Warning { .. }) && heard.add() == 0 {
+                let sde = captured.get().expect("set below");
                 assert_eq!(y(&sde.run(&asked, &x(1)).unwrap()).unwrap(), 1);
             }
         };
@@ -111,9 +108,8 @@ fn what_failed_is_dropped_with_the_map_free() {
     }
     let _dog = Watchdog::new("a failure that uses the engine when it is dropped", LIMIT);
     let captured = Captured::default();
-    let engine = captured.clone();
     let app = number("grave", move |_, _| {
-        Err(AppError::from(Grave(PeeksWhenDropped(engine.clone()))).permanent())
+        Err(AppError::from(Grave(PeeksWhenDropped(captured))).permanent())
     });
     let sde = Sde::new();
     captured.set(sde.clone()).expect("set once");
@@ -145,9 +141,9 @@ fn what_failed_may_ask_for_its_run_when_it_is_tried_again() {
     }
     let _dog = Watchdog::new("a failure that asks for its run", LIMIT);
     let (captured, dropped) = (Captured::default(), Counter::new());
-    let (engine, drops, calls) = (captured.clone(), dropped.clone(), Counter::new());
+    let calls = Counter::new();
     let app = number("tried again", move |_, n| match calls.add() {
-        0 => Err(AppError::from(AsksWhenDropped(engine.clone(), drops.clone())).permanent()),
+        0 => Err(AppError::from(AsksWhenDropped(captured, dropped)).permanent()),
         _ => Ok(n),
     });
     let sde = Sde::new();
@@ -235,13 +231,13 @@ impl<'de> Deserialize<'de> for RunsWhenSaved {
 /// An app that returns such a value, with the result `y`.
 fn runs_when_saved(
     name: &'static str,
-    captured: &Captured,
+    captured: Captured,
     then: impl Fn(&Sde) + Send + Sync + 'static,
 ) -> sde_tests::Made {
-    let (captured, then) = (captured.clone(), Arc::new(then));
+    let then = Arc::new(then);
     let info = AppInfo::new(name, "1").result(ResultSpec::new::<RunsWhenSaved>("y"));
     made(info, move |_, _| {
-        let value = RunsWhenSaved(captured.clone(), then.clone());
+        let value = RunsWhenSaved(captured, then.clone());
         Ok(ResultMap::new().with("y", value))
     })
 }
@@ -260,22 +256,12 @@ impl Archiver for Shows {
         Ok(Box::new(|| self.0.save(batch)))
     }
 
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.0.find(key)
-    }
-
-    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        self.0.find_scratch(key)
-    }
-
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
         self.1.add();
         self.0.marks()
     }
 
-    fn describe(&self) -> String {
-        "a store that shows its values".to_owned()
-    }
+    forward!(0: find, find_scratch, describe);
 }
 
 fn show(batch: &Batch) -> Result<(), ArchiveError> {
@@ -296,10 +282,9 @@ fn a_value_may_run_apps_while_it_is_saved_and_another_store_is_loaded() {
     let _dog = Watchdog::new("a value that runs an app while it is saved", LIMIT);
     let captured = Captured::default();
     let (saving, loading) = (Counter::new(), Counter::new());
-    let (in_save, load) = (saving.clone(), loading.clone());
-    let app = runs_when_saved("shown", &captured, move |sde| {
-        in_save.add();
-        load.reach(1);
+    let app = runs_when_saved("shown", captured, move |sde| {
+        saving.add();
+        loading.reach(1);
         let nested = number("nested in a save", |_, n| Ok(n));
         for n in 0..200 {
             sde.run(&nested, &x(n)).expect("no error");
@@ -327,14 +312,12 @@ fn a_value_that_asks_for_its_own_run_while_it_is_saved_is_a_cycle() {
         };
         let captured = Captured::default();
         let asked = Counter::new();
-        let counts = asked.clone();
-        let again = captured.clone();
-        let app = runs_when_saved("of itself", &captured, move |sde| {
-            let same = runs_when_saved("of itself", &again, |_| ()).described(described);
+        let app = runs_when_saved("of itself", captured, move |sde| {
+            let same = runs_when_saved("of itself", captured, |_| ()).described(described);
             let error = sde.run(&same, &x(1)).expect_err("a cycle");
             let said = error.to_string();
             assert!(said.contains("a run needs its own result"), "{said}");
-            counts.add();
+            asked.add();
         });
         let store = Shows(MemoryArchiver::new(), Counter::new());
         let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
@@ -372,9 +355,8 @@ fn an_error_that_asks_for_its_own_run_when_it_is_shown_is_a_cycle() {
     impl std::error::Error for AsksWhenShown {}
     let _dog = Watchdog::new("an error that asks for its run", LIMIT);
     let (captured, shown) = (Captured::default(), Counter::new());
-    let (engine, shows) = (captured.clone(), shown.clone());
     let app = number("shown when it failed", move |_, _| {
-        Err(AppError::from(AsksWhenShown(engine.clone(), shows.clone())).permanent())
+        Err(AppError::from(AsksWhenShown(captured, shown)).permanent())
     });
     let budget = sde::MemoryBudget::bytes(1 << 20);
     let sde = Sde::builder().memory_budget(budget).build().unwrap();
@@ -389,11 +371,10 @@ fn a_value_that_saves_while_it_is_saved_is_told_so() {
     let _dog = Watchdog::new("a value that saves", LIMIT);
     let captured = Captured::default();
     let asked = Counter::new();
-    let counts = asked.clone();
-    let app = runs_when_saved("saves", &captured, move |sde| {
+    let app = runs_when_saved("saves", captured, move |sde| {
         let error = sde.checkpoint().expect_err("it is being saved");
         assert!(error.to_string().contains("asks for a save"), "{error}");
-        counts.add();
+        asked.add();
     });
     let store = Shows(MemoryArchiver::new(), Counter::new());
     let sde = Sde::builder().store(store).build().expect("a store");
@@ -442,9 +423,8 @@ fn a_value_may_be_wanted_by_what_its_reader_steals() {
     let later = Sde::builder().store(store()).build().unwrap();
     let results = later.run(&steals, &inputs! {}).expect("no error");
     STOLEN.set(results).expect("set once");
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let results = STOLEN.get().expect("set above");
-    pool.install(|| assert_eq!(results.get::<Steals>("result").unwrap().0, 7));
+    one_worker().install(|| assert_eq!(results.get::<Steals>("result").unwrap().0, 7));
 }
 
 /// A body asked for a save while a value that was being saved asked for that body's run.
@@ -453,19 +433,16 @@ fn a_save_within_a_run_does_not_wait_for_one_that_waits_for_the_run() {
     let _dog = Watchdog::new("two saves", LIMIT);
     let captured = Captured::default();
     let (computing, saving) = (Counter::new(), Counter::new());
-    let awaited = {
-        let (engine, computes, saves) = (captured.clone(), computing.clone(), saving.clone());
-        number("saves within", move |_, n| {
-            computes.add();
-            saves.reach(1);
-            let error = engine.get().expect("set below").checkpoint();
-            let error = error.expect_err("another thread is at it").to_string();
-            assert!(error.contains("another thread saves"), "{error}");
-            Ok(n)
-        })
-    };
+    let awaited = number("saves within", move |_, n| {
+        computing.add();
+        saving.reach(1);
+        let error = captured.get().expect("set below").checkpoint();
+        let error = error.expect_err("another thread is at it").to_string();
+        assert!(error.contains("another thread saves"), "{error}");
+        Ok(n)
+    });
     let asked = awaited.clone();
-    let saved = runs_when_saved("waits when it is saved", &captured, move |sde| {
+    let saved = runs_when_saved("waits when it is saved", captured, move |sde| {
         saving.add();
         sde.run(&asked, &x(1)).expect("no error");
     });

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sde::store::DirStore;
-use sde::{
-    ArchiveError, Archiver, Batch, Event, Key, Mark, Payload, SavePolicy, Saved, Sde, StoredEntry,
-};
-use sde_tests::{Gate, until};
+use sde::{Batch, Event, MemoryArchiver, SavePolicy, Sde};
+use sde_tests::{Before, Gate, until};
 use tempfile::tempdir;
 
 use super::child::{Program, tell, wait};
@@ -157,31 +155,14 @@ fn a_handled_signal_stays_the_programs_own() {
     assert_eq!(left_to_compute(folder.path()), 0);
 }
 
-/// A store that never comes to the end of a save.
-struct Hanging;
-
-impl Archiver for Hanging {
-    fn save(&self, _: &Batch) -> Result<Saved, ArchiveError> {
+/// Has a store that never comes to the end of a save.
+pub fn hangs() {
+    let hanging = Before(MemoryArchiver::new(), |_: &Batch| {
         tell("saving");
         Gate::new().pass();
-        Ok(Saved::default())
-    }
-    fn find(&self, _: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        Ok(None)
-    }
-    fn find_scratch(&self, _: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        Ok(None)
-    }
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        Ok(Vec::new())
-    }
-    fn describe(&self) -> String {
-        "a store that hangs".to_owned()
-    }
-}
-
-pub fn hangs() {
-    let builder = Sde::builder().store(Hanging).program_defaults();
+        Ok(())
+    });
+    let builder = Sde::builder().store(hanging).program_defaults();
     let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
     compute(&sde);
     tell("computed");

@@ -91,11 +91,8 @@ pub fn one_orbit(dir: &Path) {
 /// A worker's job: saves until files may not grow any more, and goes on.
 pub fn fill(dir: &Path) {
     let log = EventLog::new();
-    let sde = Sde::builder()
-        .store(DirStore::open(dir).unwrap())
-        .observer(log.clone())
-        .build()
-        .unwrap();
+    let builder = Sde::builder().store(DirStore::open(dir).unwrap());
+    let sde = builder.observer(log.clone()).build().unwrap();
     for number in 0..child::setting("to").unwrap() {
         page.call(&sde, number).unwrap();
         match sde.checkpoint() {

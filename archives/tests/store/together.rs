@@ -20,11 +20,8 @@ pub fn work(dir: &Path) {
     let options = Options::new().segment_size(8 << 10).grace(Duration::ZERO);
     let store = options.vfs(Arc::new(Stopping::default())).open(dir);
     let store = store.unwrap();
-    let sde = Sde::builder()
-        .store(store.clone())
-        .save(SavePolicy::EveryResult)
-        .build()
-        .unwrap();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     let from = child::setting("from").unwrap();
     let to = child::setting("to").unwrap_or(u64::MAX);
     for number in (from..to).step_by(2) {

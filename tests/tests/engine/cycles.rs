@@ -113,10 +113,8 @@ fn captures(captured: Captured) -> Made {
 
 fn captured() -> Sde {
     let captured = Captured::default();
-    let sde = Sde::builder()
-        .rayon_patience(Duration::from_millis(1))
-        .build()
-        .unwrap();
+    let builder = Sde::builder().rayon_patience(Duration::from_millis(1));
+    let sde = builder.build().unwrap();
     sde.apps().register("A", captures(captured)).unwrap();
     captured.set(sde.clone()).unwrap();
     sde

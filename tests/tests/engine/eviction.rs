@@ -160,10 +160,8 @@ impl App for Draw {
 
 #[test]
 fn an_app_makes_room_where_there_is_none_left() {
-    let sde = Sde::builder()
-        .memory_budget_of("Draw", 1_000)
-        .build()
-        .unwrap();
+    let builder = Sde::builder().memory_budget_of("Draw", 1_000);
+    let sde = builder.build().unwrap();
     for replica in 0..20_u64 {
         let inputs = inputs! { size: 100_usize, replica: replica };
         sde.run_for(&Draw, &inputs, &["texture"]).unwrap();
@@ -250,11 +248,8 @@ fn what_a_store_panicked_at_leaves_later() {
     let store = Lying::new();
     let budget =
         MemoryBudget::bytes(10 * (8_040 + ENTRY) + ENTRY).order(EvictionOrder::LeastRecentlyUsed);
-    let sde = Sde::builder()
-        .store(store.clone())
-        .memory_budget_of("zeros", budget)
-        .build()
-        .unwrap();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.memory_budget_of("zeros", budget).build().unwrap();
     for length in 1_000..1_010 {
         zeros.call(&sde, length).unwrap();
     }

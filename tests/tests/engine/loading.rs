@@ -19,10 +19,8 @@ impl Drop for Held {
 #[test]
 fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
     let _dog = Watchdog::new("another store", LIMIT);
-    let sde = Sde::builder()
-        .store(MemoryArchiver::new())
-        .build()
-        .expect("a store");
+    let builder = Sde::builder().store(MemoryArchiver::new());
+    let sde = builder.build().expect("a store");
     let gate = Gate::new();
     let info = AppInfo::new("loading.holder", "1").result(ResultSpec::unsaved::<Held>("held"));
     let holder = made(info, move |_, _| {

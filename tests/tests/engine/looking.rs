@@ -25,10 +25,8 @@ fn why(sde: &Sde, app: &Made) -> String {
 #[test]
 fn a_peek_says_why() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder()
-        .store(store.clone())
-        .build()
-        .expect("a store");
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.build().expect("a store");
     let app = double();
     assert_eq!(why(&sde, &app), "it was not run before");
     let outcome = sde.request(&app, &x(1)).run().expect("no error");
@@ -82,10 +80,8 @@ fn a_peek_sees_who_is_running_and_what_failed_for_good() {
 #[test]
 fn only_what_is_remembered() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder()
-        .store(store.clone())
-        .build()
-        .expect("a store");
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.build().expect("a store");
     let app = double();
     let ask = |sde: &Sde| {
         sde.request(&app, &x(1))

@@ -61,10 +61,8 @@ use sde_tests::Watch;
 /// An engine, and what it tells.
 fn watched() -> (Sde, Watch) {
     let watch = Watch::new();
-    let sde = Sde::builder()
-        .observer(watch.clone())
-        .build()
-        .expect("without a store nothing can fail");
+    let builder = Sde::builder().observer(watch.clone());
+    let sde = builder.build().expect("without a store nothing can fail");
     (sde, watch)
 }
 

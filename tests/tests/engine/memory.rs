@@ -223,10 +223,8 @@ fn each_value_is_asked_for_its_size_once() {
         Asked(n)
     }
     const RUNS: u32 = 2_000;
-    let sde = Sde::builder()
-        .memory_budget_of("asked", 50_000)
-        .build()
-        .unwrap();
+    let builder = Sde::builder().memory_budget_of("asked", 50_000);
+    let sde = builder.build().unwrap();
     for n in 0..RUNS {
         asked.call(&sde, n).unwrap();
     }

@@ -82,11 +82,8 @@ fn observers_may_use_the_engine() {
             sde.peek(&double(), &x(9)).expect("a key");
         }
     };
-    let sde = Sde::builder()
-        .store(store.clone())
-        .observer(observer)
-        .build()
-        .expect("a store");
+    let builder = Sde::builder().store(store.clone()).observer(observer);
+    let sde = builder.build().expect("a store");
     captured.set(sde.clone()).expect("set once");
     assert_eq!(
         y(&sde.run(&double(), &x(1)).expect("no error")).expect("a result"),

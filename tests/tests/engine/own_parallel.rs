@@ -7,11 +7,8 @@ use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
 /// An engine that would hang if it relied on rayon's workers losing patience.
 fn patient(threads: usize) -> Sde {
-    Sde::builder()
-        .threads(threads)
-        .rayon_patience(10 * LIMIT)
-        .build()
-        .expect("no store")
+    let builder = Sde::builder().threads(threads).rayon_patience(10 * LIMIT);
+    builder.build().expect("no store")
 }
 
 fn list(of: impl IntoIterator<Item = u64>) -> Vec<Inputs> {

@@ -197,10 +197,8 @@ fn progress_is_told_and_what_is_nested_says_so() {
 #[test]
 fn ranks_share_what_is_to_be_done() {
     let program = |group: ThreadGroup| -> Result<_, sde::Error> {
-        let sde = Sde::builder()
-            .threads(2)
-            .process_group(group, Cbor)
-            .build()?;
+        let builder = Sde::builder().threads(2).process_group(group, Cbor);
+        let sde = builder.build()?;
         let all = double.par_call(&sde, 0..40)?;
         let mut each = Vec::new();
         double.par_call_each(&sde, 40..100, |at, value| each.push((at, *value)))?;

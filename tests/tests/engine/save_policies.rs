@@ -1,7 +1,6 @@
 //! When what is new is saved, and that nobody waits for it who did not choose to.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Batch, Event, MemoryArchiver, Observer, SavePolicy, Sde, Selection, Source};
@@ -202,11 +201,8 @@ fn signalled() {
 #[test]
 fn a_long_save_says_how_far_it_has_come() {
     let watch = Watch::new();
-    let sde = Sde::builder()
-        .store(MemoryArchiver::default())
-        .observer(watch.clone())
-        .build()
-        .unwrap();
+    let builder = Sde::builder().store(MemoryArchiver::default());
+    let sde = builder.observer(watch.clone()).build().unwrap();
     for x in 0..1000 {
         cube.call(&sde, x).unwrap();
     }

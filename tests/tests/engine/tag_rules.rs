@@ -249,11 +249,8 @@ fn fleeting_value() -> Vec<u8> {
 #[test]
 fn a_result_that_is_not_kept_reaches_all_who_waited() {
     let log = EventLog::new();
-    let sde = Sde::builder()
-        .observer(&ALL_WAIT)
-        .observer(log.clone())
-        .build()
-        .unwrap();
+    let builder = Sde::builder().observer(&ALL_WAIT).observer(log.clone());
+    let sde = builder.build().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| assert_eq!(*fleeting_value.call(&sde).unwrap(), [7]));

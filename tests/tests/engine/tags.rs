@@ -114,10 +114,8 @@ fn cleaned_by_each_tag() {
 fn checkpointed_and_archived() {
     for (row, tags) in cases() {
         let (store, app) = (MemoryArchiver::new(), tagged(tags));
-        let sde = Sde::builder()
-            .store(store.clone())
-            .build()
-            .expect("a store");
+        let builder = Sde::builder().store(store.clone());
+        let sde = builder.build().expect("a store");
         let _held = run(&sde, &app);
         sde.checkpoint().expect("saved");
         sde.archive().expect("saved");
@@ -134,10 +132,8 @@ fn checkpointed_and_archived() {
 fn taken_up_again() {
     for (row, tags) in cases() {
         let (store, app) = (MemoryArchiver::new(), tagged(tags));
-        let sde = Sde::builder()
-            .store(store.clone())
-            .build()
-            .expect("a store");
+        let builder = Sde::builder().store(store.clone());
+        let sde = builder.build().expect("a store");
         run(&sde, &app);
         sde.checkpoint().expect("saved");
         sde.archive().expect("saved");

@@ -18,11 +18,8 @@ const ALL: u64 = POINTS + 1;
 
 /// Computes, and has saved nothing when it is ended.
 pub fn waits(store: &Path) {
-    let sde = sde::builder(store)
-        .unwrap()
-        .save(SavePolicy::OnRequest)
-        .build()
-        .unwrap();
+    let builder = sde::builder(store).unwrap().save(SavePolicy::OnRequest);
+    let sde = builder.build().unwrap();
     compute(&sde);
     tell("computed");
     wait();

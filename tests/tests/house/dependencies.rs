@@ -42,10 +42,7 @@ fn every_direct_dependency_has_its_reason() {
 #[test]
 fn a_missing_and_a_stale_row_are_noticed() {
     let page = "| crate | why |\n|---|---|\n| `one` | because |\n";
-    assert_eq!(
-        breaches(&BTreeSet::from(["one"]), page),
-        Vec::<String>::new()
-    );
+    none(breaches(&BTreeSet::from(["one"]), page));
     assert_eq!(breaches(&BTreeSet::from(["one", "two"]), page).len(), 1);
     assert_eq!(breaches(&BTreeSet::new(), page).len(), 1);
 }

@@ -157,24 +157,22 @@ fn modules_use_only_what_is_below_them() {
 #[cfg(test)]
 mod tests {
     use super::super::layer_lists::{OPENCL, SDE};
+    use super::super::none;
 
     fn in_file(path: &str, text: &str) -> Vec<String> {
-        SDE.breaches(&[(path.to_owned(), text.to_owned())])
+        SDE.breaches(&[(format!("sde/engine/src/{path}"), text.to_owned())])
     }
 
     #[test]
     fn down_and_sideways_are_allowed() {
         let text = "use crate::key::Key; use crate::app::App; use self::map; use std::sync::Arc;";
+        none(in_file("inputs/mod.rs", text));
         assert_eq!(
-            in_file("sde/engine/src/inputs/mod.rs", text),
+            in_file("engine.rs", "use crate::cache::Cache;"),
             Vec::<String>::new()
         );
         assert_eq!(
-            in_file("sde/engine/src/engine.rs", "use crate::cache::Cache;"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            in_file("sde/engine/src/lib.rs", "pub use crate::engine::Sde;"),
+            in_file("lib.rs", "pub use crate::engine::Sde;"),
             Vec::<String>::new()
         );
     }
@@ -190,14 +188,10 @@ mod tests {
             "use ::sde::checkpoint::X;",
             "macro_rules! m { () => { $crate::engine::X } }",
         ] {
-            assert_eq!(
-                in_file("sde/engine/src/app/info.rs", text).len(),
-                1,
-                "{text}"
-            );
+            assert_eq!(in_file("app/info.rs", text).len(), 1, "{text}");
         }
         assert!(
-            in_file("sde/engine/src/app/info.rs", "\nuse crate::cache::X;")[0]
+            in_file("app/info.rs", "\nuse crate::cache::X;")[0]
                 .starts_with("sde/engine/src/app/info.rs:2 ")
         );
     }
@@ -205,11 +199,8 @@ mod tests {
     #[test]
     fn only_apps_name_the_handle_above_them() {
         let text = "pub use crate::engine::Handle;";
-        assert_eq!(
-            in_file("sde/engine/src/app/mod.rs", text),
-            Vec::<String>::new()
-        );
-        assert_eq!(in_file("sde/engine/src/cache/mod.rs", text).len(), 1);
+        none(in_file("app/mod.rs", text));
+        assert_eq!(in_file("cache/mod.rs", text).len(), 1);
     }
 
     #[test]
@@ -238,7 +229,7 @@ mod tests {
             assert_eq!(with_root(bad).len(), 1, "{bad}");
         }
         assert_eq!(
-            in_file("sde/engine/src/app/info.rs", "use super::*;"),
+            in_file("app/info.rs", "use super::*;"),
             Vec::<String>::new()
         );
     }
@@ -246,30 +237,24 @@ mod tests {
     #[test]
     fn only_macros_use_what_is_there_for_them() {
         let in_macro = "macro_rules! m { () => { $crate::__private::x!() } }";
-        assert_eq!(
-            in_file("sde/engine/src/app.rs", in_macro),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            in_file("sde/engine/src/app.rs", "use crate::__private::x;").len(),
-            1
-        );
+        none(in_file("app.rs", in_macro));
+        assert_eq!(in_file("app.rs", "use crate::__private::x;").len(), 1);
     }
 
     #[test]
     fn modules_within_a_module_have_layers_of_their_own() {
-        let own = "sde/engine/src/ranks/group.rs";
+        let own = "ranks/group.rs";
         for (path, text) in [
-            ("sde/engine/src/app/info.rs", "use crate::ranks::group::X;"),
-            ("sde/engine/src/engine.rs", "use crate::ranks::X;"),
+            ("app/info.rs", "use crate::ranks::group::X;"),
+            ("engine.rs", "use crate::ranks::X;"),
             (own, "use super::collective::X;"),
-            ("sde/engine/src/ranks/run.rs", "use crate::engine::Engine;"),
+            ("ranks/run.rs", "use crate::engine::Engine;"),
         ] {
             assert_eq!(in_file(path, text), Vec::<String>::new(), "{path}");
         }
         for (path, text) in [
-            ("sde/engine/src/app/info.rs", "use crate::ranks::X;"),
-            ("sde/engine/src/app/info.rs", "use crate::ranks::sets::X;"),
+            ("app/info.rs", "use crate::ranks::X;"),
+            ("app/info.rs", "use crate::ranks::sets::X;"),
             (own, "use super::sets::X;"),
             (own, "use crate::app::X;"),
         ] {
@@ -279,17 +264,14 @@ mod tests {
 
     #[test]
     fn a_module_without_a_layer_is_noticed() {
-        assert!(in_file("sde/engine/src/helpers.rs", "")[0].contains("no layer"));
+        assert!(in_file("helpers.rs", "")[0].contains("no layer"));
     }
 
     #[test]
     fn files_are_read_in_one_place() {
+        assert_eq!(in_file("cache/disk.rs", "use std::fs;").len(), 1);
         assert_eq!(
-            in_file("sde/engine/src/cache/disk.rs", "use std::fs;").len(),
-            1
-        );
-        assert_eq!(
-            in_file("sde/engine/src/key/input_file.rs", "use std::fs;"),
+            in_file("key/input_file.rs", "use std::fs;"),
             Vec::<String>::new()
         );
     }
@@ -301,7 +283,7 @@ mod tests {
             OPENCL.breaches(&[(format!("apps/opencl/src/{path}"), text.to_owned())])
         };
         for good in ["use sde::engine::Sde;", "use crate::driver::Driver;"] {
-            assert_eq!(of("identity/spec.rs", good), Vec::<String>::new());
+            none(of("identity/spec.rs", good));
         }
         assert_eq!(of("identity/spec.rs", "use crate::live::Live;").len(), 1);
         assert_eq!(of("driver/mod.rs", "use crate::context::X;").len(), 1);
@@ -311,16 +293,11 @@ mod tests {
     #[test]
     fn tests_may_look_at_everything() {
         let files = [
-            (
-                "sde/engine/src/app/mod.rs".to_owned(),
-                "#[cfg(test)] mod tests;".to_owned(),
-            ),
-            (
-                "sde/engine/src/app/tests.rs".to_owned(),
-                "use crate::engine::Sde;".to_owned(),
-            ),
-        ];
-        assert_eq!(SDE.breaches(&files), Vec::<String>::new());
+            ("mod.rs", "#[cfg(test)] mod tests;"),
+            ("tests.rs", "use crate::engine::Sde;"),
+        ]
+        .map(|(name, text)| (format!("sde/engine/src/app/{name}"), text.to_owned()));
+        none(SDE.breaches(&files));
         assert_eq!(SDE.breaches(&files[1..]).len(), 1);
     }
 }

@@ -138,10 +138,9 @@ fn breaches(package: &Package, policy: &Policy) -> Vec<String> {
 fn dependencies_keep_to_deny_toml() {
     let policy = policy();
     none(
-        &metadata()
+        metadata()
             .foreign()
-            .flat_map(|package| breaches(package, &policy))
-            .collect::<Vec<_>>(),
+            .flat_map(|package| breaches(package, &policy)),
     );
 }
 
@@ -154,11 +153,7 @@ fn no_exception_is_left_over() {
         .exceptions
         .iter()
         .filter(|exception| !used(&exception.name));
-    none(
-        &stale
-            .map(|exception| format!("deny.toml excepts {}, which is gone", exception.name))
-            .collect::<Vec<_>>(),
-    );
+    none(stale.map(|exception| format!("deny.toml excepts {}, which is gone", exception.name)));
 }
 
 #[test]
@@ -225,10 +220,7 @@ mod tests {
             targets: Vec::new(),
         };
         let registry = Some("registry+https://example.org/index");
-        assert_eq!(
-            breaches(&package("good", registry), &made_up()),
-            Vec::<String>::new()
-        );
+        none(breaches(&package("good", registry), &made_up()));
         assert!(breaches(&package("bad", registry), &made_up())[0].contains("banned: made up"));
         assert_eq!(
             breaches(

@@ -81,7 +81,7 @@ fn every_package_has_the_lints() {
         let manifest = std::fs::read_to_string(&package.manifest_path).expect("reading a manifest");
         trouble(&package.name, table(&manifest).get("lints"), lints)
     });
-    none(&check.collect::<Vec<_>>());
+    none(check);
 }
 
 /// The root sources of a package's libraries, as paths from the repository's root.

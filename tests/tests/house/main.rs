@@ -24,7 +24,9 @@ mod wording;
 
 /// Fails with one line for each breach.
 #[track_caller]
-fn none(breaches: &[String]) {
+fn none<T: AsRef<str>>(breaches: impl IntoIterator<Item = T>) {
+    let lines: Vec<_> = breaches.into_iter().collect();
+    let breaches: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
     assert!(
         breaches.is_empty(),
         "{} breaches of a house rule:\n{}",

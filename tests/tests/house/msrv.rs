@@ -20,11 +20,7 @@ fn every_package_takes_it_from_the_workspace() {
     let other = metadata()
         .members()
         .filter(|package| package.rust_version.as_deref() != Some(ours.as_str()));
-    none(
-        &other
-            .map(|package| format!("{} needs rust-version.workspace = true", package.name))
-            .collect::<Vec<_>>(),
-    );
+    none(other.map(|package| format!("{} needs rust-version.workspace = true", package.name)));
 }
 
 #[test]

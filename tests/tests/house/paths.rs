@@ -273,26 +273,27 @@ mod tests {
             .collect()
     }
 
+    macro_rules! names {
+        ($($text:literal in $module:literal: $names:expr;)*) => {
+            $(assert_eq!(named($text, $module), $names, "{}", $text);)*
+        };
+    }
+
     #[test]
     fn imports_are_paths_also_in_trees() {
-        assert_eq!(named("use crate::key::Key;", "app"), ["key::Key"]);
-        assert_eq!(
-            named(
-                "use crate::{key::{Key, Digest as D}, error::*, app::{self}};",
-                "app"
-            ),
-            ["key::Key", "key::Digest", "error", "app"]
-        );
-        assert_eq!(
-            named("use sde::Sde; use ::sde::key;", "app"),
-            ["Sde", "key"]
-        );
+        names! {
+            "use crate::key::Key;" in "app": ["key::Key"];
+            "use crate::{key::{Key, Digest as D}, error::*, app::{self}};" in "app": ["key::Key", "key::Digest", "error", "app"];
+            "use sde::Sde; use ::sde::key;" in "app": ["Sde", "key"];
+        }
     }
 
     #[test]
     fn a_module_called_sde_is_not_the_crate() {
-        assert!(named("mod sde; pub use sde::Sde;", "engine").is_empty());
-        assert_eq!(named("mod sde; use ::sde::key;", "engine"), ["key"]);
+        names! {
+            "mod sde; pub use sde::Sde;" in "engine": [""; 0];
+            "mod sde; use ::sde::key;" in "engine": ["key"];
+        }
     }
 
     #[test]
@@ -322,78 +323,46 @@ mod tests {
 
     #[test]
     fn relative_paths_are_followed() {
-        assert_eq!(named("use super::info::X;", "app::slot"), ["app::info::X"]);
-        assert_eq!(
-            named("use super::super::engine::X;", "app::slot"),
-            ["engine::X"]
-        );
-        assert_eq!(
-            named("use super::{super::engine::X, y};", "app::slot"),
-            ["engine::X", "app::y"]
-        );
-        assert_eq!(
-            named("mod inner { use super::super::cache; }", "app"),
-            ["cache"]
-        );
+        names! {
+            "use super::info::X;" in "app::slot": ["app::info::X"];
+            "use super::super::engine::X;" in "app::slot": ["engine::X"];
+            "use super::{super::engine::X, y};" in "app::slot": ["engine::X", "app::y"];
+            "mod inner { use super::super::cache; }" in "app": ["cache"];
+        }
     }
 
     #[test]
     fn expressions_types_and_macro_bodies_count() {
-        assert_eq!(
-            named(
-                "fn f() -> crate::engine::Sde { g(crate::cache::new()) }",
-                "app"
-            ),
-            ["engine::Sde", "cache::new"]
-        );
-        assert_eq!(
-            named("macro_rules! m { () => { $crate::engine::go() } }", "app"),
-            ["engine::go"]
-        );
-        assert_eq!(
-            named("fn f() { println!(\"{}\", crate::engine::X) }", "app"),
-            ["engine::X"]
-        );
+        names! {
+            "fn f() -> crate::engine::Sde { g(crate::cache::new()) }" in "app": ["engine::Sde", "cache::new"];
+            "macro_rules! m { () => { $crate::engine::go() } }" in "app": ["engine::go"];
+            "fn f() { println!(\"{}\", crate::engine::X) }" in "app": ["engine::X"];
+        }
     }
 
     #[test]
     fn comments_strings_and_visibility_name_nothing() {
-        assert!(
-            named(
-                "/// [`crate::engine`]\n// crate::engine::X\nconst A: &str = \"crate::engine::X\";",
-                "app"
-            )
-            .is_empty()
-        );
-        assert!(named("pub(in crate::engine) fn f(self) { self.g() }", "app").is_empty());
+        names! {
+            "/// [`crate::engine`]\n// crate::engine::X\nconst A: &str = \"crate::engine::X\";" in "app": [""; 0];
+            "pub(in crate::engine) fn f(self) { self.g() }" in "app": [""; 0];
+        }
     }
 
     #[test]
     fn the_standard_library_is_told_apart() {
-        assert_eq!(
-            named("use std::fs::File; fn f() { std::mem::drop(1) }", "app"),
-            ["std::fs::File", "std::mem::drop"]
-        );
+        names! {
+            "use std::fs::File; fn f() { std::mem::drop(1) }" in "app": ["std::fs::File", "std::mem::drop"];
+        }
     }
 
     #[test]
     fn code_for_tests_is_left_out() {
-        assert_eq!(
-            named(
-                "#[cfg(test)] mod tests { use crate::engine; } use crate::key;",
-                "app"
-            ),
-            ["key"]
-        );
-        assert_eq!(
-            named("#[cfg(test)] use crate::engine; use crate::key;", "app"),
-            ["key"]
-        );
-        assert!(named("#![cfg(test)] use crate::engine;", "app").is_empty());
-        assert_eq!(
-            named("#[cfg(not(test))] use crate::engine;", "app"),
-            ["engine"]
-        );
+        names! {
+            "#[cfg(test)] mod tests { use crate::engine; } use crate::key;" in "app": ["key"];
+            "#[cfg(test)] use crate::engine; use crate::key;" in "app": ["key"];
+            "#![cfg(test)] use crate::engine;" in "app": [""; 0];
+            "#[cfg(not(test))] use crate::engine;" in "app": ["engine"];
+        }
         let source = scan("#[cfg(test)] mod tests;", &["app".to_owned()]).expect("Rust");
         assert_eq!(source.test_modules, [["app", "tests"]]);
     }

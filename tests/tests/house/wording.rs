@@ -39,10 +39,9 @@ fn breaches(path: &str, text: &str) -> Vec<String> {
 #[test]
 fn no_file_names_this_machine() {
     none(
-        &text_files()
+        text_files()
             .iter()
-            .flat_map(|file| breaches(&file.path, &file.text))
-            .collect::<Vec<_>>(),
+            .flat_map(|file| breaches(&file.path, &file.text)),
     );
 }
 
@@ -52,5 +51,5 @@ fn a_machine_path_is_noticed() {
     let found = breaches("a.md", text);
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("a.md:2 "));
-    assert_eq!(breaches("a.md", "framework/x"), Vec::<String>::new());
+    none(breaches("a.md", "framework/x"));
 }

@@ -141,3 +141,19 @@ pub fn batch(selection: Selection) -> Batch {
         marks: Vec::new(),
     }
 }
+
+/// A batch of the first versions of these entries.
+pub fn entries(numbers: impl IntoIterator<Item = u64>) -> Batch {
+    let mut batch = batch(Selection::Checkpoint);
+    let entry = |number| entry(number, 1, batch.selection);
+    batch.entries = numbers.into_iter().map(entry).collect();
+    batch
+}
+
+/// A batch of states.
+pub fn states(states: impl IntoIterator<Item = SavedScratch>) -> Batch {
+    Batch {
+        scratch: states.into_iter().collect(),
+        ..batch(Selection::Checkpoint)
+    }
+}

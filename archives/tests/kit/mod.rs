@@ -30,6 +30,6 @@ mod sim;
 mod world;
 
 pub use gate::Gate;
-pub use orders::{CHANGING, Call, Error, Order, Then};
+pub use orders::{CHANGING, Call, Error, LOOKING, Order, Then};
 pub use random::Random;
 pub use sim::{HOME, Place, Sim};

@@ -41,12 +41,21 @@ pub const CHANGING: &[Call] = &[
     Call::Close,
 ];
 
+/// All calls that only ask what is there.
+pub const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
+
 /// Do this at the `at`-th of these calls, counted from 1 and from now on.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub calls: &'static [Call],
     pub at: u64,
     pub then: Then,
+}
+
+impl Order {
+    pub fn of(calls: &'static [Call], at: u64, then: Then) -> Self {
+        Self { calls, at, then }
+    }
 }
 
 /// What happens.

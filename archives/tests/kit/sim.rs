@@ -10,7 +10,8 @@ use std::time::Duration;
 use sde_archives::vfs::Site;
 
 use super::content::Content;
-use super::orders::{Call, Order, Orders};
+use super::gate::Gate;
+use super::orders::{Call, Order, Orders, Then};
 use super::random::Random;
 use super::world::{Id, Node, World};
 
@@ -119,6 +120,33 @@ impl Sim {
     /// Takes all orders for this process back.
     pub fn no_orders_for_process(&self) {
         self.process.lock().unwrap().clear();
+    }
+
+    /// Has this process run something on another thread, which is stopped in a call while something else is done. Gives whether
+    /// the call came, and what came of the run.
+    pub fn stopped<T: Send>(
+        &self,
+        calls: &'static [Call],
+        at: u64,
+        run: impl FnOnce() -> T + Send,
+        meanwhile: impl FnOnce(),
+    ) -> (bool, T) {
+        let gate = Gate::default();
+        self.order_process(Order::of(calls, at, Then::Stop(gate.clone())));
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                let done = run();
+                self.no_orders_for_process();
+                gate.nobody_will_come();
+                done
+            });
+            let comes = gate.wait_for_somebody();
+            if comes {
+                meanwhile();
+                gate.open();
+            }
+            (comes, running.join().unwrap())
+        })
     }
 
     /// Whether this process was killed.

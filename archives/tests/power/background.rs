@@ -5,7 +5,7 @@ use std::time::Duration;
 use sde::SavePolicy;
 
 use crate::engine::{all_load, engine, expected, open, page, read_only};
-use crate::kit::{CHANGING, Gate, Order, Sim, Then};
+use crate::kit::{CHANGING, Sim};
 
 /// Saves ten results and begins a save of others, which stops in this call. Meanwhile `job` is done.
 /// Gives whether the call came.
@@ -15,27 +15,8 @@ fn stopped_in(at: u64, job: impl FnOnce(&Sim, &sde::Sde)) -> bool {
     for number in 0..10 {
         page.call(&sde, number).unwrap();
     }
-    let gate = Gate::default();
-    sim.order(Order {
-        calls: CHANGING,
-        at,
-        then: Then::Stop(gate.clone()),
-    });
-    let comes = std::thread::scope(|scope| {
-        let saving = scope.spawn(|| {
-            let saved = sde.checkpoint();
-            gate.nobody_will_come();
-            saved
-        });
-        let comes = gate.wait_for_somebody();
-        if comes {
-            job(&sim, &sde);
-            gate.open();
-        }
-        saving.join().unwrap().unwrap();
-        comes
-    });
-    sim.no_orders();
+    let (comes, saved) = sim.stopped(CHANGING, at, || sde.checkpoint(), || job(&sim, &sde));
+    saved.unwrap();
     sde.checkpoint().unwrap();
     let computed = sde.stats().total.computed;
     all_load(read_only(&sim.power_loss(at)), 0..computed);

@@ -14,11 +14,7 @@ fn ended_in_each_call_the_store_has_what_was_acknowledged() {
         for at in 1..=script.sim.count(CHANGING) {
             let sim = Sim::new();
             sim.seed(at);
-            sim.order(Order {
-                calls: CHANGING,
-                at,
-                then: Then::PowerOff,
-            });
+            sim.order(Order::of(CHANGING, at, Then::PowerOff));
             let mut script = Script::new(sim, seed);
             script.run(steps);
             let killed = script.sim.after_kill();

@@ -12,13 +12,16 @@ pub fn dir() -> PathBuf {
     Path::new(HOME).join("store")
 }
 
+pub fn options(sim: &Sim) -> Options {
+    Options::new().vfs(Arc::new(sim.clone()))
+}
+
 pub fn open(sim: &Sim) -> Result<DirStore, sde::ArchiveError> {
-    Options::new().vfs(Arc::new(sim.clone())).open(dir())
+    options(sim).open(dir())
 }
 
 pub fn read_only(sim: &Sim) -> DirStore {
-    let options = Options::new().vfs(Arc::new(sim.clone()));
-    options.read_only().open(dir()).unwrap()
+    options(sim).read_only().open(dir()).unwrap()
 }
 
 pub fn engine(store: DirStore, policy: SavePolicy) -> Sde {

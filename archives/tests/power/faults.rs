@@ -11,7 +11,8 @@ use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{DirStore, Options};
 
 use crate::count;
-use crate::kit::{Call, Error, HOME, Order, Random, Sim, Then, made};
+use crate::engine::dir;
+use crate::kit::{Call, Error, Order, Random, Sim, Then, made};
 use crate::script::Script;
 use crate::truth::generation;
 
@@ -72,7 +73,7 @@ fn each_call_fails(then: impl Fn(Error) -> Then) {
                 let then = then(error);
                 let what = format!("seed {seed}, call {at} of {kind:?}: {then:?}");
                 let calls = kind;
-                let mut script = run(seed, Some(Order { calls, at, then }));
+                let mut script = run(seed, Some(Order::of(calls, at, then)));
                 script.truth.was_full = error == Error::Full;
                 check(&mut script, at, &what);
                 tried += 1;
@@ -103,17 +104,11 @@ fn from_each_call_on_all_fail() {
 fn a_commit_that_failed_is_made_by_the_next() {
     for then in [Then::Fail(Error::Io), Then::Spoil(8 * 100)] {
         let sim = Sim::new();
-        let dir = Path::new(HOME).join("store");
+        let dir = dir();
         let options = Options::new().vfs(Arc::new(sim.clone()));
         let store = options.open(&dir).unwrap();
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.scratch.push(made::scratch(1, 1));
-        store.save(&batch).unwrap();
-        sim.order(Order {
-            calls: &[Call::Write],
-            at: 1,
-            then,
-        });
+        store.save(&made::states([made::scratch(1, 1)])).unwrap();
+        sim.order(Order::of(&[Call::Write], 1, then));
         store.commit(Selection::Checkpoint).unwrap_err();
         let failed = generation(&sim, &dir);
         store.commit(Selection::Checkpoint).unwrap();
@@ -125,15 +120,15 @@ fn a_commit_that_failed_is_made_by_the_next() {
 #[test]
 fn a_file_of_another_process_that_could_not_be_synced_is_not_synced_again() {
     let sim = Sim::new();
-    let dir = Path::new(HOME).join("store");
+    let dir = dir();
     let open = |process: &Sim| {
         let options = Options::new().vfs(Arc::new(process.clone()));
         options.open(&dir).unwrap()
     };
     let save = |store: &DirStore, number| {
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.scratch.push(made::scratch(number, 1));
-        store.save(&batch).unwrap();
+        store
+            .save(&made::states([made::scratch(number, 1)]))
+            .unwrap();
     };
     let (process, other) = (sim.process(), open(&sim.process()));
     save(&other, 1);
@@ -141,11 +136,7 @@ fn a_file_of_another_process_that_could_not_be_synced_is_not_synced_again() {
     for number in 2..4 {
         save(&store, number);
         if number == 2 {
-            process.order_process(Order {
-                calls: &[Call::Sync],
-                at: 1,
-                then: Then::Fail(Error::Io),
-            });
+            process.order_process(Order::of(&[Call::Sync], 1, Then::Fail(Error::Io)));
         }
         store.commit(Selection::Checkpoint).unwrap();
     }
@@ -171,18 +162,12 @@ fn uses(sim: &Sim, dir: &Path) -> usize {
 #[test]
 fn uses_that_could_not_be_written_are_written_by_the_next_commit() {
     let sim = Sim::new();
-    let dir = Path::new(HOME).join("store");
+    let dir = dir();
     let options = Options::new().vfs(Arc::new(sim.clone()));
     let store = options.open(&dir).unwrap();
-    let mut batch = made::batch(Selection::Checkpoint);
-    batch.entries.push(made::entry(1, 1, batch.selection));
-    store.save(&batch).unwrap();
+    store.save(&made::entries([1])).unwrap();
     store.find(&made::key(1)).unwrap().unwrap();
-    sim.order(Order {
-        calls: &[Call::Write],
-        at: 1,
-        then: Then::Fail(Error::Io),
-    });
+    sim.order(Order::of(&[Call::Write], 1, Then::Fail(Error::Io)));
     store.commit(Selection::Checkpoint).unwrap_err();
     assert_eq!(uses(&sim, &dir), 0);
     store.commit(Selection::Checkpoint).unwrap();
@@ -195,16 +180,12 @@ fn a_failed_write_or_sync_is_an_error_and_the_next_save_begins_a_new_file() {
     for call in [&[Call::Write], &[Call::Sync], &[Call::SyncDir]] {
         for at in 1..=6 {
             let sim = Sim::new();
-            let dir = Path::new(HOME).join("store");
+            let dir = dir();
             let store = Options::new()
                 .vfs(Arc::new(sim.clone()))
                 .open(&dir)
                 .unwrap();
-            let save = |number| {
-                let mut batch = made::batch(Selection::Checkpoint);
-                batch.scratch.push(made::scratch(number, 1));
-                store.save(&batch)
-            };
+            let save = |number| store.save(&made::states([made::scratch(number, 1)]));
             save(0).unwrap();
             let segments = || {
                 sim.files()
@@ -213,11 +194,7 @@ fn a_failed_write_or_sync_is_an_error_and_the_next_save_begins_a_new_file() {
                     .count()
             };
             let before = segments();
-            sim.order(Order {
-                calls: call,
-                at,
-                then: Then::Fail(Error::Io),
-            });
+            sim.order(Order::of(call, at, Then::Fail(Error::Io)));
             // Names are synced when a file is begun, so those syncs do not come in each save.
             let failed = (1..=at).find(|number| save(*number).is_err());
             let expected = (call[0] != Call::SyncDir).then_some(at);

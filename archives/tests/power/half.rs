@@ -2,27 +2,22 @@
 //! lock: what is acknowledged after that is found.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{ArchiveError, Archiver, OneProcess, Selection};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention};
 
-use crate::engine::dir;
+use crate::engine::{dir, options};
 use crate::kit::{CHANGING, Call, Gate, Order, Sim, Then, made};
-
-fn options(sim: &Sim) -> Options {
-    Options::new().vfs(Arc::new(sim.clone()))
-}
 
 fn open(sim: &Sim) -> DirStore {
     options(sim).open(dir()).unwrap()
 }
 
 fn save(store: &DirStore, number: u64) -> Result<(), ArchiveError> {
-    let mut batch = made::batch(Selection::Checkpoint);
-    batch.scratch.push(made::scratch(number, 1));
-    store.save(&batch).map(drop)
+    store
+        .save(&made::states([made::scratch(number, 1)]))
+        .map(drop)
 }
 
 fn lost(sim: &Sim, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
@@ -44,11 +39,11 @@ fn meanwhile(sim: &Sim, job: impl FnOnce()) -> Vec<u64> {
     let gate = Gate::default();
     let store = open(&writer);
     save(&store, 0).unwrap();
-    writer.order_process(Order {
-        calls: &[Call::Write],
-        at: 1,
-        then: Then::StopHalfway(gate.clone()),
-    });
+    writer.order_process(Order::of(
+        &[Call::Write],
+        1,
+        Then::StopHalfway(gate.clone()),
+    ));
     let saved = std::thread::scope(|scope| {
         let saving = scope.spawn(|| save(&store, 1));
         assert!(gate.wait_for_somebody());
@@ -108,11 +103,7 @@ fn a_segment_that_ends_in_the_middle_of_a_frame_is_removed_once_it_is_replaced()
     let store = open(&writer);
     save(&store, 0).unwrap();
     let left = segments();
-    writer.order_process(Order {
-        calls: CHANGING,
-        at: 1,
-        then: Then::PowerOff,
-    });
+    writer.order_process(Order::of(CHANGING, 1, Then::PowerOff));
     save(&store, 1).unwrap_err();
     drop(store);
     compact(&sim, Duration::ZERO);

@@ -7,18 +7,12 @@ use std::time::Duration;
 use sde::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::vfs::Vfs;
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention};
 
-use crate::engine::dir;
-use crate::kit::{CHANGING, Call, Gate, HOME, Order, Sim, Then, made};
+use crate::engine::{dir, options};
+use crate::kit::{CHANGING, Call, HOME, LOOKING, Order, Sim, Then, made};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
-
-fn options(sim: &Sim) -> Options {
-    Options::new().vfs(Arc::new(sim.clone()))
-}
 
 fn open(sim: &Sim) -> DirStore {
     options(sim).open(dir()).unwrap()
@@ -67,29 +61,15 @@ fn a_merge_of_more_segments_takes_no_more_memory() {
         let sim = Sim::new();
         for number in 0..jobs {
             let store = open(&sim);
-            let mut batch = made::batch(Selection::Checkpoint);
-            batch.entries.push(made::entry(number, 1, batch.selection));
-            store.save(&batch).unwrap();
+            store.save(&made::entries([number])).unwrap();
         }
         let store = open(&sim);
         let before = sim.bytes_read();
-        let gate = Gate::default();
-        sim.order(Order {
-            calls: &[Call::Create],
-            at: 1,
-            then: Then::Stop(gate.clone()),
-        });
-        std::thread::scope(|scope| {
-            let ending = scope.spawn(|| {
-                store.finish();
-                gate.nobody_will_come();
-            });
-            assert!(gate.wait_for_somebody());
-            let read = sim.bytes_read() - before;
-            gate.open();
-            ending.join().unwrap();
-            read
-        })
+        let mut read = 0;
+        let look = || read = sim.bytes_read() - before;
+        let (comes, ()) = sim.stopped(&[Call::Create], 1, || store.finish(), look);
+        assert!(comes);
+        read
     };
     let ratio = read_before_written(320) as f64 / read_before_written(80) as f64;
     assert!(
@@ -199,25 +179,8 @@ fn an_archive_is_made_while_another_process_compacts() {
         (0..3).for_each(|number| job(&sim, number));
         let archiving = sim.process();
         let store = open(&archiving);
-        let gate = Gate::default();
-        archiving.order_process(Order {
-            calls: LOOKING,
-            at,
-            then: Then::Stop(gate.clone()),
-        });
-        let (comes, archived) = std::thread::scope(|scope| {
-            let archived = scope.spawn(|| {
-                let archived = store.archive_to(&Path::new(HOME).join("published"));
-                gate.nobody_will_come();
-                archived
-            });
-            let comes = gate.wait_for_somebody();
-            if comes {
-                move_all(&sim);
-                gate.open();
-            }
-            (comes, archived.join().unwrap())
-        });
+        let archive = || store.archive_to(&Path::new(HOME).join("published"));
+        let (comes, archived) = archiving.stopped(LOOKING, at, archive, || move_all(&sim));
         archived.unwrap();
         if !comes {
             break;
@@ -235,11 +198,7 @@ fn an_archive_that_was_cut_short_is_made_again_or_it_is_said_what_to_do() {
         (0..3).for_each(|number| job(&sim, number));
         let killed = sim.process();
         let store = open(&killed);
-        killed.order_process(Order {
-            calls: CHANGING,
-            at,
-            then: Then::PowerOff,
-        });
+        killed.order_process(Order::of(CHANGING, at, Then::PowerOff));
         if store.archive_to(&there).is_ok() {
             break;
         }

@@ -17,11 +17,11 @@ fn a_miss_looks_once_however_long_that_takes() {
     let before = lists();
     store.refresh().unwrap();
     let one_look = lists() - before;
-    sim.order(Order {
-        calls: &[Call::List],
-        at: 1,
-        then: Then::Take(Duration::from_secs(2)),
-    });
+    sim.order(Order::of(
+        &[Call::List],
+        1,
+        Then::Take(Duration::from_secs(2)),
+    ));
     sim.pass_time(Duration::from_secs(2));
     for looks in [1, 0] {
         let before = lists();

@@ -18,11 +18,7 @@ pub fn program(sim: Sim, seed: u64, times: u64) -> (Sim, Result<(), String>) {
         let most = random.pick(&[40, 300]);
         let at = random.within(1..most);
         script.sim.seed(seed);
-        script.sim.order(Order {
-            calls: CHANGING,
-            at,
-            then: Then::PowerOff,
-        });
+        script.sim.order(Order::of(CHANGING, at, Then::PowerOff));
         script.run(random.pick(&[8, 60]));
         let left = match seed % 3 {
             0 => script.sim.after_kill(),

@@ -10,7 +10,7 @@ use sde_archives::inspect::Inspection;
 use sde_archives::{DirStore, Options};
 
 use crate::engine::dir;
-use crate::kit::{Call, Gate, HOME, Order, Sim, Then, made};
+use crate::kit::{Call, Gate, HOME, Sim, made};
 
 /// A part of a save is as long, and a segment that is sealed.
 const SIZE: u64 = 4096;
@@ -104,24 +104,9 @@ fn a_commit_in_the_middle_of_a_sealing_names_the_segment() {
     let sim = Sim::new();
     let store = options(&sim).open(dir()).unwrap();
     // One look at the folder, one at the file when it is synced; then it is sealed.
-    let gate = Gate::default();
-    sim.order(Order {
-        calls: &[Call::Look],
-        at: 3,
-        then: Then::Stop(gate.clone()),
-    });
-    thread::scope(|scope| {
-        let saving = scope.spawn(|| {
-            store.save(&batch([long(0)])).unwrap();
-            gate.nobody_will_come();
-        });
-        if gate.wait_for_somebody() {
-            store.commit(Selection::Checkpoint).unwrap();
-            gate.open();
-        }
-        saving.join().unwrap();
-    });
-    sim.no_orders();
+    let save = || store.save(&batch([long(0)])).map(drop);
+    let commit = || store.commit(Selection::Checkpoint).unwrap();
+    sim.stopped(&[Call::Look], 3, save, commit).1.unwrap();
     store.commit(Selection::Checkpoint).unwrap();
     assert_eq!(unlisted(&sim), [""; 0]);
 }

@@ -48,11 +48,7 @@ fn ended_in_each_call_no_file_is_wrong_and_none_lost_that_was_acknowledged() {
         let sim = Sim::new();
         sim.seed(at);
         let then = Then::PowerOff;
-        sim.order(Order {
-            calls: CHANGING,
-            at,
-            then,
-        });
+        sim.order(Order::of(CHANGING, at, then));
         let acknowledged = save(&sim, dir.path());
         let losses = (0..3).map(|seed| sim.power_loss(seed));
         for left in [sim.after_kill()].into_iter().chain(losses) {
@@ -83,11 +79,7 @@ fn a_content_that_another_could_not_sync_is_written_again() {
         let sim = Sim::new();
         let first = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
         written.call(&first, &dir.path().join("0"), 0).unwrap();
-        sim.order(Order {
-            calls: &[Call::Sync],
-            at: 1,
-            then: Then::Fail(Error::Io),
-        });
+        sim.order(Order::of(&[Call::Sync], 1, Then::Fail(Error::Io)));
         first.checkpoint().unwrap_err();
         sim.no_orders();
         let other = sim.process();

@@ -59,11 +59,7 @@ fn an_archive_is_there_after_a_power_failure() {
 #[test]
 fn what_was_saved_before_an_error_is_in_it() {
     let (sim, sde) = saved();
-    sim.order(Order {
-        calls: &[Call::Write],
-        at: 1,
-        then: Then::Fail(Error::Io),
-    });
+    sim.order(Order::of(&[Call::Write], 1, Then::Fail(Error::Io)));
     assert_eq!(*page.call(&sde, PAGES).unwrap(), expected(PAGES));
     sim.no_orders();
     sde.archive_to(there()).unwrap();
@@ -79,11 +75,7 @@ fn an_archive_that_failed_leaves_nothing_in_its_way() {
     for at in 1.. {
         let there = Path::new(HOME).join(format!("published {at}"));
         let before = sim.count(CHANGING);
-        sim.order(Order {
-            calls: CHANGING,
-            at,
-            then: Then::Fail(Error::Full),
-        });
+        sim.order(Order::of(CHANGING, at, Then::Fail(Error::Full)));
         let archived = sde.archive_to(&there);
         let came = sim.count(CHANGING) - before >= at;
         sim.no_orders();
@@ -112,11 +104,7 @@ fn an_archive_is_not_made_of_segments_that_cannot_be_read() {
         let there = Path::new(HOME).join(format!("published {at}"));
         let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
         let before = sim.count(&[Call::Open]);
-        sim.order(Order {
-            calls: &[Call::Open],
-            at,
-            then: Then::Fail(Error::Io),
-        });
+        sim.order(Order::of(&[Call::Open], at, Then::Fail(Error::Io)));
         let archived = sde.archive_to(&there);
         let came = sim.count(&[Call::Open]) - before >= at;
         sim.no_orders();

@@ -8,7 +8,7 @@ use sde::{Archiver, GroupError, Note, OneProcess, ProcessGroup, Selection, Subgr
 use sde_archives::{DirStore, Options};
 
 use crate::count;
-use crate::kit::{CHANGING, Call, Error, Gate, HOME, Order, Random, Sim, Then, made};
+use crate::kit::{CHANGING, Call, Error, HOME, Order, Random, Sim, Then, made};
 use crate::truth::{Truth, generation};
 
 /// Six ranks on four nodes, of which two have a writer.
@@ -277,11 +277,7 @@ fn strike(
 fn nothing_is_lost_when_the_power_fails() {
     for seed in 0..count(60, 3_000) {
         strike(seed, seed % 2 == 0, |random| {
-            let order = Order {
-                calls: CHANGING,
-                at: random.within(1..300),
-                then: Then::PowerOff,
-            };
+            let order = Order::of(CHANGING, random.within(1..300), Then::PowerOff);
             vec![(None, order)]
         });
     }
@@ -293,11 +289,7 @@ fn nothing_is_lost_when_ranks_are_killed() {
         strike(seed, seed % 2 == 0, |random| {
             let dead = random.within(1..3);
             let one = |random: &mut Random| {
-                let order = Order {
-                    calls: CHANGING,
-                    at: random.within(1..60),
-                    then: Then::PowerOff,
-                };
+                let order = Order::of(CHANGING, random.within(1..60), Then::PowerOff);
                 (Some(random.within(0..NODES.len() as u64) as usize), order)
             };
             (0..dead).map(|_| one(random)).collect()
@@ -322,11 +314,11 @@ fn an_error_of_one_rank_is_that_of_all() {
     for seed in 0..count(120, 4_000) {
         let kind = kinds[seed as usize % kinds.len()];
         let verdicts = strike(seed, seed % 3 != 0, |random| {
-            let order = Order {
-                calls: kind,
-                at: random.within(1..60),
-                then: Then::Fail(random.pick(&[Error::Io, Error::Full])),
-            };
+            let order = Order::of(
+                kind,
+                random.within(1..60),
+                Then::Fail(random.pick(&[Error::Io, Error::Full])),
+            );
             vec![(Some(random.within(0..NODES.len() as u64) as usize), order)]
         });
         assert!(
@@ -380,25 +372,11 @@ fn saved_while_they_commit(at: u64) -> bool {
     };
     let commit = || store.commit_together(Selection::Checkpoint, &OneProcess);
     save(1);
-    let gate = Gate::default();
-    sim.order(Order {
-        calls: &[Call::Look],
-        at,
-        then: Then::Stop(gate.clone()),
-    });
-    let comes = std::thread::scope(|scope| {
-        let committing = scope.spawn(|| {
-            let committed = commit();
-            gate.nobody_will_come();
-            committed
-        });
-        let comes = gate.wait_for_somebody();
-        sim.no_orders();
+    let (comes, committed) = sim.stopped(&[Call::Look], at, commit, || save(2));
+    committed.unwrap();
+    if !comes {
         save(2);
-        gate.open();
-        committing.join().unwrap().unwrap();
-        comes
-    });
+    }
     // It goes on where the other thread had begun.
     save(3);
     commit().unwrap();

@@ -1,22 +1,17 @@
 //! Limits that are kept by a store itself, and a full disk: what may go does, and nothing else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, SavePolicy, Sde, Selection};
 use sde_archives::{DirStore, Options, Retention};
 
 use crate::count;
-use crate::engine::{all_load, dir, engine, page, read_only};
-use crate::kit::{CHANGING, Call, Error, Gate, Order, Sim, Then, made};
+use crate::engine::{all_load, dir, engine, options, page, read_only};
+use crate::kit::{CHANGING, Call, Error, Order, Sim, Then, made};
 use crate::log::warnings;
 use crate::truth::{Truth, Versions, generation};
 
 const DAY: Duration = Duration::from_secs(86_400);
-
-fn options(sim: &Sim) -> Options {
-    Options::new().vfs(Arc::new(sim.clone()))
-}
 
 fn on(options: Options) -> Sde {
     engine(options.open(dir()).unwrap(), SavePolicy::OnRequest)
@@ -92,11 +87,7 @@ fn a_compaction_that_fails_leaves_nothing_of_what_it_began() {
     pages(&sim, 0..6);
     let store = options(&sim).open(dir()).unwrap();
     let before = sim.files();
-    sim.order(Order {
-        calls: &[Call::Sync],
-        at: 1,
-        then: Then::Fail(Error::Io),
-    });
+    sim.order(Order::of(&[Call::Sync], 1, Then::Fail(Error::Io)));
     store.compact(&Retention::new()).unwrap_err();
     assert_eq!(sim.files(), before);
 }
@@ -105,11 +96,8 @@ fn a_compaction_that_fails_leaves_nothing_of_what_it_began() {
 fn scratch_of_two(sim: &Sim) {
     let save = |state, entry: Option<u64>| {
         let store = options(sim).open(dir()).unwrap();
-        let mut batch = made::batch(Selection::Checkpoint);
+        let mut batch = made::entries(entry);
         batch.scratch.extend(state);
-        batch
-            .entries
-            .extend(entry.map(|number| made::entry(number, 1, batch.selection)));
         store.save(&batch).unwrap();
         store.commit(Selection::Checkpoint).unwrap();
     };
@@ -194,11 +182,7 @@ fn intermediates_beside_results_go_on_a_full_disk() {
     let sim = Sim::new();
     for first in [0, 40] {
         let store = options(&sim).open(dir()).unwrap();
-        let mut batch = made::batch(Selection::Checkpoint);
-        let numbers = first..first + 40;
-        let entries = numbers.map(|number| made::entry(number, 1, batch.selection));
-        batch.entries.extend(entries);
-        store.save(&batch).unwrap();
+        store.save(&made::entries(first..first + 40)).unwrap();
         store.commit(Selection::Checkpoint).unwrap();
     }
     sim.room(Some(sim.bytes()));
@@ -230,24 +214,8 @@ fn left_by_two(at: u64) -> Option<u64> {
         sde.finish().unwrap();
     };
     let first = sim.process();
-    let gate = Gate::default();
-    first.order_process(Order {
-        calls: CHANGING,
-        at,
-        then: Then::Stop(gate.clone()),
-    });
-    let comes = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            run(&first, 0..100);
-            gate.nobody_will_come();
-        });
-        let comes = gate.wait_for_somebody();
-        if comes {
-            run(&sim, 100..200);
-            gate.open();
-        }
-        comes
-    });
+    let job = || run(&first, 0..100);
+    let (comes, ()) = first.stopped(CHANGING, at, job, || run(&sim, 100..200));
     let entries = sim.files().into_iter();
     let entries = entries.filter(|path| path.starts_with(dir().join("entries")));
     let bytes: usize = entries.map(|path| sim.content(path).len()).sum();
@@ -275,9 +243,7 @@ fn program(sim: &Sim) -> Truth {
         return truth;
     };
     for number in 0..24 {
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.entries.push(made::entry(number, 1, batch.selection));
-        let saved = store.save(&batch).is_ok();
+        let saved = store.save(&made::entries([number])).is_ok();
         let versions = Versions {
             tried: 1,
             acknowledged: u64::from(saved),
@@ -307,11 +273,7 @@ fn ended_in_each_call_of_a_store_that_keeps_its_limits_no_result_is_lost() {
     for at in (1..=calls).step_by(count(3, 1) as usize) {
         let sim = Sim::new();
         sim.seed(at);
-        sim.order(Order {
-            calls: CHANGING,
-            at,
-            then: Then::PowerOff,
-        });
+        sim.order(Order::of(CHANGING, at, Then::PowerOff));
         let truth = program(&sim);
         for left in [sim.after_kill(), sim.power_loss(at)] {
             let checked = truth.check(&left, &dir(), at % 2 == 0);

@@ -68,11 +68,11 @@ impl Script {
             let (calls, most) = self
                 .random
                 .pick(&[(CHANGING, 15), (CHANGING, 100), (names, 8)]);
-            process.order_process(Order {
+            process.order_process(Order::of(
                 calls,
-                at: self.random.within(1..most),
-                then: Then::PowerOff,
-            });
+                self.random.within(1..most),
+                Then::PowerOff,
+            ));
         }
         let options = Options::new()
             .segment_size(self.random.pick(&[1 << 9, 1 << 13, 1 << 20]))

@@ -47,22 +47,16 @@ fn folder_of_another(sim: &Sim, seed: u64) -> Option<String> {
     };
     let store = open(sim);
     let save = |number: u64| {
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.entries.push(made::entry(number, 1, batch.selection));
-        store.save(&batch).unwrap();
+        store.save(&made::entries([number])).unwrap();
     };
     save(0);
     store.commit(Selection::Checkpoint).unwrap();
     let killed = sim.process();
     let other = open(&killed);
-    killed.order_process(Order {
-        calls: &[Call::SyncDir],
-        at: 3,
-        then: Then::PowerOff,
-    });
-    let mut batch = made::batch(Selection::Checkpoint);
-    batch.scratch.push(made::scratch(1, 1));
-    other.save(&batch).unwrap_err();
+    killed.order_process(Order::of(&[Call::SyncDir], 3, Then::PowerOff));
+    other
+        .save(&made::states([made::scratch(1, 1)]))
+        .unwrap_err();
     store.refresh().unwrap();
     save(1);
     store.commit(Selection::Checkpoint).unwrap();

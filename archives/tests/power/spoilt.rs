@@ -57,11 +57,7 @@ fn a_compaction_gives_up_nothing_for_a_copy_that_is_spoilt() {
         for bit in [8 * 20].into_iter().chain(bits) {
             let sim = filled.after_kill();
             let store = options(&sim).open(dir()).unwrap();
-            sim.order(Order {
-                calls: &[Call::Write],
-                at,
-                then: Then::Spoil(bit),
-            });
+            sim.order(Order::of(&[Call::Write], at, Then::Spoil(bit)));
             let before = sim.count(&[Call::Write]);
             let compacted = store.compact(&Retention::new());
             came = sim.count(&[Call::Write]) - before >= at;
@@ -92,17 +88,11 @@ fn no_journal_goes_for_a_copy_that_is_spoilt() {
                 ..Truth::default()
             };
             for number in 0..ENTRIES {
-                let mut batch = made::batch(Selection::Checkpoint);
-                batch.entries.push(made::entry(number, 1, batch.selection));
-                store.save(&batch).unwrap();
+                store.save(&made::entries([number])).unwrap();
                 let versions = truth.entries.entry(number).or_default();
                 (versions.tried, versions.acknowledged, versions.whole) = (1, 1, true);
             }
-            sim.order(Order {
-                calls: &[Call::Write],
-                at,
-                then: Then::Spoil(bit),
-            });
+            sim.order(Order::of(&[Call::Write], at, Then::Spoil(bit)));
             let before = sim.count(&[Call::Write]);
             let committed = store.commit_together(Selection::Checkpoint, &OneProcess);
             came = sim.count(&[Call::Write]) - before >= at;

@@ -10,7 +10,7 @@ use sde_archives::{DirStore, Options, Retention};
 
 use crate::count;
 use crate::engine::dir;
-use crate::kit::{CHANGING, Call, Gate, HOME, Order, Sim, Then, made};
+use crate::kit::{CHANGING, Call, Gate, HOME, LOOKING, Order, Sim, Then, made};
 use crate::log::warnings;
 
 /// How many bytes a state has.
@@ -50,9 +50,7 @@ fn save_all<const N: usize>(
     store: &DirStore,
     states: [SavedScratch; N],
 ) -> Result<(), ArchiveError> {
-    let mut batch = made::batch(Selection::Checkpoint);
-    batch.scratch.extend(states);
-    store.save(&batch).map(drop)
+    store.save(&made::states(states)).map(drop)
 }
 
 /// The state that a store has of a run; 0 if it has none.
@@ -148,11 +146,7 @@ fn no_state_goes_for_a_copy_that_is_spoilt() {
     for at in copies {
         for byte in [100, 2000, 6000] {
             let sim = Sim::new();
-            sim.order(Order {
-                calls: &[Call::Write],
-                at,
-                then: Then::Spoil(8 * byte),
-            });
+            sim.order(Order::of(&[Call::Write], at, Then::Spoil(8 * byte)));
             let (last, _) = save_rarely(&sim, STEPS);
             let checked = check(&sim.after_kill(), &last);
             checked.unwrap_or_else(|why| panic!("write {at}, byte {byte}: {why}"));
@@ -196,9 +190,7 @@ fn a_run_that_has_ended_keeps_no_states() {
         for step in 1..4 {
             save(&store, run, step).unwrap();
         }
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.entries.push(made::entry(run, 1, batch.selection));
-        store.save(&batch).unwrap();
+        store.save(&made::entries([run])).unwrap();
         assert!(scratch(&sim) <= 10 * STATE, "{}", scratch(&sim));
     }
     std::mem::forget(store);
@@ -238,11 +230,7 @@ fn ended_in_each_call_the_last_states_are_there() {
     for at in 1..=calls {
         let sim = Sim::new();
         sim.seed(at);
-        sim.order(Order {
-            calls: CHANGING,
-            at,
-            then: Then::PowerOff,
-        });
+        sim.order(Order::of(CHANGING, at, Then::PowerOff));
         let steps = program(&sim);
         let losses = (0..count(4, 40)).map(|seed| sim.power_loss(seed));
         for left in losses.chain([sim.after_kill()]) {
@@ -254,7 +242,6 @@ fn ended_in_each_call_the_last_states_are_there() {
 /// Does something with a store of another process, at each of whose calls in turn the run goes on by some
 /// states; `done` is told of what came of it.
 fn going_on_meanwhile<T: Send>(job: impl Fn(&DirStore) -> T + Sync, done: impl Fn(T)) {
-    const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
     for at in 1.. {
         let sim = Sim::new();
         let store = open(&sim);
@@ -267,24 +254,11 @@ fn going_on_meanwhile<T: Send>(job: impl Fn(&DirStore) -> T + Sync, done: impl F
         go_on(1..4);
         let other = sim.process();
         let opened = open(&other);
-        let gate = Gate::default();
-        other.order_process(Order {
-            calls: LOOKING,
-            at,
-            then: Then::Stop(gate.clone()),
-        });
-        let comes = std::thread::scope(|scope| {
-            let doing = scope.spawn(|| {
-                let came = job(&opened);
-                gate.nobody_will_come();
-                came
-            });
-            let comes = gate.wait_for_somebody();
+        let (comes, came) = other.stopped(LOOKING, at, || job(&opened), || go_on(4..12));
+        if !comes {
             go_on(4..12);
-            gate.open();
-            done(doing.join().unwrap());
-            comes
-        });
+        }
+        done(came);
         check(&sim.power_loss(at), &[11]).unwrap();
         std::mem::forget(store);
         if !comes {
@@ -346,11 +320,7 @@ fn what_is_not_durable_supersedes_nothing() {
         save_all(&store, [long(step)]).unwrap();
     }
     let (listing, encoding) = (Gate::default(), Gate::default());
-    sim.order(Order {
-        calls: &[Call::List],
-        at: 1,
-        then: Then::Stop(listing.clone()),
-    });
+    sim.order(Order::of(&[Call::List], 1, Then::Stop(listing.clone())));
     std::thread::scope(|scope| {
         let trimming = scope.spawn(|| save_all(&store, [state(1, numbers(1, LONG))]).unwrap());
         assert!(listing.wait_for_somebody());

@@ -4,21 +4,16 @@
 //! program looked at the old one, which was gone, and knew nothing of the new. What it held
 //! was computed again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sde::SavePolicy;
 use sde_archives::{Options, Retention};
 
-use crate::engine::{all_load, dir, engine, page};
-use crate::kit::{Call, Gate, Order, Sim, Then};
-
-const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
+use crate::engine::{self, all_load, dir, engine, page};
+use crate::kit::{LOOKING, Sim};
 
 fn options(sim: &Sim) -> Options {
-    Options::new()
-        .grace(Duration::ZERO)
-        .vfs(Arc::new(sim.clone()))
+    engine::options(sim).grace(Duration::ZERO)
 }
 
 /// Several processes save a page each.
@@ -39,32 +34,17 @@ fn compacted_at_each_call_of_who_opens_it() {
     for at in 1.. {
         let sim = filled();
         let reader = sim.process();
-        let gate = Gate::default();
-        reader.order_process(Order {
-            calls: LOOKING,
-            at,
-            then: Then::Stop(gate.clone()),
-        });
-        let comes = std::thread::scope(|scope| {
-            let reading = scope.spawn(|| {
-                let store = options(&reader).read_only().open(dir()).unwrap();
-                // Later on it is the time of grace that keeps what somebody reads.
-                reader.no_orders_for_process();
-                gate.nobody_will_come();
-                all_load(store, 0..3);
-            });
-            let comes = gate.wait_for_somebody();
-            if comes {
-                let store = options(&sim).open(dir()).unwrap();
-                // What the first replaces, the second removes.
-                let first = store.compact(&Retention::new()).unwrap();
-                let second = store.compact(&Retention::new()).unwrap();
-                assert!(first.removed + second.removed > 0, "{first:?} {second:?}");
-                gate.open();
-            }
-            reading.join().unwrap();
-            comes
-        });
+        // Later on it is the time of grace that keeps what somebody reads.
+        let opens = || options(&reader).read_only().open(dir()).unwrap();
+        let compacts = || {
+            let store = options(&sim).open(dir()).unwrap();
+            // What the first replaces, the second removes.
+            let first = store.compact(&Retention::new()).unwrap();
+            let second = store.compact(&Retention::new()).unwrap();
+            assert!(first.removed + second.removed > 0, "{first:?} {second:?}");
+        };
+        let (comes, store) = reader.stopped(LOOKING, at, opens, compacts);
+        all_load(store, 0..3);
         if !comes {
             break;
         }

@@ -44,11 +44,7 @@ fn what_was_lost_with_its_segment_is_written_again() {
         let sim = Sim::new();
         let store = open(&sim).unwrap();
         store.write_through(&batch(1)).unwrap();
-        sim.order(Order {
-            calls,
-            at: 1,
-            then: Then::Fail(Error::Full),
-        });
+        sim.order(Order::of(calls, 1, Then::Fail(Error::Full)));
         // The segment is abandoned with what was written to it before.
         match calls {
             [Call::Write] => store.write_through(&batch(2)).unwrap_err(),

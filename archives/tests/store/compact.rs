@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use sde::{ArchiveError, Archiver, Policy, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item, Listed};
-use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
+use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{Class, DirStore, Options, Order, Retention};
 use tempfile::tempdir;
 
 use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
+use super::odd_disk::OddDisk;
 
 /// All segments of a store, with their lengths.
 pub fn segments(dir: &Path) -> BTreeMap<PathBuf, u64> {
@@ -227,7 +226,10 @@ fn two_at_once_lose_nothing() {
         compute(dir.path(), [number]);
     }
     // Without locks both do all of it.
-    for medium in [Arc::new(Disk) as Arc<dyn Vfs>, Arc::new(NoLocks)] {
+    for medium in [
+        Arc::new(Disk) as Arc<dyn Vfs>,
+        Arc::new(OddDisk::without_locks()),
+    ] {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 let options = Options::new().grace(Duration::ZERO).vfs(medium.clone());
@@ -240,50 +242,15 @@ fn two_at_once_lose_nothing() {
     }
 }
 
-/// A file system without locks: all look as if nobody had them.
-#[derive(Debug)]
-struct NoLocks;
-
-impl Vfs for NoLocks {
-    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        Disk.look(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        Disk.list(dir)
-    }
-    fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.make_dir(dir)
-    }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        Disk.create(path)
-    }
-    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        Disk.open(path)
-    }
-    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Disk.publish(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        Disk.remove(path)
-    }
-    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.remove_dir(dir)
-    }
-    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
-        Disk.sync_dir_for(dir, site)
-    }
-    fn try_lock(&self, _: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        Ok(Some(Box::new(())))
-    }
-}
-
 #[test]
 fn a_writer_taken_for_dead_loses_nothing() {
     let dir = tempdir().unwrap();
     let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
     page.call(&writer, 1).unwrap();
     let store = |grace| {
-        let options = Options::new().grace(grace).vfs(Arc::new(NoLocks));
+        let options = Options::new()
+            .grace(grace)
+            .vfs(Arc::new(OddDisk::without_locks()));
         options.open(dir.path()).unwrap()
     };
     // Its segment is replaced, and it goes on writing to it.

@@ -2,69 +2,19 @@
 
 #![allow(unsafe_code, reason = "only unsafe code can fork")]
 
-use std::ffi::OsString;
-use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
-use std::path::{Path, PathBuf};
+use std::io::{Read, Write, pipe};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{
     Announced, ArchiveError, Archiver, Batch, Codec, ErasedValue, Key, SavedScratch, Selection,
 };
-use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 use sde_archives::{DirStore, Options};
 use tempfile::tempdir;
 
 use super::log::warnings;
+use super::odd_disk::OddDisk;
 use super::watchdog::Watchdog;
-
-/// A disk on which a child, before it gives a file its name, says so and waits until its parent answers.
-#[derive(Debug)]
-struct Turns {
-    parent: u32,
-    comes: PipeWriter,
-    answer: PipeReader,
-}
-
-impl Vfs for Turns {
-    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        Disk.look(path)
-    }
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        Disk.real_path(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        Disk.list(dir)
-    }
-    fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.make_dir(dir)
-    }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        Disk.create(path)
-    }
-    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        Disk.open(path)
-    }
-    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if std::process::id() != self.parent {
-            (&self.comes).write_all(&[1])?;
-            (&self.answer).read_exact(&mut [0])?;
-        }
-        Disk.publish(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        Disk.remove(path)
-    }
-    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.remove_dir(dir)
-    }
-    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
-        Disk.sync_dir_for(dir, site)
-    }
-    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        Disk.try_lock(path)
-    }
-}
 
 fn key(number: u8) -> Key {
     Key::from_bytes([number; 32])
@@ -128,15 +78,17 @@ fn a_child_and_its_parent_commit_at_once() {
     let _dog = Watchdog::new("a process that forks", Duration::from_secs(120));
     let dir = tempdir().unwrap();
     let ((mut came, comes), (answer, answers)) = (pipe().unwrap(), pipe().unwrap());
-    let turns = Turns {
-        parent: std::process::id(),
-        comes,
-        answer,
-    };
-    let store = Options::new()
-        .vfs(Arc::new(turns))
-        .open(dir.path())
-        .unwrap();
+    let parent = std::process::id();
+    // A child says so, and waits until its parent answers.
+    let disk = OddDisk::that_first(move || match std::process::id() == parent {
+        true => Ok(()),
+        false => {
+            (&comes).write_all(&[1])?;
+            (&answer).read_exact(&mut [0])
+        }
+    });
+    let options = Options::new().vfs(Arc::new(disk));
+    let store = options.open(dir.path()).unwrap();
     commit(&store, 1).unwrap();
     // SAFETY: the child saves to files, which allocates, and ends without running anything else.
     let child = unsafe { libc::fork() };

@@ -24,6 +24,7 @@ mod kill;
 #[cfg(target_os = "linux")]
 mod limits;
 mod log;
+mod odd_disk;
 #[cfg(unix)]
 mod output_files;
 mod ranks;

@@ -76,295 +76,179 @@ mod unmarked {
     }
 }
 
-/// Declares an app twice, each time after what stands around it.
-macro_rules! edit {
-    ($edit:ident: { $($before:tt)* } { $($after:tt)* } $($app:tt)*) => {
-        mod $edit {
+/// Declares each app twice, each time after what stands around it; and a function that gives the codes of all.
+macro_rules! edits {
+    ($codes:ident $(
+        $edit:ident: { $($before:tt)* } { $($after:tt)* } $parameters:tt -> $result:tt $body:tt
+    )*) => {
+        $(mod $edit {
             pub(super) mod before {
                 $($before)*
-                $($app)*
+                #[sde::app(name = "edited")]
+                pub(crate) fn app $parameters -> $result $body
             }
 
             pub(super) mod after {
                 $($after)*
-                $($app)*
+                #[sde::app(name = "edited")]
+                pub(crate) fn app $parameters -> $result $body
             }
+        })*
+
+        fn $codes() -> Vec<(&'static str, String, String)> {
+            vec![$((stringify!($edit), code(&$edit::before::app), code(&$edit::after::app))),*]
         }
     };
 }
 
-edit! {
+edits! {
+    seen
     imported:
-    { use crate::helper_names::v1::advanced; }
-    { use crate::helper_names::v2::advanced; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { advanced(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1::advanced; } { use crate::helper_names::v2::advanced; }
+        (x: f64) -> f64 { advanced(x) }
     generic:
-    { use crate::helper_names::v1::widened; }
-    { use crate::helper_names::v2::widened; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f32) -> f64 { widened::<f32>(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1::widened; } { use crate::helper_names::v2::widened; }
+        (x: f32) -> f64 { widened::<f32>(x) }
     renamed:
-    { use crate::helper_names::v1::advanced as step; }
-    { use crate::helper_names::v2::advanced as step; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { step(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1::advanced as step; } { use crate::helper_names::v2::advanced as step; }
+        (x: f64) -> f64 { step(x) }
     exchanged:
-    { use crate::helper_names::v1::{advanced as first, widened as second}; }
-    { use crate::helper_names::v1::{advanced as second, widened as first}; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { first(x) - second(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1::{advanced as first, widened as second}; }
+        { use crate::helper_names::v1::{advanced as second, widened as first}; }
+        (x: f64) -> f64 { first(x) - second(x) }
     glob:
-    { use crate::helper_names::v1::*; }
-    { use crate::helper_names::v2::*; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { advanced(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1::*; } { use crate::helper_names::v2::*; }
+        (x: f64) -> f64 { advanced(x) }
     exported_again:
-    {
-        mod inner { pub(super) use crate::helper_names::v1::advanced as step; }
-        mod prelude { pub(super) use super::inner::*; }
-        use prelude::*;
-    }
-    {
-        mod inner { pub(super) use crate::helper_names::v2::advanced as step; }
-        mod prelude { pub(super) use super::inner::*; }
-        use prelude::*;
-    }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { step(x) }
-}
-
-edit! {
+        {
+            mod inner { pub(super) use crate::helper_names::v1::advanced as step; }
+            mod prelude { pub(super) use super::inner::*; }
+            use prelude::*;
+        } {
+            mod inner { pub(super) use crate::helper_names::v2::advanced as step; }
+            mod prelude { pub(super) use super::inner::*; }
+            use prelude::*;
+        }
+        (x: f64) -> f64 { step(x) }
     constant:
-    { use crate::helper_names::v1::FACTOR; }
-    { use crate::helper_names::v2::FACTOR; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { x * FACTOR }
-}
-
-edit! {
+        { use crate::helper_names::v1::FACTOR; } { use crate::helper_names::v2::FACTOR; }
+        (x: f64) -> f64 { x * FACTOR }
     in_a_text:
-    { use crate::helper_names::v1::FACTOR; }
-    { use crate::helper_names::v2::FACTOR; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app() -> String { format!("{FACTOR:.1}") }
-}
-
-edit! {
+        { use crate::helper_names::v1::FACTOR; } { use crate::helper_names::v2::FACTOR; }
+        () -> String { format!("{FACTOR:.1}") }
     in_a_pattern:
-    { use crate::helper_names::v1::LOWEST; }
-    { use crate::helper_names::v2::LOWEST; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: i8) -> bool { matches!(x, LOWEST..) || match x { LOWEST => false, _ => true } }
-}
-
-edit! {
+        { use crate::helper_names::v1::LOWEST; } { use crate::helper_names::v2::LOWEST; }
+        (x: i8) -> bool { matches!(x, LOWEST..) || match x { LOWEST => false, _ => true } }
     hidden_in_a_pattern:
-    { use crate::helper_names::v1::_HIDDEN; }
-    { use crate::helper_names::v2::_HIDDEN; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: i8) -> bool { match x { _HIDDEN => false, _ => true } }
-}
-
-edit! {
+        { use crate::helper_names::v1::_HIDDEN; } { use crate::helper_names::v2::_HIDDEN; }
+        (x: i8) -> bool { match x { _HIDDEN => false, _ => true } }
     as_a_variable_in_a_pattern:
-    { use crate::helper_names::v1::lowest; }
-    { use crate::helper_names::v2::lowest; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: i8) -> bool { match x { lowest => false, _ => true } }
-}
-
-edit! {
+        { use crate::helper_names::v1::lowest; } { use crate::helper_names::v2::lowest; }
+        (x: i8) -> bool { match x { lowest => false, _ => true } }
     given_on:
-    { use crate::helper_names::v1::advanced; }
-    { use crate::helper_names::v2::advanced; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(values: &[f64]) -> f64 { values.iter().copied().map(advanced).sum() }
-}
-
-edit! {
+        { use crate::helper_names::v1::advanced; } { use crate::helper_names::v2::advanced; }
+        (values: &[f64]) -> f64 { values.iter().copied().map(advanced).sum() }
     called_as_a_variable_is:
-    { use crate::helper_names::v1::advanced; }
-    { use crate::helper_names::v2::advanced; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 {
-        let before = advanced(x);
-        let advanced = before;
-        advanced
-    }
-}
-
-edit! {
+        { use crate::helper_names::v1::advanced; } { use crate::helper_names::v2::advanced; }
+        (x: f64) -> f64 {
+            let before = advanced(x);
+            let advanced = before;
+            advanced
+        }
     marked_at_last:
-    { use crate::helper_names::unmarked::advanced; }
-    { use crate::helper_names::v1::advanced; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { advanced(x) }
-}
-
-edit! {
+        { use crate::helper_names::unmarked::advanced; } { use crate::helper_names::v1::advanced; }
+        (x: f64) -> f64 { advanced(x) }
     in_another_crate:
-    { use crate::helper_names::v1::advanced as linked; }
-    { use sde_tests::a_linked_helper as linked; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { linked(x) }
-}
-
-macro_rules! codes {
-    ($($edit:ident)*) => {
-        [$((stringify!($edit), code(&$edit::before::app), code(&$edit::after::app))),*]
-    };
+        { use crate::helper_names::v1::advanced as linked; } { use sde_tests::a_linked_helper as linked; }
+        (x: f64) -> f64 { linked(x) }
 }
 
 #[test]
 fn an_edit_of_what_brings_a_helper_is_other_code() {
-    let codes = codes![
-        imported generic renamed exchanged glob exported_again constant in_a_text in_a_pattern hidden_in_a_pattern
-        as_a_variable_in_a_pattern given_on called_as_a_variable_is marked_at_last
-        in_another_crate
-    ];
+    let codes = seen();
     let alike = codes.iter().filter(|(_, before, after)| before == after);
     let alike: Vec<_> = alike.map(|(edit, ..)| *edit).collect();
     assert!(alike.is_empty(), "{alike:?}");
 }
 
-edit! {
+edits! {
+    not_seen
     shadowed:
-    { use crate::helper_names::v1::*; }
-    {
-        #[allow(unused_imports, reason = "what it brought is shadowed")]
-        use crate::helper_names::v1::*;
-        fn advanced(x: f64) -> f64 { x }
-    }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { advanced(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1::*; }
+        {
+            #[allow(unused_imports, reason = "what it brought is shadowed")]
+            use crate::helper_names::v1::*;
+            fn advanced(x: f64) -> f64 { x }
+        }
+        (x: f64) -> f64 { advanced(x) }
     beside_a_variable:
-    { use crate::helper_names::v1::advanced; }
-    { use crate::helper_names::v2::advanced; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 {
-        let made = Some(x).map(advanced);
-        made.map_or(0.0, |advanced| advanced)
-    }
-}
-
-edit! {
+        { use crate::helper_names::v1::advanced; } { use crate::helper_names::v2::advanced; }
+        (x: f64) -> f64 {
+            let made = Some(x).map(advanced);
+            made.map_or(0.0, |advanced| advanced)
+        }
     by_a_path:
-    { use crate::helper_names::v1 as version; }
-    { use crate::helper_names::v2 as version; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { version::advanced(x) }
-}
-
-edit! {
+        { use crate::helper_names::v1 as version; } { use crate::helper_names::v2 as version; }
+        (x: f64) -> f64 { version::advanced(x) }
     renamed_at_the_end_of_a_path:
-    { mod api { pub(super) use crate::helper_names::v1::advanced as step; } }
-    { mod api { pub(super) use crate::helper_names::v2::advanced as step; } }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { api::step(x) }
-}
-
-edit! {
+        { mod api { pub(super) use crate::helper_names::v1::advanced as step; } }
+        { mod api { pub(super) use crate::helper_names::v2::advanced as step; } }
+        (x: f64) -> f64 { api::step(x) }
     renamed_elsewhere_for_an_import_in_the_app:
-    { mod api { pub(super) use crate::helper_names::v1::advanced as step; } }
-    { mod api { pub(super) use crate::helper_names::v2::advanced as step; } }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 {
-        use api::step;
-        step(x)
-    }
-}
-
-edit! {
+        { mod api { pub(super) use crate::helper_names::v1::advanced as step; } }
+        { mod api { pub(super) use crate::helper_names::v2::advanced as step; } }
+        (x: f64) -> f64 {
+            use api::step;
+            step(x)
+        }
     as_a_variable_in_a_pattern_and_beside:
-    { use crate::helper_names::v1::lowest; }
-    { use crate::helper_names::v2::lowest; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: i8) -> i8 { match x { lowest => lowest, _ => 0 } }
-}
-
-edit! {
+        { use crate::helper_names::v1::lowest; } { use crate::helper_names::v2::lowest; }
+        (x: i8) -> i8 { match x { lowest => lowest, _ => 0 } }
     a_generic_argument:
-    { use crate::helper_names::widths::single::WIDTH; }
-    { use crate::helper_names::widths::double::WIDTH; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app() -> usize { crate::helper_names::widths::twice::<WIDTH>() }
-}
-
-edit! {
+        { use crate::helper_names::widths::single::WIDTH; }
+        { use crate::helper_names::widths::double::WIDTH; }
+        () -> usize { crate::helper_names::widths::twice::<WIDTH>() }
     by_a_method:
-    { use crate::helper_names::solvers::First as Solver; }
-    { use crate::helper_names::solvers::Second as Solver; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app() -> f64 { Solver.solved() }
-}
-
-edit! {
+        { use crate::helper_names::solvers::First as Solver; }
+        { use crate::helper_names::solvers::Second as Solver; }
+        () -> f64 { Solver.solved() }
     a_type:
-    { use crate::helper_names::solvers::single::Real; }
-    { use crate::helper_names::solvers::double::Real; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { f64::from(x as Real) }
-}
-
-edit! {
+        { use crate::helper_names::solvers::single::Real; }
+        { use crate::helper_names::solvers::double::Real; }
+        (x: f64) -> f64 { f64::from(x as Real) }
     found_by_name_only:
-    { use crate::helper_names::solvers::single::cast; }
-    { use crate::helper_names::solvers::double::cast; }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { cast(x) }
-}
-
-edit! {
+        { use crate::helper_names::solvers::single::cast; }
+        { use crate::helper_names::solvers::double::cast; }
+        (x: f64) -> f64 { cast(x) }
     exchanged_headers:
-    {
-        struct Calm;
-        #[allow(dead_code, reason = "its method is named by none")]
-        struct Wild;
-        impl Wild {
-            #[sde::helper]
-            #[allow(dead_code, reason = "it is called after the edit")]
-            fn headed(&self) -> f64 { 1.0 }
+        {
+            struct Calm;
+            #[allow(dead_code, reason = "its method is named by none")]
+            struct Wild;
+            impl Wild {
+                #[sde::helper]
+                #[allow(dead_code, reason = "it is called after the edit")]
+                fn headed(&self) -> f64 { 1.0 }
+            }
+            impl Calm {
+                #[sde::helper]
+                fn headed(&self) -> f64 { 2.0 }
+            }
+        } {
+            struct Calm;
+            #[allow(dead_code, reason = "its method is named by none")]
+            struct Wild;
+            impl Calm {
+                #[sde::helper]
+                fn headed(&self) -> f64 { 1.0 }
+            }
+            impl Wild {
+                #[sde::helper]
+                #[allow(dead_code, reason = "it was called before the edit")]
+                fn headed(&self) -> f64 { 2.0 }
+            }
         }
-        impl Calm {
-            #[sde::helper]
-            fn headed(&self) -> f64 { 2.0 }
-        }
-    }
-    {
-        struct Calm;
-        #[allow(dead_code, reason = "its method is named by none")]
-        struct Wild;
-        impl Calm {
-            #[sde::helper]
-            fn headed(&self) -> f64 { 1.0 }
-        }
-        impl Wild {
-            #[sde::helper]
-            #[allow(dead_code, reason = "it was called before the edit")]
-            fn headed(&self) -> f64 { 2.0 }
-        }
-    }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app() -> f64 { Calm.headed() }
+        () -> f64 { Calm.headed() }
 }
 
 mod solvers {
@@ -425,10 +309,7 @@ mod widths {
 /// As the guide lists it: both helpers count, and which is called does not.
 #[test]
 fn an_edit_that_is_not_seen() {
-    let codes = codes![
-        shadowed beside_a_variable by_a_path renamed_at_the_end_of_a_path renamed_elsewhere_for_an_import_in_the_app
-        as_a_variable_in_a_pattern_and_beside a_generic_argument by_a_method a_type found_by_name_only exchanged_headers
-    ];
+    let codes = not_seen();
     let seen = codes.iter().filter(|(_, before, after)| before != after);
     let seen: Vec<_> = seen.map(|(edit, ..)| *edit).collect();
     assert!(seen.is_empty(), "{seen:?}");

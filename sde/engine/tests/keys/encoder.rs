@@ -88,16 +88,10 @@ fn a_failure_names_the_path_and_leaves_no_key() {
 
 #[test]
 fn a_dropped_failure_leaves_no_key() {
-    let error = commit(&Dropping).unwrap_err();
-    assert!(
-        matches!(error.kind(), FingerprintErrorKind::Abandoned),
-        "{error}"
-    );
-    let error = commit(&vec![Dropping]).unwrap_err();
-    assert!(
-        matches!(error.kind(), FingerprintErrorKind::Abandoned),
-        "{error}"
-    );
+    for error in [commit(&Dropping), commit(&vec![Dropping])].map(Result::unwrap_err) {
+        let kind = error.kind();
+        assert!(matches!(kind, FingerprintErrorKind::Abandoned), "{error}");
+    }
 }
 
 /// Says a length, gives another.

@@ -30,3 +30,13 @@ use sde::key::{Digest, commit};
 fn digest<T: Fingerprint + ?Sized>(value: &T) -> Digest {
     commit(value).expect("the value has a fingerprint").digest()
 }
+
+#[track_caller]
+fn same(one: &(impl Fingerprint + ?Sized), other: &(impl Fingerprint + ?Sized)) {
+    assert_eq!(digest(one), digest(other));
+}
+
+#[track_caller]
+fn differ(one: &(impl Fingerprint + ?Sized), other: &(impl Fingerprint + ?Sized)) {
+    assert_ne!(digest(one), digest(other));
+}

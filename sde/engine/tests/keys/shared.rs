@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use sde::key::{Commitment, Encoder, FingerprintError, INLINE_LIMIT, commit, keyed, with_encoder};
 use sde::{Fingerprint, Value};
 
-use super::digest;
+use super::{digest, same};
 
 #[derive(Fingerprint, Clone)]
 #[fingerprint(name = "Record")]
@@ -26,61 +26,28 @@ struct Holds<T> {
 
 /// The same in every place where a value can stand.
 fn check<T: Fingerprint + Clone + Ord>(value: &T, what: impl Debug) {
+    macro_rules! same {
+        ($($place:literal: $one:expr, $other:expr;)*) => {
+            $(assert_eq!(digest(&$one), digest(&$other), "{what:?} {}", $place);)*
+        };
+    }
     let shared = Value::new(value.clone());
     let warm = shared.clone();
     assert_eq!(digest(value), digest(&shared), "{what:?} by itself");
     for shared in [shared, warm] {
         let (v, s) = (|| value.clone(), || shared.clone());
-        assert_eq!(
-            digest(&vec![v(), v()]),
-            digest(&vec![s(), s()]),
-            "{what:?} in a list"
-        );
-        assert_eq!(digest(&[v()]), digest(&[s()]), "{what:?} in an array");
-        assert_eq!(
-            digest(&Some(v())),
-            digest(&Some(s())),
-            "{what:?} in an option"
-        );
-        assert_eq!(
-            digest(&(1_u8, v())),
-            digest(&(1_u8, s())),
-            "{what:?} in a tuple"
-        );
-        assert_eq!(
-            digest(&Box::new(v())),
-            digest(&Box::new(s())),
-            "{what:?} in a box"
-        );
-        assert_eq!(
-            digest(&&v()),
-            digest(&Value::new(s())),
-            "{what:?} shared twice"
-        );
-        assert_eq!(digest(&None::<T>), digest(&None::<Value<T>>), "no {what:?}");
-        assert_eq!(
-            digest(&Vec::<T>::new()),
-            digest(&Vec::<Value<T>>::new()),
-            "none of {what:?}"
-        );
-        assert_eq!(
-            digest(&BTreeMap::from([(1, v())])),
-            digest(&HashMap::from([(1, s())])),
-            "{what:?} in a map"
-        );
-        assert_eq!(
-            digest(&Holds {
-                before: 1,
-                value: vec![v()],
-                after: 2
-            }),
-            digest(&Holds {
-                before: 1,
-                value: vec![s()],
-                after: 2
-            }),
-            "{what:?} in a field"
-        );
+        same! {
+            "in a list": vec![v(), v()], vec![s(), s()];
+            "in an array": [v()], [s()];
+            "in an option": Some(v()), Some(s());
+            "in a tuple": (1_u8, v()), (1_u8, s());
+            "in a box": Box::new(v()), Box::new(s());
+            "shared twice": &v(), Value::new(s());
+            "where there is none": None::<T>, None::<Value<T>>;
+            "in an empty list": Vec::<T>::new(), Vec::<Value<T>>::new();
+            "in a map": BTreeMap::from([(1, v())]), HashMap::from([(1, s())]);
+            "in a field": Holds { before: 1, value: vec![v()], after: 2 }, Holds { before: 1, value: vec![s()], after: 2 };
+        }
     }
 }
 
@@ -165,11 +132,8 @@ fn a_structure_of_long_parts() {
             data: vec![1; size],
         };
         let shared = Value::new(plain.clone());
-        assert_eq!(digest(&plain), digest(&shared));
-        assert_eq!(
-            digest(&vec![plain.clone(), plain]),
-            digest(&vec![shared.clone(), shared])
-        );
+        same(&plain, &shared);
+        same(&vec![plain.clone(), plain], &vec![shared.clone(), shared]);
     }
 }
 

@@ -21,10 +21,10 @@
 //! | `decide` | the last one stands | `all_get_what_was_decided_first` |
 //! | `fail` | no look at what is decided | `all_get_what_was_decided_first` |
 
-use super::explore;
 use super::flight::{Flight, Patience, Waited};
+use super::{beside, explore};
 use loom::sync::atomic::{AtomicBool, Ordering};
-use loom::thread;
+use loom::thread::JoinHandle;
 use std::sync::Arc;
 
 type Model = Flight<u32, &'static str>;
@@ -37,6 +37,7 @@ impl Patience for Forever {
     }
 }
 
+#[derive(Clone, Default)]
 struct Until(Arc<AtomicBool>);
 
 impl Patience for Until {
@@ -46,12 +47,8 @@ impl Patience for Until {
 }
 
 /// A thread that waits, and does the runner's work if it has to take over.
-fn waiter(
-    flight: &Arc<Model>,
-    takes_over: fn(&Model),
-) -> thread::JoinHandle<Waited<u32, &'static str>> {
-    let flight = Arc::clone(flight);
-    thread::spawn(move || {
+fn waiter(flight: &Arc<Model>, takes_over: fn(&Model)) -> JoinHandle<Waited<u32, &'static str>> {
+    beside(flight, move |flight| {
         let waited = flight.wait(&Forever);
         if waited == Waited::TakeOver {
             takes_over(&flight);
@@ -152,10 +149,7 @@ fn of_two_publishers_one_stands() {
     explore(3, || {
         let flight = Arc::new(Model::new());
         let waiter = waiter(&flight, completes);
-        let other = {
-            let flight = Arc::clone(&flight);
-            thread::spawn(move || flight.complete(Ok(1)))
-        };
+        let other = beside(&flight, |flight| flight.complete(Ok(1)));
         let mine = flight.complete(Ok(3));
         let theirs = other.join().unwrap();
         assert_eq!(mine, theirs);
@@ -167,24 +161,14 @@ fn of_two_publishers_one_stands() {
 #[test]
 fn it_does_not_stay_vacant_when_the_last_one_leaves() {
     explore(3, || {
-        let flight = Arc::new(Model::new());
-        let over = Arc::new(AtomicBool::new(false));
-        let waiter = {
-            let (flight, patience) = (Arc::clone(&flight), Until(Arc::clone(&over)));
-            thread::spawn(move || {
-                let waited = flight.wait(&patience);
-                if waited == Waited::TakeOver {
-                    completes(&flight);
-                }
-            })
-        };
-        let runner = {
-            let flight = Arc::clone(&flight);
-            thread::spawn(move || {
-                flight.fail("first", true);
-            })
-        };
-        over.store(true, Ordering::Release);
+        let (flight, over) = (Arc::new(Model::new()), Until::default());
+        let waiter = beside(&(flight.clone(), over.clone()), |(flight, over)| {
+            if flight.wait(&over) == Waited::TakeOver {
+                completes(&flight);
+            }
+        });
+        let runner = beside(&flight, |flight| flight.fail("first", true));
+        over.0.store(true, Ordering::Release);
         flight.wake();
         waiter.join().unwrap();
         runner.join().unwrap();
@@ -204,13 +188,11 @@ fn it_does_not_stay_vacant_when_the_last_one_leaves() {
 #[test]
 fn giving_up_is_noticed() {
     explore(3, || {
-        let flight = Arc::new(Model::new());
-        let over = Arc::new(AtomicBool::new(false));
-        let waiter = {
-            let (flight, patience) = (Arc::clone(&flight), Until(Arc::clone(&over)));
-            thread::spawn(move || flight.wait(&patience))
-        };
-        over.store(true, Ordering::Release);
+        let (flight, over) = (Arc::new(Model::new()), Until::default());
+        let waiter = beside(&(flight.clone(), over.clone()), |(flight, over)| {
+            flight.wait(&over)
+        });
+        over.0.store(true, Ordering::Release);
         flight.wake();
         assert_eq!(waiter.join().unwrap(), Waited::Stopped);
         assert!(!flight.is_complete());
@@ -236,20 +218,14 @@ fn settles(flight: &Model, value: u32) -> u32 {
 fn all_get_what_was_decided_first() {
     explore(2, || {
         let flight = Arc::new(Model::new());
-        let waiter = {
-            let flight = Arc::clone(&flight);
-            thread::spawn(move || match flight.wait(&Forever) {
-                Waited::TakeOver => Some(settles(&flight, 2)),
-                Waited::Complete(Ok(value)) => Some(value),
-                // The runner failed before anybody waited, or decided.
-                Waited::TooLate => None,
-                other => panic!("{other:?}"),
-            })
-        };
-        let runner = {
-            let flight = Arc::clone(&flight);
-            thread::spawn(move || flight.fail("for now", true))
-        };
+        let waiter = beside(&flight, |flight| match flight.wait(&Forever) {
+            Waited::TakeOver => Some(settles(&flight, 2)),
+            Waited::Complete(Ok(value)) => Some(value),
+            // The runner failed before anybody waited, or decided.
+            Waited::TooLate => None,
+            other => panic!("{other:?}"),
+        });
+        let runner = beside(&flight, |flight| flight.fail("for now", true));
         let decided = flight.decide(1);
         let goes_on = runner.join().unwrap();
         match decided {
@@ -268,14 +244,12 @@ fn all_get_what_was_decided_first() {
 #[test]
 fn nobody_gives_up_what_is_decided() {
     explore(3, || {
-        let flight = Arc::new(Model::new());
-        let over = Arc::new(AtomicBool::new(false));
-        let waiter = {
-            let (flight, patience) = (Arc::clone(&flight), Until(Arc::clone(&over)));
-            thread::spawn(move || flight.wait(&patience))
-        };
+        let (flight, over) = (Arc::new(Model::new()), Until::default());
+        let waiter = beside(&(flight.clone(), over.clone()), |(flight, over)| {
+            flight.wait(&over)
+        });
         assert_eq!(flight.decide(1), Ok(()));
-        over.store(true, Ordering::Release);
+        over.0.store(true, Ordering::Release);
         flight.wake();
         assert_eq!(flight.complete(Ok(1)), Ok(1));
         assert_eq!(waiter.join().unwrap(), Waited::Complete(Ok(1)));

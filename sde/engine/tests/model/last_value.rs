@@ -27,9 +27,8 @@
 //! Inside `LastValue` the exchange of the `Arc` itself is a stand-in: what is checked is the use
 //! the cell makes of it.
 
-use super::explore;
+use super::{beside, explore};
 use loom::sync::Arc;
-use loom::thread;
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, Recent};
 
 type Words = LastValueWords<u64, (u64, u64)>;
@@ -51,12 +50,7 @@ fn words_two_readers() {
     explore(2, || {
         let cell = Arc::new(Words::new());
         set(&cell, 1, 10);
-        let readers: Vec<_> = (0..2)
-            .map(|_| {
-                let cell = Arc::clone(&cell);
-                thread::spawn(move || look(&cell, 1))
-            })
-            .collect();
+        let readers = [(); 2].map(|()| beside(&cell, |cell| look(&cell, 1)));
         set(&cell, 1, 11);
         for reader in readers {
             reader.join().unwrap();
@@ -70,13 +64,10 @@ fn words_reader_of_another_key() {
     explore(2, || {
         let cell = Arc::new(Words::new());
         set(&cell, 1, 10);
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                look(&cell, 1);
-                look(&cell, 2);
-            })
-        };
+        let reader = beside(&cell, move |cell| {
+            look(&cell, 1);
+            look(&cell, 2);
+        });
         set(&cell, 2, 20);
         set(&cell, 1, 11);
         reader.join().unwrap();
@@ -87,12 +78,7 @@ fn words_reader_of_another_key() {
 fn words_two_writers() {
     explore(3, || {
         let cell = Arc::new(Words::new());
-        let writers: Vec<_> = (1..3)
-            .map(|key| {
-                let cell = Arc::clone(&cell);
-                thread::spawn(move || set(&cell, key, 10 * key))
-            })
-            .collect();
+        let writers = [1, 2].map(|key| beside(&cell, move |cell| set(&cell, key, 10 * key)));
         look(&cell, 1);
         for writer in writers {
             writer.join().unwrap();
@@ -109,12 +95,9 @@ fn words_clear_beats_a_late_set() {
     explore(3, || {
         let cell = Arc::new(Words::new());
         let epoch = cell.epoch();
-        let writer = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                cell.set_at(epoch, &1, &(10, 10));
-            })
-        };
+        let writer = beside(&cell, move |cell| {
+            cell.set_at(epoch, &1, &(10, 10));
+        });
         cell.clear();
         assert_eq!(cell.get(&1), None);
         // May meet the writer, but if it got in, it stays.
@@ -131,15 +114,12 @@ fn words_clear_beats_a_late_set() {
 fn words_clear_beats_a_late_compute() {
     explore(3, || {
         let cell = Arc::new(Words::new());
-        let other = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                cell.get_or_compute(&1, || {
-                    cell.clear();
-                    (10, 10)
-                });
-            })
-        };
+        let other = beside(&cell, move |cell| {
+            cell.get_or_compute(&1, || {
+                cell.clear();
+                (10, 10)
+            });
+        });
         assert_eq!(cell.get(&1), None);
         other.join().unwrap();
         assert_eq!(cell.get(&1), None);
@@ -151,14 +131,11 @@ fn swapped_readers_and_a_writer() {
     explore(3, || {
         let cell = Arc::new(LastValue::<u64, Arc<u64>>::new());
         cell.set(1, Arc::new(10));
-        let readers: Vec<_> = (0..2)
-            .map(|_| {
-                let cell = Arc::clone(&cell);
-                thread::spawn(move || {
-                    assert!(cell.get(&1).is_none_or(|value| *value == 10));
-                })
+        let readers = [(); 2].map(|()| {
+            beside(&cell, move |cell| {
+                assert!(cell.get(&1).is_none_or(|value| *value == 10));
             })
-            .collect();
+        });
         cell.set(2, Arc::new(20));
         for reader in readers {
             reader.join().unwrap();
@@ -173,12 +150,9 @@ fn swapped_clear_leaves_nothing_behind() {
         let cell = Arc::new(LastValue::<u64, std::sync::Arc<u64>>::new());
         let value = std::sync::Arc::new(10);
         let epoch = cell.epoch();
-        let writer = {
-            let (cell, value) = (Arc::clone(&cell), std::sync::Arc::clone(&value));
-            thread::spawn(move || {
-                cell.set_at(epoch, 1, value);
-            })
-        };
+        let writer = beside(&(cell.clone(), value.clone()), move |(cell, value)| {
+            cell.set_at(epoch, 1, value);
+        });
         cell.clear();
         assert_eq!(cell.get(&1), None);
         writer.join().unwrap();
@@ -195,16 +169,13 @@ fn swapped_clear_leaves_nothing_behind() {
 fn per_thread_one_slot() {
     explore(3, || {
         let cell = Arc::new(LastValuePerThread::<u64, Arc<u64>>::with_slots(1));
-        let others: Vec<_> = (1..3)
-            .map(|key| {
-                let cell = Arc::clone(&cell);
-                thread::spawn(move || {
-                    cell.set(key, Arc::new(10 * key));
-                    let found = cell.get(&key);
-                    assert!(found.is_none_or(|value| *value == 10 * key));
-                })
+        let others = [1, 2].map(|key| {
+            beside(&cell, move |cell| {
+                cell.set(key, Arc::new(10 * key));
+                let found = cell.get(&key);
+                assert!(found.is_none_or(|value| *value == 10 * key));
             })
-            .collect();
+        });
         assert!(cell.get(&1).is_none_or(|value| *value == 10));
         for other in others {
             other.join().unwrap();
@@ -220,12 +191,9 @@ fn per_thread_clear_leaves_nothing_behind() {
         ));
         let value = std::sync::Arc::new(10);
         let epoch = cell.epoch();
-        let writer = {
-            let (cell, value) = (Arc::clone(&cell), std::sync::Arc::clone(&value));
-            thread::spawn(move || {
-                cell.set_at(epoch, 1, value);
-            })
-        };
+        let writer = beside(&(cell.clone(), value.clone()), move |(cell, value)| {
+            cell.set_at(epoch, 1, value);
+        });
         let emptied = cell.clear();
         assert_eq!(cell.get(&1), None);
         writer.join().unwrap();
@@ -248,10 +216,7 @@ fn recent_two_threads_in_one_slot() {
                 recent.offer(place, &identity, encoded, 1, || (Arc::new(value), 0));
             }
         };
-        let other = {
-            let recent = Arc::clone(&recent);
-            thread::spawn(move || offer(&recent, b"two", 2))
-        };
+        let other = beside(&recent, move |recent| offer(&recent, b"two", 2));
         offer(&recent, b"one", 1);
         assert!(find(&recent, b"one", 1).unwrap_or(1) == 1);
         assert!(find(&recent, b"two", 1).unwrap_or(2) == 2);

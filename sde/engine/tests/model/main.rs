@@ -11,6 +11,8 @@ mod flights;
 mod last_value;
 mod waiting;
 
+use loom::thread::JoinHandle;
+
 // The claims are no public part of the crate, so their source is compiled into this test as well,
 // with loom's primitives under the name by which it asks for them.
 #[allow(dead_code, reason = "the models use part of it")]
@@ -44,4 +46,13 @@ pub(crate) fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'stat
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
+}
+
+/// Has another thread do something with what the two share.
+pub(crate) fn beside<S: Clone + 'static, T: 'static>(
+    shared: &S,
+    does: impl FnOnce(S) -> T + 'static,
+) -> JoinHandle<T> {
+    let shared = shared.clone();
+    loom::thread::spawn(move || does(shared))
 }

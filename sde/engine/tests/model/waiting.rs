@@ -13,11 +13,11 @@
 //! | the guard | the edge stays | `an_edge_goes_with_its_wait` |
 //! | `call_off` | nobody is called off, or the awaited is not woken | `a_turn_closes_no_cycle` |
 
-use super::explore;
 use super::flight::{Flight, Patience, Waited};
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
+use super::{beside, explore};
 use loom::sync::atomic::{AtomicBool, Ordering};
-use loom::thread;
+use loom::thread::JoinHandle;
 use std::sync::Arc;
 
 const CYCLE: &str = "cycle";
@@ -121,9 +121,8 @@ fn spawn<const N: usize>(
     ancestry: &'static str,
     stack: &'static str,
     to: char,
-) -> thread::JoinHandle<Told> {
-    let world = Arc::clone(world);
-    thread::spawn(move || world.needs(ancestry, stack, to))
+) -> JoinHandle<Told> {
+    beside(world, move |world| world.needs(ancestry, stack, to))
 }
 
 #[test]
@@ -201,10 +200,7 @@ fn a_turn_closes_no_cycle() {
 fn two_turns_that_wait_for_each_other() {
     explore(3, || {
         let world = World::<2>::new();
-        let other = {
-            let world = Arc::clone(&world);
-            thread::spawn(move || world.waits_for("A", "A", 'B', Until::Gone))
-        };
+        let other = beside(&world, |world| world.waits_for("A", "A", 'B', Until::Gone));
         let told = [
             world.waits_for("B", "B", 'A', Until::Gone),
             other.join().unwrap(),
@@ -222,14 +218,11 @@ fn an_edge_goes_with_its_wait() {
             ancestry: vec![run],
             stack: vec![run],
         };
-        let given_up = {
-            let world = Arc::clone(&world);
-            thread::spawn(move || {
-                let (begin, to) = (from('A'), world.run('B'));
-                let verdict = world.waits.begin(begin, 'B', to, Until::Made);
-                assert!(matches!(verdict, Verdict::Wait(_)));
-            })
-        };
+        let given_up = beside(&world, move |world| {
+            let (begin, to) = (from('A'), world.run('B'));
+            let verdict = world.waits.begin(begin, 'B', to, Until::Made);
+            assert!(matches!(verdict, Verdict::Wait(_)));
+        });
         given_up.join().unwrap();
         let verdict = world
             .waits

@@ -1,0 +1,81 @@
+//! The disk, but for one thing.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
+
+#[derive(Clone)]
+struct First(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
+
+impl std::fmt::Debug for First {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("First")
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct OddDisk {
+    before_publish: Option<First>,
+    has_no_locks: bool,
+}
+
+impl OddDisk {
+    /// One that does something before it gives a file its name.
+    pub fn that_first(does: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self {
+            before_publish: Some(First(Arc::new(does))),
+            has_no_locks: false,
+        }
+    }
+
+    /// One on which all locks look as if nobody had them.
+    pub fn without_locks() -> Self {
+        Self {
+            before_publish: None,
+            has_no_locks: true,
+        }
+    }
+}
+
+impl Vfs for OddDisk {
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        Disk.look(path)
+    }
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        Disk.real_path(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        Disk.list(dir)
+    }
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        Disk.make_dir(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        Disk.create(path)
+    }
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        Disk.open(path)
+    }
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.before_publish.iter().try_for_each(|first| first.0())?;
+        Disk.publish(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Disk.remove(path)
+    }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        Disk.remove_dir(dir)
+    }
+    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
+        Disk.sync_dir_for(dir, site)
+    }
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        match self.has_no_locks {
+            true => Ok(Some(Box::new(()))),
+            false => Disk.try_lock(path),
+        }
+    }
+}

@@ -76,22 +76,24 @@ mod unmarked {
     }
 }
 
+macro_rules! joined {
+    ({ $($head:tt)* } $($rest:tt)*) => { $($head)* $($rest)* };
+}
+
 /// Declares each app twice, each time after what stands around it; and a function that gives the codes of all.
 macro_rules! edits {
-    ($codes:ident $(
+    ($codes:ident $head:tt $(
         $edit:ident: { $($before:tt)* } { $($after:tt)* } $parameters:tt -> $result:tt $body:tt
     )*) => {
         $(mod $edit {
             pub(super) mod before {
                 $($before)*
-                #[sde::app(name = "edited")]
-                pub(crate) fn app $parameters -> $result $body
+                joined! { $head $parameters -> $result $body }
             }
 
             pub(super) mod after {
                 $($after)*
-                #[sde::app(name = "edited")]
-                pub(crate) fn app $parameters -> $result $body
+                joined! { $head $parameters -> $result $body }
             }
         })*
 
@@ -102,7 +104,7 @@ macro_rules! edits {
 }
 
 edits! {
-    seen
+    seen { #[sde::app(name = "edited")] pub(crate) fn app }
     imported:
         { use crate::helper_names::v1::advanced; } { use crate::helper_names::v2::advanced; }
         (x: f64) -> f64 { advanced(x) }
@@ -172,7 +174,7 @@ fn an_edit_of_what_brings_a_helper_is_other_code() {
 }
 
 edits! {
-    not_seen
+    not_seen { #[sde::app(name = "edited")] pub(crate) fn app }
     shadowed:
         { use crate::helper_names::v1::*; }
         {

@@ -162,12 +162,8 @@ fn a_wait_says_how_it_ended() {
         begun.pass();
         run();
     });
-    assert_eq!(
-        written.ended("wait", "shared").len(),
-        1,
-        "{:#?}",
-        written.lines()
-    );
+    let got = written.ended("wait", "shared").len();
+    assert_eq!(got, 1, "{:#?}", written.lines());
     let lines = written.lines();
     assert_eq!(written.ended("run", "waited").len(), 1, "{lines:#?}");
 }

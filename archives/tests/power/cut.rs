@@ -68,11 +68,8 @@ fn zeros_are_not_read() {
     let before = sim.count(&[Call::Read]);
     let (store, warnings) = warnings(|| read_only(&sim));
     let told = |warning: &String| warning.contains("are zeros where frames should be");
-    assert_eq!(
-        warnings.iter().filter(|w| told(w)).count(),
-        1,
-        "{warnings:?}"
-    );
+    let got = warnings.iter().filter(|w| told(w)).count();
+    assert_eq!(got, 1, "{warnings:?}");
     let reads = sim.count(&[Call::Read]) - before;
     assert!(reads < 64, "{reads}");
     // What comes after zeros is found.

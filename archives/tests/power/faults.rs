@@ -200,11 +200,8 @@ fn a_failed_write_or_sync_is_an_error_and_the_next_save_begins_a_new_file() {
             let expected = (call[0] != Call::SyncDir).then_some(at);
             assert_eq!(failed, expected, "{call:?}");
             save(at).unwrap();
-            assert_eq!(
-                segments(),
-                before + usize::from(failed.is_some()),
-                "{call:?}"
-            );
+            let got = segments();
+            assert_eq!(got, before + usize::from(failed.is_some()), "{call:?}");
             assert_eq!(sim.misdeeds(), [""; 0]);
         }
     }

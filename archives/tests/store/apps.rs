@@ -8,6 +8,7 @@ use sde::{
     ResultMap, ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
 };
 use sde_archives::Options;
+use tempfile::TempDir;
 
 /// An engine on a store that saves each result, or when asked.
 pub fn engine(dir: &Path, policy: SavePolicy) -> (Sde, EventLog) {
@@ -19,6 +20,13 @@ pub fn engine(dir: &Path, policy: SavePolicy) -> (Sde, EventLog) {
         .build()
         .unwrap();
     (sde, log)
+}
+
+/// A folder, and such an engine on a store in it.
+pub fn fresh(policy: SavePolicy) -> (TempDir, Sde) {
+    let dir = tempfile::tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), policy);
+    (dir, sde)
 }
 
 /// Gives back what it was made with, under a result of this name; fails if it was

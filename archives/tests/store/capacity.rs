@@ -252,10 +252,8 @@ fn entries_of_other_sizes_are_not_saved() {
             .iter()
             .any(|event| matches!(event, Event::Warning { .. }));
         assert!(!warned);
-        assert_eq!(
-            (segments(dir.path()), left(dir.path(), 2)),
-            (there, Vec::new())
-        );
+        let got = (segments(dir.path()), left(dir.path(), 2));
+        assert_eq!(got, (there, Vec::new()));
     }
     // They are results, and nothing was said of those.
     let dir = tempdir().unwrap();

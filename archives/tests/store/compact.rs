@@ -13,7 +13,7 @@ use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{Class, DirStore, Options, Order, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
+use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit};
 use super::odd_disk::OddDisk;
 
 /// All segments of a store, with their lengths.
@@ -105,8 +105,7 @@ fn what_is_small_comes_together_and_what_was_replaced_goes() {
 
 #[test]
 fn a_computation_that_another_followed_goes() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let n = inputs! { n: 400_u64 };
     for _ in 0..4 {
         let fresh = sde.request(&Table, &n).policy(Policy::Refresh).run();
@@ -125,8 +124,7 @@ fn a_computation_that_another_followed_goes() {
 
 #[test]
 fn the_scratch_of_a_run_that_has_ended_goes() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     orbit.call(&sde, 0.3, 40).unwrap();
     drop(sde);
     let states = |dir: &Path| {
@@ -288,8 +286,7 @@ fn a_dry_run_tells_and_changes_nothing() {
 
 #[test]
 fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let n = inputs! { n: 50_u64 };
     sde.run(&Table, &n).unwrap();
     drop(sde);
@@ -359,8 +356,7 @@ fn what_is_too_old_goes() {
 
 #[test]
 fn marks_stay() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let key = sde
         .request(&Table, &inputs! { n: 3_u64 })
         .run()

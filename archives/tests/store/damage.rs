@@ -11,9 +11,9 @@ use sde::{
     inputs,
 };
 use sde_archives::{DirStore, Options, Retention};
-use tempfile::{TempDir, tempdir};
+use tempfile::TempDir;
 
-use super::apps::{Table, engine, page};
+use super::apps::{Table, engine, fresh, page};
 use super::log::warnings;
 use super::says::one_says;
 
@@ -36,8 +36,7 @@ struct Truth {
 }
 
 fn small() -> Small {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let marked = sde
         .request(&Table, &inputs! { n: 2_u64 })
         .run()
@@ -217,8 +216,7 @@ fn a_damaged_format_file_is_refused() {
 
 #[test]
 fn cut_off_anywhere_it_has_an_exact_prefix() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let mut ends = Vec::new();
     let file = || {
         let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();
@@ -255,8 +253,7 @@ fn cut_off_anywhere_it_has_an_exact_prefix() {
 /// and both are read.
 #[test]
 fn a_torn_end_is_cut_from_the_index_and_warned_of() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     page.call(&sde, 2).unwrap();
     std::mem::forget(sde);
@@ -270,11 +267,8 @@ fn a_torn_end_is_cut_from_the_index_and_warned_of() {
     assert_eq!(sde.stats().total.computed, 0);
     page.call(&sde, 2).unwrap();
     assert_eq!(sde.stats().total.computed, 1);
-    assert_eq!(
-        std::fs::metadata(&path).unwrap().len(),
-        length - 9,
-        "left as it is"
-    );
+    let got = std::fs::metadata(&path).unwrap().len();
+    assert_eq!(got, length - 9, "left as it is");
     std::mem::forget(sde);
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     page.call(&sde, 2).unwrap();
@@ -284,8 +278,7 @@ fn a_torn_end_is_cut_from_the_index_and_warned_of() {
 /// Frames after a damaged one are found, whatever part of it is damaged.
 #[test]
 fn damage_in_the_middle_costs_what_it_hit() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let mut ends = vec![0];
     let checkpoint = dir.path().join("entries");
     for n in 0..4 {
@@ -382,8 +375,7 @@ fn files_that_are_no_segments_are_left_out() {
 /// The first entry has in its body what the others refer to.
 #[test]
 fn without_both_frames_of_their_provenance_entries_are_read_and_compacted() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
     for number in 0..20 {
         page.call(&sde, number).unwrap();
     }
@@ -426,8 +418,7 @@ fn without_both_frames_of_their_provenance_entries_are_read_and_compacted() {
 /// One that is kept, since nothing takes its place, is damaged in a copy too.
 #[test]
 fn a_damaged_value_is_not_copied_each_time() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
     sde.run(&Table, &inputs! { n: 20_000_u64 }).unwrap();
     sde.checkpoint().unwrap();
     drop(sde);

@@ -135,10 +135,8 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
             .map(|x| x.to_bits())
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        bits(&results.get::<Vec<[f64; 2]>>("matrix").unwrap()),
-        bits(&matrix())
-    );
+    let got = bits(&results.get::<Vec<[f64; 2]>>("matrix").unwrap());
+    assert_eq!(got, bits(&matrix()));
     assert_eq!(
         *results.get::<Vec<f32>>("guess").unwrap(),
         [0.5, f32::MIN_POSITIVE]

@@ -9,13 +9,12 @@ use sde_archives::inspect::Inspection;
 use sde_archives::{DirStore, Options};
 use tempfile::{TempDir, tempdir};
 
-use super::apps::{engine, orbit, page};
+use super::apps::{fresh, orbit, page};
 use super::log::warnings;
 
 /// A store with a file in each of its folders.
 fn store() -> TempDir {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     orbit.call(&sde, 0.3, 3).unwrap();
     sde.checkpoint().unwrap();

@@ -6,7 +6,7 @@ use sde::SavePolicy;
 use sde_archives::DirStore;
 use tempfile::tempdir;
 
-use super::apps::{engine, page};
+use super::apps::{engine, fresh, page};
 use super::log::warnings;
 use super::says::one_says;
 
@@ -63,8 +63,7 @@ fn two_generations_are_kept() {
 
 #[test]
 fn results_saved_one_by_one_are_vouched_for_by_the_next_checkpoint() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     assert_eq!(manifests(dir.path()).len(), 0);
     sde.checkpoint().unwrap();

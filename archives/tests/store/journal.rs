@@ -81,8 +81,6 @@ fn a_program_that_only_loads_may_be_told_to_write_nothing() {
             .len()
     };
     assert_eq!((run(false), journals(dir.path())), (1, Vec::new()));
-    assert_eq!(
-        (run(false), run(true), journals(dir.path()).len()),
-        (1, 2, 1)
-    );
+    let got = (run(false), run(true), journals(dir.path()).len());
+    assert_eq!(got, (1, 2, 1));
 }

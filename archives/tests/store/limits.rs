@@ -14,7 +14,7 @@ use sde_archives::{DirStore, Options};
 use serde::{Deserialize, Serialize, Serializer};
 use tempfile::tempdir;
 
-use super::apps::{engine, expected_page, page};
+use super::apps::{engine, expected_page, fresh, page};
 use super::child::{Worker, tell};
 
 /// A part of a save is as long.
@@ -168,8 +168,7 @@ pub fn load_with_little_memory(dir: &Path) {
 /// is. Where memory is limited all of the segment was lost to the run.
 #[test]
 fn what_a_frame_says_of_its_length_is_not_believed() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     (0..2).for_each(|number| drop(page.call(&sde, number).unwrap()));
     drop(sde);
     let sealed = segments(dir.path(), "entries").remove(0);

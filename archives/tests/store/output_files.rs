@@ -378,11 +378,8 @@ fn files_in_a_result_of_any_type_are_put_back_if_it_is_asked_for() {
         sde.peek(&Several, &given).unwrap(),
         Peek::Load { .. }
     ));
-    assert_eq!(
-        is_there(),
-        [false; 3],
-        "nothing is put back for who only looks"
-    );
+    let got = is_there();
+    assert_eq!(got, [false; 3], "nothing is put back for who only looks");
     sde.run_for(&Several, &given, &["energy"]).unwrap();
     assert_eq!(is_there(), [false; 3]);
     sde.run_for(&Several, &given, &["log"]).unwrap();
@@ -480,11 +477,8 @@ fn a_flip_of_any_bit_gives_no_other_content() {
         fs::remove_file(place.file("file")).unwrap();
         let sde = sde();
         report.call(&sde, &place.file("file"), &text).unwrap();
-        assert_eq!(
-            fs::read_to_string(place.file("file")).unwrap(),
-            text,
-            "{at}"
-        );
+        let got = fs::read_to_string(place.file("file")).unwrap();
+        assert_eq!(got, text, "{at}");
         loaded += u64::from(sde.stats().total.computed == 0);
     }
     // What is of no entry, and the index.

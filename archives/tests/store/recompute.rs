@@ -7,7 +7,7 @@ use sde::{Archiver, Codec, ErrorKind, Policy, SavePolicy, Source, Value, inputs}
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Echo, engine, expected_page, page};
+use super::apps::{Echo, engine, expected_page, fresh, page};
 use super::log::warnings;
 use super::says::one_says;
 
@@ -36,8 +36,7 @@ fn last_byte_but(file: &Path, back: u64) -> u64 {
 
 #[test]
 fn a_damaged_value_is_computed_again_with_a_warning() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     std::mem::forget(sde);
     let file = segment(dir.path(), "entries");
@@ -61,8 +60,7 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
 /// A compaction must not drop it either.
 #[test]
 fn a_damaged_value_does_not_hide_the_sound_one_before_it() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     let fresh = inputs! { number: 1_u64 };
     let fresh = sde.request(&page, &fresh).policy(Policy::Refresh).run();
@@ -85,8 +83,7 @@ fn a_damaged_value_does_not_hide_the_sound_one_before_it() {
 #[test]
 fn a_whole_copy_serves_if_the_other_is_damaged() {
     for damaged in [false, true] {
-        let dir = tempdir().unwrap();
-        let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+        let (dir, sde) = fresh(SavePolicy::EveryResult);
         page.call(&sde, 1).unwrap();
         std::mem::forget(sde);
         let file = segment(dir.path(), "entries");
@@ -143,18 +140,15 @@ fn a_damaged_large_value_is_an_error_and_then_computed_again() {
         .run()
         .unwrap();
     assert_eq!(named.source, Source::Computed);
-    assert_eq!(
-        named.results.get::<String>("value").unwrap().len(),
-        17 << 20
-    );
+    let got = named.results.get::<String>("value").unwrap().len();
+    assert_eq!(got, 17 << 20);
     std::mem::forget(sde);
 }
 
 /// An author who changes the type of a result and forgets to raise the version.
 #[test]
 fn a_value_of_another_type_is_computed_again() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let wide = Echo {
         app: "number",
         value: Some(Value::new(0.1_f64)),
@@ -173,8 +167,7 @@ fn a_value_of_another_type_is_computed_again() {
 
 #[test]
 fn files_that_are_gone_are_a_miss() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     std::mem::forget(sde);
     let (sde, log) = engine(dir.path(), SavePolicy::OnRequest);

@@ -8,7 +8,7 @@ use sde::SavePolicy;
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 
-use super::apps::{engine, expected_page, page};
+use super::apps::{engine, expected_page, fresh, page};
 
 fn all_load(dir: &Path, most: u64) {
     let (sde, _) = engine(dir, SavePolicy::OnRequest);
@@ -66,8 +66,7 @@ fn a_store_that_was_removed_last_of_all_is_an_error_once() {
 /// Without it all that is saved from then on would never be found.
 #[test]
 fn a_format_that_was_removed_is_written_again() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 0).unwrap();
     std::fs::remove_file(dir.path().join("FORMAT")).unwrap();
     page.call(&sde, 1).unwrap();
@@ -79,8 +78,7 @@ fn a_format_that_was_removed_is_written_again() {
 /// A crash leaves files that have not got their names yet; they piled up.
 #[test]
 fn what_nobody_finished_is_removed_after_a_while() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     sde.finish().unwrap();
     drop(sde);

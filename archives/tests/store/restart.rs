@@ -6,7 +6,7 @@ use sde::{Archiver, ErrorKind, Outcome, Part, Peek, Policy, SavePolicy, Sde, Sou
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
+use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit};
 
 fn table(sde: &Sde, n: u64) -> Outcome {
     sde.request(&Table, &inputs! { n: n }).run().unwrap()
@@ -32,8 +32,7 @@ fn archive_of(dir: &Path, to: &Path) {
 
 #[test]
 fn a_checkpoint_has_results_and_intermediates() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
     let first = table(&sde, 4);
     sde.checkpoint().unwrap();
 
@@ -51,8 +50,7 @@ fn a_checkpoint_has_results_and_intermediates() {
 
 #[test]
 fn an_archive_alone_has_results_but_no_intermediates() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let key = table(&sde, 4).key;
     sde.finish().unwrap();
     let copy = tempdir().unwrap();
@@ -107,8 +105,7 @@ fn what_is_loaded_from_a_checkpoint_is_archived() {
 
 #[test]
 fn only_what_is_new_is_written() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
     table(&sde, 1);
     sde.checkpoint().unwrap();
     let one = lengths(dir.path());
@@ -174,12 +171,9 @@ impl sde::App for Interrupted {
 
 #[test]
 fn a_checkpoint_has_the_scratch_of_runs_in_progress() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
-    assert_eq!(
-        orbit.call(&sde, 0.3, 25).unwrap().to_bits(),
-        plain_orbit(0.3, 25).to_bits()
-    );
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
+    let got = orbit.call(&sde, 0.3, 25).unwrap().to_bits();
+    assert_eq!(got, plain_orbit(0.3, 25).to_bits());
     let store = DirStore::open_read_only(dir.path()).unwrap();
     let key = sde.records()[0].key;
     assert!(store.find(&key).unwrap().is_some());
@@ -188,8 +182,7 @@ fn a_checkpoint_has_the_scratch_of_runs_in_progress() {
 
 #[test]
 fn an_invalidated_entry_stays_invalid_in_checkpoint_and_archive() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let first = table(&sde, 6);
     sde.archive().unwrap();
     sde.invalidate(&first.key, "that node had bad memory")
@@ -219,8 +212,7 @@ fn an_invalidated_entry_stays_invalid_in_checkpoint_and_archive() {
 
 #[test]
 fn a_refreshed_entry_takes_the_place_of_the_old_one() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let first = table(&sde, 5);
     let inputs = inputs! { n: 5_u64 };
     let again = sde.request(&Table, &inputs).policy(Policy::Refresh).run();
@@ -244,8 +236,7 @@ fn another_store_can_be_loaded() {
 /// It was looked for in memory only, which knows nothing when a month-long scan is begun again.
 #[test]
 fn a_miss_names_the_nearest_run_of_an_earlier_process() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     table(&sde, 4);
     let near = table(&sde, 6).key;
     page.call(&sde, 7).unwrap();

@@ -11,7 +11,7 @@ use sde::{Archiver, SavePolicy, Sde};
 use sde_archives::{Options, Retention};
 use tempfile::tempdir;
 
-use super::apps::{engine, expected_page, page};
+use super::apps::{engine, expected_page, fresh, page};
 use super::child::{self, Worker};
 use super::stopping::Stopping;
 
@@ -147,8 +147,7 @@ fn killed_in_each_call_nothing_acknowledged_is_lost() {
 /// found, though the file is no longer than before, and what is left of them is cut off.
 #[test]
 fn frames_in_place_of_zeros_are_found_and_the_rest_of_them_is_cut_off() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
     let reader = Options::new().read_only().open(dir.path()).unwrap();
     let file = || {
         let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();

@@ -8,12 +8,11 @@ use sde_archives::DirStore;
 use serde::{Deserialize, Serialize};
 use tempfile::tempdir;
 
-use super::apps::{Echo, engine, page};
+use super::apps::{Echo, engine, fresh, page};
 
 /// Saves a value, and reads it in what could be another process.
 fn there_and_back<T: Storable>(value: T) -> Result<Value<T>, sde::Error> {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
     let echo = |value| Echo { app: "echo", value };
     sde.run(&echo(Some(Value::new(value))), &inputs! {})?;
     sde.checkpoint()?;
@@ -302,8 +301,7 @@ struct Foot;
 /// The engine asks first what a value may be; a store refuses all the same.
 #[test]
 fn a_value_is_read_as_no_other_type() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
     let value = Some(Value::new(Celsius(20.0)));
     let (echo, inputs) = (Echo { app: "echo", value }, inputs! {});
     let key = sde.request(&echo, &inputs).run().unwrap().key;

@@ -118,15 +118,11 @@ fn ls_and_show_say_it_in_json_too() {
     let shown = cache.run("show", &[&cache.keys[1].to_string(), "--json"]);
     let inputs = &listed["inputs"];
     assert_eq!(inputs["device"], "A Large Device");
-    assert_eq!(
-        (&inputs["length"], &listed["settings"]["name"]),
-        (&5000.into(), &"product 5000".into())
-    );
+    let got = (&inputs["length"], &listed["settings"]["name"]);
+    assert_eq!(got, (&5000.into(), &"product 5000".into()));
     let other: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
-    assert_eq!(
-        (&other["hits"], &other["last_use"]),
-        (&0.into(), &().into())
-    );
+    let got = (&other["hits"], &other["last_use"]);
+    assert_eq!(got, (&0.into(), &().into()));
     for object in [&listed, &shown.json()] {
         assert_eq!(object["hits"], 2);
         assert!(object["last_use"].as_str().unwrap().ends_with('Z'));
@@ -204,17 +200,13 @@ fn stats_begins_with_hits_time_and_room() {
     let cache = Cache::new();
     let object = cache.run("stats", &["--json"]).json();
     let total = &object["total"];
-    assert_eq!(
-        (&total["computed"], &total["loads"]),
-        (&2.into(), &2.into())
-    );
+    let got = (&total["computed"], &total["loads"]);
+    assert_eq!(got, (&2.into(), &2.into()));
     assert!(total["time_saved"].as_f64().unwrap() > 0.0);
     let bytes = |class: usize| object["classes"][class]["bytes"].as_u64().unwrap();
     let (allowed, used) = (&object["allowed"], bytes(0) + bytes(1) + bytes(2));
-    assert_eq!(
-        (&allowed["bytes"], &allowed["used"]),
-        (&(1 << 20).into(), &used.into())
-    );
+    let got = (&allowed["bytes"], &allowed["used"]);
+    assert_eq!(got, (&(1 << 20).into(), &used.into()));
     let text = cache.run("stats", &[]).well();
     let lines: Vec<&str> = text.lines().collect();
     let hits = "hits      2 of 4 calls, 50.0 %: 0 in memory, 2 loaded, 0 from another thread";

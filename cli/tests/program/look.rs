@@ -54,10 +54,8 @@ fn ls_shows_what_is_asked_for() {
     };
     let of = |key: &[sde::Key]| key.iter().map(sde::Key::short).collect::<BTreeSet<_>>();
     let known = &sample.keys;
-    assert_eq!(
-        keys(&["--app", "cli.energy"]),
-        of(&[known.small, known.large])
-    );
+    let got = keys(&["--app", "cli.energy"]);
+    assert_eq!(got, of(&[known.small, known.large]));
     assert_eq!(keys(&["--app", "cli.S*"]), of(&[known.solver]));
     assert_eq!(keys(&["--class", "intermediate"]), of(&[known.solver]));
     assert_eq!(keys(&["--class", "scratch"]).len(), 1);
@@ -65,10 +63,8 @@ fn ls_shows_what_is_asked_for() {
     assert_eq!(keys(&["--until", "1h"]).len(), 0);
     assert_eq!(keys(&["--until", "2020-01-01"]).len(), 0);
     assert_eq!(keys(&["--limit", "2"]).len(), 2);
-    assert_eq!(
-        keys(&["--sort", "size", "--limit", "1"]),
-        of(&[known.solver])
-    );
+    let got = keys(&["--sort", "size", "--limit", "1"]);
+    assert_eq!(got, of(&[known.solver]));
 }
 
 #[test]
@@ -285,11 +281,8 @@ fn no_control_character_of_a_store_is_printed() {
         let done = sample.run(command, arguments);
         let is_bad = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
         for text in [&done.out, &done.err] {
-            assert_eq!(
-                text.chars().find(is_bad),
-                None,
-                "{command} {arguments:?}:\n{text:?}"
-            );
+            let got = text.chars().find(is_bad);
+            assert_eq!(got, None, "{command} {arguments:?}:\n{text:?}");
         }
     }
 }

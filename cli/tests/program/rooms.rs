@@ -61,10 +61,8 @@ fn diff_tells_what_is_invalid_in_one_store() {
     assert_eq!(json["invalid_first"][0]["key"], small.to_string());
     // What is invalid in both is no difference.
     assert_eq!(json["invalid_first"].as_array().unwrap().len(), 1);
-    assert_eq!(
-        (&json["same"], &json["only_first"]),
-        (&4.into(), &[(); 0].into())
-    );
+    let got = (&json["same"], &json["only_first"]);
+    assert_eq!(got, (&4.into(), &[(); 0].into()));
 }
 
 /// It was read twice, and what somebody saved in between was a difference.
@@ -136,10 +134,8 @@ fn gc_changes_nothing_when_dry_and_loses_no_result() {
         text.lines().map(key).collect()
     };
     assert_eq!(keys(&listed(&sample)), keys(&before));
-    assert_eq!(
-        sample.run("ls", &["--class", "intermediate"]).well(),
-        "no entries\n"
-    );
+    let got = sample.run("ls", &["--class", "intermediate"]).well();
+    assert_eq!(got, "no entries\n");
     let verify = sample.run("verify", &[]);
     assert_eq!(verify.status, 0, "{}", verify.out);
 }

@@ -146,10 +146,8 @@ fn json_has_an_object_a_run() {
         let object: serde_json::Value = serde_json::from_str(line).unwrap();
         let names: Vec<&String> = object.as_object().unwrap().keys().collect();
         assert_eq!(names.len(), TITLES.split(',').count());
-        assert_eq!(
-            (&object["number"], &object["weight"]),
-            (&number.into(), &1.0.into())
-        );
+        let got = (&object["number"], &object["weight"]);
+        assert_eq!(got, (&number.into(), &1.0.into()));
         assert_eq!(object["result.origin"].is_null(), number % 2 == 0);
         assert_eq!(object["key"].as_str().unwrap().len(), 64);
         // The reader of JSON may round, so the text is looked at.
@@ -250,10 +248,8 @@ fn rows_can_be_sorted_and_limited() {
     };
     assert_eq!(numbers(&["-n", "2"]), ["4", "0"]);
     assert_eq!(numbers(&["--sort", "number"]), ["0", "1", "2", "3", "4"]);
-    assert_eq!(
-        numbers(&["--sort", "result.slope", "-n", "3"]),
-        ["0", "3", "4"]
-    );
+    let got = numbers(&["--sort", "result.slope", "-n", "3"]);
+    assert_eq!(got, ["0", "3", "4"]);
     let by_key = rows(&sweep.table(&["--csv", "--sort", "key"]).out);
     assert_eq!(by_key.len(), 5);
     assert!(by_key.is_sorted_by_key(|row| row[8].clone()));
@@ -288,12 +284,8 @@ fn the_table_fits_the_terminal_and_says_what_does_not() {
         assert!(widest.unwrap() <= columns, "{columns}:\n{}", done.out);
         // No digit of a number is cut.
         assert!(!done.out.contains("3333…"), "{}", done.out);
-        assert_eq!(
-            done.out.contains("no room for: "),
-            columns < 140,
-            "{}",
-            done.out
-        );
+        let got = done.out.contains("no room for: ");
+        assert_eq!(got, columns < 140, "{}", done.out);
         says(&done.out, "\n5 runs\n");
     }
 }

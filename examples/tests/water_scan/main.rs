@@ -30,11 +30,8 @@ fn a_plain_run_shows_the_points_and_what_was_remembered() {
         assert_eq!(row[1], format!("{energy:.9}"), "{first}");
         assert_eq!(row.len(), 4, "{first}");
     }
-    assert_eq!(
-        first.matches(" 0.000 ").count(),
-        1,
-        "one point is the lowest: {first}"
-    );
+    let got = first.matches(" 0.000 ").count();
+    assert_eq!(got, 1, "one point is the lowest: {first}");
     let levels = ["app", "computed", "in", "memory", "time", "saved"];
     assert_eq!(words(&first, "app"), levels);
     assert_eq!(words(&first, "Rhf")[1], "3");
@@ -71,10 +68,8 @@ fn the_number_of_threads_changes_no_bit() {
     let one = energies(&json(&["--threads", "1", "--basis", "6-31G"]));
     assert_eq!(one.len(), 9);
     for threads in ["2", "4", "7"] {
-        assert_eq!(
-            energies(&json(&["--threads", threads, "--basis", "6-31G"])),
-            one
-        );
+        let got = energies(&json(&["--threads", threads, "--basis", "6-31G"]));
+        assert_eq!(got, one);
     }
 }
 

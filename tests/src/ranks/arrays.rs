@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Ranks;
+use super::{Ranks, all_are};
 use crate::{assert_kind, says};
 use sde::{Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde, Value};
 
@@ -130,7 +130,7 @@ pub(super) fn an_array_goes_with_the_ranks_when_they_are_split_and_released(rank
         sde.finish().unwrap();
         log.started("ranks.arrays.products")
     });
-    assert!(made.iter().all(|made| *made == 2), "{made:?}");
+    all_are(&made, &2);
 }
 
 pub(super) fn arrays_go_through_nested_sets(ranks: Ranks<'_>) {
@@ -270,11 +270,8 @@ fn check_padded<const N: usize>(
                 let at: Vec<_> = (0..N)
                     .map(|axis| index[axis] as isize + distance[axis])
                     .collect();
-                assert_eq!(
-                    near.at(distance),
-                    beyond(&shape, &edges, &at),
-                    "{at:?} in {parts:?}"
-                );
+                let got = near.at(distance);
+                assert_eq!(got, beyond(&shape, &edges, &at), "{at:?} in {parts:?}");
             }
             for axis in (0..N).rev() {
                 index[axis] += 1;

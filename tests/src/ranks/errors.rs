@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Rank, Ranks};
+use super::{Rank, Ranks, all_are};
 use crate::{assert_kind, says, until};
 use sde::{AppError, Error, ErrorKind, Event, GroupError, Handle, InputFile, Sde, inputs};
 
@@ -30,7 +30,7 @@ pub(super) fn ranks_that_call_different_things_get_the_same_error(ranks: Ranks<'
         assert_eq!(*sum.call(&sde, 1).unwrap(), size);
         error.to_string()
     });
-    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+    all_are(&texts, &texts[0]);
     for part in [
         "rank 0 runs ranks.errors.sum [",
         "rank 2 runs ranks.errors.other [",

@@ -3,7 +3,7 @@
 use sde::store::DirStore;
 use sde::{DistArray, Handle, MemoryBudget, Peek, SavePolicy, Sde, Tag, inputs};
 
-use super::{Rank, Ranks, names};
+use super::{Rank, Ranks, all_are, names};
 use crate::Watch;
 
 const ROWS: usize = 1024;
@@ -94,10 +94,7 @@ pub(super) fn what_leaves_one_rank_leaves_all(ranks: Ranks<'_>) {
         drop(held);
         there
     });
-    assert!(
-        there.iter().all(|of_rank| *of_rank == there[0]),
-        "{there:?}"
-    );
+    all_are(&there, &there[0]);
     assert!((2..12).contains(&there[0].len()), "{there:?}");
     assert_eq!(there[0].last(), Some(&19), "the last to be used stays");
 }
@@ -200,10 +197,7 @@ pub(super) fn of_what_came_that_goes_which_is_cleaned(ranks: Ranks<'_>) {
         ["plain", "passing"].map(|app| log.started(&format!("ranks.memory.{app}")))
     });
     let size = ranks.size();
-    assert!(
-        started.iter().all(|of_rank| *of_rank == [1, 1 + size]),
-        "{started:?}"
-    );
+    all_are(&started, &[1, 1 + size]);
 }
 
 pub(super) fn who_looks_finds_what_ranks_made(ranks: Ranks<'_>) {

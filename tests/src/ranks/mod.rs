@@ -40,3 +40,10 @@ fn names(sources: impl IntoIterator<Item = sde::Source>) -> Vec<String> {
     let name = |source| format!("{source:?}");
     sources.into_iter().map(name).collect()
 }
+
+/// Says that what each rank has is this.
+#[track_caller]
+fn all_are<T: PartialEq + std::fmt::Debug>(of_ranks: &[T], this: &T) {
+    let are = of_ranks.iter().all(|one| one == this);
+    assert!(are, "not all are {this:?}: {of_ranks:?}");
+}

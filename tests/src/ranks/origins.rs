@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::restart::with_store;
-use super::{Ranks, names};
+use super::{Ranks, all_are, names};
 
 /// An app that a maker calls, in no slot of it.
 #[derive(Clone, Fingerprint)]
@@ -228,26 +228,20 @@ pub(super) fn an_array_that_is_made_again_is_the_same(ranks: Ranks<'_>) {
             assert_eq!(sum_of(sde, &Maker::of(1.0), Policy::Use), 24.0);
             ["maker", "sum"].map(|app| names(log.sources(&format!("ranks.origins.{app}"))))
         });
-        assert!(told.iter().all(|of_rank| *of_rank == told[0]), "{told:?}");
+        all_are(&told, &told[0]);
         told[0].concat()
     };
-    assert_eq!(
-        sources(ranks.resized(3), &store),
-        names([Source::Computed, Source::Computed])
-    );
+    let got = sources(ranks.resized(3), &store);
+    assert_eq!(got, names([Source::Computed, Source::Computed]));
     for size in [2, 1, 4] {
-        assert_eq!(
-            sources(ranks.resized(size), &store),
-            names([Source::Loaded, Source::Loaded])
-        );
+        let got = sources(ranks.resized(size), &store);
+        assert_eq!(got, names([Source::Loaded, Source::Loaded]));
     }
     // Arrays are intermediates here, so an archive has none.
     for size in [3, 1] {
         let archive = folder.path().join(format!("archive {size}"));
         program(ranks, &store, |sde, _| sde.archive_to(&archive).unwrap());
-        assert_eq!(
-            sources(ranks.resized(size), &archive),
-            names([Source::Computed, Source::Loaded])
-        );
+        let got = sources(ranks.resized(size), &archive);
+        assert_eq!(got, names([Source::Computed, Source::Loaded]));
     }
 }

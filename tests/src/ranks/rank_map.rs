@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::Ranks;
+use super::{Ranks, all_are};
 use sde::{
     App, AppError, AppInfo, Cost, ErrorKind, Event, EventLog, Fingerprint, Handle, Inputs,
     ResultMap, ResultSpec, SavePolicy, Sde, Transfer, inputs,
@@ -107,10 +107,8 @@ pub(super) fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing(ranks:
 pub(super) fn what_items_share_each_rank_computes_that_needs_it(ranks: Ranks<'_>) {
     let computed = ranks.run(|sde| {
         // One on each.
-        assert_eq!(
-            values(sde.par_map(&shared, &list(2))),
-            [1_000_000, 1_000_001]
-        );
+        let got = values(sde.par_map(&shared, &list(2)));
+        assert_eq!(got, [1_000_000, 1_000_001]);
         sde.stats().total.computed
     });
     assert_eq!(computed, [2, 2]);
@@ -131,10 +129,8 @@ pub(super) fn what_is_missing_is_not_compared_with_all_that_is_stored(ranks: Ran
         let sde = rank.join(Sde::builder().store(store.clone()));
         let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
         for count in [5, 10] {
-            assert_eq!(
-                values(sde.par_map(&square, &list(count))).len(),
-                count as usize
-            );
+            let got = values(sde.par_map(&square, &list(count))).len();
+            assert_eq!(got, count as usize);
         }
         store.searched()
     });
@@ -189,10 +185,7 @@ pub(super) fn what_is_random_on_one_rank_is_so_on_all(ranks: Ranks<'_>) {
             .map(|record| record.nondeterministic)
             .collect::<Vec<_>>()
     });
-    assert!(
-        random.iter().all(|of_rank| *of_rank == [true]),
-        "{random:?}"
-    );
+    all_are(&random, &vec![true]);
 }
 
 pub(super) fn lists_that_differ_are_the_same_error_on_all_ranks(ranks: Ranks<'_>) {

@@ -12,7 +12,7 @@ use sde::{
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Rank, Ranks};
+use super::{Rank, Ranks, all_are};
 use crate::says;
 
 #[sde::app(name = "ranks.redistribution.table", distributed, tags(distributed))]
@@ -115,10 +115,8 @@ fn fail_to_hand_over(rank: Rank) -> [String; 2] {
     let release = part.release().unwrap_err().to_string();
     now.store(false, Ordering::Relaxed);
     // Nothing is out of step.
-    assert_eq!(
-        table.call(&sde, 3).unwrap().gather(&sde).unwrap(),
-        numbers(3, 1.0)
-    );
+    let got = table.call(&sde, 3).unwrap().gather(&sde).unwrap();
+    assert_eq!(got, numbers(3, 1.0));
     [split, release]
 }
 
@@ -226,10 +224,7 @@ pub(super) fn an_app_moves_its_results_itself(ranks: Ranks<'_>) {
         let apps = ["field", "larger", "sum"];
         apps.map(|app| log.started(&format!("ranks.redistribution.{app}")))
     });
-    assert!(
-        started.iter().all(|of_rank| *of_rank == [2, 2, 2]),
-        "{started:?}"
-    );
+    all_are(&started, &[2, 2, 2]);
 }
 
 /// Its app would be given a map without values, to move them.
@@ -318,8 +313,5 @@ pub(super) fn what_is_too_large_does_not_move_in_either_direction(ranks: Ranks<'
         table.call(&sde, 1000).unwrap();
         (within, log.started("ranks.redistribution.table"))
     });
-    assert!(
-        started.iter().all(|of_rank| *of_rank == (3, 1)),
-        "{started:?}"
-    );
+    all_are(&started, &(3, 1));
 }

@@ -10,7 +10,7 @@ use sde::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Ranks, names as told};
+use super::{Ranks, all_are, names as told};
 use crate::{Lie, Lying, assert_kind, says};
 
 #[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
@@ -182,10 +182,7 @@ pub(super) fn a_type_of_the_user_s_own_is_split_and_put_together(ranks: Ranks<'_
             sde.finish().unwrap();
             log.started("ranks.restart.names")
         });
-        assert!(
-            made.iter().all(|made| *made == usize::from(size == 4)),
-            "{made:?}"
-        );
+        all_are(&made, &usize::from(size == 4));
     }
 }
 
@@ -224,10 +221,8 @@ pub(super) fn a_type_that_can_not_be_put_together_is_refused(ranks: Ranks<'_>) {
         let texts = with_store(ranks, &store, |sde, log| {
             let error = sde.run(&Lists { is_declared }, &inputs! {}).unwrap_err();
             assert_eq!(log.sources("ranks.restart.lists"), []);
-            assert_eq!(
-                log.started("ranks.restart.lists"),
-                usize::from(!is_declared)
-            );
+            let got = log.started("ranks.restart.lists");
+            assert_eq!(got, usize::from(!is_declared));
             sde.finish().unwrap();
             error.to_string()
         });
@@ -271,7 +266,7 @@ pub(super) fn all_ranks_archive_to_one_directory(ranks: Ranks<'_>) {
         }
         again
     });
-    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+    all_are(&texts, &texts[0]);
     says(&texts[0], "there is a store already");
     let size = ranks.size() as u64;
     for loaded_by in [ranks, ranks.resized(1)] {
@@ -306,7 +301,7 @@ pub(super) fn a_store_that_one_rank_can_not_load_is_loaded_by_none(ranks: Ranks<
         text
     });
     says(&texts[0], "on rank 1: ");
-    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+    all_are(&texts, &texts[0]);
 }
 
 /// Each result is archived by one rank, and all ranks find it.

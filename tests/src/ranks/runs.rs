@@ -1,6 +1,6 @@
 //! Runs that all ranks make together.
 
-use super::{Rank, Ranks, names};
+use super::{Rank, Ranks, all_are, names};
 use crate::{assert_kind, one_says, says};
 use sde::{AppError, ErrorKind, Handle, MemoryArchiver, Policy, SavePolicy, Sde, Source, inputs};
 
@@ -122,10 +122,7 @@ pub(super) fn ranks_that_ask_otherwise_get_the_same_error(ranks: Ranks<'_>) {
         assert_eq!(sde.stats().total.computed, 2);
         texts
     });
-    assert!(
-        texts.iter().all(|of_rank| *of_rank == texts[0]),
-        "{texts:?}"
-    );
+    all_are(&texts, &texts[0]);
     let first = &texts[0][0];
     says(&first, "rank 0 runs ranks.runs.count, only if remembered [");
 }
@@ -301,10 +298,7 @@ pub(super) fn a_save_that_fails_on_one_rank_is_the_same_error_on_all(ranks: Rank
         let texts = ranks.run_ranks(|rank| fail_to_save(rank, broken));
         let on = format!("on rank {broken}: ");
         assert!(texts[0][0].contains(&on), "{texts:?}");
-        assert!(
-            texts.iter().all(|of_rank| *of_rank == texts[0]),
-            "{texts:?}"
-        );
+        all_are(&texts, &texts[0]);
     }
 }
 

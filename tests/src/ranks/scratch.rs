@@ -8,7 +8,7 @@ use sde::store::DirStore;
 use sde::{AppError, AppInfo, Event, EventLog, Handle, MemoryArchiver, Policy, SavePolicy, Sde};
 use serde::{Deserialize, Serialize};
 
-use super::{Rank, Ranks};
+use super::{Rank, Ranks, all_are};
 use crate::{Made, number, x, y};
 
 const STEPS: u32 = 9;
@@ -386,10 +386,7 @@ pub(super) fn states_are_gone_when_the_run_has_ended(ranks: Ranks<'_>) {
         sde.finish().unwrap();
         (made.load(Ordering::Relaxed), result)
     });
-    assert!(
-        came.iter().all(|came| *came == (STEPS, result.unwrap())),
-        "{came:?}"
-    );
+    all_are(&came, &(STEPS, result.unwrap()));
 }
 
 /// A rank may be any number of them ahead.
@@ -413,7 +410,7 @@ pub(super) fn of_states_between_two_meetings_the_first_counts(ranks: Ranks<'_>) 
         sde.run(&app, &x(1)).unwrap_err();
         y(&sde.run(&app, &x(1)).unwrap()).unwrap()
     });
-    assert!(results.iter().all(|state| *state == 30), "{results:?}");
+    all_are(&results, &30);
 }
 
 #[sde::app(name = "ranks.scratch.part", distributed)]
@@ -436,8 +433,5 @@ fn in_a_part(sde: &Handle, loads: bool) -> Result<bool, AppError> {
 /// Both parts have a first rank, and the states of both would be that of the run's.
 pub(super) fn a_part_of_the_ranks_has_no_scratch_of_their_run(ranks: Ranks<'_>) {
     let failed = ranks.run(|sde| [true, false].map(|loads| *in_a_part.call(&sde, loads).unwrap()));
-    assert!(
-        failed.iter().all(|failed| *failed == [true; 2]),
-        "{failed:?}"
-    );
+    all_are(&failed, &[true; 2]);
 }

@@ -36,10 +36,8 @@ pub(super) fn what_a_part_computes_all_have_when_it_is_released(ranks: Ranks<'_>
     let computed = ranks.run_with_log(|sde, log| {
         let rank = sde.rank().unwrap() as u64;
         let half = sde.split((rank / 2) as u32, 0).unwrap();
-        assert_eq!(
-            (half.rank().unwrap(), half.ranks().unwrap()),
-            (rank as usize % 2, 2)
-        );
+        let got = (half.rank().unwrap(), half.ranks().unwrap());
+        assert_eq!(got, (rank as usize % 2, 2));
         nested.call(&half, rank / 2).unwrap();
         half.release().unwrap();
         let computed = sde.stats().total.computed;

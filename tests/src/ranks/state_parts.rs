@@ -11,7 +11,7 @@ use sde::{
 use serde::{Deserialize, Serialize};
 
 use super::scratch::{Came, began_again, ended, over, warned};
-use super::{Rank, Ranks};
+use super::{Rank, Ranks, all_are};
 use crate::{made, x};
 
 const STEPS: u32 = 9;
@@ -138,10 +138,7 @@ pub(super) fn a_run_that_is_called_again_goes_on_from_what_is_in_memory(ranks: R
         let came = WHOLE.call(&sde, &log);
         (cut_off.made, came.made, came.result == result)
     });
-    assert!(
-        made.iter().all(|made| *made == (5, STEPS - 5, true)),
-        "{made:?}"
-    );
+    all_are(&made, &(5, STEPS - 5, true));
 }
 
 /// Each rank has a store of its own here, and does not see the parts of others.

@@ -168,10 +168,8 @@ fn a_result_that_is_not_kept_is_computed_again() {
     assert!(Value::ptr_eq(&held, &opaque.call(&sde, 1).unwrap()));
     drop(held);
     opaque.call(&sde, 1).unwrap();
-    assert_eq!(
-        log.sources("opaque"),
-        [Source::Computed, Source::Map, Source::Computed]
-    );
+    let got = log.sources("opaque");
+    assert_eq!(got, [Source::Computed, Source::Map, Source::Computed]);
 }
 
 #[test]

@@ -114,14 +114,10 @@ fn a_name_that_leads_elsewhere() {
         sde.finish().expect("saved");
         (result, watch.stale("above"))
     };
-    assert_eq!(
-        run(Some(named(10))).0.expect("no error"),
-        (Source::Computed, 110)
-    );
-    assert_eq!(
-        run(Some(named(10))).0.expect("no error"),
-        (Source::Loaded, 110)
-    );
+    let got = run(Some(named(10))).0.expect("no error");
+    assert_eq!(got, (Source::Computed, 110));
+    let got = run(Some(named(10))).0.expect("no error");
+    assert_eq!(got, (Source::Loaded, 110));
     let (result, stale) = run(Some(named(20)));
     assert_eq!(result.expect("no error"), (Source::Computed, 210));
     let expected = "it ran the app registered as \"mesh\", which is set up otherwise now";
@@ -152,10 +148,8 @@ fn an_edited_app_in_the_slot_of_a_callee() {
     let (sde, watch) = program(&store);
     show(&sde, &holder("2"));
     assert_eq!(source(&sde, &app("2")), Source::Computed);
-    assert_eq!(
-        watch.stale("outer"),
-        ["it ran inner (version 1), which is now version 2"]
-    );
+    let got = watch.stale("outer");
+    assert_eq!(got, ["it ran inner (version 1), which is now version 2"]);
 }
 
 /// It was not among what the caller depends on: another app under that name left its result standing.

@@ -92,10 +92,8 @@ fn told_of_inputs(then: Inputs) -> Vec<String> {
 #[test]
 fn an_input() {
     let other = inputs! { basis: "6-31G*".to_owned(), charge: 0_i32 };
-    assert_eq!(
-        told_of_inputs(other),
-        [r#"input "basis": "STO-3G" -> "6-31G*""#]
-    );
+    let got = told_of_inputs(other);
+    assert_eq!(got, [r#"input "basis": "STO-3G" -> "6-31G*""#]);
     let fewer = inputs! { basis: "STO-3G".to_owned() };
     assert_eq!(told_of_inputs(fewer), [r#"input "charge": 0 -> (nothing)"#]);
 }

@@ -173,10 +173,8 @@ fn what_led_to_an_error_is_said_once() {
     #[error("the outer")]
     struct Outer(#[source] std::num::ParseIntError);
     let error = AppError::from(Outer("x".parse::<u8>().unwrap_err()));
-    assert_eq!(
-        format!("{error:?}"),
-        "the outer: invalid digit found in string"
-    );
+    let got = format!("{error:?}");
+    assert_eq!(got, "the outer: invalid digit found in string");
 }
 
 #[sde::app]

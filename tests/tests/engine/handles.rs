@@ -104,15 +104,11 @@ fn a_handle_of_a_run_that_has_ended() {
     assert_eq!(sde.stats().total.computed, 1);
     watch.clear();
     handle.progress("too late", 1, 2);
-    assert_eq!(
-        watch.count(|event| matches!(event, Event::Progress { .. })),
-        0
-    );
+    let got = watch.count(|event| matches!(event, Event::Progress { .. }));
+    assert_eq!(got, 0);
     sde.progress("in time", 1, 2);
-    assert_eq!(
-        watch.count(|event| matches!(event, Event::Progress { .. })),
-        1
-    );
+    let got = watch.count(|event| matches!(event, Event::Progress { .. }));
+    assert_eq!(got, 1);
 }
 
 #[test]

@@ -141,10 +141,8 @@ fn what_is_to_be_saved_and_is_not_stays_unless_the_budget_is_in_bytes() {
         (sde.stats().total.evicted > 0, watch.warnings())
     };
     let bytes = || MemoryBudget::bytes(500 * KIB);
-    assert_eq!(
-        run(bytes().only_saved(), SavePolicy::OnRequest),
-        (true, vec![])
-    );
+    let got = run(bytes().only_saved(), SavePolicy::OnRequest);
+    assert_eq!(got, (true, vec![]));
     let (evicted, warnings) = run(bytes().only_saved(), SavePolicy::Never);
     assert!(!evicted);
     assert_eq!(warnings.len(), 1, "{warnings:?}");

@@ -48,10 +48,8 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
     let again = sde.request(&marked, &x(1)).run().expect("no error");
     assert_eq!(again.source, Source::Computed);
     let again = sde.request(&marked, &x(1)).run().expect("no error");
-    assert_eq!(
-        (again.source, y(&again.results).expect("a result")),
-        (Source::Map, 2)
-    );
+    let got = (again.source, y(&again.results).expect("a result"));
+    assert_eq!(got, (Source::Map, 2));
 }
 
 /// A computation that was marked in the old store alone may be used from the new one.
@@ -67,10 +65,8 @@ fn what_the_new_store_says_counts_afterwards() {
     sde.invalidate(&made.key, "a test").expect("an entry");
     sde.load(new.clone()).expect("a store");
     let loaded = ask();
-    assert_eq!(
-        (loaded.source, loaded.made_by),
-        (Source::Loaded, made.made_by)
-    );
+    let got = (loaded.source, loaded.made_by);
+    assert_eq!(got, (Source::Loaded, made.made_by));
 
     sde.invalidate(&made.key, "a test").expect("an entry");
     sde.checkpoint().expect("saved");

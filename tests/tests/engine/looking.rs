@@ -126,14 +126,10 @@ fn the_share_of_each_level() {
     assert_eq!(watch.sources("double"), expected);
     let stats = sde.stats();
     let double = stats.apps["double"];
-    assert_eq!(
-        (double.recent_hits, double.map_hits, double.computed),
-        (2, 2, 2)
-    );
-    assert_eq!(
-        (double.hits(), double.loads, double.waits, double.failures),
-        (4, 0, 0, 0)
-    );
+    let got = (double.recent_hits, double.map_hits, double.computed);
+    assert_eq!(got, (2, 2, 2));
+    let got = (double.hits(), double.loads, double.waits, double.failures);
+    assert_eq!(got, (4, 0, 0, 0));
     assert_eq!(stats.total, double);
     sde.finish().expect("saved");
     watch.clear();

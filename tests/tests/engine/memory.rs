@@ -145,11 +145,8 @@ fn a_save_lets_go_what_it_has_written() {
         passing_block.call(&sde, n).unwrap();
     }
     sde.clean_cache("passing_block", []).unwrap();
-    assert_eq!(
-        LIVE.load(Relaxed),
-        ALL,
-        "what is not saved is held until it is"
-    );
+    let got = LIVE.load(Relaxed);
+    assert_eq!(got, ALL, "what is not saved is held until it is");
     sde.checkpoint().unwrap();
     let parts = parts.lock().unwrap().clone();
     assert!(

@@ -73,10 +73,8 @@ fn an_app_says_what_it_is() {
     let info = Citing.info();
     assert_eq!(info.name(), "metadata.Citing");
     assert_eq!(info.description(), "Sums up");
-    assert_eq!(
-        info.authors().collect::<Vec<_>>(),
-        ["A. Author", "B. Writer"]
-    );
+    let got = info.authors().collect::<Vec<_>>();
+    assert_eq!(got, ["A. Author", "B. Writer"]);
     let cited: Vec<_> = info.citations().collect();
     assert_eq!(cited, ["A. Author, J. Tests 1, 1 (2026)"]);
     assert!(info.is_distributed() && info.is_thread_safe());
@@ -93,10 +91,8 @@ fn an_app_says_what_it_is() {
 fn the_macro_says_it_too() {
     let info = called.info();
     assert_eq!(info.description(), "Gives what it is given");
-    assert_eq!(
-        info.authors().collect::<Vec<_>>(),
-        ["D. Caller", "E. Callee"]
-    );
+    let got = info.authors().collect::<Vec<_>>();
+    assert_eq!(got, ["D. Caller", "E. Callee"]);
     assert_eq!(info.citations().count(), 2);
     assert!(info.is_distributed() && !info.is_thread_safe());
     assert!(info.results()[0].tags().contains(Tag::Intermediate));

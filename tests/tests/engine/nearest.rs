@@ -160,10 +160,8 @@ fn a_peek_reads_as_a_sentence() {
     let outcome = sde.request(&app, &x(1)).run().unwrap();
     let (key, run) = (outcome.key.short(), outcome.made_by);
     let said = |sde: &Sde, n| sde.peek(&app, &x(n)).unwrap().to_string();
-    assert_eq!(
-        said(&sde, 1),
-        format!("[{key}] is in memory, made by {run}")
-    );
+    let got = said(&sde, 1);
+    assert_eq!(got, format!("[{key}] is in memory, made by {run}"));
     let other = sde.peek(&app, &x(2)).unwrap().key().short();
     assert_eq!(
         said(&sde, 2),
@@ -173,8 +171,6 @@ fn a_peek_reads_as_a_sentence() {
     );
     sde.checkpoint().unwrap();
     let later = Sde::builder().store(store).build().unwrap();
-    assert_eq!(
-        said(&later, 1),
-        format!("[{key}] is in the store, made by {run}")
-    );
+    let got = said(&later, 1);
+    assert_eq!(got, format!("[{key}] is in the store, made by {run}"));
 }

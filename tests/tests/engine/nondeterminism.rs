@@ -90,9 +90,7 @@ fn a_replica_number_keeps_samples_apart() {
         seed ^ (u64::from(replica) << 32)
     }
     let sde = Sde::new();
-    assert_ne!(
-        sample.call(&sde, 7, 1).unwrap(),
-        sample.call(&sde, 7, 2).unwrap()
-    );
+    let got = sample.call(&sde, 7, 1).unwrap();
+    assert_ne!(got, sample.call(&sde, 7, 2).unwrap());
     assert_eq!(sde.stats().apps["chance.sample"].computed, 2);
 }

@@ -25,10 +25,8 @@ fn one_computed_the_others_waited(sde: &Sde, watch: &Watch, values: &[Value<u64>
     assert!(values.iter().all(|value| Value::ptr_eq(value, &values[0])));
     assert_eq!(watch.started("slow"), 1);
     let total = sde.stats().total;
-    assert_eq!(
-        (total.computed, total.waits, total.duplicates),
-        (1, THREADS as u64 - 1, 0)
-    );
+    let counts = (total.computed, total.waits, total.duplicates);
+    assert_eq!(counts, (1, THREADS as u64 - 1, 0));
 }
 
 #[test]
@@ -46,10 +44,8 @@ fn three_hundred_threads_share_one_computation() {
     });
     one_computed_the_others_waited(&sde, &watch, &values);
     let waited = watch.sources("slow");
-    assert_eq!(
-        waited.iter().filter(|s| **s == Source::Waited).count(),
-        THREADS - 1
-    );
+    let got = waited.iter().filter(|s| **s == Source::Waited).count();
+    assert_eq!(got, THREADS - 1);
 }
 
 #[test]

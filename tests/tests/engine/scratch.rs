@@ -76,11 +76,8 @@ fn each_run_goes_on_where_the_last_one_ended() {
             let sde = Sde::new();
             let result = (0..STEPS).find_map(|_| iteration.go_on(&sde));
             assert_eq!(result, Some(undisturbed()), "{end:?} after {steps}");
-            assert_eq!(
-                iteration.made.get(),
-                STEPS as usize,
-                "{end:?} after {steps}"
-            );
+            let got = iteration.made.get();
+            assert_eq!(got, STEPS as usize, "{end:?} after {steps}");
         }
     }
 }

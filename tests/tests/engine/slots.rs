@@ -48,10 +48,8 @@ fn n(sde: &Sde, instance: &Instance) -> u64 {
 fn what_is_in_a_slot_is_in_the_key_at_every_depth() {
     let sde = Sde::new();
     let points = |points: u64| tower(Instance::new(grid()).set("points", points).unwrap());
-    assert_eq!(
-        key(&sde, &points(10)),
-        key(&sde, &tower(Instance::new(grid())))
-    );
+    let got = key(&sde, &points(10));
+    assert_eq!(got, key(&sde, &tower(Instance::new(grid()))));
     assert_ne!(key(&sde, &points(10)), key(&sde, &points(11)));
     let verbose = Instance::new(grid()).set("verbose", true).unwrap();
     assert_eq!(key(&sde, &tower(verbose)), key(&sde, &points(10)));
@@ -60,10 +58,8 @@ fn what_is_in_a_slot_is_in_the_key_at_every_depth() {
             .parameter(info.parameters()[0].clone())
             .result(info.results()[0].clone())
     });
-    assert_ne!(
-        key(&sde, &tower(Instance::new(newer))),
-        key(&sde, &points(10))
-    );
+    let got = key(&sde, &tower(Instance::new(newer)));
+    assert_ne!(got, key(&sde, &points(10)));
     for _ in 0..10 {
         assert_eq!((n(&sde, &points(10)), n(&sde, &points(20))), (12, 22));
     }

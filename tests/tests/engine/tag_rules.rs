@@ -163,10 +163,8 @@ fn what_is_declared_to_have_parts_is_tagged_so_and_nothing_else() {
     }
     let text = refusal(parts(), ResultMap::new());
     says(&text, "the app is not `distributed`");
-    assert_eq!(
-        parts().tagged(Tag::Intermediate).tags(),
-        Tag::Distributed | Tag::Intermediate
-    );
+    let got = parts().tagged(Tag::Intermediate).tags();
+    assert_eq!(got, Tag::Distributed | Tag::Intermediate);
     let info = AppInfo::new("app", "1").distributed().result(parts());
     let app = made(info, |sde, _| {
         let array = DistArray::from_fn(sde, &[1], |_| 2_u64)?;

@@ -51,11 +51,8 @@ impl Program {
         let mut line = String::new();
         while line.trim_end() != format!("> {what}") {
             line.clear();
-            assert_ne!(
-                self.out.read_line(&mut line).unwrap(),
-                0,
-                "no \"{what}\" came"
-            );
+            let got = self.out.read_line(&mut line).unwrap();
+            assert_ne!(got, 0, "no \"{what}\" came");
         }
     }
 
@@ -65,12 +62,8 @@ impl Program {
         let mut all = Vec::new();
         while !String::from_utf8_lossy(&all).contains(what) {
             let mut byte = [0];
-            assert_eq!(
-                error.read(&mut byte).unwrap(),
-                1,
-                "{}",
-                String::from_utf8_lossy(&all)
-            );
+            let got = error.read(&mut byte).unwrap();
+            assert_eq!(got, 1, "{}", String::from_utf8_lossy(&all));
             all.push(byte[0]);
         }
         String::from_utf8_lossy(&all).into_owned()

@@ -78,10 +78,8 @@ fn a_header_edited_before_the_build_is_an_error_and_nothing_is_kept() {
     case.write("2");
     let error = context.program(&sde, 0, &program).unwrap_err();
     assert!(is_changed(&error), "{error}");
-    assert_eq!(
-        (context.stats().kept, case.driver.counts().programs),
-        (0, 0)
-    );
+    let counts = (context.stats().kept, case.driver.counts().programs);
+    assert_eq!(counts, (0, 0));
     // Described anew it is built; and what was described first is built once the header is back.
     let newer = case.describe(&context);
     context.program(&sde, 0, &newer).unwrap();

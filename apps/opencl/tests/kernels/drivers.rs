@@ -52,10 +52,8 @@ fn no_resources_for_a_kept_binary_are_no_reason_to_build() {
     faults.fail(&[Call::CreateWithBinary], 1, OUT_OF_RESOURCES);
     let context = keep(quiet(&driver).faults(&faults), kept.path());
     context.program(&Sde::new(), 0, &copy(&context)).unwrap();
-    assert_eq!(
-        (driver.counts().builds, context.stats().out_of_resources),
-        (0, 1)
-    );
+    let counts = (driver.counts().builds, context.stats().out_of_resources);
+    assert_eq!(counts, (0, 1));
 }
 
 #[test]

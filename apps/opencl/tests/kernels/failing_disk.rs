@@ -169,11 +169,8 @@ fn the_program_is_there_whatever_the_disk_says() {
         let driver = Simulated::new();
         let context = quiet(&driver).keep_in_dir(&dir).build().unwrap();
         context.program(&Sde::new(), 0, &copy(&context)).unwrap();
-        assert_eq!(
-            (driver.counts().builds, driver.counts().damaged),
-            (1, 0),
-            "{code}"
-        );
+        let counts = (driver.counts().builds, driver.counts().damaged);
+        assert_eq!(counts, (1, 0), "{code}");
     }
 }
 

@@ -9,7 +9,7 @@ use sde_opencl::driver::faults::Call;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Error, ProgramSpec};
 
-use crate::fixture::{OUT_OF_RESOURCES, context, copy, faulty, folder, keeping};
+use crate::fixture::{OUT_OF_RESOURCES, context, copy, faulty, folder, keeping, numbered};
 
 #[test]
 fn a_source_that_does_not_compile_is_tried_once_and_says_why() {
@@ -54,10 +54,8 @@ fn a_kernel_that_is_not_there_is_an_error_with_those_that_are() {
     let error = context
         .kernel(&Sde::new(), 0, &copy(&context), "paste")
         .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "copy has no kernel \"paste\"; it has: copy, move"
-    );
+    let got = error.to_string();
+    assert_eq!(got, "copy has no kernel \"paste\"; it has: copy, move");
 }
 
 #[test]
@@ -66,11 +64,7 @@ fn out_of_resources_lets_go_what_is_idle_and_tries_once_more() {
     let context = context(&driver);
     let sde = Sde::new();
     driver.room_for(2);
-    let make = |n: usize| {
-        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
-        let program = context.describe(0, &spec).unwrap();
-        context.kernel(&sde, 0, &program, &format!("k{n}"))
-    };
+    let make = |n| numbered(&context, &sde, n);
     let held = make(0).unwrap();
     for n in 1..5 {
         make(n).unwrap();
@@ -109,10 +103,8 @@ fn a_launch_that_lacks_resources_lets_go_idle_kernels_and_tries_once_more() {
     faults.fail(&[Call::CreateKernel], 1, OUT_OF_RESOURCES);
     let second = copy.launch().unwrap();
     // The idle one of the other kernel went.
-    assert_eq!(
-        (driver.counts().kernels, context.stats().out_of_resources),
-        (2, 1)
-    );
+    let counts = (driver.counts().kernels, context.stats().out_of_resources);
+    assert_eq!(counts, (2, 1));
     faults.fail(&[Call::CreateKernel], 2, OUT_OF_RESOURCES);
     let error = other.launch().unwrap_err();
     assert!(error.is_out_of_resources(), "{error}");
@@ -131,6 +123,24 @@ fn a_twin_that_lacks_resources_is_tried_twice() {
     assert_eq!(context.stats().out_of_resources, 1);
 }
 
+/// An engine, and what returns when so many wait for a run of it.
+fn counting_waits(number: usize) -> (Sde, impl Fn() + Send + Sync + 'static) {
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&waiting);
+    let observer = move |event: &sde::Event| {
+        if matches!(event, sde::Event::Waiting { .. }) {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let all_wait = move || {
+        while waiting.load(Ordering::SeqCst) < number {
+            thread::yield_now();
+        }
+    };
+    let sde = Sde::builder().observer(observer).build().unwrap();
+    (sde, all_wait)
+}
+
 /// The engine's promise, kept for builds: one waiter takes over, and nothing is poisoned.
 #[test]
 fn a_builder_that_panics_is_followed_by_one_that_waits() {
@@ -138,23 +148,12 @@ fn a_builder_that_panics_is_followed_by_one_that_waits() {
     let driver = Simulated::new();
     let context = context(&driver);
     let program = copy(&context);
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let observer = {
-        let waiting = Arc::clone(&waiting);
-        move |event: &sde::Event| {
-            if matches!(event, sde::Event::Waiting { .. }) {
-                waiting.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    };
-    let sde = Sde::builder().observer(observer).build().unwrap();
+    let (sde, all_wait) = counting_waits(WAITING);
     let tries = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&tries);
     driver.in_build(move |_| {
         if hook.fetch_add(1, Ordering::SeqCst) == 0 {
-            while waiting.load(Ordering::SeqCst) < WAITING {
-                thread::yield_now();
-            }
+            all_wait();
             panic!("the compiler fell over");
         }
     });
@@ -166,10 +165,8 @@ fn a_builder_that_panics_is_followed_by_one_that_waits() {
             .map(|thread| thread.join().ok())
             .collect::<Vec<_>>()
     });
-    assert_eq!(
-        outcomes.iter().filter(|outcome| outcome.is_none()).count(),
-        1
-    );
+    let got = outcomes.iter().filter(|outcome| outcome.is_none()).count();
+    assert_eq!(got, 1);
     assert_eq!(
         outcomes
             .iter()
@@ -210,23 +207,10 @@ fn one_spurious_error_is_not_everybodys() {
     let driver = Simulated::new();
     let (context, faults) = faulty(&driver);
     let program = copy(&context);
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let observer = {
-        let waiting = Arc::clone(&waiting);
-        move |event: &sde::Event| {
-            if matches!(event, sde::Event::Waiting { .. }) {
-                waiting.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    };
-    let sde = Sde::builder().observer(observer).build().unwrap();
+    let (sde, all_wait) = counting_waits(WAITING);
     // The call after the build.
     faults.fail(&[Call::KernelNames], 1, DEVICE_NOT_AVAILABLE);
-    driver.in_build(move |_| {
-        while waiting.load(Ordering::SeqCst) < WAITING {
-            thread::yield_now();
-        }
-    });
+    driver.in_build(move |_| all_wait());
     let failed = thread::scope(|scope| {
         let start = || scope.spawn(|| context.program(&sde, 0, &program).is_err());
         let threads: Vec<_> = (0..=WAITING).map(|_| start()).collect();

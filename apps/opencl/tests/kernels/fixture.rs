@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use sde::Sde;
+use sde::{Sde, Value};
 use sde_archives::inspect::{Entry, Inspection, Item};
 use sde_opencl::driver::faults::Faults;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{
-    Context, ContextBuilder, Descriptor, Environment, KernelDir, ProgramSpec, Settings,
+    Context, ContextBuilder, Descriptor, Environment, Error, Kernel, KernelDir, ProgramSpec,
+    Settings,
 };
 use tempfile::TempDir;
 
@@ -64,6 +65,13 @@ pub fn copy(context: &Context) -> Descriptor {
     context
         .describe(0, &ProgramSpec::source(COPY).named("copy"))
         .unwrap()
+}
+
+/// One of any number of kernels, each in a program of its own.
+pub fn numbered(context: &Context, sde: &Sde, n: usize) -> Result<Value<Kernel>, Error> {
+    let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
+    let program = context.describe(0, &spec).unwrap();
+    context.kernel(sde, 0, &program, &format!("k{n}"))
 }
 
 /// Runs a program in an engine and a context of its own, as a new process would.

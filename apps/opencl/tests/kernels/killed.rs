@@ -65,11 +65,8 @@ fn killed_in_each_call_of_a_put_nothing_half_is_seen() {
         let sde = Sde::new();
         context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
         let (counts, stats) = (driver.counts(), context.stats());
-        assert_eq!(
-            (counts.damaged, stats.unfit, stats.store_failures),
-            (0, 0, 0),
-            "call {stop}"
-        );
+        let bad = (counts.damaged, stats.unfit, stats.store_failures);
+        assert_eq!(bad, (0, 0, 0), "call {stop}");
         assert_eq!(counts.builds, usize::from(there == 0), "call {stop}");
         if !was_stopped {
             assert_eq!(told, ["kept", "replaced", "ended"]);

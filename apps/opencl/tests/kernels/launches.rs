@@ -115,15 +115,11 @@ fn what_somebody_else_captures_is_left_to_him() {
     kernel.launch().unwrap().enqueued();
     let mut holder = Worker::start("announce", kept.path(), &[]);
     assert_eq!(holder.next().as_deref(), Some("announced"));
-    assert_eq!(
-        (context.keep_launched(), context.stats().recompiled),
-        (0, 0)
-    );
+    let counts = (context.keep_launched(), context.stats().recompiled);
+    assert_eq!(counts, (0, 0));
     holder.kill();
-    assert_eq!(
-        (context.keep_launched(), context.stats().recompiled),
-        (1, 1)
-    );
+    let counts = (context.keep_launched(), context.stats().recompiled);
+    assert_eq!(counts, (1, 1));
 }
 
 #[test]
@@ -137,10 +133,8 @@ fn nothing_is_made_where_resources_are_lacking() {
     kernel.launch().unwrap().enqueued();
     drop(kernel);
     context.release_unused(&sde);
-    assert_eq!(
-        (driver.counts().programs, context.stats().recompiled),
-        (0, 0)
-    );
+    let counts = (driver.counts().programs, context.stats().recompiled);
+    assert_eq!(counts, (0, 0));
     // Those that leave later are captured.
     let kernel = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
     kernel.launch().unwrap().enqueued();

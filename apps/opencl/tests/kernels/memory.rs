@@ -4,7 +4,7 @@ use sde::{Event, EventLog, MemoryBudget, Sde, Value};
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{ProgramSpec, memory_budget};
 
-use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
+use crate::fixture::{COPY, context, copy, folder, keeping, numbered, quiet};
 
 #[test]
 fn a_kernel_is_made_once_and_each_kernel_of_a_program_is_remembered() {
@@ -17,10 +17,8 @@ fn a_kernel_is_made_once_and_each_kernel_of_a_program_is_remembered() {
     context.kernel(&sde, 0, &program, "move").unwrap();
     assert_eq!(driver.counts().builds, 1);
     assert_eq!(driver.counts().kernels, 2);
-    assert_eq!(
-        first.program().log(),
-        format!("{} bytes compiled", COPY.len())
-    );
+    let got = first.program().log();
+    assert_eq!(got, format!("{} bytes compiled", COPY.len()));
 }
 
 #[test]
@@ -147,11 +145,7 @@ fn programs_leave_by_bytes_but_not_those_in_use() {
     let sde = memory_budget(builder, 10 * (64 << 10) + (32 << 10))
         .build()
         .unwrap();
-    let kernel = |n: usize| {
-        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
-        let program = context.describe(0, &spec).unwrap();
-        context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap()
-    };
+    let kernel = |n| numbered(&context, &sde, n).unwrap();
     let in_use = kernel(0);
     for n in 1..40 {
         kernel(n);
@@ -215,11 +209,7 @@ fn programs_leave_by_default_but_not_those_in_use() {
     // There is room for about eight programs, each with one kernel; some are found free later.
     let budget = MemoryBudget::bytes(16 * (64 << 10)).only_saved();
     let sde = Sde::builder().memory_budget(budget).build().unwrap();
-    let kernel = |n: usize| {
-        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
-        let program = context.describe(0, &spec).unwrap();
-        context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap()
-    };
+    let kernel = |n| numbered(&context, &sde, n).unwrap();
     let in_use = kernel(0);
     for n in 1..40 {
         kernel(n);

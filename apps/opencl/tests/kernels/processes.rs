@@ -151,11 +151,8 @@ fn a_process_that_is_killed_while_it_puts_leaves_whole_entries_only() {
             let program = context.describe(0, &spec).unwrap();
             context.program(&sde, 0, &program).unwrap();
         }
-        assert_eq!(
-            (driver.counts().builds, driver.counts().damaged),
-            (0, 0),
-            "turn {turn}"
-        );
+        let counts = (driver.counts().builds, driver.counts().damaged);
+        assert_eq!(counts, (0, 0), "turn {turn}");
         assert_eq!(context.stats().unfit, 0);
     }
 }

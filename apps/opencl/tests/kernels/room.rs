@@ -172,10 +172,8 @@ fn readers_go_on_while_somebody_makes_room() {
                         make(&context, n);
                     }
                     let (stats, counts) = (context.stats(), driver.counts());
-                    assert_eq!(
-                        (stats.unfit, stats.store_failures, counts.damaged),
-                        (0, 0, 0)
-                    );
+                    let counts = (stats.unfit, stats.store_failures, counts.damaged);
+                    assert_eq!(counts, (0, 0, 0));
                     assert_eq!(stats.builds + stats.loads, 10);
                     reads += 1;
                 }

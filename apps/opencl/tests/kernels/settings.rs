@@ -47,10 +47,8 @@ fn nothing_said_is_the_default_and_zero_is_no_limit() {
         ("SDE_KERNEL_CACHE_DIR", ""),
         ("SDE_KERNEL_CACHE_ORDER", "lru"),
     ]);
-    assert_eq!(
-        format!("{:?}", empty.unwrap()),
-        format!("{:?}", Settings::new())
-    );
+    let got = format!("{:?}", empty.unwrap());
+    assert_eq!(got, format!("{:?}", Settings::new()));
     let unlimited = settings(&[
         ("SDE_KERNEL_CACHE_MAX_SIZE", "0"),
         ("SDE_KERNEL_CACHE_MAX_AGE", "0"),

@@ -17,20 +17,14 @@ fn texts_go_there_and_back() {
     assert_eq!(text.to_uppercase().parse(), Ok(one));
     assert_eq!(one.short(), text[..12]);
     assert_eq!(format!("{one:?}"), format!("Digest({})", one.short()));
-    assert_eq!(
-        text[1..].parse::<Key>(),
-        Err(ParseDigestError::Length { found: 63 })
-    );
+    let got = text[1..].parse::<Key>();
+    assert_eq!(got, Err(ParseDigestError::Length { found: 63 }));
     let bad = text.replacen(char::is_alphanumeric, "g", 1);
     assert_eq!(bad.parse::<Key>(), Err(ParseDigestError::NotHex { at: 0 }));
-    assert_eq!(
-        "é".repeat(64).parse::<Key>(),
-        Err(ParseDigestError::NotHex { at: 0 })
-    );
-    assert_eq!(
-        "".parse::<Key>(),
-        Err(ParseDigestError::Length { found: 0 })
-    );
+    let got = "é".repeat(64).parse::<Key>();
+    assert_eq!(got, Err(ParseDigestError::NotHex { at: 0 }));
+    let got = "".parse::<Key>();
+    assert_eq!(got, Err(ParseDigestError::Length { found: 0 }));
 }
 
 #[test]

@@ -191,16 +191,11 @@ fn a_value_is_no_scalar_of_a_type_that_it_is_not_of() {
         ("text", Plain::Bool(true)),
         ("u7", Plain::Unsigned(1)),
     ] {
-        assert_eq!(
-            Scalar::of(type_name, value.clone()),
-            None,
-            "{type_name} {value:?}"
-        );
+        let got = Scalar::of(type_name, value.clone());
+        assert_eq!(got, None, "{type_name} {value:?}");
     }
-    assert_eq!(
-        Scalar::of("i64", Plain::Unsigned(1)),
-        Scalar::of("i64", Plain::Signed(1))
-    );
+    let got = Scalar::of("i64", Plain::Unsigned(1));
+    assert_eq!(got, Scalar::of("i64", Plain::Signed(1)));
 }
 
 #[test]

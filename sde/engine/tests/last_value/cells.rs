@@ -32,11 +32,8 @@ fn with_stopped_writer(cell: &Words, key: u64, check: impl FnOnce()) {
 #[test]
 fn words_remember_the_last_pair_only() {
     let cell = Words::new();
-    assert_eq!(
-        cell.get(&0),
-        None,
-        "a new cell is empty, also for a key of zeros"
-    );
+    let got = cell.get(&0);
+    assert_eq!(got, None, "a new cell is empty, also for a key of zeros");
     assert!(cell.set(&1, &(1, 1.5)));
     assert_eq!(cell.get(&1), Some((1, 1.5)));
     assert!(cell.set(&2, &(2, 2.5)));
@@ -59,11 +56,8 @@ fn a_stopped_writer_makes_the_others_compute_and_nobody_wait() {
             scope.spawn(|| assert_eq!(cell.get_or_compute(&5, || (5, 5.5)), (5, 5.5)));
         });
     });
-    assert_eq!(
-        cell.get(&2),
-        Some((2, 0.5)),
-        "it finished what it had begun"
-    );
+    let got = cell.get(&2);
+    assert_eq!(got, Some((2, 0.5)), "it finished what it had begun");
     assert!(cell.set(&3, &(3, 0.5)));
 }
 
@@ -105,10 +99,8 @@ fn what_was_computed_before_a_clear_is_not_stored_after_it() {
         assert!(per_thread.clear());
         1
     });
-    assert_eq!(
-        (words.get(&1), shared.get(&1), per_thread.get(&1)),
-        (None, None, None)
-    );
+    let got = (words.get(&1), shared.get(&1), per_thread.get(&1));
+    assert_eq!(got, (None, None, None));
 }
 
 #[test]

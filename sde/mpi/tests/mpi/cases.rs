@@ -27,9 +27,9 @@ pub fn run(case: &str) {
         "panic" => panic(),
         "survived" => survived(),
         "early" => early(),
-        "killed" => killed(),
-        "aborts" => aborts(),
-        "exit" => exit(),
+        "killed" => last_ends(|| kill("9")),
+        "aborts" => last_ends(|| std::process::abort()),
+        "exit" => last_ends(|| std::process::exit(0)),
         "twice" => twice(),
         "slow" => slow(),
         "signal" => signal(),
@@ -56,10 +56,8 @@ fn is_last(group: &dyn ProcessGroup) -> bool {
 fn contract() {
     let session = session();
     let world = session.world();
-    assert_eq!(
-        (world.rank(), world.size()),
-        (session.rank(), session.size())
-    );
+    let got = (world.rank(), world.size());
+    assert_eq!(got, (session.rank(), session.size()));
     check_contract(&world);
     assert_eq!(world.nodes(), vec![0; world.size()], "all on this machine");
 }
@@ -127,10 +125,8 @@ fn communicator() {
     mpi::request::scope(|scope| {
         let request = next.immediate_send(scope, &sent);
         let group = MpiGroup::from_communicator(&own).unwrap();
-        assert_eq!(
-            (group.rank(), group.size()),
-            (own.rank() as usize, own.size() as usize)
-        );
+        let got = (group.rank(), group.size());
+        assert_eq!(got, (own.rank() as usize, own.size() as usize));
         check_contract(&group);
         let previous = own.process_at_rank((own.rank() + own.size() - 1) % own.size());
         let (got, _) = previous.receive::<i32>();
@@ -240,34 +236,13 @@ fn kill(signal: &str) {
         .status();
 }
 
-fn killed() {
+/// The last rank ends like this while the others wait for it.
+fn last_ends(how: impl FnOnce()) {
     let session = session();
     let world = session.world();
     meet(&world).unwrap();
     if is_last(&world) {
-        kill("9");
-    }
-    let _ = meet(&world);
-    panic!("nobody comes here");
-}
-
-fn aborts() {
-    let session = session();
-    let world = session.world();
-    meet(&world).unwrap();
-    if is_last(&world) {
-        std::process::abort();
-    }
-    let _ = meet(&world);
-    panic!("nobody comes here");
-}
-
-fn exit() {
-    let session = session();
-    let world = session.world();
-    meet(&world).unwrap();
-    if is_last(&world) {
-        std::process::exit(0);
+        how();
     }
     let _ = meet(&world);
     panic!("nobody comes here");

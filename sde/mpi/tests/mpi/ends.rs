@@ -44,21 +44,27 @@ fn a_rank_that_returns_early_is_named_by_those_that_wait() {
     }
 }
 
+/// A job whose last rank is ended by a signal, which nobody else is named for.
+fn ended_by_a_signal(size: usize, case: &str) -> mpirun::Job {
+    let job = job(size, case);
+    // MPICH tells the process, and a guard the rank: that of no other.
+    let last = size - 1;
+    if mpirun::is_open_mpi() {
+        job.failed_with(&format!("process rank {last} with PID"));
+    } else {
+        job.failed_with(&format!("rank {last} of {size} (process "));
+        assert_eq!(job.stderr.matches("was killed").count(), 1, "{job:#?}");
+    }
+    assert!(job.took < SECONDS, "{job:#?}");
+    job
+}
+
 #[test]
 fn a_rank_that_is_killed_ends_the_job() {
     for size in [2, 4, 8] {
-        let job = job(size, "killed");
-        // MPICH tells the process, and a guard the rank: that of no other.
-        let last = size - 1;
-        if mpirun::is_open_mpi() {
-            job.failed_with(&format!("process rank {last} with PID"));
-        } else {
-            job.failed_with(&format!("rank {last} of {size} (process "));
-            assert_eq!(job.stderr.matches("was killed").count(), 1, "{job:#?}");
-        }
+        let job = ended_by_a_signal(size, "killed");
         let all = [job.stdout.as_str(), &job.stderr].concat();
         assert!(all.contains("Killed"), "{job:#?}");
-        assert!(job.took < SECONDS, "{job:#?}");
     }
 }
 
@@ -66,15 +72,7 @@ fn a_rank_that_is_killed_ends_the_job() {
 #[test]
 fn a_rank_that_aborts_ends_the_job_and_no_other_is_named() {
     for size in [2, 4, 8] {
-        let job = job(size, "aborts");
-        let last = size - 1;
-        if mpirun::is_open_mpi() {
-            job.failed_with(&format!("process rank {last} with PID"));
-        } else {
-            job.failed_with(&format!("rank {last} of {size} (process "));
-            assert_eq!(job.stderr.matches("was killed").count(), 1, "{job:#?}");
-        }
-        assert!(job.took < SECONDS, "{job:#?}");
+        ended_by_a_signal(size, "aborts");
     }
 }
 

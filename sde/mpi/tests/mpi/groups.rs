@@ -2,53 +2,43 @@
 
 use crate::{SIZES, job};
 
+fn succeed(sizes: &[usize], case: &str) {
+    sizes.iter().for_each(|size| job(*size, case).succeeded());
+}
+
 #[test]
 fn a_group_does_what_every_process_group_must() {
-    for size in SIZES {
-        job(size, "contract").succeeded();
-    }
+    succeed(&SIZES, "contract");
 }
 
 #[test]
 fn in_pieces_too() {
-    for size in SIZES {
-        job(size, "pieces").succeeded();
-    }
+    succeed(&SIZES, "pieces");
 }
 
 #[test]
 fn who_is_late_is_named() {
-    for size in [2, 4, 8] {
-        job(size, "late").succeeded();
-    }
+    succeed(&[2, 4, 8], "late");
 }
 
 #[test]
 fn who_leaves_holds_up_nobody() {
-    for size in [2, 3, 4, 8, 20] {
-        job(size, "leave").succeeded();
-    }
+    succeed(&[2, 3, 4, 8, 20], "leave");
 }
 
 #[test]
 fn ranks_in_different_operations_are_told() {
-    for size in [2, 3, 8] {
-        job(size, "mixed").succeeded();
-    }
+    succeed(&[2, 3, 8], "mixed");
 }
 
 #[test]
 fn a_communicator_of_the_users_is_duplicated() {
-    for size in SIZES {
-        job(size, "communicator").succeeded();
-    }
+    succeed(&SIZES, "communicator");
 }
 
 #[test]
 fn off_its_thread_and_after_its_session_a_group_says_so() {
-    for size in [1, 3] {
-        job(size, "elsewhere").succeeded();
-    }
+    succeed(&[1, 3], "elsewhere");
 }
 
 #[test]

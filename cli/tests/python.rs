@@ -13,27 +13,40 @@
 #[path = "program/kit.rs"]
 mod kit;
 
+use std::path::Path;
 use std::process::Command;
 
 const DOCUMENT: &str = include_str!("../../docs/store-format.md");
 
-#[test]
-fn the_documented_program_reads_equal_values() {
-    let python =
-        std::env::var_os("SDE_PYTHON").expect("SDE_PYTHON names a Python with cbor2 and numpy");
-    let (_, code) = DOCUMENT.split_once("```python\n").unwrap();
-    let (code, _) = code.split_once("```").unwrap();
-    let sample = kit::Sample::new();
-    let program = sample.path.with_file_name("read.py");
-    std::fs::write(&program, code).unwrap();
-    let output = Command::new(&python)
-        .arg(&program)
-        .arg(&sample.path)
-        .output()
-        .unwrap();
+fn python() -> Command {
+    let python = std::env::var_os("SDE_PYTHON");
+    Command::new(python.expect("SDE_PYTHON names a Python with cbor2 and numpy"))
+}
+
+/// The first program in a document.
+fn code(document: &str) -> &str {
+    let (_, code) = document.split_once("```python\n").unwrap();
+    code.split_once("```").unwrap().0
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{err}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What the program in the document says of a store.
+fn read(store: &Path) -> String {
+    let program = store.with_file_name("read.py");
+    std::fs::write(&program, code(DOCUMENT)).unwrap();
+    said(python().arg(&program).arg(store))
+}
+
+#[test]
+fn the_documented_program_reads_equal_values() {
+    let sample = kit::Sample::new();
+    let said = read(&sample.path);
     for value in [
         "cli.energy {'basis': 'STO-3G', 'charge': 0} {'result': 6.0}\n",
         "'positions': array([[ 0.,  1.,  2.],\n       [ 4., nan, -0.]])",
@@ -48,24 +61,10 @@ fn the_documented_program_reads_equal_values() {
 /// What a compaction has replaced, and what is marked as not to be used, does not count.
 #[test]
 fn the_documented_program_reads_what_counts() {
-    let python =
-        std::env::var_os("SDE_PYTHON").expect("SDE_PYTHON names a Python with cbor2 and numpy");
-    let (_, code) = DOCUMENT.split_once("```python\n").unwrap();
-    let (code, _) = code.split_once("```").unwrap();
     let sample = kit::Sample::new();
-    let program = sample.path.with_file_name("read.py");
-    std::fs::write(&program, code).unwrap();
     let read = || {
-        let output = Command::new(&python)
-            .arg(&program)
-            .arg(&sample.path)
-            .output()
-            .unwrap();
-        let mut lines: Vec<String> = String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .map(str::to_owned)
-            .collect();
+        let said = read(&sample.path);
+        let mut lines: Vec<_> = said.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };
@@ -86,11 +85,7 @@ fn lyapunov(r: f64) -> f64 {
 /// What the guide does with a table.
 #[test]
 fn the_guides_program_reads_a_table() {
-    let python =
-        std::env::var_os("SDE_PYTHON").expect("SDE_PYTHON names a Python with cbor2 and numpy");
-    let guide = include_str!("../../docs/guide/05-program.md");
-    let (_, code) = guide.split_once("```python\n").unwrap();
-    let (code, _) = code.split_once("```").unwrap();
+    let code = code(include_str!("../../docs/guide/05-program.md"));
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("lyapunov.sde");
     let engine = kit::engine(&store);
@@ -105,14 +100,6 @@ fn the_guides_program_reads_a_table() {
         .args(["table", "--npz", "lyapunov.npz"])
         .env("SDE_STORE", &store);
     assert!(table.current_dir(folder.path()).status().unwrap().success());
-    let mut read = Command::new(python);
-    let output = read
-        .arg("read.py")
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{err}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let said = said(python().arg("read.py").current_dir(folder.path()));
     assert_eq!(said, "3.6\nfloat64 (3,) <U12\n");
 }

@@ -16,8 +16,5 @@ mod names;
 mod part;
 mod rank;
 mod rooms;
-#[path = "../../../tests/src/says.rs"]
-#[allow(dead_code, reason = "part of it is for other tests")]
-mod says;
 mod stores;
 mod table;

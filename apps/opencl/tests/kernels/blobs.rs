@@ -5,7 +5,7 @@ use sde_opencl::driver::faults::Call;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{BlobError, ProgramSpec};
 
-use crate::fixture::{INVALID_BINARY, context, copy, faulty, folder, keeping};
+use crate::fixture::{INVALID_BINARY, context, copy, faulty, folder, keeping, simulated};
 
 fn blob() -> Vec<u8> {
     let context = context(&Simulated::new());
@@ -16,8 +16,7 @@ fn blob() -> Vec<u8> {
 #[test]
 fn a_blob_makes_the_program_again_with_no_build() {
     let blob = blob();
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let descriptor = copy(&context);
     assert_eq!(descriptor.blob_id(), *descriptor.key().as_bytes());
     let program = context.from_blob(0, &descriptor, &blob).unwrap();
@@ -56,8 +55,7 @@ fn a_blob_has_what_was_finished_at_launches() {
 #[test]
 fn no_driver_sees_a_blob_that_is_not_whole() {
     let blob = blob();
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let descriptor = copy(&context);
     for at in 0..blob.len() {
         let mut bytes = blob.clone();
@@ -116,8 +114,7 @@ fn each_reason_has_a_type() {
 /// What it includes is not in its name.
 #[test]
 fn a_program_that_is_not_cacheable_has_no_blob() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (_, context) = simulated();
     let spec = ProgramSpec::source("kernel void k() { char *at = __TIME__; }");
     let program = context.describe(0, &spec).unwrap();
     let made = context.program(&Sde::new(), 0, &program).unwrap();

@@ -8,7 +8,7 @@ use sde::{ErrorKind, Sde};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Context, Error, ProgramSpec};
 
-use crate::fixture::{context, copy, folder, keeping};
+use crate::fixture::{copy, folder, keeping, simulated};
 
 fn spec(n: usize) -> ProgramSpec {
     ProgramSpec::source(format!("kernel void k{n}() {{}}"))
@@ -33,8 +33,7 @@ fn path_of(error: &Error) -> Option<&[String]> {
 /// A build that asks for its own program, on its thread: SYCL's cache hangs there.
 #[test]
 fn a_build_that_needs_itself_is_an_error_with_the_path() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let sde = Sde::new();
     let inner = Arc::new(Mutex::new(None));
     let (told, own, engine) = (Arc::clone(&inner), context.clone(), sde.clone());
@@ -54,8 +53,7 @@ fn a_build_that_needs_itself_is_an_error_with_the_path() {
 /// Two builds that ask for one another, on two threads: one is told, and both come to their end.
 #[test]
 fn builds_on_two_threads_that_need_one_another_are_an_error_with_the_path() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let sde = Sde::new();
     let both_build = Barrier::new(2);
     let errors = Arc::new(Mutex::new(Vec::new()));

@@ -7,7 +7,7 @@ use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{DeviceType, KernelDir, Mode, Settings};
 
-use crate::fixture::{anew, copy, folder, keeping, quiet};
+use crate::fixture::{anew, copy, folder, process, quiet};
 
 /// The files that hold binaries.
 fn segments(kept: &Path) -> Vec<PathBuf> {
@@ -90,8 +90,7 @@ fn what_can_be_counted_again_may_be_deleted() {
         assert_eq!(anew(kept.path()).0.counts().builds, 0, "{gone}");
     }
     // All of it while it is in use: it is made again.
-    let driver = Simulated::new();
-    let context = keeping(&driver, kept.path());
+    let (_, context) = process(kept.path());
     fs::remove_dir_all(kept.path()).unwrap();
     context.program(&Sde::new(), 0, &copy(&context)).unwrap();
     drop(context);

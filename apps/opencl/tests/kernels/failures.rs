@@ -9,12 +9,13 @@ use sde_opencl::driver::faults::Call;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Error, ProgramSpec};
 
-use crate::fixture::{OUT_OF_RESOURCES, context, copy, faulty, folder, keeping, numbered};
+use crate::fixture::{
+    OUT_OF_RESOURCES, context, copy, faulty, folder, numbered, process, simulated,
+};
 
 #[test]
 fn a_source_that_does_not_compile_is_tried_once_and_says_why() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let sde = Sde::new();
     let spec = ProgramSpec::source("#error not on this device").named("picky");
     let program = context.describe(0, &spec).unwrap();
@@ -37,8 +38,7 @@ fn a_source_that_does_not_compile_is_tried_once_and_says_why() {
 fn a_failed_build_is_never_kept() {
     let kept = folder();
     for _ in 0..2 {
-        let driver = Simulated::new();
-        let context = keeping(&driver, kept.path());
+        let (driver, context) = process(kept.path());
         let program = context
             .describe(0, &ProgramSpec::source("#error no"))
             .unwrap();
@@ -49,8 +49,7 @@ fn a_failed_build_is_never_kept() {
 
 #[test]
 fn a_kernel_that_is_not_there_is_an_error_with_those_that_are() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (_, context) = simulated();
     let error = context
         .kernel(&Sde::new(), 0, &copy(&context), "paste")
         .unwrap_err();
@@ -60,8 +59,7 @@ fn a_kernel_that_is_not_there_is_an_error_with_those_that_are() {
 
 #[test]
 fn out_of_resources_lets_go_what_is_idle_and_tries_once_more() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let sde = Sde::new();
     driver.room_for(2);
     let make = |n| numbered(&context, &sde, n);
@@ -145,8 +143,7 @@ fn counting_waits(number: usize) -> (Sde, impl Fn() + Send + Sync + 'static) {
 #[test]
 fn a_builder_that_panics_is_followed_by_one_that_waits() {
     const WAITING: usize = 8;
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let program = copy(&context);
     let (sde, all_wait) = counting_waits(WAITING);
     let tries = Arc::new(AtomicUsize::new(0));

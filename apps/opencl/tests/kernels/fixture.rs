@@ -23,6 +23,13 @@ pub fn context(driver: &Simulated) -> Context {
     quiet(driver).build().unwrap()
 }
 
+/// A driver, and a context of it.
+pub fn simulated() -> (Simulated, Context) {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    (driver, context)
+}
+
 pub const OUT_OF_RESOURCES: i32 = -5;
 pub const INVALID_BINARY: i32 = -42;
 
@@ -36,6 +43,13 @@ pub fn faulty(driver: &Simulated) -> (Context, Faults) {
 /// A context that keeps binaries in a folder; a new one is what a new process has.
 pub fn keeping(driver: &Simulated, folder: &Path) -> Context {
     keep(quiet(driver), folder)
+}
+
+/// What a new process has: a driver, and a context that keeps binaries in a folder.
+pub fn process(folder: &Path) -> (Simulated, Context) {
+    let driver = Simulated::new();
+    let context = keeping(&driver, folder);
+    (driver, context)
 }
 
 pub fn keep(builder: ContextBuilder, folder: &Path) -> Context {
@@ -76,8 +90,7 @@ pub fn numbered(context: &Context, sde: &Sde, n: usize) -> Result<Value<Kernel>,
 
 /// Runs a program in an engine and a context of its own, as a new process would.
 pub fn anew(folder: &Path) -> (Simulated, Context) {
-    let driver = Simulated::new();
-    let context = keeping(&driver, folder);
+    let (driver, context) = process(folder);
     let program = copy(&context);
     context.kernel(&Sde::new(), 0, &program, "copy").unwrap();
     (driver, context)

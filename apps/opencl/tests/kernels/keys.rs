@@ -8,7 +8,7 @@ use sde::key::Digest;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Context, DRIVER_CACHES, DeviceInfo, Environment, Error, Material, ProgramSpec};
 
-use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
+use crate::fixture::{COPY, context, copy, folder, keeping, process, quiet};
 
 fn key(context: &Context, spec: &ProgramSpec) -> Digest {
     context.describe(0, spec).unwrap().key()
@@ -271,8 +271,7 @@ fn a_descriptor_is_for_its_device() {
 #[test]
 fn a_program_that_no_key_can_hold_is_built_each_time_and_never_kept() {
     let kept = folder();
-    let driver = Simulated::new();
-    let context = keeping(&driver, kept.path());
+    let (driver, context) = process(kept.path());
     let spec =
         ProgramSpec::source("constant char when[] = __TIME__; kernel void k() {}").named("clock");
     let program = context.describe(0, &spec).unwrap();

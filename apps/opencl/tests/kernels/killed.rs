@@ -12,7 +12,7 @@ use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{KernelDir, Settings};
 
 use crate::child::{Worker, tell};
-use crate::fixture::{copy, entries, folder, keeping, quiet};
+use crate::fixture::{copy, entries, folder, process, quiet};
 use crate::stopping::Stopping;
 
 /// The job: keeps a program, and replaces it by one whose kernel was launched.
@@ -60,8 +60,7 @@ fn killed_in_each_call_of_a_put_nothing_half_is_seen() {
         );
 
         // The next process: what was acknowledged is there, and the driver sees nothing damaged.
-        let driver = Simulated::new();
-        let context = keeping(&driver, kept.path());
+        let (driver, context) = process(kept.path());
         let sde = Sde::new();
         context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
         let (counts, stats) = (driver.counts(), context.stats());

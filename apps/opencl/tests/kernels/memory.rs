@@ -4,12 +4,11 @@ use sde::{Event, EventLog, MemoryBudget, Sde, Value};
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{ProgramSpec, memory_budget};
 
-use crate::fixture::{COPY, context, copy, folder, keeping, numbered, quiet};
+use crate::fixture::{COPY, context, copy, folder, keeping, numbered, quiet, simulated};
 
 #[test]
 fn a_kernel_is_made_once_and_each_kernel_of_a_program_is_remembered() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let (sde, program) = (Sde::new(), copy(&context));
     let first = context.kernel(&sde, 0, &program, "copy").unwrap();
     let again = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
@@ -51,8 +50,7 @@ fn devices_of_equal_identity_share_a_binary_and_others_do_not() {
 
 #[test]
 fn parts_are_compiled_once_for_all_that_link_them() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let sde = Sde::new();
     let common = ProgramSpec::source("int common() { return 1; }");
     for n in 0..3 {
@@ -116,8 +114,7 @@ fn all_is_given_back_when_engine_and_handles_are_gone() {
 
 #[test]
 fn launches_have_kernels_of_their_own_and_give_them_back() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let kernel = context
         .kernel(&Sde::new(), 0, &copy(&context), "copy")
         .unwrap();
@@ -137,8 +134,7 @@ fn launches_have_kernels_of_their_own_and_give_them_back() {
 /// Those used longest ago go; never one whose kernel somebody holds.
 #[test]
 fn programs_leave_by_bytes_but_not_those_in_use() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let log = EventLog::new();
     // Without a store nobody has seen a binary: each counts with some 64 KiB.
     let builder = Sde::builder().observer(log.clone());
@@ -204,8 +200,7 @@ fn a_context_lets_go_what_is_too_much_by_itself() {
 /// Found by reading: they are expendable, so under the budget that programs have by default none of them ever left.
 #[test]
 fn programs_leave_by_default_but_not_those_in_use() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     // There is room for about eight programs, each with one kernel; some are found free later.
     let budget = MemoryBudget::bytes(16 * (64 << 10)).only_saved();
     let sde = Sde::builder().memory_budget(budget).build().unwrap();

@@ -9,7 +9,7 @@ use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{KernelDir, ProgramSpec, Settings};
 
 use crate::child::{Worker, listen, tell};
-use crate::fixture::{COPY, anew, copy, entries, folder, keeping, quiet};
+use crate::fixture::{COPY, anew, copy, entries, folder, keeping, process, quiet};
 
 /// How many kernels many processes ask for at once.
 const PROGRAMS: usize = 64;
@@ -143,8 +143,7 @@ fn a_process_that_is_killed_while_it_puts_leaves_whole_entries_only() {
             told = worker.next().unwrap().parse::<usize>().unwrap();
         }
         worker.kill();
-        let driver = Simulated::new();
-        let context = keeping(&driver, kept.path());
+        let (driver, context) = process(kept.path());
         let sde = Sde::new();
         for n in 0..=told {
             let spec = ProgramSpec::source(format!("kernel void p{n}() {{}} {}", COPY.repeat(20)));
@@ -180,8 +179,7 @@ fn a_live_process_loses_nothing_when_others_make_room() {
     }
     assert_eq!(writer.stats().store_failures, 0);
     assert_eq!(writer.stats().kept, 4);
-    let driver = Simulated::new();
-    let context = keeping(&driver, kept.path());
+    let (driver, context) = process(kept.path());
     let spec = ProgramSpec::source("kernel void k3() {}");
     context
         .program(&sde, 0, &context.describe(0, &spec).unwrap())

@@ -8,7 +8,7 @@ use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{DeviceType, KernelDir, Mode, ProgramSpec, Settings};
 
-use crate::fixture::{COPY, anew, copy, entries, folder, keeping, quiet};
+use crate::fixture::{COPY, anew, copy, entries, folder, keeping, process, quiet};
 use crate::own_store::Own;
 
 #[test]
@@ -68,8 +68,7 @@ fn linked_programs_are_kept_with_nothing_compiled_the_next_time() {
     let kept = folder();
     let mut work = Vec::new();
     for _ in 0..2 {
-        let driver = Simulated::new();
-        let context = keeping(&driver, kept.path());
+        let (driver, context) = process(kept.path());
         let parts = [ProgramSpec::source(COPY), ProgramSpec::source("int f() {}")];
         let program = context.describe(0, &ProgramSpec::linked(parts)).unwrap();
         context.kernel(&Sde::new(), 0, &program, "copy").unwrap();

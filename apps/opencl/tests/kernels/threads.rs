@@ -10,14 +10,13 @@ use sde::{Sde, Value};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Context, KernelDir, ProgramSpec, Settings};
 
-use crate::fixture::{context, copy, folder, keeping, quiet};
+use crate::fixture::{copy, folder, keeping, process, quiet, simulated};
 
 #[test]
 fn three_hundred_threads_build_once_and_have_one_kernel() {
     const THREADS: usize = 300;
     let kept = folder();
-    let driver = Simulated::new();
-    let context = keeping(&driver, kept.path());
+    let (driver, context) = process(kept.path());
     let (sde, program) = (Sde::new(), copy(&context));
     let barrier = Barrier::new(THREADS);
     let kernels = thread::scope(|scope| {
@@ -64,8 +63,7 @@ fn contexts_that_share_a_directory_build_once() {
 
 #[test]
 fn launches_on_many_threads_never_share_a_kernel() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let kernel = context
         .kernel(&Sde::new(), 0, &copy(&context), "copy")
         .unwrap();
@@ -97,8 +95,7 @@ fn workflow(sde: &sde::Handle, context: &Context, n: usize) -> Result<usize, sde
 }
 
 fn under_rayon(workers: usize) {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let sde = Sde::new();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(workers)

@@ -4,7 +4,7 @@ use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Context, Descriptor, Error, ProgramSpec};
 
-use crate::fixture::{context, copy, quiet};
+use crate::fixture::{copy, quiet, simulated};
 use crate::own_store::Own;
 
 fn on(driver: &Simulated, own: &Own) -> Context {
@@ -75,8 +75,7 @@ fn a_twin_asks_for_what_the_first_device_has_not() {
 
 #[test]
 fn one_that_fails_keeps_no_other_from_being_had() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (_, context) = simulated();
     let mut all = ten(&context);
     let wrong = ProgramSpec::source("#error no");
     all.insert(4, context.describe(0, &wrong).unwrap());
@@ -202,8 +201,7 @@ fn twins_that_launch_different_kernels_do_not_replace_one_another() {
 /// It is the same program, whoever asked for it in which way.
 #[test]
 fn a_program_asked_for_twice_in_one_list_is_built_once() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (driver, context) = simulated();
     let programs = vec![copy(&context); 5];
     let programs = context.programs(&Sde::new(), 0, &programs);
     assert!(programs.iter().all(Result::is_ok));

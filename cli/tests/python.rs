@@ -9,7 +9,11 @@
     reason = "a test that fails says where"
 )]
 
-#[allow(dead_code, reason = "it is the kit of the other tests too")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "it is the kit of the other tests too"
+)]
 #[path = "program/kit.rs"]
 mod kit;
 

@@ -207,10 +207,8 @@ fn a_build_has_a_span_if_there_is_one() {
             let program = ProgramSpec::source(source).named("spans.scale");
             let program = context.describe(0, &program).unwrap();
             let made: Vec<_> = (0..2).map(|_| context.program(&sde, 0, &program)).collect();
-            assert!(
-                made.iter()
-                    .all(|made| made.is_ok() == (source != "#error no"))
-            );
+            let mut each = made.iter();
+            assert!(each.all(|made| made.is_ok() == (source != "#error no")));
         }
     });
     for outcome in ["built", "failed"] {

@@ -41,11 +41,8 @@ fn a_million_patterns_keep_their_bits() {
     let back = there_and_back(&doubles);
     assert!(back.iter().map(|x| x.to_bits()).eq(bits.iter().copied()));
     let back = there_and_back(&singles);
-    assert!(
-        back.iter()
-            .map(|x| x.to_bits())
-            .eq(bits.iter().map(|bits| *bits as u32))
-    );
+    let found = back.iter().map(|x| x.to_bits());
+    assert!(found.eq(bits.iter().map(|bits| *bits as u32)));
 
     // Numbers in a structure are written one by one, in the shortest form.
     let pairs: Vec<(f64, Option<f32>)> = doubles

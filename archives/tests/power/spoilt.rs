@@ -31,8 +31,7 @@ fn filled() -> (Sim, Truth) {
     let is_long = |number: &u64| made::numbers(*number, 1, 2).len() > 8192;
     let long = (2 * ENTRIES..).find(is_long).unwrap();
     for (number, state) in (0..ENTRIES).zip((ENTRIES + 1..2 * ENTRIES).chain([long])) {
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.entries.push(made::entry(number, 1, batch.selection));
+        let mut batch = made::entries([number]);
         batch.scratch.push(made::scratch(state, 1));
         options(&sim).open(dir()).unwrap().save(&batch).unwrap();
         let versions = truth.entries.entry(number).or_default();
@@ -41,6 +40,19 @@ fn filled() -> (Sim, Truth) {
         (versions.tried, versions.acknowledged) = (1, 1);
     }
     (sim, truth)
+}
+
+/// Does something while the medium spoils this bit of a write; nothing is lost by it. Gives whether the write came, and
+/// whether the job failed.
+fn spoil(sim: &Sim, truth: &Truth, at: u64, bit: usize, fails: impl Fn() -> bool) -> (bool, bool) {
+    sim.order(Order::of(&[Call::Write], at, Then::Spoil(bit)));
+    let before = sim.count(&[Call::Write]);
+    let failed = fails();
+    let came = sim.count(&[Call::Write]) - before >= at;
+    sim.no_orders();
+    let checked = truth.check(sim, &dir(), true);
+    checked.unwrap_or_else(|why| panic!("write {at}, bit {bit}: {why}"));
+    (came, failed)
 }
 
 /// Found by reading: of the copies only headers and metadata were read back, and the originals were
@@ -57,14 +69,10 @@ fn a_compaction_gives_up_nothing_for_a_copy_that_is_spoilt() {
         for bit in [8 * 20].into_iter().chain(bits) {
             let sim = filled.after_kill();
             let store = options(&sim).open(dir()).unwrap();
-            sim.order(Order::of(&[Call::Write], at, Then::Spoil(bit)));
-            let before = sim.count(&[Call::Write]);
-            let compacted = store.compact(&Retention::new());
-            came = sim.count(&[Call::Write]) - before >= at;
-            spoilt += u64::from(compacted.is_err());
-            sim.no_orders();
-            let checked = truth.check(&sim, &dir(), true);
-            checked.unwrap_or_else(|why| panic!("write {at}, bit {bit}: {why}"));
+            let compacts = || store.compact(&Retention::new()).is_err();
+            let failed;
+            (came, failed) = spoil(&sim, &truth, at, bit, compacts);
+            spoilt += u64::from(failed);
         }
         if !came {
             break;
@@ -92,14 +100,10 @@ fn no_journal_goes_for_a_copy_that_is_spoilt() {
                 let versions = truth.entries.entry(number).or_default();
                 (versions.tried, versions.acknowledged, versions.whole) = (1, 1, true);
             }
-            sim.order(Order::of(&[Call::Write], at, Then::Spoil(bit)));
-            let before = sim.count(&[Call::Write]);
-            let committed = store.commit_together(Selection::Checkpoint, &OneProcess);
-            came = sim.count(&[Call::Write]) - before >= at;
-            spoilt += u64::from(committed.is_err());
-            sim.no_orders();
-            let checked = truth.check(&sim, &dir(), true);
-            checked.unwrap_or_else(|why| panic!("write {at}, bit {bit}: {why}"));
+            let commit = || store.commit_together(Selection::Checkpoint, &OneProcess);
+            let failed;
+            (came, failed) = spoil(&sim, &truth, at, bit, || commit().is_err());
+            spoilt += u64::from(failed);
         }
         if !came {
             break;

@@ -1,13 +1,12 @@
 //! Clocks that are wrong: what was computed last is what counts, whatever they say.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, Policy, Record, SavePolicy, Saved,
-    SavedEntry, SavedResult, SavedScratch, Sde, Selection, Source, StoredEntry, inputs,
+    ArchiveError, Archiver, Batch, Policy, Record, SavePolicy, Saved, SavedEntry, SavedResult,
+    SavedScratch, Sde, Selection, Source, inputs,
 };
 use sde_archives::DirStore;
 
@@ -37,21 +36,7 @@ impl Archiver for Ahead {
         self.0.commit(selection)
     }
 
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        self.0.find(key)
-    }
-
-    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        self.0.find_scratch(key)
-    }
-
-    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.0.marks()
-    }
-
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
+    crate::forward!(0: find, find_scratch, marks, describe);
 }
 
 static COMPUTED: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];

@@ -366,13 +366,8 @@ fn marks_stay() {
     sde.checkpoint().unwrap();
     drop(sde);
     compute(dir.path(), 0..2);
-    assert!(
-        at_once(dir.path())
-            .compact(&Retention::new())
-            .unwrap()
-            .replaced
-            > 0
-    );
+    let found = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert!(found.replaced > 0);
     let marks = DirStore::open(dir.path()).unwrap().marks().unwrap();
     assert_eq!(marks.len(), 1);
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);

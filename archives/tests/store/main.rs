@@ -8,6 +8,9 @@
 )]
 
 mod apps;
+#[path = "../../../tests/src/before.rs"]
+#[allow(dead_code, reason = "part of it is for other tests")]
+mod before;
 mod capacity;
 mod child;
 mod clock;

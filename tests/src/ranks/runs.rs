@@ -278,14 +278,16 @@ pub(super) fn results_that_differ_between_ranks_are_an_error_and_not_remembered(
     ranks.run(|sde| {
         for _ in 0..2 {
             let error = own.call(&sde).unwrap_err();
+            let kind = error.kind();
             assert!(
-                matches!(error.kind(), ErrorKind::Replicas { rank: 2, .. }),
+                matches!(kind, ErrorKind::Replicas { rank: 2, .. }),
                 "{error}"
             );
         }
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
+        let records = sde.records();
         assert!(
-            sde.records()
+            records
                 .iter()
                 .all(|record| &*record.app != "ranks.runs.own")
         );

@@ -254,12 +254,8 @@ pub(super) fn values_that_are_too_large_or_not_wanted_do_not_move(ranks: Ranks<'
             "{transfer:?}"
         );
         let computed = format!("{:?}", Source::Computed);
-        assert!(
-            sources[0]
-                .iter()
-                .flatten()
-                .all(|source| *source != computed)
-        );
+        let mut each = sources[0].iter().flatten();
+        assert!(each.all(|source| *source != computed));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 
 use sde::{AppError, CancelToken, Error, ErrorKind, Sde};
-use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, until, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, says, until, x, y};
 
 use super::{innermost, watched};
 
@@ -57,20 +57,31 @@ fn patient(started: Counter) -> Made {
     })
 }
 
+/// What comes of a run that is cancelled after something, and for which something else is done then.
+fn cancelled(
+    sde: &Sde,
+    app: &Made,
+    after: impl FnOnce(),
+    then: impl FnOnce(),
+) -> Result<u64, Error> {
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(sde, app, &token));
+        after();
+        token.cancel();
+        then();
+        runner.join().unwrap()
+    })
+}
+
 #[test]
 fn a_body_hears_that_nobody_wants_its_result() {
     let _dog = Watchdog::new("a cancelled body", LIMIT);
     let (sde, _) = watched();
     let started = Counter::new();
     let app = patient(started);
-    let token = CancelToken::new();
-    thread::scope(|scope| {
-        let runner = scope.spawn(|| ask(&sde, &app, &token));
-        started.reach(1);
-        token.cancel();
-        let error = runner.join().unwrap().unwrap_err();
-        assert!(error.to_string().contains("nobody wants it"), "{error}");
-    });
+    let error = cancelled(&sde, &app, || started.reach(1), || ()).unwrap_err();
+    says(&error, "nobody wants it");
     // Nothing of that is remembered.
     assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 2);
 }
@@ -89,13 +100,8 @@ fn what_a_cancelled_body_returns_is_not_remembered() {
         }
         Ok(x + 1)
     });
-    let token = CancelToken::new();
-    thread::scope(|scope| {
-        let runner = scope.spawn(|| ask(&sde, &app, &token));
-        started.reach(1);
-        token.cancel();
-        assert!(is_cancelled(&runner.join().unwrap().unwrap_err()));
-    });
+    let error = cancelled(&sde, &app, || started.reach(1), || ()).unwrap_err();
+    assert!(is_cancelled(&error));
     assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 2);
 }
 
@@ -106,14 +112,8 @@ fn what_a_body_returns_that_never_heard_of_it_is_remembered() {
     let (sde, _) = watched();
     let gate = Gate::new();
     let app = held(gate);
-    let token = CancelToken::new();
-    thread::scope(|scope| {
-        let runner = scope.spawn(|| ask(&sde, &app, &token));
-        gate.arrived(1);
-        token.cancel();
-        gate.open();
-        assert_eq!(runner.join().unwrap().unwrap(), 2);
-    });
+    let result = cancelled(&sde, &app, || gate.arrived(1), || gate.open());
+    assert_eq!(result.unwrap(), 2);
     assert!(sde.request(&app, &x(1)).run().unwrap().source.is_hit());
 }
 

@@ -7,7 +7,7 @@ use sde::{
     App, AppError, AppInfo, EvictionOrder, Fingerprint, Handle, Inputs, MemoryArchiver,
     MemoryBudget, ResultMap, ResultSpec, SavePolicy, Sde, Tag, Value, inputs,
 };
-use sde_tests::{Lie, Lying, Watch};
+use sde_tests::{Lie, Lying, Watch, says};
 
 use super::budget::{KIB, field, is_there, with};
 
@@ -146,10 +146,7 @@ fn what_is_to_be_saved_and_is_not_stays_unless_the_budget_is_in_bytes() {
     let (evicted, warnings) = run(bytes().only_saved(), SavePolicy::Never);
     assert!(!evicted);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].contains("what is to be saved stays"),
-        "{warnings:?}"
-    );
+    says(&warnings[0], "what is to be saved stays");
     assert_eq!(run(bytes(), SavePolicy::OnRequest), (true, vec![]));
     assert_eq!(run(bytes(), SavePolicy::Never), (true, vec![]));
 }
@@ -200,9 +197,9 @@ fn without_a_store_what_is_to_be_saved_stays_and_a_warning_says_so() {
     assert!((0..10).all(|number| is_there(&sde, number, 100)));
     let warnings = watch.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].contains("without a store only what is `expendable` leaves"),
-        "{warnings:?}"
+    says(
+        &warnings[0],
+        "without a store only what is `expendable` leaves",
     );
     let used = sde.stats().memory.unwrap();
     assert!(used.kept_bytes > 900 * KIB, "{used:?}");

@@ -233,13 +233,8 @@ fn ranks_share_what_is_to_be_done() {
 fn it_is_the_run_that_inputs_name() {
     let sde = Sde::new();
     double.par_call(&sde, [7]).unwrap();
-    assert!(
-        sde.request(&double, &inputs! { x: 7_u64 })
-            .run()
-            .unwrap()
-            .source
-            .is_hit()
-    );
+    let found = sde.request(&double, &inputs! { x: 7_u64 }).run().unwrap();
+    assert!(found.source.is_hit());
 }
 
 /// Found by a hostile program: after a panic the rest was computed all the same, of an endless iterator for ever.

@@ -148,11 +148,8 @@ impl Program {
         done.reach(REQUESTS + 1);
         let results = results.lock().expect("no panic");
         let first = results[0].as_ref().expect("no error");
-        assert!(
-            results
-                .iter()
-                .all(|one| one.as_ref().expect("no error") == first)
-        );
+        let mut each = results.iter();
+        assert!(each.all(|one| one.as_ref().expect("no error") == first));
         sde.stats().total.duplicates
     }
 }

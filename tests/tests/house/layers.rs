@@ -167,14 +167,10 @@ mod tests {
     fn down_and_sideways_are_allowed() {
         let text = "use crate::key::Key; use crate::app::App; use self::map; use std::sync::Arc;";
         none(in_file("inputs/mod.rs", text));
-        assert_eq!(
-            in_file("engine.rs", "use crate::cache::Cache;"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            in_file("lib.rs", "pub use crate::engine::Sde;"),
-            Vec::<String>::new()
-        );
+        let got = in_file("engine.rs", "use crate::cache::Cache;");
+        assert_eq!(got, Vec::<String>::new());
+        let got = in_file("lib.rs", "pub use crate::engine::Sde;");
+        assert_eq!(got, Vec::<String>::new());
     }
 
     #[test]
@@ -228,10 +224,8 @@ mod tests {
         ] {
             assert_eq!(with_root(bad).len(), 1, "{bad}");
         }
-        assert_eq!(
-            in_file("app/info.rs", "use super::*;"),
-            Vec::<String>::new()
-        );
+        let got = in_file("app/info.rs", "use super::*;");
+        assert_eq!(got, Vec::<String>::new());
     }
 
     #[test]
@@ -270,10 +264,8 @@ mod tests {
     #[test]
     fn files_are_read_in_one_place() {
         assert_eq!(in_file("cache/disk.rs", "use std::fs;").len(), 1);
-        assert_eq!(
-            in_file("key/input_file.rs", "use std::fs;"),
-            Vec::<String>::new()
-        );
+        let got = in_file("key/input_file.rs", "use std::fs;");
+        assert_eq!(got, Vec::<String>::new());
     }
 
     /// To it `sde` is another crate.

@@ -71,11 +71,8 @@ fn every_package_has_the_lints() {
         .as_table()
         .expect("[workspace.lints]");
     for lint in FOR_LIBRARIES {
-        assert_eq!(
-            lints["clippy"][lint].as_str(),
-            Some("deny"),
-            "{lint} in [workspace.lints.clippy]"
-        );
+        let got = lints["clippy"][lint].as_str();
+        assert_eq!(got, Some("deny"), "{lint} in [workspace.lints.clippy]");
     }
     let check = metadata().members().filter_map(|package| {
         let manifest = std::fs::read_to_string(&package.manifest_path).expect("reading a manifest");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sde::store::DirStore;
 use sde::{Batch, Event, MemoryArchiver, SavePolicy, Sde};
 use sde_tests::{Before, Gate, until};
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
 use super::child::{Program, tell, wait};
 use super::{POINTS, compute, left_to_compute};
@@ -36,13 +36,19 @@ pub fn waits_without_signals(store: &Path) {
     std::mem::forget(sde);
 }
 
+/// A program that has computed, and its store.
+fn computed(job: &str) -> (TempDir, Program) {
+    let folder = tempdir().unwrap();
+    let mut program = Program::start(job, folder.path());
+    program.told("computed");
+    (folder, program)
+}
+
 /// Found by using it: Ctrl-C lost everything, also where checkpoints on signals were asked for.
 #[test]
 fn what_is_ended_by_a_signal_is_saved_before() {
     for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
-        let folder = tempdir().unwrap();
-        let mut program = Program::start("waits", folder.path());
-        program.told("computed");
+        let (folder, program) = computed("waits");
         program.signal(name);
         let (status, _, error) = program.ended();
         assert_eq!(status.signal(), Some(number));
@@ -78,9 +84,7 @@ pub fn holds_standard_error(store: &Path) {
 /// nobody to read, the program stood still, and nothing but `kill -9` ended it.
 #[test]
 fn who_can_not_be_told_holds_up_nothing() {
-    let folder = tempdir().unwrap();
-    let mut program = Program::start("holds standard error", folder.path());
-    program.told("computed");
+    let (folder, program) = computed("holds standard error");
     program.signal("TERM");
     assert_eq!(program.ended().0.signal(), Some(15));
     assert_eq!(left_to_compute(folder.path()), 0);
@@ -88,9 +92,7 @@ fn who_can_not_be_told_holds_up_nothing() {
 
 #[test]
 fn usr1_saves_and_the_program_goes_on() {
-    let folder = tempdir().unwrap();
-    let mut program = Program::start("waits", folder.path());
-    program.told("computed");
+    let (folder, mut program) = computed("waits");
     program.signal("USR1");
     program.showed("SIGUSR1: saving what is new\n");
     program.signal("TERM");
@@ -100,9 +102,7 @@ fn usr1_saves_and_the_program_goes_on() {
 
 #[test]
 fn signals_can_be_left_alone() {
-    let folder = tempdir().unwrap();
-    let mut program = Program::start("waits without signals", folder.path());
-    program.told("computed");
+    let (folder, program) = computed("waits without signals");
     program.signal("INT");
     let (status, _, error) = program.ended();
     assert_eq!((status.signal(), &*error), (Some(2), ""));
@@ -141,9 +141,7 @@ pub fn handles(store: &Path) {
 
 #[test]
 fn a_handled_signal_stays_the_programs_own() {
-    let folder = tempdir().unwrap();
-    let mut program = Program::start("handles", folder.path());
-    program.told("computed");
+    let (folder, mut program) = computed("handles");
     program.signal("INT");
     program.go_on();
     program.told("handled");

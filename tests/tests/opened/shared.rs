@@ -79,11 +79,8 @@ pub fn sweeps(store: &Path, points: u64) {
     tell("ready");
     wait();
     let squares = slow.par_call(&sde, 0..points).unwrap();
-    assert!(
-        (0..points)
-            .zip(&squares)
-            .all(|(x, square)| **square == x * x)
-    );
+    let mut each = (0..points).zip(&squares);
+    assert!(each.all(|(x, square)| **square == x * x));
     let of = sde.stats().total;
     assert_eq!(of.computed + of.loads, points);
     sde.finish().unwrap();

@@ -5,7 +5,9 @@ use sde_opencl::driver::faults::Call;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{BlobError, ProgramSpec};
 
-use crate::fixture::{INVALID_BINARY, context, copy, faulty, folder, keeping, simulated};
+use crate::fixture::{
+    INVALID_BINARY, context, copied, copy, described, faulty, folder, keeping, simulated,
+};
 
 fn blob() -> Vec<u8> {
     let context = context(&Simulated::new());
@@ -39,9 +41,7 @@ fn a_blob_has_what_was_finished_at_launches() {
             false => context(&driver),
             true => keeping(&driver, kept.path()),
         };
-        let kernel = context
-            .kernel(&Sde::new(), 0, &copy(&context), "copy")
-            .unwrap();
+        let kernel = copied(&context);
         let recompiled = || {
             kernel.program().blob().unwrap();
             context.stats().recompiled
@@ -95,9 +95,7 @@ fn each_reason_has_a_type() {
     let blob = blob();
     let driver = Simulated::new();
     let (context, faults) = faulty(&driver);
-    let other = context
-        .describe(0, &ProgramSpec::source("kernel void k() {}"))
-        .unwrap();
+    let other = described(&context, "kernel void k() {}");
     let error = context.from_blob(0, &other, &blob).unwrap_err();
     assert!(matches!(error, BlobError::Unfit { .. }), "{error}");
     let error = context.from_blob(0, &other, b"nonsense").unwrap_err();

@@ -10,7 +10,7 @@ use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Error, ProgramSpec};
 
 use crate::fixture::{
-    OUT_OF_RESOURCES, context, copy, faulty, folder, numbered, process, simulated,
+    OUT_OF_RESOURCES, context, copy, described, faulty, folder, numbered, process, simulated,
 };
 
 #[test]
@@ -39,9 +39,7 @@ fn a_failed_build_is_never_kept() {
     let kept = folder();
     for _ in 0..2 {
         let (driver, context) = process(kept.path());
-        let program = context
-            .describe(0, &ProgramSpec::source("#error no"))
-            .unwrap();
+        let program = described(&context, "#error no");
         context.program(&Sde::new(), 0, &program).unwrap_err();
         assert_eq!((driver.counts().builds, context.stats().kept), (1, 0));
     }
@@ -82,9 +80,7 @@ fn out_of_resources_for_good_is_an_error_that_is_not_remembered() {
     assert!(matches!(error, Error::OutOfResources { .. }), "{error}");
     context.program(&sde, 0, &program).unwrap();
     faults.fail(&Call::THAT_MAKE_PROGRAMS, 1, OUT_OF_RESOURCES);
-    let other = context
-        .describe(0, &ProgramSpec::source("kernel void k() {}"))
-        .unwrap();
+    let other = described(&context, "kernel void k() {}");
     context.program(&sde, 0, &other).unwrap();
     assert_eq!(context.stats().out_of_resources, 2);
 }

@@ -8,7 +8,7 @@ use sde_opencl::driver::faults::{Call, Faults};
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{BlobError, Context, Error, ProgramSpec};
 
-use crate::fixture::{OUT_OF_RESOURCES, copy, folder, keep, quiet};
+use crate::fixture::{OUT_OF_RESOURCES, copied, copy, folder, keep, quiet};
 
 /// Of a driver that is broken, short of memory, or not pleased with the program.
 pub const CODES: [i32; 4] = [OUT_OF_RESOURCES, -6, -11, -30];
@@ -164,9 +164,7 @@ fn a_kernel_that_lacks_resources_is_no_reason_to_build_its_program_again() {
     // Nor are the names that a driver could not tell.
     drop(sde);
     faults.fail(&[Call::KernelNames], 1, OUT_OF_RESOURCES);
-    context
-        .kernel(&Sde::new(), 0, &copy(&context), "copy")
-        .unwrap();
+    copied(&context);
     assert_eq!((driver.counts().builds, context.stats().refused), (1, 0));
 }
 

@@ -81,6 +81,16 @@ pub fn copy(context: &Context) -> Descriptor {
         .unwrap()
 }
 
+pub fn described(context: &Context, source: &str) -> Descriptor {
+    context.describe(0, &ProgramSpec::source(source)).unwrap()
+}
+
+/// The kernel `copy`, made by an engine that remembers nothing.
+pub fn copied(context: &Context) -> Value<Kernel> {
+    let program = copy(context);
+    context.kernel(&Sde::new(), 0, &program, "copy").unwrap()
+}
+
 /// One of any number of kernels, each in a program of its own.
 pub fn numbered(context: &Context, sde: &Sde, n: usize) -> Result<Value<Kernel>, Error> {
     let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));

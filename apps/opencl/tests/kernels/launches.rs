@@ -8,7 +8,7 @@ use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Context, ProgramSpec, Stats};
 
 use crate::child::{Worker, listen, tell};
-use crate::fixture::{COPY, copy, entries, folder, keeping, quiet};
+use crate::fixture::{COPY, copied, copy, entries, folder, keeping, quiet};
 use crate::own_store::Own;
 
 /// Launches these kernels and gives what came of it.
@@ -34,11 +34,8 @@ pub fn announce(dir: &Path) {
         .into_iter()
         .map(|entry| store.announce(&entry.record.key));
     let announced: Vec<_> = announced.collect();
-    assert!(
-        announced
-            .iter()
-            .all(|one| matches!(one, Announced::Mine(_)))
-    );
+    let mut each = announced.iter();
+    assert!(each.all(|one| matches!(one, Announced::Mine(_))));
     tell("announced");
     listen();
 }
@@ -229,9 +226,7 @@ fn where_binaries_have_no_finished_code_nothing_is_captured() {
 fn a_kernel_that_was_not_launched_is_no_reason() {
     let kept = folder();
     let context = keeping(&Simulated::new(), kept.path());
-    let kernel = context
-        .kernel(&Sde::new(), 0, &copy(&context), "copy")
-        .unwrap();
+    let kernel = copied(&context);
     drop(kernel.launch().unwrap());
     drop(kernel);
     assert_eq!(context.stats().kept, 1);

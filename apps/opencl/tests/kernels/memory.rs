@@ -4,7 +4,7 @@ use sde::{Event, EventLog, MemoryBudget, Sde, Value};
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{ProgramSpec, memory_budget};
 
-use crate::fixture::{COPY, context, copy, folder, keeping, numbered, quiet, simulated};
+use crate::fixture::{COPY, context, copied, copy, folder, keeping, numbered, quiet, simulated};
 
 #[test]
 fn a_kernel_is_made_once_and_each_kernel_of_a_program_is_remembered() {
@@ -115,9 +115,7 @@ fn all_is_given_back_when_engine_and_handles_are_gone() {
 #[test]
 fn launches_have_kernels_of_their_own_and_give_them_back() {
     let (driver, context) = simulated();
-    let kernel = context
-        .kernel(&Sde::new(), 0, &copy(&context), "copy")
-        .unwrap();
+    let kernel = copied(&context);
     for _ in 0..3 {
         let one = kernel.launch().unwrap();
         let other = kernel.launch().unwrap();

@@ -8,7 +8,9 @@ use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{DeviceType, KernelDir, Mode, ProgramSpec, Settings};
 
-use crate::fixture::{COPY, anew, copy, entries, folder, keeping, process, quiet};
+use crate::fixture::{
+    COPY, anew, copied, copy, described, entries, folder, keeping, process, quiet,
+};
 use crate::own_store::Own;
 
 #[test]
@@ -127,9 +129,7 @@ fn a_store_that_is_only_read_is_not_changed() {
         .build()
         .unwrap();
     context.program(&Sde::new(), 0, &copy(&context)).unwrap();
-    let other = context
-        .describe(0, &ProgramSpec::source("kernel void k() {}"))
-        .unwrap();
+    let other = described(&context, "kernel void k() {}");
     context.program(&Sde::new(), 0, &other).unwrap();
     drop(context);
     assert_eq!(driver.counts().builds, 1);
@@ -207,9 +207,7 @@ fn a_store_of_ones_own_takes_the_place_of_ours() {
     let run = || {
         let driver = Simulated::new();
         let context = quiet(&driver).keep_in(own.clone()).build().unwrap();
-        context
-            .kernel(&Sde::new(), 0, &copy(&context), "copy")
-            .unwrap();
+        copied(&context);
         (driver.counts(), context.stats())
     };
     assert_eq!(run().0.builds, 1);
@@ -344,9 +342,6 @@ fn what_people_look_for_is_there() {
         key.iter()
             .any(|(name, _)| *name == Value::Text(field.to_owned()))
     };
-    assert!(
-        ["material", "options", "device", "switches"]
-            .into_iter()
-            .all(has)
-    );
+    let mut each = ["material", "options", "device", "switches"].into_iter();
+    assert!(each.all(has));
 }

@@ -10,7 +10,7 @@ use sde::{Sde, Value};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Context, KernelDir, ProgramSpec, Settings};
 
-use crate::fixture::{copy, folder, keeping, process, quiet, simulated};
+use crate::fixture::{copied, copy, folder, keeping, process, quiet, simulated};
 
 #[test]
 fn three_hundred_threads_build_once_and_have_one_kernel() {
@@ -34,11 +34,8 @@ fn three_hundred_threads_build_once_and_have_one_kernel() {
             .map(|thread| thread.join().unwrap())
             .collect::<Vec<_>>()
     });
-    assert!(
-        kernels
-            .iter()
-            .all(|kernel| Value::ptr_eq(kernel, &kernels[0]))
-    );
+    let mut each = kernels.iter();
+    assert!(each.all(|kernel| Value::ptr_eq(kernel, &kernels[0])));
     assert_eq!((driver.counts().builds, context.stats().kept), (1, 1));
 }
 
@@ -64,9 +61,7 @@ fn contexts_that_share_a_directory_build_once() {
 #[test]
 fn launches_on_many_threads_never_share_a_kernel() {
     let (driver, context) = simulated();
-    let kernel = context
-        .kernel(&Sde::new(), 0, &copy(&context), "copy")
-        .unwrap();
+    let kernel = copied(&context);
     let all_have_one = Barrier::new(16);
     thread::scope(|scope| {
         for _ in 0..16 {

@@ -124,16 +124,18 @@ fn a_name_that_leads_elsewhere() {
     says(&stale[0], "no app is registered as \"mesh\"");
 }
 
+/// Runs what is in its slot.
+fn holder(inner: Slot) -> Made {
+    let app = number("holder", |sde, n| {
+        Ok(y(&sde.run(&sde.sub_app("inner")?, &x(n))?)?)
+    });
+    app.described(|info| info.slot(inner))
+}
+
 /// What is in the slots of a callee counts as well.
 #[test]
 fn an_edited_app_in_the_slot_of_a_callee() {
-    let holder = |version| {
-        let info = number_info("holder", "1").slot(Slot::new("inner", inner(version)));
-        number("holder", |sde, n| {
-            Ok(y(&sde.run(&sde.sub_app("inner")?, &x(n))?)?)
-        })
-        .described(|_| info)
-    };
+    let holder = |version| holder(Slot::new("inner", inner(version)));
     let app = |version| calls("outer", holder(version));
     let store = MemoryArchiver::new();
     let (sde, _) = program(&store);
@@ -149,13 +151,7 @@ fn an_edited_app_in_the_slot_of_a_callee() {
 /// It was not among what the caller depends on: another app under that name left its result standing.
 #[test]
 fn a_name_in_the_slot_of_a_callee() {
-    let holder = || {
-        let info = number_info("holder", "1").slot(Slot::new("inner", named(10)));
-        number("holder", |sde, n| {
-            Ok(y(&sde.run(&sde.sub_app("inner")?, &x(n))?)?)
-        })
-        .described(|_| info)
-    };
+    let holder = || holder(Slot::new("inner", named(10)));
     let by_slot = number("by_slot", move |sde, n| {
         let holder = Instance::new(holder()).with_sub_app("inner", "mesh")?;
         Ok(y(&sde.run(&holder, &x(n))?)?)

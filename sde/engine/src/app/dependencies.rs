@@ -86,19 +86,21 @@ pub(crate) struct Dependencies {
     anew: AtomicBool,
 }
 
+/// Nothing is allocated for a run that calls none.
 #[derive(Default)]
 struct Noted {
     /// The runs it called itself, in the order in which they ended. As they only come, a length
     /// says what they were at some time: each state of a scratch has that, not a copy.
-    calls: Arc<Mutex<Vec<AppCall>>>,
+    calls: Option<Arc<Mutex<Vec<AppCall>>>>,
     /// What it and the runs nested in it depend on, at any depth.
-    dependencies: Arc<BTreeSet<Callee>>,
+    dependencies: Option<Arc<BTreeSet<Callee>>>,
 }
 
 impl Dependencies {
     /// Notes a run made by this one.
     pub(crate) fn called(&self, app: &Arc<str>, key: Key) {
-        lock(&lock(&self.noted).calls).push((Arc::clone(app), key));
+        let mut noted = lock(&self.noted);
+        lock(noted.calls.get_or_insert_default()).push((Arc::clone(app), key));
     }
 
     /// Notes what this run depends on, and whether any of it was non-deterministic.
@@ -108,20 +110,22 @@ impl Dependencies {
         }
         let mut noted = lock(&self.noted);
         for callee in more {
-            if !noted.dependencies.contains(&callee) {
-                Arc::make_mut(&mut noted.dependencies).insert(callee);
+            let dependencies = noted.dependencies.get_or_insert_default();
+            if !dependencies.contains(&callee) {
+                Arc::make_mut(dependencies).insert(callee);
             }
         }
     }
 
     /// What they are now.
     pub(crate) fn snapshot(&self) -> DependencySnapshot {
-        let noted = lock(&self.noted);
-        let length = lock(&noted.calls).len();
+        let mut noted = lock(&self.noted);
+        let calls = Arc::clone(noted.calls.get_or_insert_default());
+        let length = lock(&calls).len();
         DependencySnapshot {
-            calls: Arc::clone(&noted.calls),
+            calls,
             length,
-            dependencies: Arc::clone(&noted.dependencies),
+            dependencies: Arc::clone(noted.dependencies.get_or_insert_default()),
             nondeterministic: self.saw_nondeterminism(),
         }
     }
@@ -132,21 +136,25 @@ impl Dependencies {
         // A state does not tell whether what was called for it was.
         self.note_anew(true);
         let earlier = from.calls();
-        let noted = lock(&self.noted);
-        let mut calls = lock(&noted.calls);
+        let mut noted = lock(&self.noted);
+        let mut calls = lock(noted.calls.get_or_insert_default());
         let known: HashSet<_> = calls.iter().cloned().collect();
         calls.extend(earlier.into_iter().filter(|call| !known.contains(call)));
     }
 
     /// The runs that it called itself, and what it depends on, when it has ended.
-    pub(crate) fn take(&self) -> (Vec<AppCall>, Arc<BTreeSet<Callee>>) {
-        let mut noted = lock(&self.noted);
-        let calls = match Arc::get_mut(&mut noted.calls) {
-            Some(own) => std::mem::take(unpoisoned(own.get_mut())),
+    pub(crate) fn take(&self) -> (Vec<AppCall>, Vec<Callee>) {
+        let Noted {
+            calls,
+            dependencies,
+        } = std::mem::take(&mut *lock(&self.noted));
+        let all = |calls: Arc<Mutex<_>>| match Arc::try_unwrap(calls) {
+            Ok(own) => unpoisoned(Mutex::into_inner(own)),
             // A state of its scratch has them too.
-            None => lock(&noted.calls).clone(),
+            Err(shared) => lock(&shared).clone(),
         };
-        (calls, Arc::clone(&noted.dependencies))
+        let dependencies = dependencies.iter().flat_map(|all| all.iter().cloned());
+        (calls.map_or_else(Vec::new, all), dependencies.collect())
     }
 
     pub(crate) fn saw_nondeterminism(&self) -> bool {

@@ -114,7 +114,7 @@ impl Engine {
         let record = Record {
             inputs,
             calls,
-            dependencies: dependencies.iter().cloned().collect(),
+            dependencies,
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
             made_at,

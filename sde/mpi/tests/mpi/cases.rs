@@ -270,11 +270,10 @@ fn square(x: u64) -> u64 {
 fn signal() {
     let session = session();
     let saved = Counter::new();
-    let tell = saved.clone();
     let observer = move |event: &Event| {
         if let Event::Saved { .. } = event {
             println!("saved");
-            tell.add();
+            saved.add();
         }
     };
     let builder = Sde::builder().store(Lying::new()).observer(observer);

@@ -213,7 +213,10 @@ impl Engine {
                 .refusal(&entry, run.options.names)
                 .unwrap_or_else(|| "it is being computed again".to_owned()),
             None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
-            None => "it was never computed, or not saved".to_owned(),
+            None => match self.stored_refusal(&run.app.resolved, &run.key) {
+                Some(Err(why)) => format!("what is stored does not serve: {why}"),
+                _ => "it was never computed, or not saved".to_owned(),
+            },
         };
         let app = run.name();
         Err(ErrorKind::NotRemembered {

@@ -226,7 +226,7 @@ impl Engine {
             }
         };
         let failed = match committed {
-            Ok(()) if save.is_empty => None,
+            Ok(()) if !save.has_written => None,
             Ok(()) => {
                 let counts = (save.entries, save.scratch);
                 let written = Ok((Saved::without(save.left_out), save.took));
@@ -268,12 +268,13 @@ impl Engine {
             save.put_back = put_back;
             save.left = self.pending.number(selection);
             save.total = save.entries + save.left;
+            save.at_once = FIRST_PART;
         }
         let most = save.at_once.min(save.left);
         let (taken, marks) = self.pending.take(selection, most, PART_BYTES);
         entries = taken;
         let scratch = match selection {
-            Selection::Checkpoint if save.is_empty => self.unsaved_scratch(),
+            Selection::Checkpoint if !save.has_written => self.unsaved_scratch(),
             _ => Vec::new(),
         };
         batch = Batch {
@@ -284,7 +285,7 @@ impl Engine {
         save.left -= entries.len();
         let is_last = entries.is_empty() || save.left == 0;
         if !batch.is_empty() {
-            save.is_empty = false;
+            save.has_written = true;
             match write(&**archiver, &batch) {
                 // Not held until all are written: a limit may have dropped them.
                 Ok(written) => {
@@ -420,6 +421,7 @@ const QUICK: Duration = Duration::from_millis(250);
 const SLOW: Duration = Duration::from_secs(1);
 
 /// A save of all that is new, and what it has done so far.
+#[derive(Default)]
 struct Save {
     /// How many entries there were when it was counted.
     total: usize,
@@ -435,23 +437,7 @@ struct Save {
     scratch: usize,
     left_out: Vec<ArchiveError>,
     took: Duration,
-    is_empty: bool,
-}
-
-impl Default for Save {
-    fn default() -> Self {
-        Self {
-            total: 0,
-            left: 0,
-            put_back: None,
-            at_once: FIRST_PART,
-            entries: 0,
-            scratch: 0,
-            left_out: Vec::new(),
-            took: Duration::ZERO,
-            is_empty: true,
-        }
-    }
+    has_written: bool,
 }
 
 impl Save {

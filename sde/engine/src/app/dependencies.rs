@@ -148,8 +148,8 @@ impl Dependencies {
             calls,
             dependencies,
         } = std::mem::take(&mut *lock(&self.noted));
-        let all = |calls: Arc<Mutex<_>>| match Arc::try_unwrap(calls) {
-            Ok(own) => unpoisoned(Mutex::into_inner(own)),
+        let all = |calls: Arc<Mutex<Vec<_>>>| match Arc::try_unwrap(calls) {
+            Ok(own) => unpoisoned(own.into_inner()),
             // A state of its scratch has them too.
             Err(shared) => lock(&shared).clone(),
         };

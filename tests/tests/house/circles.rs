@@ -207,7 +207,7 @@ fn files_beside_one_another_use_one_another_one_way() {
         }
     }
     assert!(there.len() > CRATES.len(), "{there:?}");
-    none(&breaches(&there, KNOWN));
+    none(breaches(&there, KNOWN));
 }
 
 #[test]

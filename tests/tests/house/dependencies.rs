@@ -33,7 +33,7 @@ fn every_direct_dependency_has_its_reason() {
         .members()
         .flat_map(|package| &package.dependencies);
     let foreign = dependencies.filter(|dependency| dependency.path.is_none());
-    none(&breaches(
+    none(breaches(
         &foreign.map(|dependency| dependency.name.as_str()).collect(),
         &read(PAGE),
     ));

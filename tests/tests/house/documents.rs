@@ -56,7 +56,7 @@ fn every_decision_is_in_the_index() {
     let pages = text_files()
         .iter()
         .filter(|file| file.path != INDEX && file.is(".md"));
-    none(&index_breaches(
+    none(index_breaches(
         pages.filter_map(|file| file.path.strip_prefix(folder)),
         &read(INDEX),
     ));
@@ -95,11 +95,7 @@ fn decisions_have_headings_of_one_form() {
         let page = file.path.strip_prefix("docs/decisions/")?;
         Some(page).filter(numbered).map(|page| (page, &file.text))
     });
-    none(
-        &pages
-            .filter_map(|(page, text)| heading_breach(page, text))
-            .collect::<Vec<_>>(),
-    );
+    none(pages.filter_map(|(page, text)| heading_breach(page, text)));
 }
 
 const MAP: &str = "docs/architecture.md";
@@ -139,7 +135,7 @@ fn every_module_of_the_engine_is_on_the_map() {
         .map(|first| first.trim_end_matches(".rs"))
         .collect();
     assert!(modules.contains("engine"), "{modules:?}");
-    none(&map_breaches(modules.into_iter(), &read(MAP)));
+    none(map_breaches(modules.into_iter(), &read(MAP)));
 }
 
 /// What always holds, by the map of the house, and has no test, or one that is nowhere. `exists` is asked for a theme and a name.
@@ -184,7 +180,7 @@ fn what_always_holds_is_tested() {
     };
     let map = read(MAP);
     assert!(map.contains("\n## What always holds\n"));
-    none(&invariant_breaches(&map, &exists));
+    none(invariant_breaches(&map, &exists));
 }
 
 #[test]
@@ -207,7 +203,7 @@ fn every_decision_says_what_was_rejected() {
             }
         }
     }
-    none(&found);
+    none(found);
 }
 
 fn number_breaches<'a>(pages: impl IntoIterator<Item = &'a str>) -> Vec<String> {
@@ -232,7 +228,7 @@ fn every_decision_has_its_own_number() {
     let pages = text_files()
         .iter()
         .filter_map(|file| file.path.strip_prefix("docs/decisions/"));
-    none(&number_breaches(pages));
+    none(number_breaches(pages));
     none(number_breaches(["0001-a.md", "0002-b.md", "README.md"]));
     assert_eq!(number_breaches(["0001-a.md", "0001-b.md"]).len(), 1);
 }

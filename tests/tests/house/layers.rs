@@ -150,7 +150,7 @@ fn modules_use_only_what_is_below_them() {
             .map(|file| (file.path.clone(), file.text.clone()))
             .collect();
         assert!(files.len() > 1, "{} was not found", krate.src);
-        none(&krate.breaches(&files));
+        none(krate.breaches(&files));
     }
 }
 

@@ -106,7 +106,7 @@ fn unsafe_is_forbidden_where_it_is_not_needed() {
             }
         }
     }
-    none(&found);
+    none(found);
 }
 
 #[test]

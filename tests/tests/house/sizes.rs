@@ -36,7 +36,7 @@ fn breaches<'a>(
 #[test]
 fn sources_stay_short() {
     let sources = text_files().iter().filter(|file| file.is(".rs"));
-    none(&breaches(
+    none(breaches(
         sources.map(|file| (file.path.as_str(), file.text.lines().count())),
         LONG,
     ));

@@ -249,7 +249,6 @@ impl Payload for InMemory {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::super::saved;
     use super::*;
     use crate::cache::tests::entry;
     use crate::event::RunId;
@@ -266,12 +265,9 @@ mod tests {
                 ..Record::clone(&entry.record)
             };
             let made = Arc::new(entry.with_record(Arc::new(record)));
-            let selection = Selection::Checkpoint;
-            let batch = Batch {
-                entries: saved(&[made], selection),
-                ..Batch::new(selection)
-            };
-            store.save(&batch).unwrap();
+            store
+                .save(&Batch::of(Selection::Checkpoint, &[made]))
+                .unwrap();
         }
         let found = store.find(&entry.record.key).unwrap().unwrap();
         assert_eq!(found.record.run.number, 2);

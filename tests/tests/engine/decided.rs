@@ -28,32 +28,39 @@ fn each_saved(
 #[test]
 fn only_what_stands_is_saved() {
     let _dog = Watchdog::new("a run beside another", LIMIT);
-    let store = MemoryArchiver::new();
-    let builder = Sde::builder().store(store.clone());
-    let sde = builder
-        .rayon_patience(Duration::ZERO)
-        .build()
-        .expect("a store");
-    let (calls, gate) = (Counter::new(), Gate::new());
-    let app = number("varies", move |_, _| {
-        let call = calls.add() as u64;
-        if call == 0 {
-            gate.pass();
-        }
-        Ok(700 + call)
-    });
     let pool = one_worker();
-    thread::scope(|scope| {
-        let holder = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
-        gate.arrived(1);
-        let beside = pool.install(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
-        gate.open();
-        assert_eq!((beside, holder.join().unwrap()), (701, 701));
-    });
-    sde.finish().expect("a store");
-    let later = Sde::builder().store(store).build().expect("a store");
-    assert_eq!(y(&later.run(&app, &x(1)).unwrap()).unwrap(), 701);
-    assert_eq!(later.stats().total.computed, 0);
+    for first in [0, 1] {
+        let store = MemoryArchiver::new();
+        let builder = Sde::builder().store(store.clone());
+        let sde = builder
+            .rayon_patience(Duration::ZERO)
+            .build()
+            .expect("a store");
+        let (calls, gates) = (Counter::new(), [Gate::new(), Gate::new()]);
+        let app = number("varies", move |_, _| {
+            let call = calls.add();
+            gates[call].pass();
+            Ok(700 + call as u64)
+        });
+        let run = || y(&sde.run(&app, &x(1)).unwrap()).unwrap();
+        let stands = 700 + first as u64;
+        thread::scope(|scope| {
+            let holder = scope.spawn(run);
+            gates[0].arrived(1);
+            let beside = scope.spawn(|| pool.install(run));
+            gates[1].arrived(1);
+            let mut both = [holder, beside];
+            both.rotate_left(first);
+            for (call, run) in [first, 1 - first].into_iter().zip(both) {
+                gates[call].open();
+                assert_eq!(run.join().unwrap(), stands);
+            }
+        });
+        sde.finish().expect("a store");
+        let later = Sde::builder().store(store).build().expect("a store");
+        assert_eq!(y(&later.run(&app, &x(1)).unwrap()).unwrap(), stands);
+        assert_eq!(later.stats().total.computed, 0);
+    }
 }
 
 /// What a store does while it writes a result that others wait for can't be a run.

@@ -1,12 +1,14 @@
 //! Apps that give another result each time are recorded, never looked up, and so
 //! are those that run them.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sde::{
     App, AppError, AppInfo, Fingerprint, Handle, Inputs, MemoryArchiver, ResultMap, ResultSpec,
     Sde, Slot, Source, inputs,
 };
+use sde_tests::Counter;
 
 static DRAWN: AtomicU64 = AtomicU64::new(0);
 
@@ -51,6 +53,28 @@ fn it_is_run_each_time_and_recorded() {
     let records = sde.records();
     assert_eq!(records.len(), 1);
     assert!(records[0].nondeterministic);
+}
+
+/// Nobody is given what another drew, so nobody waits for it.
+#[test]
+fn two_draw_at_once() {
+    static DRAWING: LazyLock<Counter> = LazyLock::new(Counter::new);
+
+    #[sde::app(name = "chance.two", nondeterministic)]
+    fn two() -> u64 {
+        let before = DRAWING.add();
+        DRAWING.reach(2);
+        before as u64
+    }
+    let sde = Sde::new();
+    std::thread::scope(|scope| {
+        let draws = [
+            scope.spawn(|| two.call(&sde)),
+            scope.spawn(|| two.call(&sde)),
+        ];
+        let [one, other] = draws.map(|drawn| drawn.join().unwrap().unwrap());
+        assert_ne!(one, other);
+    });
 }
 
 #[test]

@@ -134,6 +134,18 @@ fn a_flight_that_is_not_in_the_map_any_more_reaches_its_waiters() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
+#[test]
+fn a_flight_that_is_not_in_the_map_any_more_leaves_the_next_one_there() {
+    let cache = AppCache::new("app".into(), None);
+    let gone = flight(&cache);
+    cache.map.remove(&key());
+    let next = flight(&cache);
+    assert!(stands(&cache, &gone, entry(1)));
+    assert!(cache.is_flying(&key()));
+    assert!(stands(&cache, &next, entry(2)));
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
+}
+
 /// A flight that is decided does not fail any more: what it was decided on is on its way to the disk.
 #[test]
 fn the_holder_fails_and_what_was_decided_stands() {
@@ -166,6 +178,25 @@ fn what_was_cleaned_is_not_put_back() {
     assert!(!cleaned(&previous));
     cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
     assert!(cache.entry(&key()).is_some_and(|entry| cleaned(&entry)));
+}
+
+/// It is not lost for what was looked at before it came.
+#[test]
+fn what_comes_while_a_flight_is_cleaned_stays_and_is_cleaned() {
+    let cache = AppCache::new("app".into(), None);
+    assert!(cache.record(&entry(1), cache.generation()));
+    let (claimed, _) = cache.claim(key(), None, |_| false);
+    assert!(matches!(claimed, Claimed::Mine(..)));
+    let came = std::cell::Cell::new(Some(entry(2)));
+    let drops = |_: &Named| {
+        came.take()
+            .is_none_or(|came| cache.record(&came, cache.generation()))
+    };
+    cache.clean(drops, "cleaned");
+    let there = cache
+        .entry(&key())
+        .map(|e| (e.record.run.number, e.lacks().is_some()));
+    assert_eq!(there, Some((2, true)));
 }
 
 /// Found by a hostile program: threads that waited for a refresh were woken before the recent hits of all were emptied,

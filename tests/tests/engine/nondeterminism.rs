@@ -8,7 +8,9 @@ use sde::{
     App, AppError, AppInfo, Fingerprint, Handle, Inputs, MemoryArchiver, ResultMap, ResultSpec,
     Sde, Slot, Source, inputs,
 };
-use sde_tests::Counter;
+use sde_tests::{Counter, Gate};
+
+use super::watched;
 
 static DRAWN: AtomicU64 = AtomicU64::new(0);
 
@@ -74,6 +76,34 @@ fn two_draw_at_once() {
         ];
         let [one, other] = draws.map(|drawn| drawn.join().unwrap().unwrap());
         assert_ne!(one, other);
+    });
+}
+
+/// That what they waited for is of no use to them is known when it is there: from then on they do not wait for one another.
+#[test]
+fn those_who_waited_draw_at_once() {
+    static DRAWING: LazyLock<Counter> = LazyLock::new(Counter::new);
+    static FIRST: LazyLock<Gate> = LazyLock::new(Gate::new);
+
+    #[sde::app(name = "chance.through")]
+    fn through(sde: &Handle) -> Result<u64, sde::Error> {
+        match DRAWING.add() {
+            0 => FIRST.pass(),
+            _ => DRAWING.reach(3),
+        }
+        draw.call(sde).map(|drawn| *drawn)
+    }
+    let (sde, watch) = watched();
+    std::thread::scope(|scope| {
+        let draws = || scope.spawn(|| through.call(&sde).unwrap());
+        let first = draws();
+        FIRST.arrived(1);
+        let others = [draws(), draws()];
+        watch.waiting("chance.through", 2);
+        FIRST.open();
+        let [one, other] = others.map(|drawn| drawn.join().unwrap());
+        assert_ne!(one, other);
+        first.join().unwrap();
     });
 }
 

@@ -8,6 +8,8 @@ use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Made, Watchdog, number, x, y};
 
 use super::one_worker;
 
+use super::watched;
+
 /// An app whose results tell in which order they were computed, as if its surroundings changed.
 fn counting() -> Made {
     let next = Counter::new();
@@ -190,6 +192,33 @@ fn a_refresh_beside_another_is_seen_by_all() {
         assert_eq!(ask(&sde, &app, Policy::Use).made_by, second.made_by);
         gate.open();
         first.join().unwrap();
+    });
+}
+
+/// What it is to see anew may have changed since.
+#[test]
+fn a_refresh_is_not_given_what_began_before_it() {
+    let _dog = Watchdog::new("a refresh that waits", LIMIT);
+    let (sde, watch) = watched();
+    let gate = Gate::new();
+    let app = {
+        let (gate, next) = (gate.clone(), AtomicU64::new(0));
+        number("counting", move |_, _| {
+            let count = next.fetch_add(1, Ordering::SeqCst);
+            if count == 0 {
+                gate.pass();
+            }
+            Ok(count)
+        })
+    };
+    let ask = |policy| y(&ask(&sde, &app, policy).results).expect("a result");
+    thread::scope(|scope| {
+        let first = scope.spawn(|| ask(Policy::Use));
+        gate.arrived(1);
+        let refresh = scope.spawn(|| ask(Policy::Refresh));
+        watch.waiting("counting", 1);
+        gate.open();
+        assert_eq!((first.join().unwrap(), refresh.join().unwrap()), (0, 1));
     });
 }
 

@@ -200,17 +200,14 @@ fn a_refresh_beside_another_is_seen_by_all() {
 fn a_refresh_is_not_given_what_began_before_it() {
     let _dog = Watchdog::new("a refresh that waits", LIMIT);
     let (sde, watch) = watched();
-    let gate = Gate::new();
-    let app = {
-        let (gate, next) = (gate.clone(), AtomicU64::new(0));
-        number("counting", move |_, _| {
-            let count = next.fetch_add(1, Ordering::SeqCst);
-            if count == 0 {
-                gate.pass();
-            }
-            Ok(count)
-        })
-    };
+    let (gate, next) = (Gate::new(), AtomicU64::new(0));
+    let app = number("counting", move |_, _| {
+        let count = next.fetch_add(1, Ordering::SeqCst);
+        if count == 0 {
+            gate.pass();
+        }
+        Ok(count)
+    });
     let ask = |policy| y(&ask(&sde, &app, policy).results).expect("a result");
     thread::scope(|scope| {
         let first = scope.spawn(|| ask(Policy::Use));

@@ -117,9 +117,8 @@ impl Engine {
             dependencies,
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
-            made_at,
             took: took.max(said),
-            ..run.record(number)
+            ..run.record(number, made_at)
         };
         Ran {
             returned,

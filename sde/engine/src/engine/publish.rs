@@ -15,6 +15,7 @@ use crate::cache::flight::Forever;
 use crate::cache::{self, Before, Decision, Entry, Record, RunFlight, Served, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure, panic_message};
 use crate::event::{RunId, Source};
+use crate::machine;
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
@@ -41,7 +42,14 @@ impl Unpublished {
         run: &Run<'_>,
         (number, epoch, own): (RunId, u64, Duration),
     ) -> Option<Arc<Entry>> {
-        let failed = || Entry::failed(run.record(number), self.error.clone(), epoch, own);
+        let failed = || {
+            Entry::failed(
+                run.record(number, machine::now()),
+                self.error.clone(),
+                epoch,
+                own,
+            )
+        };
         let remembered = (self.failure == Failure::Permanent).then(failed);
         remembered.map(|failed| {
             run.cache.measure(&failed);

@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
     }
 
     /// The record of a computation of it, as far as that is known before the body runs.
-    pub(super) fn record(&self, number: RunId) -> Record {
+    pub(super) fn record(&self, number: RunId, made_at: SystemTime) -> Record {
         let resolved = &self.app.resolved;
         Record {
             app: self.name(),
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
             dependencies: Vec::new(),
             nondeterministic: resolved.nondeterministic,
             anew: false,
-            made_at: machine::now(),
+            made_at,
             took: Duration::ZERO,
             thread: u32::try_from(thread_number()).unwrap_or(u32::MAX),
             host: machine::host(),

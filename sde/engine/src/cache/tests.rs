@@ -69,6 +69,15 @@ fn flight(cache: &AppCache) -> Arc<RunFlight> {
     }
 }
 
+#[test]
+fn what_is_new_to_a_call_is_not_claimed() {
+    let cache = AppCache::new("app".into(), None);
+    assert!(cache.record(&entry(1), cache.generation()));
+    let (claimed, _) = cache.claim(key(), None, |_| true);
+    assert!(matches!(claimed, Claimed::Ready(entry) if entry.record.run.number == 1));
+    assert!(!cache.is_flying(&key()));
+}
+
 /// Whether these results stand, which are shown then.
 fn stands(cache: &AppCache, flight: &Arc<RunFlight>, entry: Arc<Entry>) -> bool {
     match cache.decide(flight, &entry).0 {

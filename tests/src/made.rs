@@ -1,11 +1,12 @@
 //! Apps made of a description and a closure.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sde::key::Shape;
 use sde::{
-    App, AppError, AppInfo, Encoder, Fingerprint, FingerprintError, Handle, Inputs, ResultMap,
-    ResultSpec, inputs,
+    App, AppError, AppInfo, Cost, Encoder, Fingerprint, FingerprintError, Handle, Inputs,
+    ResultMap, ResultSpec, inputs,
 };
 
 type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Sync;
@@ -16,6 +17,7 @@ type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Syn
 pub struct Made {
     info: AppInfo,
     not_ready: Vec<String>,
+    cost: Option<Cost>,
     body: Arc<Body>,
 }
 
@@ -27,6 +29,7 @@ pub fn made(
     Made {
         info,
         not_ready: Vec::new(),
+        cost: None,
         body: Arc::new(body),
     }
 }
@@ -76,6 +79,13 @@ impl Made {
         self.not_ready.push(what.to_owned());
         self
     }
+
+    /// The same app, which says that it takes so long.
+    #[must_use]
+    pub fn taking(mut self, time: Duration) -> Self {
+        self.cost = Some(Cost { time, memory: 0 });
+        self
+    }
 }
 
 impl Fingerprint for Made {
@@ -99,6 +109,10 @@ impl App for Made {
 
     fn not_ready(&self) -> Vec<String> {
         self.not_ready.clone()
+    }
+
+    fn cost(&self, _: &Inputs) -> Option<Cost> {
+        self.cost
     }
 }
 

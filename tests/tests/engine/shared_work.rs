@@ -9,9 +9,8 @@ use std::time::Duration;
 use sde::store::DirStore;
 use sde::store::inspect::{Inspection, Item};
 use sde::{
-    Announced, App, AppError, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, Cost,
-    ErrorKind, Event, Handle, Inputs, Key, Observer, Policy, ResultMap, Sde, SharedWork, Source,
-    Tag,
+    Announced, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, ErrorKind, Event, Key,
+    Observer, Policy, Sde, SharedWork, Source, Tag,
 };
 use sde_tests::{
     Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, until, x, y,
@@ -45,7 +44,8 @@ fn beside_one_at_two(with: impl FnOnce(&Path, &Made, Gate)) -> (Sde, TempDir) {
     let _dog = Watchdog::new("work shared by two", LIMIT);
     let folder = tempdir().unwrap();
     let (gate, asks) = (Gate::new(), DirStore::open(folder.path()).unwrap());
-    let app = squares(gate);
+    // A process waits for ten times as long, however slow the machine is.
+    let app = squares(gate).taking(Duration::from_secs(60));
     let first = process(folder.path(), &Watch::new()).build().unwrap();
     thread::scope(|scope| {
         let run = scope.spawn(|| first.run(&app, &x(2)).unwrap());
@@ -114,22 +114,8 @@ fn items_that_come_one_by_one_are_shared() {
 }
 
 /// An app that says that it takes long.
-#[derive(sde::Fingerprint)]
-struct Long;
-
-impl App for Long {
-    fn info(&self) -> AppInfo {
-        number_info("long", "1")
-    }
-
-    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
-        Ok(ResultMap::new().with("y", 7_u64))
-    }
-
-    fn cost(&self, _: &Inputs) -> Option<Cost> {
-        let time = Duration::from_secs(1);
-        Some(Cost { time, memory: 0 })
-    }
+fn long() -> Made {
+    number("long", |_, _| Ok(7)).taking(Duration::from_secs(1))
 }
 
 /// A store to which something happens when a key is announced, and that can announce nothing then.
@@ -199,8 +185,8 @@ fn what_was_saved_is_not_written_once_more_for_others() {
         // It keeps the thread that shares results busy.
         scope.spawn(|| sde.run(&app, &x(2)).unwrap());
         late.arrived(1);
-        sde.run(&Long, &x(2)).unwrap();
-        let key = sde.peek(&Long, &x(2)).unwrap().key();
+        sde.run(&long(), &x(2)).unwrap();
+        let key = sde.peek(&long(), &x(2)).unwrap().key();
         sde.checkpoint().unwrap();
         late.open();
         body.open();
@@ -283,14 +269,14 @@ fn what_can_not_be_announced_is_looked_for_once_more() {
     let folder = tempdir().unwrap();
     let other = process(folder.path(), &Watch::new()).build().unwrap();
     let computes = move || {
-        other.run(&Long, &x(2)).unwrap();
+        other.run(&long(), &x(2)).unwrap();
         other.checkpoint().unwrap();
     };
     let store = DirStore::open(folder.path()).unwrap();
     let builder = Sde::builder().shared_work(SharedWork::On);
     let sde = builder.store(Meanwhile(store, Mutex::new(Some(computes))));
     let sde = sde.build().unwrap();
-    assert_eq!(y(&sde.run(&Long, &x(2)).unwrap()).unwrap(), 7);
+    assert_eq!(y(&sde.run(&long(), &x(2)).unwrap()).unwrap(), 7);
     let total = sde.stats().total;
     assert_eq!((total.computed, total.loads), (0, 1));
 }

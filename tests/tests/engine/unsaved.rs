@@ -155,7 +155,7 @@ fn what_could_not_be_saved_comes_again_in_its_order_but_for_what_is_newer() {
 /// save had been counted while that save had it in hand.
 #[test]
 fn who_waits_for_a_save_that_fails_saves_what_that_could_not() {
-    for _ in 0..100 {
+    for _ in 0..10 {
         let store = Noting::default();
         let sde = store.sde();
         compute(&sde, 0..3);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sde::{ArchiveError, Batch, Event, MemoryArchiver, Policy, SavePolicy, Sde};
+use sde::{AppError, ArchiveError, Batch, Event, MemoryArchiver, Policy, SavePolicy, Sde};
 use sde_tests::{Before, Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, says, x, y};
 
 use super::{Captured, one_worker};
@@ -218,6 +218,42 @@ fn a_refresh_gives_way_to_no_earlier_run() {
         assert_eq!(second.join().unwrap(), 1);
     });
     assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+}
+
+/// Found by attacking: a run beside a holder that failed gave the result that had been invalidated before both began, and lost
+/// its own.
+#[test]
+fn what_was_invalidated_does_not_stand_after_a_failure() {
+    let _dog = Watchdog::new("a run beside one that fails", LIMIT);
+    let patience = Duration::ZERO;
+    let sde = Sde::builder().rayon_patience(patience).build().unwrap();
+    let (calls, gates) = (Counter::new(), [Gate::new(), Gate::new(), Gate::new()]);
+    gates[0].open();
+    let passed = gates.clone();
+    let app = number("varies", move |_, _| {
+        let call = calls.add();
+        passed[call].pass();
+        match call {
+            1 => Err(AppError::message("no")),
+            _ => Ok(call as u64),
+        }
+    });
+    let run = || sde.run(&app, &x(1)).and_then(|got| y(&got));
+    assert_eq!(run().unwrap(), 0);
+    let key = sde.peek(&app, &x(1)).unwrap().key();
+    sde.invalidate(&key, "a test").unwrap();
+    let pool = one_worker();
+    thread::scope(|scope| {
+        let holder = scope.spawn(run);
+        gates[1].arrived(1);
+        let beside = scope.spawn(|| pool.install(run));
+        gates[2].arrived(1);
+        gates[1].open();
+        assert!(holder.join().unwrap().is_err());
+        gates[2].open();
+        assert_eq!(beside.join().unwrap().unwrap(), 2);
+    });
+    assert_eq!(run().unwrap(), 2);
 }
 
 /// A store that panics after it has written: the caller hears of it, and nobody waits for ever.

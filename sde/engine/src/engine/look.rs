@@ -130,17 +130,19 @@ impl Engine {
     }
 
     fn usable_map(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        if entry.record.nondeterministic {
-            return Err("it is non-deterministic".to_owned());
-        }
-        if let Some(reason) = self.invalid(&entry.record) {
-            return Err(reason);
-        }
         // Before its values are read.
-        match self.stale(entry) {
+        match self.outdated(entry) {
             Some(why) => Err(why),
             None => entry.serve(names),
         }
+    }
+
+    /// Why an entry may not be used, whatever is left of its values.
+    pub(super) fn outdated(&self, entry: &Entry) -> Option<String> {
+        if entry.record.nondeterministic {
+            return Some("it is non-deterministic".to_owned());
+        }
+        self.invalid(&entry.record).or_else(|| self.stale(entry))
     }
 
     /// The same, with the entry.

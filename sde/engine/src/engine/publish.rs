@@ -172,18 +172,16 @@ impl Engine {
                     _before: [before, shown],
                 }
             }
-            Decision::Lost(winner) => {
-                flight.flight.wait(&Forever);
-                Settled {
-                    served: own.or_winner(&winner, run.options.names),
-                    written: None,
-                    _before: [before, Before::default()],
-                }
-            }
+            Decision::Lost(winner) => Settled {
+                served: own.or_winner(&winner, run.options.names),
+                written: None,
+                _before: [before, Before::default()],
+            },
         }
     }
 
-    /// Decides whose results stand. Those of a refresh give way only to a later computation.
+    /// Decides whose results stand; others' are visible then. Those of a refresh give way only to a later computation, and none
+    /// give way to what may not be used: of a flight that failed, what was there before it is there again.
     fn decide(
         &self,
         run: &Run<'_>,
@@ -196,18 +194,21 @@ impl Engine {
             let flight = next.as_ref().unwrap_or(flight);
             let (mut decision, before) = run.cache.decide(flight, own);
             let winner = match &mut decision {
-                Decision::Lost(winner) if run.options.policy == Policy::Refresh => winner,
+                Decision::Lost(winner) => winner,
                 Decision::Won { instead, .. } => {
                     *instead = instead.take().or(next);
                     return (decision, before);
                 }
-                Decision::Lost(_) => return (decision, before),
             };
+            flight.flight.wait(&Forever);
             let (made, own) = (winner.record.run, own.record.run);
-            if made.process == own.process && made.number > own.number {
+            let stands = match run.options.policy {
+                Policy::Refresh => made.process == own.process && made.number > own.number,
+                _ => self.outdated(winner).is_none(),
+            };
+            if stands {
                 return (decision, before);
             }
-            flight.flight.wait(&Forever);
             let (claimed, replaced_now) = run.cache.claim(run.key, None, |_| false);
             replaced.push(replaced_now);
             next = match claimed {

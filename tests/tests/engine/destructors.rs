@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use sde::{MemoryArchiver, Outcome, Policy, ResultMap, SavePolicy, Sde, Source, inputs};
-use sde_tests::{LIMIT, Made, Watchdog, made, x};
+use sde::{Archiver, MemoryArchiver, Outcome, Policy, ResultMap, SavePolicy, Sde, Source, inputs};
+use sde_tests::{LIMIT, Made, Watchdog, forward, made, x};
 
 use super::Captured;
 
@@ -95,6 +95,34 @@ fn nothing_is_dropped_while_the_store_is_exchanged() {
     noting.call(&sde).expect("no error");
     sde.load(MemoryArchiver::new()).expect("a store");
     assert_eq!(sde.stats().apps["noted"].computed, 1);
+}
+
+/// Found by attacking: `load` dropped the store that was there with the lock held that every run takes, and its destructor
+/// waited for itself.
+#[test]
+fn a_store_that_another_takes_the_place_of_may_use_the_engine() {
+    struct Asking(MemoryArchiver, Captured);
+    impl Archiver for Asking {
+        forward!(0: save, find, find_scratch, marks, describe);
+    }
+    impl Drop for Asking {
+        fn drop(&mut self) {
+            asked
+                .call(self.1.get().expect("set below"))
+                .expect("no error");
+        }
+    }
+    #[sde::app]
+    fn asked() -> u64 {
+        1
+    }
+    let _dog = Watchdog::new("a store that asks when it is dropped", LIMIT);
+    let captured = Captured::default();
+    let store = Asking(MemoryArchiver::new(), captured);
+    let sde = Sde::builder().store(store).build().expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    sde.load(MemoryArchiver::new()).expect("a store");
+    assert_eq!(sde.stats().apps["asked"].computed, 1);
 }
 
 /// A destructor finds a result while `clean_cache` walks through the map; `clean_cache` ends that recent hit too.

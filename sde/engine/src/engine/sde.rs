@@ -333,10 +333,10 @@ impl Sde {
         };
         let engine = self.engine();
         // Dropped when others may save again: destructors may use the engine.
-        let (_old, _unsaved);
+        let (_store, _old, _unsaved);
         // Until nothing is left of the old store, what is marked in either is refused.
         let only_old = engine.invalidations.add(invalidations);
-        *write(&engine.archiver) = Some(Arc::new(archiver));
+        _store = write(&engine.archiver).replace(Arc::new(archiver));
         // After the store: a run that begins between the two is not remembered, where
         // one that had looked in the old store must not be.
         let of_sets = engine.sets.entries();

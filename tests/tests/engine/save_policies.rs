@@ -6,6 +6,8 @@ use std::time::Duration;
 use sde::{Batch, Event, MemoryArchiver, Observer, SavePolicy, Sde, Selection, Source};
 use sde_tests::{Before, Gate, Watch};
 
+use super::Captured;
+
 #[sde::app]
 fn cube(x: u64) -> u64 {
     x * x * x
@@ -207,17 +209,46 @@ fn a_long_save_says_how_far_it_has_come() {
         cube.call(&sde, x).unwrap();
     }
     sde.checkpoint().unwrap();
-    let mut told = watch.events().into_iter().filter_map(|event| match event {
+    let mut told = progress(&watch).into_iter();
+    assert_eq!(told.next(), Some((64, 1000)));
+    assert_eq!(told.last(), Some((1000, 1000)));
+    assert_eq!(watch.count(is_checkpoint), 1);
+}
+
+/// What was told of a checkpoint: how much is done, and of how much.
+fn progress(watch: &Watch) -> Vec<(usize, usize)> {
+    let events = watch.events().into_iter();
+    let told = events.filter_map(|event| match event {
         Event::Progress {
             label,
             done,
             total,
             nested: false,
-        } => Some((label.to_string(), done, total)),
+        } => {
+            assert_eq!(&*label, "saving the checkpoint");
+            Some((done, total))
+        }
         _ => None,
     });
-    let label = "saving the checkpoint".to_owned();
-    assert_eq!(told.next(), Some((label.clone(), 64, 1000)));
-    assert_eq!(told.last(), Some((label, 1000, 1000)));
-    assert_eq!(watch.count(is_checkpoint), 1);
+    told.collect()
+}
+
+/// Found by attacking: when another store came meanwhile, nothing more was told, and the bar of the save stayed on the console.
+#[test]
+fn a_long_save_that_finds_another_store_says_that_it_is_over() {
+    let (captured, watch) = (Captured::default(), Watch::new());
+    let exchange = move |event: &Event| {
+        if let (Event::Progress { done: 64, .. }, Some(sde)) = (event, captured.get()) {
+            sde.load(MemoryArchiver::new()).unwrap();
+        }
+    };
+    let builder = Sde::builder().store(MemoryArchiver::new());
+    let builder = builder.observer(watch.clone()).observer(exchange);
+    let sde = builder.build().unwrap();
+    captured.set(sde.clone()).unwrap();
+    for x in 0..200 {
+        cube.call(&sde, x).unwrap();
+    }
+    sde.checkpoint().unwrap();
+    assert_eq!(progress(&watch), [(64, 200), (0, 0)]);
 }

@@ -201,12 +201,13 @@ impl Engine {
     fn save_new_ones(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
         let doing = selection.name();
         let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
-        let mut save = Save::default();
+        let (mut save, mut is_told) = (Save::default(), false);
         let committed = loop {
             let part = self.save_part(&archiver, selection, &mut save);
             // With nothing locked: observers may save too.
             let total = save.total;
-            if total > FIRST_PART {
+            is_told |= total > FIRST_PART;
+            if is_told {
                 self.tell(|| Event::Progress {
                     label: Arc::from(format!("saving the {doing}")),
                     done: save.entries,

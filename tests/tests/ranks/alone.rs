@@ -1,10 +1,11 @@
 //! One process: without ranks, or with all of them in it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 
 use sde::{
-    AppInfo, DistArray, Handle, Policy, ResultMap, ResultSpec, Sde, Source, Tag, Value, inputs,
+    AppInfo, DistArray, Event, Handle, Policy, ResultMap, ResultSpec, Sde, Source, Tag, Value,
+    inputs,
 };
 use sde_tests::made;
 use sde_tests::ranks::{Ranks, Threads};
@@ -100,4 +101,26 @@ fn the_values_that_ranks_hold_keep_their_identity() {
     });
     let held = HELD.lock().unwrap();
     assert!(!Value::ptr_eq(&held[0], &held[1]));
+}
+
+/// Found by attacking: an observer that asked for what a bypassing run had just made got the error of a cycle.
+#[test]
+fn an_observer_may_ask_for_what_ranks_have_bypassed() {
+    Ranks::of(&Threads, 2).run_ranks(|rank| {
+        let captured = Arc::new(OnceLock::<Sde>::new());
+        let (asks, first) = (Arc::downgrade(&captured), Once::new());
+        let observer = move |event: &Event| {
+            let captured = asks.upgrade();
+            let sde = captured.as_ref().and_then(|captured| captured.get());
+            if let (Event::Finished { .. }, Some(sde)) = (event, sde) {
+                first.call_once(|| assert_eq!(*count.call(sde, 1).unwrap(), 2));
+            }
+        };
+        let sde = rank.join(Sde::builder().observer(observer)).build();
+        let sde = captured.get_or_init(|| sde.unwrap());
+        let inputs = inputs! { x: 1_u64 };
+        let request = sde.request(&count, &inputs).policy(Policy::Bypass);
+        request.run().unwrap();
+        assert_eq!(sde.stats().total.computed, 2);
+    });
 }

@@ -255,6 +255,7 @@ impl Engine {
             saved.for_each(|(entry, saved)| self.tell_new(&entry, saved));
             return Ok(self.conclude(run, settled, Source::Computed));
         }
+        drop(begun);
         Ok(self.conclude(run, made, Source::Computed))
     }
 

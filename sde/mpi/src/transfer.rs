@@ -126,11 +126,10 @@ pub(crate) fn exchange(
 /// Waits for what all ranks have begun, and soon gives the processor to others: ranks may be more than cores, where MPI itself
 /// turns in circles until the system takes the core from it.
 fn wait<'a, D: ?Sized>(mut request: Request<'a, D, impl Scope<'a>>) {
-    let mut looks = 0;
+    let mut spins = 0..SPINS;
     while let Err(waiting) = request.test() {
         request = waiting;
-        looks += 1;
-        if looks >= SPINS {
+        if spins.next().is_none() {
             std::thread::yield_now();
         }
     }

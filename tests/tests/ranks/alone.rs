@@ -1,7 +1,7 @@
 //! One process: without ranks, or with all of them in it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use sde::{
     AppInfo, DistArray, Event, Handle, Policy, ResultMap, ResultSpec, Sde, Source, Tag, Value,
@@ -108,12 +108,14 @@ fn the_values_that_ranks_hold_keep_their_identity() {
 fn an_observer_may_ask_for_what_ranks_have_bypassed() {
     Ranks::of(&Threads, 2).run_ranks(|rank| {
         let captured = Arc::new(OnceLock::<Sde>::new());
-        let (asks, first) = (Arc::downgrade(&captured), Once::new());
+        let (asks, first) = (Arc::downgrade(&captured), AtomicBool::new(true));
         let observer = move |event: &Event| {
             let captured = asks.upgrade();
             let sde = captured.as_ref().and_then(|captured| captured.get());
-            if let (Event::Finished { .. }, Some(sde)) = (event, sde) {
-                first.call_once(|| assert_eq!(*count.call(sde, 1).unwrap(), 2));
+            if let (Event::Finished { .. }, Some(sde)) = (event, sde)
+                && first.swap(false, Ordering::Relaxed)
+            {
+                assert_eq!(*count.call(sde, 1).unwrap(), 2);
             }
         };
         let sde = rank.join(Sde::builder().observer(observer)).build();

@@ -164,6 +164,35 @@ fn what_began_before_a_load_ends_for_its_waiters_only() {
     assert_eq!(ask(&sde, &app, Policy::Use).source, Source::Computed);
 }
 
+/// Found by attacking: a refresh that computed beside another took the key for itself in what had been loaded meanwhile.
+#[test]
+fn a_refresh_beside_another_that_began_before_a_load_is_its_callers_alone() {
+    let _dog = Watchdog::new("a load during two runs", LIMIT);
+    let builder = Sde::builder().store(MemoryArchiver::new());
+    let patience = std::time::Duration::ZERO;
+    let sde = builder.rayon_patience(patience).build().unwrap();
+    let (calls, gates) = (Counter::new(), [Gate::new(), Gate::new()]);
+    let passed = gates.clone();
+    let app = number("slow", move |_, _| {
+        let call = calls.add();
+        passed[call].pass();
+        Ok(call as u64)
+    });
+    let ask = |policy| y(&ask(&sde, &app, policy).results).unwrap();
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| ask(Policy::Use));
+        gates[0].arrived(1);
+        let beside = scope.spawn(|| one_worker().install(|| ask(Policy::Refresh)));
+        gates[1].arrived(1);
+        sde.load(MemoryArchiver::new()).unwrap();
+        gates[0].open();
+        assert_eq!(holder.join().unwrap(), 0);
+        gates[1].open();
+        assert_eq!(beside.join().unwrap(), 1);
+    });
+    assert!(sde.records().is_empty());
+}
+
 /// Found by reading: a refresh that lost patience on a rayon worker and computed beside another left the recent
 /// hits of other threads as they were.
 #[test]

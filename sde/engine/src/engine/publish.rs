@@ -209,6 +209,11 @@ impl Engine {
             if stands {
                 return (decision, before);
             }
+            if !run.cache.is_current(flight) {
+                // What has come since knows nothing of this run: its results are its caller's alone.
+                let (instead, is_kept) = (None, false);
+                return (Decision::Won { instead, is_kept }, before);
+            }
             let (claimed, replaced_now) = run.cache.claim(run.key, None, |_| false);
             replaced.push(replaced_now);
             next = match claimed {

@@ -27,6 +27,7 @@ mod kill;
 #[cfg(target_os = "linux")]
 mod limits;
 mod log;
+mod looking;
 mod odd_disk;
 #[cfg(unix)]
 mod output_files;

@@ -5,8 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use sde::{
-    ArchiveError, Archiver, Batch, Codec, ErasedValue, Key, Policy, RunId, SavePolicy,
-    SavedScratch, Sde, Selection, Value, inputs,
+    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle,
+    Inputs, Key, Policy, ResultMap, ResultSpec, RunId, SavePolicy, SavedScratch, Sde, Selection,
+    Tag, Value, inputs,
 };
 use sde_archives::DirStore;
 use sde_archives::inspect::{
@@ -14,7 +15,7 @@ use sde_archives::inspect::{
 };
 use tempfile::tempdir;
 
-use super::apps::{Echo, engine, fresh, orbit, page};
+use super::apps::{Echo, Table, engine, fresh, orbit, page};
 use super::says::says;
 
 /// An app with a value of so many kilobytes: of more than 64, they are not in the frame of the entry.
@@ -187,6 +188,55 @@ fn a_damaged_computation_gives_way_and_an_invalid_one_does_not() {
     drop(sde);
 }
 
+/// An app without a result that is archived.
+#[derive(Fingerprint)]
+struct Guess;
+
+impl App for Guess {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("Guess", "1")
+            .result(ResultSpec::new::<String>("guess").tagged(Tag::Intermediate))
+    }
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("guess", "x".repeat(80 << 10)))
+    }
+}
+
+/// A computation may lie in several frames; an intermediate takes no part in it.
+#[test]
+fn the_highest_frame_says_what_counts_and_no_damaged_intermediate() {
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
+    let inputs = inputs! { n: 9_u64 };
+    for _ in 0..2 {
+        let again = sde.request(&Table, &inputs).policy(Policy::Refresh);
+        again.run().unwrap();
+        sde.archive().unwrap();
+        sde.checkpoint().unwrap();
+    }
+    let all = entries(dir.path());
+    assert!(all.len() > 2);
+    for one in resolved(items(dir.path())).all {
+        let frames = all
+            .iter()
+            .filter(|frame| frame.record.run == one.precedence.run);
+        assert_eq!(Some(one.precedence), frames.map(Entry::precedence).max());
+    }
+
+    let none = inputs! {};
+    let runs = [(); 2].map(|()| {
+        let again = sde.request(&Guess, &none).policy(Policy::Refresh).run();
+        let run = again.unwrap().made_by;
+        sde.checkpoint().unwrap();
+        run
+    });
+    let all = entries(dir.path());
+    let last = all.iter().find(|one| one.record.run == runs[1]).unwrap();
+    damage(dir.path(), last);
+    let found = resolved(items(dir.path()));
+    let last = found.all.iter().find(|one| one.precedence.run == runs[1]);
+    assert_eq!(last.unwrap().standing, Standing::Current);
+}
+
 /// Longer ones than that are taken for whole until they are asked for, by an engine too.
 #[test]
 fn no_value_of_more_than_16_mib_is_read_to_know_what_counts() {
@@ -213,6 +263,7 @@ fn no_value_of_more_than_16_mib_is_read_to_know_what_counts() {
 fn what_is_gone_is_told_from_what_is_damaged() {
     let (dir, sde) = fresh(SavePolicy::EveryResult);
     refresh(&sde, 80);
+    let one = items(dir.path());
     refresh(&sde, 80);
     drop(sde);
     let (found, mut all) = (items(dir.path()), entries(dir.path()));
@@ -231,6 +282,8 @@ fn what_is_gone_is_told_from_what_is_damaged() {
 
     std::fs::remove_file(file).unwrap();
     assert!(resolved(found).gone);
+    // One alone counts, so its value is not read.
+    assert!(!resolved(one).gone);
     assert!(all[1].check(u64::MAX));
     for segment in listed {
         let walked = segment.walk(|item| unreachable!("{item:?}")).unwrap();
@@ -288,6 +341,19 @@ fn who_cannot_read_something_looks_again_if_there_is_a_new_generation() {
     }
 }
 
+#[test]
+fn a_state_may_be_what_was_saved_last() {
+    let (dir, sde) = fresh(SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    save_state(&DirStore::open(dir.path()).unwrap(), 1);
+    let read = Inspection::open(dir.path()).unwrap().read(|snapshot| {
+        let latest = snapshot.latest(1).unwrap();
+        Ok::<_, ArchiveError>(latest.into_iter().collect::<Vec<_>>())
+    });
+    assert_eq!(read.unwrap().1.unwrap(), [u64::from_be_bytes([7; 8])]);
+    drop(sde);
+}
+
 /// Two that were at it at one time have a generation each.
 #[test]
 fn what_two_generations_list_is_lost_once() {
@@ -321,6 +387,10 @@ fn what_two_generations_list_is_lost_once() {
     assert_eq!(manifests.heads().count(), 2);
     let lost = manifests.lost(&segments(dir.path()), SegmentFile::length);
     assert_eq!(lost.len(), 1, "{lost:?}");
+    let read = Inspection::open(dir.path())
+        .unwrap()
+        .read(|_| Ok::<_, ArchiveError>(()));
+    assert!(!read.unwrap().0.is_whole());
     std::mem::forget(sde);
 }
 
@@ -337,4 +407,13 @@ fn a_segment_in_another_folder_is_damage() {
         [Item::Damage(damage)] => says(&damage.why, "another folder"),
         other => unreachable!("{other:?}"),
     }
+    let read = Inspection::open(dir.path()).unwrap().read(|snapshot| {
+        for _ in 0..2 {
+            snapshot.walk(None, |_, item| unreachable!("{item:?}"));
+        }
+        Ok::<_, ArchiveError>(())
+    });
+    let damages = read.unwrap().0.damages.into_iter();
+    let told = damages.filter(|damage| damage.why.contains("another folder"));
+    assert_eq!(told.count(), 1);
 }

@@ -90,6 +90,31 @@ fn what_a_writer_finishes_after_ranks_took_it_in_is_found() {
     assert_eq!(lost(&sim, saved.into_iter().chain(2..41)), [0; 0]);
 }
 
+/// A replaced segment loses its name before it is looked at for the last time: what its writer saves from then on goes
+/// elsewhere, or is not acknowledged.
+#[test]
+fn what_is_saved_while_a_replaced_segment_is_removed_is_found() {
+    let mut removals = 0;
+    for at in 1.. {
+        let sim = Sim::new();
+        sim.lying_locks();
+        let store = open(&sim.process());
+        save(&store, 0).unwrap();
+        let compacting = sim.process();
+        let mut saved = vec![0];
+        let job = || compact(&compacting, Duration::ZERO);
+        let more = || saved.extend(save(&store, 1).is_ok().then_some(1));
+        let (comes, ()) = compacting.stopped(&[Call::Remove], at, job, more);
+        assert_eq!(lost(&sim, saved.into_iter()), [0; 0], "{at}");
+        std::mem::forget(store);
+        if !comes {
+            break;
+        }
+        removals += 1;
+    }
+    assert!(removals > 0);
+}
+
 /// What a killed writer has left by half keeps nobody from removing the rest.
 #[test]
 fn a_segment_that_ends_in_the_middle_of_a_frame_is_removed_once_it_is_replaced() {

@@ -95,8 +95,8 @@ fn a_cut_file_is_found() {
         if name == "FORMAT" {
             continue;
         }
-        for eighth in 0..8 {
-            let left = length * eighth / 8 + 1;
+        let eighths = (0..8).map(|eighth| length * eighth / 8 + 1);
+        for left in eighths.chain([length - 3]) {
             let (status, said) = damaged(&sample, &file, |bytes| bytes.truncate(left));
             // Of its index nobody ever said that it is there.
             let is_index = vouched(&sample.path, name).is_some_and(|length| left as u64 > length);
@@ -220,6 +220,8 @@ fn each_command_that_meets_damage_says_so() {
         let said = done.err + &done.out;
         assert!(said.contains("damaged"), "{command}: {said}");
     }
+    let entry = format!("(entry {})", sample.keys.small.short());
+    says(&sample.run("ls", &[]).err, &entry);
 }
 
 /// A manifest is one of two generations: the one before counts.
@@ -305,11 +307,14 @@ fn an_end_that_a_killed_writer_left_is_unfinished_and_no_damage() {
         assert_eq!(json["damaged"].as_array().unwrap().len(), 0);
     }
     // It was killed while it wrote the header.
-    for left in [0, 5, 40] {
-        let (status, told, _) = verified(&segment, &whole[..left]);
+    for left in [&whole[..0], &whole[..5], &whole[..40], &[0; 40]] {
+        let (status, told, _) = verified(&segment, left);
         assert_eq!(status, 0, "{told}");
     }
     // No writer leaves that.
+    let (status, told, _) = verified(&segment, &[7; 40]);
+    assert_eq!(status, 1, "{told}");
+    says(&told, "too short to have a header");
     let (status, told, _) = verified(&segment, &longer(&[7; 200]));
     assert_eq!(status, 1, "{told}");
     says(&told, "no frame, nor the beginning of one");

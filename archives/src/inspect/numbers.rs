@@ -129,3 +129,23 @@ fn pull_tag(rest: &mut &[u8]) -> Option<u64> {
 fn pull(rest: &mut &[u8]) -> Option<Header> {
     Decoder::from(rest).pull().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_as_long_as_it_says_is_no_array() {
+        let one = [0xd8, 86, 0x48, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f];
+        let line = Numbers::line(NumberType::F64, 1);
+        assert_eq!(head(&one, 11), Some((line, 3)));
+        assert_eq!(head(&one, 12), None);
+        // Seven bytes are no number.
+        assert_eq!(head(&[0xd8, 86, 0x47, 0, 0, 0, 0, 0, 0, 0xf0], 10), None);
+        // With its lengths, of which the product is as many.
+        for (length, is_one) in [(1, true), (2, false)] {
+            let shaped = [&[0xd8, 40, 0x82, 0x81, length][..], &one].concat();
+            assert_eq!(head(&shaped, 16).is_some(), is_one);
+        }
+    }
+}

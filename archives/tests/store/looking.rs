@@ -144,7 +144,7 @@ fn the_latest_counts_in_whatever_order_it_is_found() {
     assert_eq!(told[0], told[1]);
 }
 
-/// Of a short value and of 80 KiB: as an engine looks a key up.
+/// As an engine looks a key up.
 #[test]
 fn a_damaged_computation_gives_way_and_an_invalid_one_does_not() {
     let (dir, sde) = fresh(SavePolicy::EveryResult);

@@ -172,10 +172,9 @@ fn a_refresh_beside_another_that_began_before_a_load_is_its_callers_alone() {
     let patience = std::time::Duration::ZERO;
     let sde = builder.rayon_patience(patience).build().unwrap();
     let (calls, gates) = (Counter::new(), [Gate::new(), Gate::new()]);
-    let passed = gates.clone();
     let app = number("slow", move |_, _| {
         let call = calls.add();
-        passed[call].pass();
+        gates[call].pass();
         Ok(call as u64)
     });
     let ask = |policy| y(&ask(&sde, &app, policy).results).unwrap();

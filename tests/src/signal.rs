@@ -3,11 +3,22 @@
 //! Every wait here is bounded, but only so that a mistake fails a test instead of hanging it: no
 //! test takes its order from a time.
 
+use std::any::Any;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After this long something has gone wrong, on however slow a machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A value that is never freed. A list has it, so a sanitizer does not take it for lost.
+#[must_use]
+pub fn for_ever<T: Any + Default + Sync>() -> &'static T {
+    static ALL: Mutex<Vec<&(dyn Any + Sync)>> = Mutex::new(Vec::new());
+    let one: &'static T = Box::leak(Box::default());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push(one);
+    one
+}
 
 /// A number that only grows, and that threads wait for. Copies are the same number, which is never freed: an app's
 /// body takes one, and the test keeps one.
@@ -16,7 +27,7 @@ pub struct Counter(&'static (Mutex<usize>, Condvar));
 
 impl Default for Counter {
     fn default() -> Self {
-        Self(Box::leak(Box::default()))
+        Self(for_ever())
     }
 }
 

@@ -91,7 +91,7 @@ struct Captured(&'static OnceLock<Sde>);
 
 impl Default for Captured {
     fn default() -> Self {
-        Self(Box::leak(Box::default()))
+        Self(sde_tests::signal::for_ever())
     }
 }
 

@@ -80,7 +80,7 @@ impl Made {
         self
     }
 
-    /// The same app, which says that it takes so long.
+    /// The app, whose `cost` is this time.
     #[must_use]
     pub fn taking(mut self, time: Duration) -> Self {
         self.cost = Some(Cost { time, memory: 0 });

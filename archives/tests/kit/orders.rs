@@ -41,7 +41,7 @@ pub const CHANGING: &[Call] = &[
     Call::Close,
 ];
 
-/// All calls that only ask what is there.
+/// All calls of the file system that only read.
 pub const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
 
 /// Do this at the `at`-th of these calls, counted from 1 and from now on.

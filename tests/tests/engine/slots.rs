@@ -82,16 +82,23 @@ fn a_name_in_a_slot_stands_for_the_app_it_leads_to() {
     assert_kind!(error, Frozen);
 }
 
-/// What a name leads to is looked up once an epoch, so what is set has to begin another.
-#[test]
-fn what_is_set_after_a_look_reaches_the_apps_above() {
+/// An engine where `top` has `middle` in its slot, and `middle` has `mesh`, each by name.
+fn three_by_name() -> Sde {
     let sde = Sde::new();
     let apps = sde.apps();
     apps.register("mesh", grid()).unwrap();
-    apps.register("middle", over("middle", Slot::new("inner", "mesh")))
-        .unwrap();
-    apps.register("top", over("top", Slot::new("inner", "middle")))
-        .unwrap();
+    for (name, inner) in [("middle", "mesh"), ("top", "middle")] {
+        apps.register(name, over(name, Slot::new("inner", inner)))
+            .unwrap();
+    }
+    sde
+}
+
+/// What a name leads to is looked up once an epoch, so what is set has to begin another.
+#[test]
+fn what_is_set_after_a_look_reaches_the_apps_above() {
+    let sde = three_by_name();
+    let apps = sde.apps();
     let key = || sde.peek("top", &inputs! {}).unwrap().key();
     let first = key();
     apps.set("mesh", "points", 20_u64).unwrap();
@@ -103,13 +110,8 @@ fn what_is_set_after_a_look_reaches_the_apps_above() {
 
 #[test]
 fn a_name_at_the_bottom_freezes_too() {
-    let sde = Sde::new();
+    let sde = three_by_name();
     let apps = sde.apps();
-    apps.register("mesh", grid()).unwrap();
-    apps.register("middle", over("middle", Slot::new("inner", "mesh")))
-        .unwrap();
-    apps.register("top", over("top", Slot::new("inner", "middle")))
-        .unwrap();
     sde.run("top", &inputs! {}).unwrap();
     for (name, slot) in [("top", true), ("middle", true), ("mesh", false)] {
         let error = match slot {

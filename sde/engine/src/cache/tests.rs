@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Change, Claimed, Decision};
 use super::entry::{Entry, Served};
-use super::flight::{Flight, Patience, Waited};
 use super::record::Record;
 use super::run_flight::RunFlight;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
@@ -273,28 +272,6 @@ fn what_began_before_a_swap_is_not_kept() {
     cache.show(&flight, &served(entry(1)), true, || ());
     assert!(flight.flight.is_complete());
     assert!(cache.entry(&key()).is_none());
-}
-
-/// A rayon worker that loses patience waits all the same for what is decided; without that, it computes what is on its way to
-/// the disk.
-#[test]
-fn nobody_gives_up_what_is_decided() {
-    struct Over;
-    impl Patience for Over {
-        fn is_over(&self) -> bool {
-            true
-        }
-    }
-    let flight = Flight::<u64, ()>::new();
-    assert_eq!(flight.decide(1), Ok(()));
-    std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| flight.wait(&Over));
-        while flight.waiting() == 0 && !waiter.is_finished() {
-            std::thread::yield_now();
-        }
-        assert_eq!(flight.complete(Ok(1)), Ok(1));
-        assert_eq!(waiter.join().ok(), Some(Waited::Complete(Ok(1))));
-    });
 }
 
 /// A caller that gives up its wait takes it off the list; left there, the wait closes a cycle when the caller's run is made

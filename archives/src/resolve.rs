@@ -1,12 +1,43 @@
 //! Which computation of a key counts.
 
+use std::cmp::Reverse;
+
 use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
 use crate::catalog::Catalog;
 use crate::catalog::index::KnownFrame;
 use crate::format::precedence::Precedence;
-use crate::read::frame::{self};
+use crate::read::frame;
 use crate::read::trouble::Trouble;
+
+/// A computation of a key, from all its frames.
+pub(crate) struct Computation<T> {
+    pub(crate) precedence: Precedence,
+    /// In the order in which they came.
+    pub(crate) frames: Vec<T>,
+}
+
+/// The computations of one key: the one that counts, which has the highest [`Precedence`], comes first. The engine, compactions
+/// and inspections all ask this.
+pub(crate) fn computations<T>(
+    frames: impl IntoIterator<Item = (Precedence, T)>,
+) -> Vec<Computation<T>> {
+    let mut all: Vec<Computation<T>> = Vec::new();
+    for (precedence, frame) in frames {
+        match all.iter_mut().find(|one| one.precedence.run == precedence.run) {
+            Some(one) => {
+                one.precedence = one.precedence.max(precedence);
+                one.frames.push(frame);
+            }
+            None => all.push(Computation {
+                precedence,
+                frames: vec![frame],
+            }),
+        }
+    }
+    all.sort_by_key(|one| Reverse(one.precedence));
+    all
+}
 
 /// What became of looking at the frames of a key.
 pub(crate) struct Resolved {
@@ -15,36 +46,33 @@ pub(crate) struct Resolved {
     pub(crate) gone: bool,
 }
 
-/// The entry of the highest [`Precedence`] that can be read. What its frame lacks (the results of another class), or has
-/// damaged, is taken from other frames of the same computation.
+/// The entry that counts. What its frame lacks (the results of another class), or has damaged, is taken from other frames of
+/// its computation.
 pub(crate) fn resolve(
     catalog: &Catalog,
     frames: &[KnownFrame],
     key: &Key,
 ) -> Result<Resolved, ArchiveError> {
-    let mut computations: Vec<(Precedence, Option<StoredEntry>)> = Vec::new();
+    let mut found = Vec::new();
     let mut failed = None;
     let mut gone = false;
     for at in frames {
         match frame::entry(catalog, &at.place, key) {
-            Ok((precedence, copy)) => {
-                let at = precedence.merge(&mut computations, || None);
-                match &mut computations[at].1 {
-                    Some(found) => fill(found, copy),
-                    none => *none = Some(copy),
-                }
-            }
+            Ok(entry) => found.push(entry),
             Err(Trouble::Gone) => gone = true,
             Err(trouble) => failed = trouble.warned(key, "an entry").or(failed),
         }
     }
-    let best = computations.into_iter().max_by_key(|(rank, _)| *rank);
-    match (best, failed) {
+    let best = computations(found).into_iter().next();
+    let entry = best.and_then(|best| {
+        best.frames.into_iter().reduce(|mut entry, copy| {
+            fill(&mut entry, copy);
+            entry
+        })
+    });
+    match (entry, failed) {
         (None, Some(error)) => Err(error),
-        (best, _) => Ok(Resolved {
-            entry: best.and_then(|(_, entry)| entry),
-            gone,
-        }),
+        (entry, _) => Ok(Resolved { entry, gone }),
     }
 }
 

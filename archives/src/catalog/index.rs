@@ -222,6 +222,12 @@ impl Index {
         all
     }
 
+    /// The segments that have frames of keys that begin so.
+    pub(crate) fn segments_of(&self, prefix: u64) -> Vec<UniqueId> {
+        let frames = self.frames(prefix).into_iter();
+        frames.map(|frame| frame.place.segment.id).collect()
+    }
+
     /// Where the entries are that were saved last, so many at most, the latest first; of each key the latest.
     pub(crate) fn latest(&self, most: usize) -> Vec<Place> {
         let loose = self.loose_rows().filter_map(|(prefix, loose)| {

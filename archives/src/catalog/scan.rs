@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use sde::Mark;
+use sde::{Key, Mark};
 
 use crate::cbor::metadata::from_bytes;
 use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};
@@ -71,42 +71,44 @@ pub(crate) fn scan(vfs: &dyn Vfs, segment: &Segment, from: u64) -> io::Result<Sc
     scan_with(vfs, segment, from, |_, _| Ok(()))
 }
 
-/// The same; `each` is called for every whole frame, with its body. What it says of one is damage.
+/// Reads frames likewise, and calls `each` for every whole one, with its body.
 pub(crate) fn scan_with(
     vfs: &dyn Vfs,
     segment: &Segment,
     from: u64,
     mut each: impl FnMut(&FoundFrame, &[u8]) -> io::Result<()>,
 ) -> io::Result<Scanned> {
-    let mut window = Window::open(vfs, &segment.path)?;
+    let mut reader = SegmentReader::open(vfs, &segment.path)?;
     let mut scanned = Scanned {
         rows: Vec::new(),
         marks: Vec::new(),
         end: from,
         frames_end: from,
-        length: window.length,
+        length: reader.length,
         damaged: Vec::new(),
     };
-    while let Some((found, body)) = window.next_frame(segment, scanned.end)? {
-        if found.at > scanned.end {
+    scanned.end = reader.each(segment, from, |stretch| match stretch {
+        Stretch::Gap(place, _) => {
             let why = "it holds no frame".to_owned();
-            scanned.damaged.push((scanned.end..found.at, why));
+            scanned.damaged.push((place, why));
+            Ok(())
         }
-        if let Err(why) = note(&found, body, &mut scanned) {
-            scanned.damaged.push((found.at..found.end, why));
+        Stretch::Frame(found, body) => {
+            if let Err(why) = note(&found, body, &mut scanned) {
+                scanned.damaged.push((found.at..found.end, why));
+            }
+            if found.header.kind() != Some(FrameKind::Index) {
+                scanned.frames_end = found.end;
+            }
+            each(&found, body)
         }
-        each(&found, body)?;
-        scanned.end = found.end;
-        if found.header.kind() != Some(FrameKind::Index) {
-            scanned.frames_end = found.end;
-        }
-    }
-    window.pass_trailer(segment, &mut scanned)?;
-    if window.next_data(scanned.end)?.is_none() {
+    })?;
+    reader.pass_trailer(segment, &mut scanned)?;
+    if reader.next_data(scanned.end)?.is_none() {
         scanned.length = scanned.end;
     }
-    if window.zeros >= TOLD {
-        let (path, zeros) = (segment.path.display(), window.zeros);
+    if reader.zeros >= TOLD {
+        let (path, zeros) = (segment.path.display(), reader.zeros);
         sde::warning!(
             "in {path} {zeros} bytes are zeros where frames should be; they are passed over, what is \
              whole before and after them is used"
@@ -140,8 +142,16 @@ pub(crate) struct FoundFrame {
     pub(crate) end: u64,
 }
 
-/// A file of which a part is in memory.
-pub(crate) struct Window {
+/// What comes next in a segment.
+pub(crate) enum Stretch<'a> {
+    /// A whole frame, and its body.
+    Frame(FoundFrame, &'a [u8]),
+    /// Bytes that are no frame, and the key that a damaged header there may have had.
+    Gap(Range<u64>, Option<Key>),
+}
+
+/// A segment that is read, of which a part is in memory.
+pub(crate) struct SegmentReader {
     pub(crate) file: Arc<dyn VfsFile>,
     pub(crate) length: u64,
     start: u64,
@@ -163,7 +173,7 @@ const TOLD: u64 = 1 << 24;
 const IN_VAIN: u64 = 4;
 const IN_VAIN_ANYWAY: u64 = 1 << 26;
 
-impl Window {
+impl SegmentReader {
     pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
         let file: Arc<dyn VfsFile> = Arc::from(vfs.open(path)?);
         Ok(Self {
@@ -208,17 +218,38 @@ impl Window {
         })
     }
 
-    /// The first whole frame at or after a place, and its body.
-    pub(crate) fn next_frame(
+    /// Gives what comes from a place on, up to the last whole frame; gives where that ends.
+    pub(crate) fn each(
         &mut self,
         segment: &Segment,
         from: u64,
-    ) -> io::Result<Option<(FoundFrame, &[u8])>> {
+        mut each: impl FnMut(Stretch<'_>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut at = from;
+        while let Some(found) = self.next_frame(segment, at)? {
+            if found.at > at {
+                let header = self.get(at, FRAME_HEADER as u64)?.and_then(FrameHeader::read);
+                let key = header.map(|header| header.key);
+                each(Stretch::Gap(at..found.at, key))?;
+            }
+            at = found.end;
+            let body = self.get(found.at + FRAME_HEADER as u64, found.header.body.into())?;
+            each(Stretch::Frame(found, body.unwrap_or_default()))?;
+        }
+        Ok(at)
+    }
+
+    /// The first whole frame at or after a place.
+    fn next_frame(
+        &mut self,
+        segment: &Segment,
+        from: u64,
+    ) -> io::Result<Option<FoundFrame>> {
         // A manifest that says more than there is was forged.
         let mut at = from.min(self.length);
-        let found = loop {
+        loop {
             if let Some(found) = self.frame_at(segment, at)? {
-                break found;
+                return Ok(Some(found));
             }
             let budget = self
                 .length
@@ -228,9 +259,7 @@ impl Window {
                 Some(next) if self.in_vain <= budget => at = next,
                 _ => return Ok(None),
             }
-        };
-        let body = self.get(found.at + FRAME_HEADER as u64, found.header.body.into())?;
-        Ok(body.map(|body| (found, body)))
+        }
     }
 
     /// The frame that begins here, if one does.
@@ -300,7 +329,7 @@ impl Window {
     }
 
     /// The first place from here on where there is anything but zeros.
-    fn next_data(&mut self, mut at: u64) -> io::Result<Option<u64>> {
+    pub(crate) fn next_data(&mut self, mut at: u64) -> io::Result<Option<u64>> {
         while let Some(bytes) = self.some(at)? {
             if let Some(zeros) = bytes.iter().position(|byte| *byte != 0) {
                 return Ok(Some(at + zeros as u64));

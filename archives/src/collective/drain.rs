@@ -22,7 +22,7 @@ use crate::format::id::UniqueId;
 use crate::format::metadata::ProvenanceId;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::locks::lock;
-use crate::read::content::check_content;
+use crate::read::frame::Frame;
 use crate::read::trouble::Trouble;
 use crate::store::uses;
 use crate::writer::frame::EncodedProvenance;
@@ -154,7 +154,9 @@ impl Drain {
                     // Its provenance is missing: all that can be said is said by checksums.
                     None => Ok(true),
                 },
-                Some(FrameKind::Content) => check_content(&self.catalog, &place).map(|()| true),
+                Some(FrameKind::Content) => Frame::read(&self.catalog.vfs, &place, FrameKind::Content)
+                    .and_then(|frame| frame.file_content().verify(|_| ()))
+                    .map(|()| true),
                 Some(FrameKind::Scratch) => check_scratch(&self.catalog, &place).map(|()| true),
                 _ => Ok(true),
             };

@@ -175,16 +175,13 @@ fn of_key(
 /// The computations of a key that are of use: the one that counts, and those whose results were not
 /// found. They may be in a segment that is being written, and then one of these is what counts.
 fn of_use(all: impl Iterator<Item = Precedence>) -> Vec<RunId> {
-    let mut of_runs = Vec::new();
-    for one in all {
-        one.merge(&mut of_runs, || ());
-    }
-    let highest = of_runs.iter().map(|(one, ())| *one).max();
+    let of_runs = crate::resolve::computations(all.map(|one| (one, ())));
+    let highest = of_runs.first().map(|one| one.precedence);
     let is_later = |one: &Precedence| {
         let before = highest.filter(|highest| highest.has_results);
         before.is_none_or(|highest| one.made_at >= highest.made_at)
     };
-    let of_use = of_runs.iter().map(|(one, ())| one);
+    let of_use = of_runs.iter().map(|one| &one.precedence);
     let of_use = of_use.filter(|one| Some(**one) == highest || !one.has_results && is_later(one));
     of_use.map(|one| one.run).collect()
 }

@@ -204,8 +204,8 @@ impl Survey<'_> {
             Some(FrameKind::Entry) => return self.entry(found, body),
             Some(FrameKind::Scratch) => {
                 let frame = self.as_read(found, body);
-                let checked = scratch_body(&frame).and_then(|(body, source)| {
-                    source.check(&*self.file, self.segment)?;
+                let checked = scratch_body(&frame).and_then(|(body, value)| {
+                    value.verify(|_| ())?;
                     Ok(FrameContent::Scratch(body.app))
                 });
                 return of_value(checked);
@@ -252,7 +252,6 @@ impl Survey<'_> {
             at: found.at,
             header: found.header,
             body: body.to_vec(),
-            file: Arc::clone(&self.file),
         }
     }
 
@@ -275,10 +274,10 @@ impl Survey<'_> {
 fn facts(entry: &EntryFrame<'_>) -> Result<EntryFacts, Trouble> {
     let mut precedence = entry.precedence();
     let (mut sound, mut damaged, mut bytes) = (Vec::new(), false, 0_u64);
-    for (kind, source) in entry.provenance.results.iter().zip(entry.sources()?) {
-        let Some((source, _)) = source else { continue };
-        bytes = bytes.saturating_add(source.length());
-        match source.check(&*entry.frame.file, entry.frame.segment) {
+    for (kind, value) in entry.provenance.results.iter().zip(entry.values()?) {
+        let Some(value) = value else { continue };
+        bytes = bytes.saturating_add(value.length());
+        match value.verify(|_| ()) {
             Ok(()) => sound.push(Arc::clone(&kind.name)),
             Err(Trouble::Damaged(_)) => {
                 damaged = true;
@@ -327,8 +326,8 @@ fn find(
 /// Checks the scratch state at a place.
 pub(crate) fn check_scratch(catalog: &Catalog, place: &Place) -> Result<(), Trouble> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?;
-    let (_, source) = scratch_body(&frame)?;
-    source.check(&*frame.file, frame.segment)
+    let (_, value) = scratch_body(&frame)?;
+    value.verify(|_| ())
 }
 
 /// Adds up what a segment that is not replaced says of uses, and the contents that its entries need.

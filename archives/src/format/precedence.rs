@@ -65,20 +65,6 @@ impl Precedence {
             run,
         }
     }
-
-    /// Adds a frame to the computations that were found in others: gives where in the list its computation is.
-    pub(crate) fn merge<T>(self, of: &mut Vec<(Self, T)>, new: impl FnOnce() -> T) -> usize {
-        match of.iter().position(|(known, _)| known.run == self.run) {
-            Some(at) => {
-                of[at].0 = self.max(of[at].0);
-                at
-            }
-            None => {
-                of.push((self, new()));
-                of.len() - 1
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,12 @@ impl Segment {
         }
     }
 
+    /// Its folder and name, within the store.
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        format!("{}/{}", self.part.folder(), name.to_string_lossy())
+    }
+
     /// Notes that the value that begins here is damaged: it is not offered again.
     pub(crate) fn note_damaged(&self, at: u64) {
         lock(&self.damaged).push(at);

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use sde::{Key, Mark, RunId};
 
 use super::item::{Entry, EntryUses, Item, SavedJournal, Scratch};
-use super::payload::Payload;
+use crate::read::payload::Payload;
+use crate::resolve::computations;
 use crate::format::index_block::prefix;
 use crate::format::precedence::Precedence;
 
@@ -170,34 +171,35 @@ impl<T> Computations<T> {
                 self.states.remove(&frame.key);
             }
         }
-        let mut frames = self.frames;
-        frames.sort_unstable_by_key(|(one, _)| {
-            (one.key, one.precedence.run, one.precedence.saved_at)
-        });
-        let mut gone = false;
-        for of_key in frames.chunk_by_mut(|(one, _), (other, _)| one.key == other.key) {
-            gone |= lower_damaged(of_key);
-        }
-        let mut all: Vec<_> = frames.into_iter().map(|(one, _)| one).collect();
-        all.dedup_by(|frame, first| {
-            let id = |one: &Computation<T>| (one.key, one.precedence.run);
-            let is_same = id(frame) == id(first);
-            if is_same {
-                first.precedence = frame.precedence.max(first.precedence);
-                merge(&mut first.of, &mut frame.of);
-            }
-            is_same
-        });
-        all.sort_unstable_by_key(|one| (one.key, Reverse(one.precedence)));
         self.marks.retain(|_, mark| !mark.undone);
-        let mut before = None;
-        for one in &mut all {
-            let is_highest = before.replace(one.key) != Some(one.key);
-            one.standing = match self.marks.contains_key(&(one.key, one.precedence.run)) {
-                true => Standing::Invalid,
-                false if is_highest => Standing::Current,
-                false => Standing::Replaced,
-            };
+        let mut frames = self.frames;
+        frames.sort_unstable_by_key(|(one, _)| (one.key, one.precedence.saved_at));
+        let mut frames = frames.into_iter().peekable();
+        let (mut all, mut gone) = (Vec::new(), false);
+        while let Some(first) = frames.next() {
+            let key = first.0.key;
+            let mut of_key = vec![first];
+            while let Some(more) = frames.next_if(|(one, _)| one.key == key) {
+                of_key.push(more);
+            }
+            gone |= lower_damaged(&mut of_key);
+            let of_key = of_key.into_iter().map(|(one, _)| (one.precedence, one));
+            for (rank, computation) in computations(of_key).into_iter().enumerate() {
+                let merged = computation.frames.into_iter().reduce(|mut first, mut frame| {
+                    merge(&mut first.of, &mut frame.of);
+                    first
+                });
+                let run = computation.precedence.run;
+                all.extend(merged.map(|one| Computation {
+                    precedence: computation.precedence,
+                    standing: match self.marks.contains_key(&(key, run)) {
+                        true => Standing::Invalid,
+                        false if rank == 0 => Standing::Current,
+                        false => Standing::Replaced,
+                    },
+                    ..one
+                }));
+            }
         }
         let mut unfinished: Vec<Scratch> = self.states.into_values().collect();
         unfinished.sort_by_key(|state| Reverse(state.saved_at));
@@ -217,8 +219,10 @@ impl<T> Computations<T> {
 /// Has frames of one key count after others whose values are damaged, as far as it takes to know which counts; gives
 /// whether a file is not there any more.
 fn lower_damaged<T>(frames: &mut [(Computation<T>, Vec<Payload>)]) -> bool {
-    let runs = frames.chunk_by(|(one, _), (other, _)| one.precedence.run == other.precedence.run);
-    let has_several = runs.count() > 1;
+    let first = frames.first().map(|(one, _)| one.precedence.run);
+    let has_several = frames
+        .iter()
+        .any(|(one, _)| Some(one.precedence.run) != first);
     let mut gone = false;
     let mut is_damaged = |payload: Payload| {
         payload.check(|_| ()).map_or_else(

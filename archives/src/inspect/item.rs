@@ -5,11 +5,12 @@ use std::ops::Range;
 use sde::key::Digest;
 use sde::{Journal, Key, Mark, Record, Tags};
 
-use super::payload::Payload;
 use crate::format::about::Capacity;
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 use crate::read::frame::CHECKED_WHEN_FOUND;
+use crate::read::payload::Payload;
+use crate::read::trouble::Damage;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]
@@ -107,7 +108,7 @@ impl Entry {
         let archived = self.results.iter().filter(|one| one.tags.is_archived());
         let payloads = archived.filter_map(|one| one.payload.as_ref());
         let is_unchecked =
-            |one: &&Payload| one.held.is_none() && one.length() <= CHECKED_WHEN_FOUND;
+            |one: &&Payload| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
         payloads.filter(is_unchecked).cloned().collect()
     }
 
@@ -218,31 +219,4 @@ pub struct AboutWriter {
     pub target: String,
     /// The release of SDE.
     pub sde: String,
-}
-
-/// Something that can't be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Damage {
-    /// The file, within the store.
-    pub path: String,
-    /// Its bytes.
-    pub place: Range<u64>,
-    /// What is wrong with them.
-    pub why: String,
-    /// The run they are of, if that is known.
-    pub key: Option<Key>,
-}
-
-impl Damage {
-    /// Damage of a part of a file.
-    #[must_use]
-    pub fn new(path: impl Into<String>, place: Range<u64>, why: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            place,
-            why: why.into(),
-            key: None,
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sde::ArchiveError;
 
-use super::item::Damage;
+use crate::read::trouble::Damage;
 use super::segments::{SegmentFile, SegmentId};
 use crate::catalog::manifests::read;
 use crate::format::VERSION;

@@ -47,7 +47,6 @@ mod item;
 mod listed;
 mod manifests;
 mod numbers;
-mod payload;
 mod segments;
 mod short;
 mod snapshot;
@@ -67,14 +66,16 @@ use crate::format::trust::{Trust, not_a_store};
 use crate::locks::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
+pub use crate::read::payload::{Payload, PayloadReader};
+pub use crate::read::trouble::Damage;
+
 pub use computations::{Computation, Computations, Resolved, Standing};
 pub use item::{
-    AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
+    AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
 };
 pub use listed::Listed;
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
 pub use numbers::Numbers;
-pub use payload::{Payload, PayloadReader};
 pub use segments::{SegmentFile, SegmentId};
 pub use snapshot::{Snapshot, Wanted};
 pub use value::Value;

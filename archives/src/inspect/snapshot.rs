@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use sde::ArchiveError;
 
 use super::Inspection;
-use super::item::{Damage, Item};
+use super::item::Item;
+use crate::read::trouble::Damage;
 use super::listed::Listed;
 use super::manifests::Manifests;
 use super::segments::SegmentFile;

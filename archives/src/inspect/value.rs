@@ -1,9 +1,13 @@
 //! A value without its Rust type.
 
+use std::io::Read;
+
 use ciborium_ll::{Decoder, Header, simple};
+use sde::ArchiveError;
 
 use super::numbers::{self, Numbers};
 use crate::cbor::{DEPTH, tags};
+use crate::read::payload::{Payload, damaged};
 
 /// A CBOR item, as stores have them.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,47 @@ pub enum Value {
     Numbers(Numbers, Vec<u8>),
     /// An item with a tag that stores do not use.
     Tagged(u64, Box<Self>),
+}
+
+impl Payload {
+    /// The value, without its type, if it has no more than `limit` bytes. It may take some
+    /// thirty times as much memory where it is made of many small parts.
+    ///
+    /// # Errors
+    /// If it has more, can't be read, is damaged, or is no CBOR item.
+    pub fn value(&self, limit: u64) -> Result<Value, ArchiveError> {
+        let bytes = self.bytes(limit)?;
+        read(&bytes).map_err(|why| damaged(&self.damage(why)))
+    }
+
+    /// If the value is an array of numbers: what it has, and where in the payload they begin.
+    /// Nothing but the first bytes is read, and they are not checked.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub fn numbers(&self) -> Result<Option<(Numbers, u64)>, ArchiveError> {
+        Ok(numbers::head(&self.beginning()?, self.length()))
+    }
+
+    /// The value in one line of at most some eighty characters, without control characters.
+    /// Only the beginning of it is read, and not checked; what can't be read gives a text that
+    /// says so.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match self.beginning() {
+            Ok(bytes) => super::short::of(&bytes, self.length()),
+            Err(_) => "(can't be read)".to_owned(),
+        }
+    }
+
+    /// Its first bytes, not checked.
+    fn beginning(&self) -> Result<Vec<u8>, ArchiveError> {
+        let mut bytes = Vec::new();
+        let reader = self.unchecked()?;
+        let read = reader.take(4096).read_to_end(&mut bytes);
+        read.map_err(|error| ArchiveError::io("reading", self.path(), error))?;
+        Ok(bytes)
+    }
 }
 
 /// The one item that these bytes are.

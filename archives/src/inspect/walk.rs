@@ -10,22 +10,21 @@ use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
 use super::item::{
-    AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
+    AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
 };
 use super::listed::Listed;
-use super::payload::Payload;
 use super::segments::SegmentFile;
-use crate::catalog::scan::{FoundFrame, Window};
+use crate::catalog::scan::{FoundFrame, SegmentReader, Stretch};
 use crate::cbor::metadata::from_bytes;
 use crate::format::about::{About, JournalBody};
-use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};
+use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameKind};
 use crate::format::index_block::{IndexBlock, Row, TRAILER, prefix};
-use crate::format::metadata::{Provenance, ProvenanceId, TypeInfo, provenance_key};
+use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::read::frame::{EntryFrame, Frame, scratch_body};
-use crate::read::payload::ValueSource;
-use crate::read::trouble::Trouble;
+use crate::read::trouble::{Damage, Trouble};
 use crate::store::uses::{self, Use};
+use crate::vfs::VfsFile;
 
 /// What a walk found of the segment as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +45,8 @@ pub struct Walked {
     /// Whether the file was removed since the folder was listed. What it held that counts is in another.
     pub gone: bool,
 }
+
+const NO_FRAME: &str = "no frame can be read there";
 
 type Wanted<'a> = dyn FnMut(&Listed) -> bool + 'a;
 
@@ -82,10 +83,7 @@ impl SegmentFile {
         each: impl FnMut(Item),
     ) -> Result<Walked, ArchiveError> {
         let walked = match &self.header {
-            Ok(segment) => Walk::new(self, segment, each).and_then(|walk| match wanted {
-                Some(wanted) => walk.run_wanted(wanted),
-                None => walk.run(&mut |_| true),
-            }),
+            Ok(segment) => Walk::run(self, segment, wanted, each),
             Err(_) if self.is_barely_begun() => {
                 return Ok(Walked {
                     torn: self.length(),
@@ -120,7 +118,7 @@ impl SegmentFile {
 struct Walk<'a, E> {
     of: &'a SegmentFile,
     segment: &'a Arc<Segment>,
-    window: Window,
+    file: Arc<dyn VfsFile>,
     each: E,
     walked: Walked,
     /// The frames that the index should have.
@@ -132,9 +130,15 @@ struct Walk<'a, E> {
 }
 
 impl<'a, E: FnMut(Item)> Walk<'a, E> {
-    fn new(of: &'a SegmentFile, segment: &'a Arc<Segment>, each: E) -> io::Result<Self> {
-        Ok(Self {
-            window: Window::open(&*of.inspection.vfs, &of.file)?,
+    fn run(
+        of: &'a SegmentFile,
+        segment: &'a Arc<Segment>,
+        wanted: Option<&mut Wanted<'_>>,
+        each: E,
+    ) -> io::Result<Walked> {
+        let mut reader = SegmentReader::open(&*of.inspection.vfs, &of.file)?;
+        let mut walk = Self {
+            file: Arc::clone(&reader.file),
             of,
             segment,
             each,
@@ -143,58 +147,62 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             provenances: RefCell::default(),
             index_at: None,
             block: None,
-        })
-    }
-
-    /// By the index, if there is one.
-    fn run_wanted(mut self, wanted: &mut Wanted<'_>) -> io::Result<Walked> {
-        let length = self.window.length;
-        let Some(block) = IndexBlock::read(self.segment, &*self.window.file, length)? else {
-            return self.run(wanted);
         };
-        let rows = Row::all(&block.rows).filter(|row| wanted(&Listed(*row)));
-        let mut rows: Vec<Row> = rows.collect();
-        rows.sort_unstable_by_key(Row::at);
-        self.block = Some(block);
-        for row in rows {
-            match self.window.frame_at(self.segment, row.at())? {
-                Some(frame) if Row::new(&frame.header, frame.at) == row => {
-                    let body = self
-                        .window
-                        .get(frame.at + FRAME_HEADER as u64, frame.header.body.into())?;
-                    let body = body.unwrap_or_default().to_vec();
-                    self.frame(&frame, &body);
+        match wanted {
+            Some(wanted) => {
+                walk.block = IndexBlock::read(segment, &*reader.file, reader.length)?;
+                match walk.block {
+                    Some(_) => walk.by_index(&mut reader, wanted)?,
+                    None => walk.from_end_to_end(&mut reader, wanted)?,
                 }
-                _ => self.damage(row.at(), row.at(), "no frame can be read there", None),
             }
+            None => walk.from_end_to_end(&mut reader, &mut |_| true)?,
         }
-        self.walked.end = length;
-        self.walked.sealed = true;
-        Ok(self.walked)
+        Ok(walk.walked)
     }
 
-    fn run(mut self, wanted: &mut Wanted<'_>) -> io::Result<Walked> {
-        let mut at = SEGMENT_HEADER as u64;
-        while let Some((frame, body)) = self.window.next_frame(self.segment, at)? {
-            let body = body.to_vec();
-            if frame.at > at {
-                // What it says may be damaged too.
-                let bytes = self.window.get(at, FRAME_HEADER as u64)?;
-                let header = bytes.and_then(FrameHeader::read);
-                let key = header.map(|header| header.key);
-                let key = key.filter(|key| *key.as_bytes() != [0; 32]);
-                self.damage(at, frame.at, "no frame can be read there", key);
-            }
-            at = frame.end;
-            // The others may need what they have in common.
-            let is_shared = frame.header.kind() == Some(FrameKind::Provenance);
-            if is_shared || wanted(&Listed(Row::new(&frame.header, frame.at))) {
-                self.frame(&frame, &body);
+    fn by_index(&mut self, reader: &mut SegmentReader, wanted: &mut Wanted<'_>) -> io::Result<()> {
+        let rows = self.block.iter().flat_map(|block| Row::all(&block.rows));
+        let mut rows: Vec<Row> = rows.filter(|row| wanted(&Listed(*row))).collect();
+        rows.sort_unstable_by_key(Row::at);
+        for row in rows {
+            match reader.frame_at(self.segment, row.at())? {
+                Some(frame) if Row::new(&frame.header, frame.at) == row => {
+                    let place = frame.at + FRAME_HEADER as u64;
+                    let body = reader.get(place, frame.header.body.into())?;
+                    self.frame(&frame, body.unwrap_or_default());
+                }
+                _ => self.damage(row.at()..row.at(), NO_FRAME, None),
             }
         }
-        self.walked.end = at.min(self.window.length);
-        self.ending()?;
-        Ok(self.walked)
+        self.walked.end = reader.length;
+        self.walked.sealed = true;
+        Ok(())
+    }
+
+    fn from_end_to_end(
+        &mut self,
+        reader: &mut SegmentReader,
+        wanted: &mut Wanted<'_>,
+    ) -> io::Result<()> {
+        let end = reader.each(self.segment, SEGMENT_HEADER as u64, |stretch| {
+            match stretch {
+                Stretch::Gap(place, key) => {
+                    let key = key.filter(|key| *key.as_bytes() != [0; 32]);
+                    self.damage(place, NO_FRAME, key);
+                }
+                Stretch::Frame(frame, body) => {
+                    // The others may need what they have in common.
+                    let is_shared = frame.header.kind() == Some(FrameKind::Provenance);
+                    if is_shared || wanted(&Listed(Row::new(&frame.header, frame.at))) {
+                        self.frame(&frame, body);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.walked.end = end.min(reader.length);
+        self.ending(reader)
     }
 
     fn frame(&mut self, frame: &FoundFrame, body: &[u8]) {
@@ -209,7 +217,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             }
             Err(why) => {
                 let key = (*header.key.as_bytes() != [0; 32]).then_some(header.key);
-                self.damage(frame.at, frame.end, &why, key);
+                self.damage(frame.at..frame.end, &why, key);
             }
         }
     }
@@ -235,7 +243,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 at: frame.at,
                 uses: uses(uses::read(content).map_err(cannot)?),
             },
-            Some(FrameKind::Content) => Item::Content(self.file_content(frame)),
+            Some(FrameKind::Content) => Item::Content(self.file_content(frame, body)),
             Some(FrameKind::Provenance) => {
                 let provenance = Provenance::read(content).map_err(cannot)?;
                 let mut known = self.provenances.borrow_mut();
@@ -259,11 +267,11 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
     fn entry(&self, frame: &FoundFrame, body: &[u8]) -> Result<Entry, String> {
         let entry = EntryFrame::of(self.as_read(frame, body), |id| self.provenance(id));
         let entry = entry.map_err(why)?;
-        let sources = entry.sources().map_err(why)?;
-        let results = entry.provenance.results.iter().zip(sources).enumerate();
-        let results = results.map(|(number, (kind, source))| Saved {
+        let values = entry.values().map_err(why)?;
+        let results = entry.provenance.results.iter().zip(values).enumerate();
+        let results = results.map(|(number, (kind, payload))| Saved {
             contents: entry.body.contents_of(number).to_vec(),
-            payload: source.map(|(source, stored)| self.payload(source, stored, body)),
+            payload,
             damage: None,
             name: kind.name.to_string(),
             tags: kind.tags,
@@ -296,7 +304,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         let mut copies =
             rows.filter(|row| row.prefix == prefix && row.kind() == Some(FrameKind::Provenance));
         copies.find_map(|row| {
-            let read = frame::read_at(&*self.window.file, self.segment, row.at()).ok()?;
+            let read = frame::read_at(&*self.file, self.segment, row.at()).ok()?;
             let (header, body) = read?;
             let content = header.content(&body);
             let is_it = checksum(content) == *id;
@@ -304,23 +312,22 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         })
     }
 
-    fn file_content(&self, frame: &FoundFrame) -> Content {
-        let digest = Digest::from_bytes(*frame.header.key.as_bytes());
+    fn file_content(&self, frame: &FoundFrame, body: &[u8]) -> Content {
         Content {
             place: frame.at..frame.end,
             saved_at: frame.header.saved_at,
-            digest,
-            payload: self.bytes(frame.payload..frame.end, digest, &"bytes".into(), None),
+            digest: Digest::from_bytes(*frame.header.key.as_bytes()),
+            payload: self.as_read(frame, body).file_content(),
         }
     }
 
     fn scratch(&self, frame: &FoundFrame, body: &[u8]) -> Result<Scratch, String> {
-        let (scratch, source) = scratch_body(&self.as_read(frame, body)).map_err(why)?;
+        let (scratch, payload) = scratch_body(&self.as_read(frame, body)).map_err(why)?;
         Ok(Scratch {
             place: frame.at..frame.end,
             saved_at: frame.header.saved_at,
             key: frame.header.key,
-            payload: self.payload(source, &scratch.stored, body),
+            payload,
             app: scratch.app.to_string(),
         })
     }
@@ -332,46 +339,15 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             at: frame.at,
             header: frame.header,
             body: body.to_vec(),
-            file: Arc::clone(&self.window.file),
-        }
-    }
-
-    fn payload(&self, source: ValueSource, stored: &TypeInfo, body: &[u8]) -> Payload {
-        let at = source.at();
-        let held = source.of_body(body);
-        let checksum = match &source {
-            ValueSource::Body { .. } => {
-                Digest::from_bytes(*blake3::hash(held.unwrap_or_default()).as_bytes())
-            }
-            ValueSource::Payload { digest, .. } => *digest,
-        };
-        self.bytes(at..at + source.length(), checksum, &stored.name, held)
-    }
-
-    fn bytes(
-        &self,
-        place: Range<u64>,
-        checksum: Digest,
-        type_name: &Arc<str>,
-        held: Option<&[u8]>,
-    ) -> Payload {
-        Payload {
-            vfs: Arc::clone(&self.of.inspection.vfs),
-            file: Arc::clone(&self.of.file),
-            path: Arc::clone(&self.of.path),
-            place,
-            checksum,
-            type_name: Arc::clone(type_name),
-            held: held.map(Arc::from),
         }
     }
 
     /// Whether the segment is sealed, and what is left over.
-    fn ending(&mut self) -> io::Result<()> {
-        let length = self.window.length;
+    fn ending(&mut self, reader: &mut SegmentReader) -> io::Result<()> {
+        let length = reader.length;
         let left = length.saturating_sub(self.walked.end);
         let block = match self.index_at {
-            Some(_) => IndexBlock::read(self.segment, &*self.window.file, length)?,
+            Some(_) => IndexBlock::read(self.segment, &*self.file, length)?,
             None => None,
         };
         let Some(block) = block else {
@@ -381,11 +357,11 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 Some(at) if !in_trailer => {
                     let why = "its index can't be read; its frames are read instead";
                     self.walked.end = length;
-                    self.damage(at, length, why, None);
+                    self.damage(at..length, why, None);
                 }
                 begun => {
                     self.walked.torn = left;
-                    self.walked.unfinished = begun.is_some() || self.is_begun_frame(left)?;
+                    self.walked.unfinished = begun.is_some() || self.is_begun_frame(reader, left)?;
                 }
             }
             return Ok(());
@@ -397,42 +373,30 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             self.found.remove(&row.at());
         });
         if let Some(at) = self.found.iter().next().copied() {
-            self.damage(at, at, "its index lacks this frame", None);
+            self.damage(at..at, "its index lacks this frame", None);
         }
         Ok(())
     }
 
     /// Whether the bytes that are left are the beginning of a frame, or zeros: a file may be made
     /// longer before what it is to hold is written.
-    fn is_begun_frame(&mut self, left: u64) -> io::Result<bool> {
+    fn is_begun_frame(&self, reader: &mut SegmentReader, left: u64) -> io::Result<bool> {
         let at = self.walked.end;
         let first = left.min(FRAME_HEADER as u64);
-        let Some(bytes) = self.window.get(at, first)? else {
+        let Some(bytes) = reader.get(at, first)? else {
             return Ok(false);
         };
         // It was found to be no whole frame.
         if bytes.starts_with(FRAME_MAGIC) || FRAME_MAGIC.starts_with(bytes) {
             return Ok(true);
         }
-        self.only_zeros(at)
+        Ok(reader.next_data(at)?.is_none())
     }
 
-    fn only_zeros(&mut self, from: u64) -> io::Result<bool> {
-        let mut at = from;
-        while at < self.window.length {
-            let length = (self.window.length - at).min(1 << 16);
-            match self.window.get(at, length)? {
-                Some(bytes) if bytes.iter().all(|byte| *byte == 0) => at += length,
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    fn damage(&mut self, from: u64, to: u64, why: &str, key: Option<Key>) {
+    fn damage(&mut self, place: Range<u64>, why: &str, key: Option<Key>) {
         (self.each)(Item::Damage(Damage {
             path: self.of.path.to_string(),
-            place: from..to,
+            place,
             why: why.to_owned(),
             key,
         }));

@@ -2,74 +2,43 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::sync::Arc;
 
+use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
 use super::frame::Frame;
+use super::payload::{Payload, ValueSource};
 use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::frame::FrameKind;
-use crate::vfs::pieces;
+use crate::format::metadata::TypeInfo;
 
 impl Frame<'_> {
-    /// The frame of a content at a place.
-    fn content_at<'a>(
-        catalog: &'a Catalog,
-        place: &'a Place,
-        key: &Key,
-    ) -> Result<Frame<'a>, Trouble> {
-        if place.segment.is_damaged(place.at) {
-            return Err(Trouble::OtherKey);
-        }
-        Frame::read(&catalog.vfs, place, FrameKind::Content)?.of_key(key)
-    }
-
-    /// Gives all that a content holds, a piece at a time; an error in the end if it is damaged.
-    fn copy(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> Result<(), CopyError> {
-        let payload = self.payload();
-        let mut hasher = blake3::Hasher::new();
-        let mut refused = None;
-        let read = pieces(
-            &*self.file,
-            payload.start,
-            payload.end - payload.start,
-            |piece| {
-                hasher.update(piece);
-                take(piece).map_err(|error| {
-                    let kind = error.kind();
-                    refused = Some(error);
-                    kind.into()
-                })
-            },
-        );
-        match (read, refused) {
-            (_, Some(error)) => Err(CopyError::Refused(error)),
-            (Err(error), None) => Err(CopyError::Trouble(Trouble::io(self.segment, error))),
-            (Ok(()), None) if hasher.finalize().as_bytes() == self.header.key.as_bytes() => Ok(()),
-            (Ok(()), None) => {
-                self.segment.note_damaged(self.at);
-                let why = "its bytes are not those saved".to_owned();
-                Err(CopyError::Trouble(Trouble::Damaged(why)))
-            }
-        }
+    /// What an output file holds, if the frame is of that.
+    pub(crate) fn file_content(&self) -> Payload {
+        let place = self.payload();
+        let source = ValueSource::Payload {
+            at: place.start,
+            length: place.end - place.start,
+            digest: Digest::from_bytes(*self.header.key.as_bytes()),
+        };
+        let stored = TypeInfo {
+            name: Arc::from("bytes"),
+            schema: Digest::from_bytes([0; 32]),
+        };
+        self.value(source, &stored)
     }
 }
 
-/// Why a content was not copied.
-enum CopyError {
-    Trouble(Trouble),
-    /// It could not be written.
-    Refused(io::Error),
-}
-
-/// Checks the content at a place.
-pub(crate) fn check_content(catalog: &Catalog, place: &Place) -> Result<(), Trouble> {
-    let frame = Frame::read(&catalog.vfs, place, FrameKind::Content)?;
-    match frame.copy(|_| Ok(())) {
-        Err(CopyError::Trouble(trouble)) => Err(trouble),
-        Err(CopyError::Refused(_)) | Ok(()) => Ok(()),
+/// The content of this key at a place.
+fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, Trouble> {
+    if place.segment.is_damaged(place.at) {
+        return Err(Trouble::OtherKey);
     }
+    let frame = Frame::read(&catalog.vfs, place, FrameKind::Content)?.of_key(key)?;
+    Ok(frame.file_content())
 }
 
 impl Catalog {
@@ -81,19 +50,23 @@ impl Catalog {
     ) -> Result<(bool, bool), ArchiveError> {
         let mut gone = false;
         for copy in self.known(|index| index.contents(key)) {
-            let copied = match Frame::content_at(self, &copy.place, key) {
-                Ok(frame) => {
-                    let begun = to.rewind().and_then(|()| to.set_len(0));
-                    begun.map_err(|error| cannot_write(&error))?;
-                    frame.copy(|piece| to.write_all(piece))
+            let copied = content_at(self, &copy.place, key).and_then(|content| {
+                let begun = to.rewind().and_then(|()| to.set_len(0));
+                match begun {
+                    Ok(()) => content.copy(|piece| to.write_all(piece)),
+                    failed => Ok(failed),
                 }
-                Err(trouble) => Err(CopyError::Trouble(trouble)),
-            };
+            });
             match copied {
-                Ok(()) => return Ok((true, gone)),
-                Err(CopyError::Refused(error)) => return Err(cannot_write(&error)),
-                Err(CopyError::Trouble(Trouble::Gone)) => gone = true,
-                Err(CopyError::Trouble(trouble)) => {
+                Ok(written) => {
+                    written.map_err(|error| cannot_write(&error))?;
+                    return Ok((true, gone));
+                }
+                Err(Trouble::Gone) => gone = true,
+                Err(trouble) => {
+                    if let Trouble::Damaged(_) = trouble {
+                        copy.place.segment.note_damaged(copy.place.at);
+                    }
                     if let Some(error) = trouble.warned(key, "the content of an output file") {
                         return Err(error);
                     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key, Payload, Record, StoredEntry, StoredResult};
+use sde::{ArchiveError, Key, Record, StoredEntry, StoredResult};
 
-use super::payload::{FilePayload, ValueSource};
+use super::payload::{Payload, StoredValue, ValueSource};
 use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
@@ -34,7 +34,6 @@ pub(crate) struct Frame<'a> {
     pub(crate) at: u64,
     pub(crate) header: FrameHeader,
     pub(crate) body: Vec<u8>,
-    pub(crate) file: Arc<dyn VfsFile>,
 }
 
 impl<'a> Frame<'a> {
@@ -45,9 +44,20 @@ impl<'a> Frame<'a> {
         kind: FrameKind,
     ) -> Result<Self, Trouble> {
         let segment = &place.segment;
-        let failed = |error| Trouble::io(segment, error);
-        let file: Arc<dyn VfsFile> = Arc::from(vfs.open(&segment.path).map_err(failed)?);
-        let found = frame::read_at(&*file, segment, place.at).map_err(failed)?;
+        let file = vfs.open(&segment.path);
+        let file = file.map_err(|error| Trouble::io(segment, error))?;
+        Self::read_from(&*file, (vfs, segment), place.at, kind)
+    }
+
+    /// Reads the frame of this kind at a place of an open file.
+    pub(crate) fn read_from(
+        file: &dyn VfsFile,
+        (vfs, segment): (&'a Arc<dyn Vfs>, &'a Arc<Segment>),
+        at: u64,
+        kind: FrameKind,
+    ) -> Result<Self, Trouble> {
+        let found = frame::read_at(file, segment, at);
+        let found = found.map_err(|error| Trouble::io(segment, error))?;
         let found = found.filter(|(header, _)| header.kind() == Some(kind));
         let (header, body) = found.ok_or_else(|| {
             let why = "its frame is damaged, or the file was cut short";
@@ -56,10 +66,9 @@ impl<'a> Frame<'a> {
         Ok(Self {
             vfs,
             segment,
-            at: place.at,
+            at,
             header,
             body,
-            file,
         })
     }
 
@@ -72,6 +81,11 @@ impl<'a> Frame<'a> {
 
     pub(crate) fn content(&self) -> &[u8] {
         self.header.content(&self.body)
+    }
+
+    /// How long it is, with its payload.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.payload().end - self.at
     }
 
     /// Where its payload lies in the file.
@@ -128,34 +142,32 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// A value, read and checked up to this length; `None`, with a warning, if it is known to be damaged.
+    /// A value of it.
+    pub(crate) fn value(&self, source: ValueSource, stored: &TypeInfo) -> Payload {
+        Payload::new((self.vfs, self.segment), source, stored, &self.body)
+    }
+
+    /// A value for the engine, checked if it is no longer than this; `None`, with a warning, if it is known to be damaged.
     fn sound(
         &self,
-        (source, stored, of): (ValueSource, &TypeInfo, String),
+        payload: Payload,
+        of: String,
         has_files: bool,
         checked: u64,
-    ) -> Option<Arc<dyn Payload>> {
-        let at = source.at();
-        let payload = FilePayload::new(
-            (self.vfs, self.segment),
-            &self.body,
-            source,
-            stored,
-            has_files,
-            of,
-        );
-        let sound = match self.segment.is_damaged(at) {
+    ) -> Option<Arc<dyn sde::Payload>> {
+        let sound = match self.segment.is_damaged(payload.place().start) {
             true => Err(Trouble::Damaged(
                 "it was found to be damaged before".to_owned(),
             )),
-            false => payload.check_up_to(&*self.file, checked),
+            false if payload.length() <= checked => payload.verify(|_| ()),
+            false => Ok(()),
         };
         match sound {
-            Ok(()) => Some(Arc::new(payload)),
+            Ok(()) => Some(Arc::new(StoredValue::new(payload, has_files, of))),
             Err(trouble) => {
                 let error = ArchiveError::from(trouble);
                 let path = self.segment.path.display();
-                sde::warning!("{} in {path} can't be used: {error}", payload.of());
+                sde::warning!("{of} in {path} can't be used: {error}");
                 None
             }
         }
@@ -218,20 +230,13 @@ impl<'a> EntryFrame<'a> {
             && results.all(|(kind, value)| value.is_some() || !kind.tags.is_archived())
     }
 
-    /// Where each result is, if it has a value.
-    pub(crate) fn sources(&self) -> Result<Vec<Option<(ValueSource, &TypeInfo)>>, Trouble> {
-        let sources = self
-            .frame
-            .sources(self.body.values.iter().map(Option::as_ref))?;
-        let types = self
-            .provenance
-            .results
-            .iter()
-            .map(|kind| kind.stored.as_ref());
-        Ok(sources
-            .into_iter()
-            .zip(types)
-            .map(|(source, stored)| source.zip(stored))
+    /// The value of each result, if it has one.
+    pub(crate) fn values(&self) -> Result<Vec<Option<Payload>>, Trouble> {
+        let places = self.body.values.iter().map(Option::as_ref);
+        let sources = self.frame.sources(places)?.into_iter();
+        let with_type = sources.zip(&self.provenance.results);
+        Ok(with_type
+            .map(|(source, kind)| Some(self.frame.value(source?, kind.stored.as_ref()?)))
             .collect())
     }
 }
@@ -324,19 +329,14 @@ pub(crate) fn entry(
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?.of_key(key)?;
     let entry = EntryFrame::of(frame, |id| catalog.provenance(id, &place.segment))?;
     let mut precedence = entry.precedence();
-    let sources = entry.sources()?;
-    let results = entry.provenance.results.iter().zip(sources).enumerate();
-    let results = results.map(|(number, (kind, source))| {
+    let values = entry.values()?;
+    let results = entry.provenance.results.iter().zip(values).enumerate();
+    let results = results.map(|(number, (kind, value))| {
         let has_files = !entry.body.contents_of(number).is_empty();
-        let of = |name: &str| format!("result {name:?} of {}", key.short());
-        let was_saved = source.is_some();
-        let payload = source.and_then(|(source, stored)| {
-            entry.frame.sound(
-                (source, stored, of(&kind.name)),
-                has_files,
-                CHECKED_WHEN_FOUND,
-            )
-        });
+        let of = || format!("result {:?} of {}", kind.name, key.short());
+        let was_saved = value.is_some();
+        let sound = |value| entry.frame.sound(value, of(), has_files, CHECKED_WHEN_FOUND);
+        let payload = value.and_then(sound);
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;
         }
@@ -365,20 +365,21 @@ pub(crate) fn scratch(
     catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<Option<Arc<dyn Payload>>, Trouble> {
+) -> Result<Option<Arc<dyn sde::Payload>>, Trouble> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
-    let (body, source) = scratch_body(&frame)?;
+    let (_, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
-    Ok(frame.sound((source, &body.stored, of), false, u64::MAX))
+    Ok(frame.sound(value, of, false, u64::MAX))
 }
 
-/// What the body of a scratch state says, and where its value is.
-pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, ValueSource), Trouble> {
+/// What the body of a scratch state says, and its value.
+pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, Payload), Trouble> {
     let body = ScratchBody::read(frame.content())
         .map_err(|why| Trouble::Damaged(format!("its body can't be read: {why}")))?;
     let source = frame.sources([Some(&body.value)])?.pop().flatten();
     let none = || Trouble::Damaged("it has no value".to_owned());
-    Ok((body, source.ok_or_else(none)?))
+    let value = frame.value(source.ok_or_else(none)?, &body.stored);
+    Ok((body, value))
 }
 
 #[cfg(test)]

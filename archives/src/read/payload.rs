@@ -1,22 +1,23 @@
-//! Values whose bytes are in a segment.
+//! The bytes of one value.
 
+use std::io::{self, Cursor, Read};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use sde::key::Digest;
-use sde::{ArchiveError, Codec, ErasedValue, Payload};
+use sde::{ArchiveError, Codec, ErasedValue};
 
-use super::trouble::Trouble;
+use super::trouble::{Damage, Trouble};
 use crate::cbor;
 use crate::format::frame::{self, FRAME_HEADER};
 use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::is_same_name;
 use crate::locks::lock;
-use crate::vfs::pieces;
-use crate::vfs::{Vfs, VfsFile, read_bytes};
+use crate::vfs::{Vfs, VfsFile, pieces};
 
-/// Where the bytes of a value are, and how to know that they are those.
-#[derive(Clone, Debug)]
+/// Where the bytes of a value are in a segment, and how to know that they are those.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueSource {
     /// In the body of a frame, from a place in it on: the frame's checksum covers them.
     Body { frame: u64, at: u64, length: u64 },
@@ -29,46 +30,19 @@ pub(crate) enum ValueSource {
 }
 
 impl ValueSource {
-    /// Where they begin in the file.
-    pub(crate) fn at(&self) -> u64 {
+    fn place(&self) -> Range<u64> {
         match self {
-            Self::Body { frame, at, .. } => frame
-                .saturating_add(FRAME_HEADER as u64)
-                .saturating_add(*at),
-            Self::Payload { at, .. } => *at,
-        }
-    }
-
-    pub(crate) fn length(&self) -> u64 {
-        match self {
-            Self::Body { length, .. } | Self::Payload { length, .. } => *length,
-        }
-    }
-
-    /// The bytes, which are those that were saved.
-    pub(crate) fn bytes(&self, file: &dyn VfsFile, segment: &Segment) -> Result<Vec<u8>, Trouble> {
-        let failed = |error| Trouble::io(segment, error);
-        match self {
-            Self::Body { frame, .. } => {
-                let found = frame::read_at(file, segment, *frame).map_err(failed)?;
-                let bytes = found.and_then(|(_, body)| self.of_body(&body).map(<[u8]>::to_vec));
-                bytes.ok_or_else(|| Trouble::Damaged("its frame is damaged".to_owned()))
+            Self::Body { frame, at, length } => {
+                let start = frame.saturating_add(FRAME_HEADER as u64);
+                let start = start.saturating_add(*at);
+                start..start.saturating_add(*length)
             }
-            Self::Payload { at, length, digest } => {
-                let end = at.checked_add(*length);
-                let there = file.length().map_err(failed)?;
-                if end.is_none_or(|end| end > there) {
-                    return Err(Trouble::Damaged("its file was cut short".to_owned()));
-                }
-                let bytes = read_bytes(file, *at, *length).map_err(failed)?;
-                // One thread only: BLAKE3 on several would steal other work while it waits.
-                compare(blake3::hash(&bytes), digest).map(|()| bytes)
-            }
+            Self::Payload { at, length, .. } => *at..at.saturating_add(*length),
         }
     }
 
     /// The bytes in the body of the frame, if they are there.
-    pub(crate) fn of_body<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
+    fn of_body<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
         match self {
             Self::Body { at, length, .. } => {
                 let at = usize::try_from(*at).ok()?;
@@ -78,20 +52,215 @@ impl ValueSource {
             Self::Payload { .. } => None,
         }
     }
+}
 
-    /// Whether the bytes of a payload are those that were saved, read a piece at a time. Those of a body were compared when
-    /// it was read.
-    pub(crate) fn check(&self, file: &dyn VfsFile, segment: &Segment) -> Result<(), Trouble> {
-        let Self::Payload { at, length, digest } = self else {
-            return Ok(());
-        };
-        let mut hasher = blake3::Hasher::new();
-        let read = pieces(file, *at, *length, |piece| {
-            hasher.update(piece);
+/// Where the bytes of a value are, and how to know that they are those. The file is opened when it is read: a store may
+/// have more segments than a process may have open files.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    vfs: Arc<dyn Vfs>,
+    segment: Arc<Segment>,
+    source: ValueSource,
+    stored: TypeInfo,
+    /// The bytes of a short value, which were read and checked with its frame.
+    held: Option<Arc<[u8]>>,
+}
+
+const CUT_SHORT: &str = "its file was cut short";
+
+impl Payload {
+    pub(crate) fn new(
+        (vfs, segment): (&Arc<dyn Vfs>, &Arc<Segment>),
+        source: ValueSource,
+        stored: &TypeInfo,
+        body: &[u8],
+    ) -> Self {
+        Self {
+            vfs: Arc::clone(vfs),
+            segment: Arc::clone(segment),
+            held: source.of_body(body).map(Arc::from),
+            source,
+            stored: stored.clone(),
+        }
+    }
+
+    /// The file, within the store.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.segment.name()
+    }
+
+    /// Where its bytes are in the file.
+    #[must_use]
+    pub fn place(&self) -> Range<u64> {
+        self.source.place()
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        let place = self.place();
+        place.end - place.start
+    }
+
+    /// The BLAKE3 digest of its bytes.
+    #[must_use]
+    pub fn checksum(&self) -> Digest {
+        match (&self.source, &self.held) {
+            (ValueSource::Payload { digest, .. }, _) => *digest,
+            (ValueSource::Body { .. }, held) => {
+                let held = held.as_deref().unwrap_or_default();
+                Digest::from_bytes(*blake3::hash(held).as_bytes())
+            }
+        }
+    }
+
+    /// The Rust type under the name that is stored: as the compiler called it, but a path of ours without crate and
+    /// modules (`sde::Name`).
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.stored.name
+    }
+
+    /// Reads all its bytes, a part at a time; gives what is wrong with them. `each` is told how
+    /// many were read since it was last told.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub fn check(&self, each: impl FnMut(u64)) -> Result<Option<Damage>, ArchiveError> {
+        match self.verify(each) {
+            Ok(()) => Ok(None),
+            Err(Trouble::Damaged(why)) => Ok(Some(self.damage(why))),
+            Err(Trouble::Gone) => Err(self.failed(io::ErrorKind::NotFound.into())),
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
+
+    /// Its bytes, read when they are asked for. They were checked before: from one end to the
+    /// other, which takes as long as reading them.
+    ///
+    /// # Errors
+    /// If they can't be read, or are damaged.
+    pub fn reader(&self) -> Result<PayloadReader, ArchiveError> {
+        if let Some(damage) = self.check(|_| ())? {
+            return Err(damaged(&damage));
+        }
+        self.unchecked().map_err(ArchiveError::from)
+    }
+
+    /// All its bytes, checked, if there are no more than `limit`.
+    ///
+    /// # Errors
+    /// If there are more, they can't be read, or are damaged.
+    pub fn bytes(&self, limit: u64) -> Result<Vec<u8>, ArchiveError> {
+        if self.length() > limit {
+            return Err(ArchiveError::Other(format!(
+                "a value of {} bytes is not read into memory, {limit} are allowed",
+                self.length()
+            )));
+        }
+        self.read().map_err(|trouble| match trouble {
+            Trouble::Damaged(why) => damaged(&self.damage(why)),
+            other => other.into(),
+        })
+    }
+
+    pub(crate) fn damage(&self, why: impl Into<String>) -> Damage {
+        Damage::new(self.path(), self.place(), why)
+    }
+
+    fn failed(&self, error: io::Error) -> ArchiveError {
+        ArchiveError::io("reading", &self.segment.path, error)
+    }
+
+    /// All its bytes, checked. On one thread only: BLAKE3 on several would steal other work while it waits.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Trouble> {
+        let mut bytes = Vec::new();
+        let mut reader = self.unchecked()?;
+        if let (PayloadReader(Bytes::InFile { file, left }), ValueSource::Payload { .. }) =
+            (&reader, &self.source)
+            && left.end > file.length().map_err(|e| Trouble::io(&self.segment, e))?
+        {
+            return Err(Trouble::Damaged(CUT_SHORT.to_owned()));
+        }
+        let length = usize::try_from(self.length()).unwrap_or(usize::MAX);
+        let room = bytes.try_reserve_exact(length).map_err(io::Error::from);
+        let read = room.and_then(|()| reader.read_to_end(&mut bytes));
+        read.map_err(|error| Trouble::io(&self.segment, error))?;
+        match &self.source {
+            ValueSource::Body { .. } => Ok(bytes),
+            ValueSource::Payload { digest, .. } => {
+                compare(blake3::hash(&bytes), digest).map(|()| bytes)
+            }
+        }
+    }
+
+    /// Whether its bytes are those that were saved.
+    pub(crate) fn verify(&self, mut each: impl FnMut(u64)) -> Result<(), Trouble> {
+        let copied = self.copy(|piece| {
+            each(piece.len() as u64);
             Ok(())
         });
-        read.map_err(|error| Trouble::io(segment, error))?;
-        compare(hasher.finalize(), digest)
+        copied.map(drop)
+    }
+
+    /// Gives its bytes a piece at a time, and then whether they are those that were saved. What `take` fails with is inside.
+    pub(crate) fn copy(
+        &self,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<io::Result<()>, Trouble> {
+        let ValueSource::Payload { at, length, digest } = &self.source else {
+            return Ok(take(&self.held()?.unwrap_or_default()));
+        };
+        let failed = |error| Trouble::io(&self.segment, error);
+        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let mut hasher = blake3::Hasher::new();
+        let mut refused = None;
+        let read = pieces(&*file, *at, *length, |piece| {
+            hasher.update(piece);
+            take(piece).map_err(|error| {
+                let kind = error.kind();
+                refused = Some(error);
+                kind.into()
+            })
+        });
+        match (refused, read) {
+            (Some(error), _) => Ok(Err(error)),
+            (None, Err(error)) => Err(failed(error)),
+            (None, Ok(())) => compare(hasher.finalize(), digest).map(Ok),
+        }
+    }
+
+    /// Whether its bytes are checked already.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// The bytes of a short value, which are those that were saved.
+    fn held(&self) -> Result<Option<Arc<[u8]>>, Trouble> {
+        let ValueSource::Body { frame, .. } = &self.source else {
+            return Ok(None);
+        };
+        if let Some(held) = &self.held {
+            return Ok(Some(Arc::clone(held)));
+        }
+        let failed = |error| Trouble::io(&self.segment, error);
+        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let found = frame::read_at(&*file, &self.segment, *frame).map_err(failed)?;
+        let bytes = found.and_then(|(_, body)| self.source.of_body(&body).map(Arc::from));
+        let damaged = || Trouble::Damaged("its frame is damaged".to_owned());
+        bytes.map(Some).ok_or_else(damaged)
+    }
+
+    pub(crate) fn unchecked(&self) -> Result<PayloadReader, Trouble> {
+        if let Some(held) = self.held()? {
+            return Ok(PayloadReader(Bytes::Held(Cursor::new(held))));
+        }
+        let file = self.vfs.open(&self.segment.path);
+        Ok(PayloadReader(Bytes::InFile {
+            file: file.map_err(|error| Trouble::io(&self.segment, error))?,
+            left: self.place(),
+        }))
     }
 }
 
@@ -102,88 +271,99 @@ fn compare(found: blake3::Hash, digest: &Digest) -> Result<(), Trouble> {
     }
 }
 
-/// A value in a segment. The file is opened when it is read, since a store may have more segments than a process may have
-/// open files.
-pub(crate) struct FilePayload {
-    vfs: Arc<dyn Vfs>,
-    segment: Arc<Segment>,
-    source: ValueSource,
-    stored: TypeInfo,
-    has_files: bool,
-    of: String,
-    /// The bytes of a short one, which were read and checked with its frame; for the first that asks.
-    kept: Mutex<Option<Vec<u8>>>,
+pub(crate) fn damaged(damage: &Damage) -> ArchiveError {
+    let (start, end) = (damage.place.start, damage.place.end);
+    ArchiveError::Damaged {
+        why: format!("bytes {start}..{end} of {}: {}", damage.path, damage.why),
+    }
 }
 
-impl FilePayload {
-    pub(crate) fn new(
-        (vfs, segment): (&Arc<dyn Vfs>, &Arc<Segment>),
-        body: &[u8],
-        source: ValueSource,
-        stored: &TypeInfo,
-        has_files: bool,
-        of: String,
-    ) -> Self {
-        let kept = source.of_body(body).map(<[u8]>::to_vec);
+/// The bytes of a value, one after another.
+pub struct PayloadReader(Bytes);
+
+enum Bytes {
+    Held(Cursor<Arc<[u8]>>),
+    InFile {
+        file: Box<dyn VfsFile>,
+        left: Range<u64>,
+    },
+}
+
+impl Read for PayloadReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (file, left) = match &mut self.0 {
+            Bytes::Held(bytes) => return bytes.read(buffer),
+            Bytes::InFile { file, left } => (file, left),
+        };
+        let length = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
+        let length = buffer.len().min(length);
+        let wanted = buffer.get_mut(..length).unwrap_or_default();
+        if !wanted.is_empty() {
+            file.read_at(wanted, left.start)?;
+            left.start += length as u64;
+        }
+        Ok(length)
+    }
+}
+
+/// A value as the engine is given it.
+pub(crate) struct StoredValue {
+    /// With the bytes of a short one, for the first that asks.
+    payload: Mutex<Payload>,
+    has_files: bool,
+    /// What it is, for messages.
+    of: String,
+}
+
+impl StoredValue {
+    pub(crate) fn new(payload: Payload, has_files: bool, of: String) -> Self {
         Self {
-            vfs: Arc::clone(vfs),
-            segment: Arc::clone(segment),
-            source,
-            stored: stored.clone(),
+            payload: Mutex::new(payload),
             has_files,
             of,
-            kept: Mutex::new(kept),
         }
     }
 
-    pub(crate) fn of(&self) -> &str {
-        &self.of
+    fn payload(&self) -> Payload {
+        lock(&self.payload).clone()
     }
 
-    /// Whether its bytes are those that were saved, if it is no longer than this.
-    pub(crate) fn check_up_to(&self, file: &dyn VfsFile, length: u64) -> Result<(), Trouble> {
-        match self.source.length() <= length {
-            true => self.source.check(file, &self.segment),
-            false => Ok(()),
-        }
-    }
-
-    fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
-        if !self.may_be(codec) {
-            let (stored, wanted) = (&self.stored.name, codec.type_name());
+    fn read(payload: &Payload, codec: &Codec) -> Result<ErasedValue, Trouble> {
+        if !may_be(payload, codec) {
+            let (stored, wanted) = (payload.type_name(), codec.type_name());
             let why = match is_same_name(stored, wanted) {
                 true => format!("the type {wanted} has changed since"),
                 false => format!("it is a {stored:?}, not a {wanted}"),
             };
             return Err(Trouble::OtherType(why));
         }
-        let kept = lock(&self.kept).take();
-        let bytes = match kept {
-            Some(bytes) => bytes,
-            None => {
-                let file = self.vfs.open(&self.segment.path);
-                let file = file.map_err(|error| Trouble::io(&self.segment, error))?;
-                self.source.bytes(&*file, &self.segment)?
-            }
-        };
-        cbor::decode(&bytes, codec).map_err(Trouble::Damaged)
+        cbor::decode(&payload.read()?, codec).map_err(Trouble::Damaged)
     }
 }
 
-impl Payload for FilePayload {
+fn may_be(payload: &Payload, codec: &Codec) -> bool {
+    is_same_name(payload.type_name(), codec.type_name())
+        && payload.stored.schema == cbor::schema(codec)
+}
+
+impl sde::Payload for StoredValue {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        self.read(codec).map_err(|trouble| {
-            let path = self.segment.path.display();
+        let payload = self.payload();
+        // With the lock free: the schema of a type is learned from its own code.
+        if may_be(&payload, codec) {
+            lock(&self.payload).held = None;
+        }
+        Self::read(&payload, codec).map_err(|trouble| {
+            let (of, path) = (&self.of, payload.segment.path.display());
             let error = match trouble {
                 Trouble::Damaged(why) => {
-                    self.segment.note_damaged(self.source.at());
-                    let why = format!("{} in {path}: {why}", self.of);
+                    payload.segment.note_damaged(payload.place().start);
+                    let why = format!("{of} in {path}: {why}");
                     ArchiveError::Damaged { why }
                 }
-                Trouble::OtherType(why) => ArchiveError::Other(format!(
-                    "{} in {path} is not what is wanted: {why}",
-                    self.of
-                )),
+                Trouble::OtherType(why) => {
+                    ArchiveError::Other(format!("{of} in {path} is not what is wanted: {why}"))
+                }
                 gone_or_io => gone_or_io.into(),
             };
             sde::warning!("{error}");
@@ -192,12 +372,11 @@ impl Payload for FilePayload {
     }
 
     fn may_be(&self, codec: &Codec) -> bool {
-        is_same_name(&self.stored.name, codec.type_name())
-            && self.stored.schema == cbor::schema(codec)
+        may_be(&self.payload(), codec)
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.source.length()
+        lock(&self.payload).length()
     }
 
     fn has_files(&self) -> bool {

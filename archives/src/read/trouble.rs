@@ -1,6 +1,7 @@
-//! Why a frame gave nothing.
+//! What can't be read, for a person and for who reads on.
 
 use std::io;
+use std::ops::Range;
 
 use sde::{ArchiveError, Key};
 
@@ -55,6 +56,33 @@ impl From<Trouble> for ArchiveError {
                 why: GONE.to_owned(),
             },
             Trouble::Io(error) => error,
+        }
+    }
+}
+
+/// Something that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The file, within the store.
+    pub path: String,
+    /// Its bytes.
+    pub place: Range<u64>,
+    /// What is wrong with them.
+    pub why: String,
+    /// The run they are of, if that is known.
+    pub key: Option<Key>,
+}
+
+impl Damage {
+    /// Damage of a part of a file.
+    #[must_use]
+    pub fn new(path: impl Into<String>, place: Range<u64>, why: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            place,
+            why: why.into(),
+            key: None,
         }
     }
 }

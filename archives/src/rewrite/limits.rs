@@ -1,0 +1,200 @@
+//! What is given up for the limits of a [`Retention`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::key::BuildKeyHasher;
+use sde::{ArchiveError, Key};
+
+use super::select::{Facts, Group, Selected, Selection};
+use crate::format::class::Class;
+use crate::format::id::nanos;
+use crate::format::index_block::prefix;
+use crate::compact::retention::{Limits, Order, Retention};
+use crate::store::uses::UsesOf;
+
+/// How much of a key is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All that the limits hold for.
+    All,
+    /// The entries of a size that is not kept.
+    OfSize,
+}
+
+/// The keys of which something is given up, by how they begin.
+pub(crate) struct GivenUp<'a> {
+    retention: &'a Retention,
+    keys: HashMap<u64, Extent, BuildKeyHasher>,
+}
+
+/// A key that the limits hold for. Times are in nanoseconds since 1970.
+struct Limited {
+    prefix: u64,
+    app: Arc<str>,
+    saved_at: u64,
+    /// When it was made or last used, by the time of day.
+    used: u64,
+    bytes: u64,
+    /// What its output files hold, of which it takes a part.
+    contents: Vec<Key>,
+}
+
+impl<'a> GivenUp<'a> {
+    /// What of some sources is given up, and what would be kept without. `uses` and `now` are in nanoseconds since 1970.
+    pub(crate) fn find(
+        selection: &Selection<'_>,
+        retention: &'a Retention,
+        uses: &UsesOf,
+        now: u64,
+    ) -> Result<(Self, Selected), ArchiveError> {
+        let mut given_up = Self {
+            retention,
+            keys: HashMap::default(),
+        };
+        if !retention.gives_up_anything() {
+            return Ok((given_up, selection.run()?));
+        }
+        let mut limited = Vec::new();
+        let mut needed: HashMap<Key, u64> = HashMap::new();
+        let selected = selection.run_with(Some(&mut |group, known| {
+            for key in group.entries.iter().flat_map(|one| &one.contents) {
+                *needed.entry(*key).or_default() += 1;
+            }
+            let used = |prefix| {
+                let last = |of: &UsesOf| of.get(&prefix).map_or(0, |one| one.last);
+                last(known).max(last(uses))
+            };
+            limited.extend(given_up.limited(group, used));
+        }))?;
+        for one in &mut limited {
+            let part = |key: &Key| selected.contents.get(key)?.checked_div(*needed.get(key)?);
+            one.bytes += one.contents.drain(..).filter_map(|key| part(&key)).sum::<u64>();
+        }
+        given_up.choose(limited, now);
+        let ids: Vec<_> = selection.sources.iter().map(|one| one.segment.id).collect();
+        // An earlier computation that lies elsewhere would take the place of what goes.
+        given_up.keys.retain(|prefix, _| {
+            let lies_in = selection.catalog.known(|index| index.segments_of(*prefix));
+            let is_one = || lies_in.iter().all(|id| Some(id) == lies_in.first());
+            lies_in.iter().all(|id| ids.contains(id)) && (!selection.each_alone || is_one())
+        });
+        Ok((given_up, selected))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(super) fn has(&self, prefix: u64) -> bool {
+        self.keys.contains_key(&prefix)
+    }
+
+    /// The uses of what is given up are of no use.
+    pub(crate) fn forget(&self, uses: &mut UsesOf) {
+        uses.retain(|prefix, _| self.keys.get(prefix) != Some(&Extent::All));
+    }
+
+    /// Whether a state is given up, or an entry whatever its size.
+    pub(super) fn gives_up(&self, prefix: u64, app: &str, class: Class) -> bool {
+        self.keys.get(&prefix) == Some(&Extent::All) && self.retention.limits(app, class)
+    }
+
+    pub(super) fn gives_up_entry(&self, one: &Facts) -> bool {
+        let prefix = prefix(&one.key);
+        self.gives_up(prefix, &one.app, one.class)
+            || self.keys.contains_key(&prefix) && self.refuses(one)
+    }
+
+    /// Whether it is an entry of a size that is not kept.
+    fn refuses(&self, one: &Facts) -> bool {
+        // What output files hold is none of its values, and dearer to have again than they are long.
+        one.contents.is_empty() && !self.retention.accepts(&one.app, one.class, one.values)
+    }
+
+    /// What of a group the limits hold for.
+    fn limited(&mut self, group: &Group, used: impl Fn(u64) -> u64) -> Option<Limited> {
+        let retention = self.retention;
+        let entries = group.entries.iter();
+        let entries: Vec<&Facts> = entries
+            .filter(|one| retention.limits(&one.app, one.class))
+            .collect();
+        let states = group.states.iter();
+        let states = states.filter(|one| retention.limits(&one.app, Class::Scratch));
+        let (app, prefix) = {
+            let of_entry = entries.first().map(|one| (&one.app, prefix(&one.key)));
+            let mut of_states = states.clone().map(|one| (&one.app, prefix(&one.key)));
+            of_entry.or_else(|| of_states.next())?
+        };
+        if entries.iter().any(|one| self.refuses(one)) {
+            self.keys.insert(prefix, Extent::OfSize);
+        }
+        let taken = entries.iter().filter(|one| !self.refuses(one));
+        let bytes = taken.clone().map(|one| one.bytes);
+        let bytes = bytes.chain(states.clone().map(|one| one.bytes)).sum();
+        let saved_at = |one: &Facts| one.member.row.saved_at;
+        // What is saved after a clock was ahead has later stamps, and is no younger for that.
+        let made = |one: &&Facts| saved_at(one).min(nanos(one.precedence.made_at));
+        let of_states = states.map(|one| one.member.row.saved_at);
+        let made = entries.iter().map(made).chain(of_states.clone()).max();
+        let saved = group.entries.iter().map(saved_at).chain(of_states).max();
+        (bytes > 0).then(|| Limited {
+            prefix,
+            app: Arc::clone(app),
+            saved_at: saved.unwrap_or(0),
+            used: made.unwrap_or(0).max(used(prefix)),
+            bytes,
+            contents: taken.flat_map(|one| one.contents.clone()).collect(),
+        })
+    }
+
+    fn choose(&mut self, mut keys: Vec<Limited>, now: u64) {
+        let retention = self.retention;
+        // What is too old first, wherever its turn is: nothing else goes for the room it takes.
+        keys.retain(|one| {
+            let age = Duration::from_nanos(now.saturating_sub(one.used));
+            let limit = retention.said(&one.app, |bounds| bounds.max_age);
+            let is_old = limit.is_some_and(|limit| age > limit);
+            if is_old {
+                self.keys.insert(one.prefix, Extent::All);
+            }
+            !is_old
+        });
+        let apps: &BTreeMap<_, _> = &retention.apps;
+        for (app, bounds) in apps {
+            self.evict(&mut keys, |one| one.app == *app, bounds);
+        }
+        self.evict(&mut keys, |_| true, &retention.all);
+    }
+
+    fn evict(
+        &mut self,
+        keys: &mut Vec<Limited>,
+        is_meant: impl Fn(&Limited) -> bool,
+        bounds: &Limits,
+    ) {
+        let Some(limit) = bounds.max_bytes else {
+            return;
+        };
+        let order = bounds.order.or(self.retention.all.order).unwrap_or_default();
+        keys.sort_unstable_by_key(|one| {
+            let turn = match order {
+                Order::LeastRecentlyUsed => one.used,
+                Order::FirstIn => one.saved_at,
+            };
+            (turn, one.prefix)
+        });
+        let meant = keys.iter().filter(|one| is_meant(one));
+        let mut left: u64 = meant.map(|one| one.bytes).sum();
+        let target = self.retention.aim.target(limit, left);
+        keys.retain(|one| {
+            let stays = !is_meant(one) || left <= target;
+            if !stays {
+                left -= one.bytes;
+                self.keys.insert(one.prefix, Extent::All);
+            }
+            stays
+        });
+    }
+}

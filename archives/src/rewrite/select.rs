@@ -1,0 +1,493 @@
+//! Which frames of some segments a rewrite takes over.
+//!
+//! The indexes of all sources are merged key by key, so memory is that of the indexes and one bit for each frame. A frame
+//! is read only where its key has several, or where what it says matters: for a filter, a limit, or output files.
+//!
+//! Of a key is kept the computation that counts, by its [precedence](crate::Precedence), as many frames as it takes to have
+//! all its values in each class, and the scratch states that came after it.
+//!
+//! Only frames of segments that are *taken* make others superfluous: another process may drop what lies elsewhere at this
+//! moment. There are two exceptions. Scratch is of no use once its run has ended, wherever the entry is: to lose both would
+//! cost time, and no result. And a computation with its results in a sealed segment takes the place of earlier ones.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use sde::{ArchiveError, Key, Mark, RunId};
+
+use super::limits::GivenUp;
+use super::source::{FrameReader, Member, Source, by_key};
+use crate::catalog::Catalog;
+use crate::catalog::index::STATES;
+use crate::cbor::metadata::from_bytes;
+use crate::format::class::Class;
+use crate::format::frame::FrameKind;
+use crate::format::precedence::Precedence;
+use crate::read::frame::{EntryFrame, scratch_body};
+use crate::read::payload::Payload;
+use crate::resolve::{Computation, computations};
+use crate::store::uses::{self, UsesOf};
+
+/// The journals of so many processes are kept.
+const JOURNALS: usize = 10_000;
+
+/// What a rewrite takes over of what counts.
+#[derive(Clone, Copy)]
+pub(crate) struct Filter<'a> {
+    /// Which classes of frames.
+    pub(crate) classes: &'a [Class],
+    /// Which entries; all if nothing is said.
+    pub(crate) entries: Option<&'a dyn Fn(&Facts) -> bool>,
+    /// Whether what processes did, and used, is taken over.
+    pub(crate) journals: bool,
+    /// Which contents of output files, besides those that kept entries name; all if nothing is said.
+    pub(crate) contents: Option<&'a HashSet<Key>>,
+}
+
+/// All that counts.
+pub(crate) const EVERYTHING: Filter<'_> = Filter {
+    classes: &Class::ALL,
+    entries: None,
+    journals: true,
+    contents: None,
+};
+
+/// What is kept of some sources.
+pub(crate) struct Selected {
+    /// Of each source a bit for each of its rows.
+    kept: Vec<Vec<u64>>,
+    /// When entries were used, by all that the sources say.
+    pub(crate) uses: UsesOf,
+    /// How many bytes the contents take that are kept.
+    pub(super) contents: HashMap<Key, u64>,
+    /// The contents that kept entries name and no source has.
+    pub(crate) missing: usize,
+}
+
+impl Selected {
+    pub(super) fn new(sources: &[Source]) -> Self {
+        let bits = |source: &Source| vec![0; source.len().div_ceil(64)];
+        Self {
+            kept: sources.iter().map(bits).collect(),
+            uses: UsesOf::default(),
+            contents: HashMap::new(),
+            missing: 0,
+        }
+    }
+
+    pub(super) fn keep(&mut self, of: &Member) {
+        self.kept[of.source][of.number / 64] |= 1 << (of.number % 64);
+    }
+
+    fn keeps(&self, source: usize, number: usize) -> bool {
+        self.kept[source][number / 64] >> (number % 64) & 1 == 1
+    }
+
+    pub(crate) fn keeps_any(&self, source: usize) -> bool {
+        self.kept[source].iter().any(|bits| *bits != 0)
+    }
+
+    /// The places of what is kept of a source, in their order.
+    pub(super) fn places(&self, of: &Source, source: usize) -> Vec<u64> {
+        let rows = of.rows().enumerate();
+        let kept = rows.filter(|(number, _)| self.keeps(source, *number));
+        let mut places: Vec<u64> = kept.map(|(_, row)| row.at()).collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// How many bytes of a source are kept, and how many frames that are of use to nobody have.
+    pub(crate) fn bytes(&self, of: &Source, source: usize) -> (u64, u64) {
+        let rows = of.rows().enumerate();
+        let mut rows: Vec<_> = rows
+            .map(|(number, row)| (row.at(), row.kind(), self.keeps(source, number)))
+            .collect();
+        rows.sort_unstable_by_key(|(at, ..)| *at);
+        let ends = rows.iter().skip(1).map(|(at, ..)| *at);
+        let ends = ends.chain([of.length]);
+        let (mut kept, mut dead) = (0, 0);
+        for ((at, kind, is_kept), end) in rows.iter().zip(ends) {
+            let bytes = end.saturating_sub(*at);
+            match (is_kept, kind) {
+                (true, _) => kept += bytes,
+                // A copy has its own.
+                (false, Some(FrameKind::Uses | FrameKind::Provenance)) => {}
+                (false, _) => dead += bytes,
+            }
+        }
+        (kept, dead)
+    }
+}
+
+/// What is asked of some sources.
+pub(crate) struct Selection<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) sources: &'a [Source],
+    /// Which of them are taken. The others stay, and only tell what has ended and what is on the medium.
+    pub(crate) taken: &'a [bool],
+    /// Whether each source is looked at as if no other were taken.
+    pub(crate) each_alone: bool,
+    pub(crate) filter: Filter<'a>,
+    pub(crate) given_up: Option<&'a GivenUp<'a>>,
+}
+
+/// An entry, as far as it matters for whether it is kept.
+pub(crate) struct Facts {
+    pub(super) member: Member,
+    pub(crate) key: Key,
+    pub(crate) app: Arc<str>,
+    pub(super) class: Class,
+    /// How many bytes its values have that are in the frame.
+    pub(super) values: u64,
+    /// How many bytes the frame has.
+    pub(super) bytes: u64,
+    pub(crate) precedence: Precedence,
+    /// The results whose values are in the frame, and whole.
+    sound: Vec<Arc<str>>,
+    pub(super) contents: Vec<Key>,
+}
+
+/// A state of a run that has not finished.
+pub(super) struct State {
+    pub(super) member: Member,
+    pub(super) key: Key,
+    pub(super) app: Arc<str>,
+    pub(super) bytes: u64,
+}
+
+/// The entries and states of keys that begin alike, the latest saved first.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) entries: Vec<Facts>,
+    pub(super) states: Vec<State>,
+}
+
+/// Is told what is kept of each key, and when entries were used.
+type Tell<'a> = &'a mut dyn FnMut(&Group, &UsesOf);
+
+impl Selection<'_> {
+    /// Finds out what is kept.
+    pub(crate) fn run(&self) -> Result<Selected, ArchiveError> {
+        self.run_with(None)
+    }
+
+    pub(super) fn run_with(&self, tell: Option<Tell<'_>>) -> Result<Selected, ArchiveError> {
+        let has_contents = |source: &Source| {
+            let mut rows = source.rows();
+            rows.any(|row| row.kind() == Some(FrameKind::Content))
+        };
+        let is_partial = self.filter.classes.len() < Class::ALL.len();
+        let mut run = Run {
+            reads_all: tell.is_some()
+                || is_partial
+                || self.filter.entries.is_some()
+                || self.sources.iter().any(has_contents),
+            of: self,
+            tell,
+            frames: FrameReader::new(self.catalog, self.sources),
+            selected: Selected::new(self.sources),
+            contents: Vec::new(),
+            needed: self.filter.contents.cloned().unwrap_or_default(),
+            journals: Vec::new(),
+        };
+        by_key(self.sources, |members| run.group(members))?;
+        run.end()
+    }
+
+    fn is_taken(&self, one: &Member) -> bool {
+        self.taken[one.source]
+    }
+}
+
+struct Run<'a> {
+    of: &'a Selection<'a>,
+    /// Whether entries are read also where a key has but one.
+    reads_all: bool,
+    tell: Option<Tell<'a>>,
+    frames: FrameReader<'a>,
+    selected: Selected,
+    /// The contents of sources that are taken.
+    contents: Vec<(Key, Member)>,
+    needed: HashSet<Key>,
+    journals: Vec<Member>,
+}
+
+impl Run<'_> {
+    fn group(&mut self, members: &[Member]) -> Result<(), ArchiveError> {
+        let (mut values, mut marks, mut journals) = (Vec::new(), Vec::new(), Vec::new());
+        for one in members {
+            match one.row.kind() {
+                Some(FrameKind::Entry | FrameKind::Scratch) => values.push(*one),
+                _ if !self.of.is_taken(one) => {}
+                Some(FrameKind::Mark) => marks.push(*one),
+                Some(FrameKind::Journal) => journals.push(*one),
+                Some(FrameKind::Uses) => self.uses(one)?,
+                Some(FrameKind::Content) => {
+                    let frame = self.frames.frame(one)?;
+                    let content = frame.map(|frame| (frame.header.key, *one));
+                    self.contents.extend(content);
+                }
+                Some(FrameKind::Provenance | FrameKind::About | FrameKind::Index) => {}
+                // Of a later release.
+                None => self.selected.keep(one),
+            }
+        }
+        // Of each process the latest.
+        let latest = journals.into_iter().max_by_key(|one| one.row.saved_at);
+        self.journals.extend(latest);
+        self.marks(&marks)?;
+        self.values(values)
+    }
+
+    /// When entries were used, from a frame that says so.
+    fn uses(&mut self, one: &Member) -> Result<(), ArchiveError> {
+        let frame = self.frames.frame(one)?;
+        let read = frame.and_then(|frame| uses::read(frame.content()).ok());
+        for (prefix, one) in read.unwrap_or_default() {
+            uses::add(&mut self.selected.uses, prefix, one);
+        }
+        Ok(())
+    }
+
+    /// Keeps the latest mark of each computation.
+    fn marks(&mut self, marks: &[Member]) -> Result<(), ArchiveError> {
+        let mut latest: HashMap<(Key, RunId), (SystemTime, Member)> = HashMap::new();
+        for one in marks {
+            let frame = self.frames.frame(one)?;
+            let read = frame.and_then(|frame| Some(from_bytes::<Mark>(frame.content()).ok()?.0));
+            let Some(mark) = read else { continue };
+            let known = latest.entry((mark.key, mark.run));
+            let known = known.or_insert((mark.at, *one));
+            if known.0 <= mark.at {
+                *known = (mark.at, *one);
+            }
+        }
+        latest
+            .values()
+            .for_each(|(_, one)| self.selected.keep(one));
+        Ok(())
+    }
+
+    fn values(&mut self, members: Vec<Member>) -> Result<(), ArchiveError> {
+        let Some(first) = members.first() else {
+            return Ok(());
+        };
+        let prefix = first.row.prefix;
+        let is_given_up = self.of.given_up.is_some_and(|up| up.has(prefix));
+        let is_read = self.reads_all || members.len() > 1 || is_given_up;
+        if !is_read {
+            if self.of.is_taken(first) {
+                self.selected.keep(first);
+            }
+            return Ok(());
+        }
+        let mut group = self.read(&members)?;
+        // What stays needs its contents, whether it counts or not.
+        let stays = group.entries.iter();
+        let stays = stays.filter(|one| !self.of.is_taken(&one.member));
+        self.needed.extend(stays.flat_map(|one| &one.contents));
+        let kept = self.counting(&group, &members);
+        let filter = &self.of.filter;
+        group.entries.retain(|one| {
+            let is_wanted = filter.entries.is_none_or(|wants| wants(one));
+            kept.contains(&one.member) && filter.classes.contains(&one.class) && is_wanted
+        });
+        let takes_states = filter.classes.contains(&Class::Scratch);
+        group
+            .states
+            .retain(|one| takes_states && kept.contains(&one.member));
+        if let Some(tell) = &mut self.tell {
+            tell(&group, &self.selected.uses);
+        }
+        if let Some(up) = self.of.given_up {
+            group.entries.retain(|one| !up.gives_up_entry(one));
+            group.states.retain(|one| !up.gives_up(prefix, &one.app, Class::Scratch));
+        }
+        for one in &group.entries {
+            self.needed.extend(&one.contents);
+            self.selected.keep(&one.member);
+        }
+        group
+            .states
+            .iter()
+            .for_each(|one| self.selected.keep(&one.member));
+        Ok(())
+    }
+
+    /// What counts of a group.
+    fn counting(&self, group: &Group, members: &[Member]) -> HashSet<Member> {
+        let is_taken = |one: &Member| self.of.is_taken(one);
+        let is_sealed = |one: &Member| self.of.sources[one.source].sealed;
+        if !self.of.each_alone {
+            return counting(group, is_taken, is_sealed);
+        }
+        let sources: HashSet<usize> = members.iter().map(|one| one.source).collect();
+        let of_source = |source: usize| {
+            counting(group, |one| is_taken(one) && one.source == source, is_sealed)
+        };
+        sources.into_iter().flat_map(of_source).collect()
+    }
+
+    /// What frames say. Values are looked at where that may make a difference. An entry that says too little, since its
+    /// provenance is missing, is kept.
+    fn read(&mut self, members: &[Member]) -> Result<Group, ArchiveError> {
+        let mut group = Group::default();
+        let checked = members.len() > 1;
+        for one in members {
+            let Some(frame) = self.frames.frame(one)? else {
+                continue;
+            };
+            if one.row.kind() == Some(FrameKind::Scratch) {
+                if let Ok((body, value)) = scratch_body(&frame)
+                    && (!checked || is_sound(&value)?)
+                {
+                    group.states.push(State {
+                        member: *one,
+                        key: frame.header.key,
+                        app: body.app,
+                        bytes: frame.bytes(),
+                    });
+                }
+                continue;
+            }
+            match self.frames.entry(one.source, frame)? {
+                Some(entry) => group.entries.extend(Facts::of(one, &entry, checked)?),
+                None if self.of.is_taken(one) => self.selected.keep(one),
+                None => {}
+            }
+        }
+        group.entries.sort_by_key(|one| Reverse(one.member.row.saved_at));
+        group.states.sort_by_key(|one| Reverse(one.member.row.saved_at));
+        Ok(group)
+    }
+
+    fn end(mut self) -> Result<Selected, ArchiveError> {
+        let takes_all = self.of.filter.contents.is_none();
+        for (key, one) in &self.contents {
+            let kept = &mut self.selected.contents;
+            if !(takes_all || self.needed.contains(key)) || kept.contains_key(key) {
+                continue;
+            }
+            // Of several the first that is whole. A copy that is elsewhere is not relied on.
+            if let Some(frame) = self.frames.frame(one)?
+                && is_sound(&frame.file_content())?
+            {
+                kept.insert(*key, frame.bytes());
+                self.selected.keep(one);
+            }
+        }
+        let missing = self.needed.iter();
+        let missing = missing.filter(|key| !self.selected.contents.contains_key(*key));
+        self.selected.missing = missing.count();
+        self.journals
+            .sort_unstable_by_key(|one| Reverse(one.row.saved_at));
+        if self.of.filter.journals {
+            let latest = self.journals.iter().take(JOURNALS);
+            latest.for_each(|one| self.selected.keep(one));
+        }
+        Ok(self.selected)
+    }
+}
+
+fn is_sound(value: &Payload) -> Result<bool, ArchiveError> {
+    Ok(value.check(|_| ())?.is_none())
+}
+
+impl Facts {
+    /// `None` if its values are not where it says.
+    fn of(
+        member: &Member,
+        entry: &EntryFrame<'_>,
+        checked: bool,
+    ) -> Result<Option<Self>, ArchiveError> {
+        let mut precedence = entry.precedence();
+        let (mut sound, mut values) = (Vec::new(), 0_u64);
+        let Ok(found) = entry.values() else {
+            return Ok(None);
+        };
+        for (kind, value) in entry.provenance.results.iter().zip(found) {
+            let Some(value) = value else { continue };
+            values = values.saturating_add(value.length());
+            match !checked || is_sound(&value)? {
+                true => sound.push(Arc::clone(&kind.name)),
+                false => precedence.has_results &= !kind.tags.is_archived(),
+            }
+        }
+        Ok(Some(Self {
+            member: *member,
+            key: entry.frame.header.key,
+            app: Arc::clone(&entry.provenance.app),
+            class: entry.frame.header.class(),
+            values,
+            bytes: entry.frame.bytes(),
+            precedence,
+            sound,
+            contents: entry.body.contents().collect(),
+        }))
+    }
+}
+
+/// The frames that are of use of those in scope.
+fn counting(
+    group: &Group,
+    in_scope: impl Fn(&Member) -> bool,
+    is_sealed: impl Fn(&Member) -> bool,
+) -> HashSet<Member> {
+    let mut kept = HashSet::new();
+    let keys = group.entries.iter().map(|one| one.key);
+    let keys: HashSet<Key> = keys.chain(group.states.iter().map(|one| one.key)).collect();
+    for key in keys {
+        let of_key = || group.entries.iter().filter(|one| one.key == key);
+        let is_on_medium = |one: &&Facts| one.precedence.has_results && is_sealed(&one.member);
+        let on_medium: HashSet<RunId> = of_key()
+            .filter(is_on_medium)
+            .map(|one| one.precedence.run)
+            .collect();
+        let ranked = of_key().filter(|one| in_scope(&one.member)).map(|one| {
+            let mut precedence = one.precedence;
+            precedence.has_results |= on_medium.contains(&precedence.run);
+            (precedence, one)
+        });
+        for computation in of_use(computations(ranked)) {
+            for class in Class::ALL {
+                let of_class = computation.frames.iter().filter(|one| one.class == class);
+                kept.extend(covering(of_class.copied().collect()));
+            }
+        }
+        let ended = of_key().map(|one| one.member.row.saved_at).max();
+        let states = group.states.iter().filter(|one| one.key == key);
+        let states = states.map(|one| one.member);
+        let states = states.filter(|one| in_scope(one) && Some(one.row.saved_at) > ended);
+        kept.extend(states.take(STATES));
+    }
+    kept
+}
+
+/// The computations of a key that are of use: the one that counts, and those whose results were not
+/// found. They may be in a segment that is being written, and then one of these is what counts.
+fn of_use<T>(all: Vec<Computation<T>>) -> impl Iterator<Item = Computation<T>> {
+    let highest = all.first().map(|one| one.precedence);
+    all.into_iter().filter(move |one| {
+        let before = highest.filter(|highest| highest.has_results);
+        let is_later = before.is_none_or(|before| one.precedence.made_at >= before.made_at);
+        Some(one.precedence) == highest || !one.precedence.has_results && is_later
+    })
+}
+
+/// Of several frames of one computation in one class those that have all its values between
+/// them. The one with most comes first; if none has any, one is kept for its record.
+fn covering(mut frames: Vec<&Facts>) -> Vec<Member> {
+    frames.sort_by_key(|one| Reverse(one.sound.len()));
+    let mut have: HashSet<&Arc<str>> = HashSet::new();
+    let mut kept = Vec::new();
+    for one in frames {
+        let more = one.sound.iter().any(|name| !have.contains(name));
+        if more || kept.is_empty() {
+            have.extend(&one.sound);
+            kept.push(one.member);
+        }
+    }
+    kept
+}

@@ -1,0 +1,233 @@
+//! What a rewrite reads: segments, and their frames in the order of keys.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::Arc;
+
+use sde::ArchiveError;
+
+use crate::catalog::{Catalog, scan};
+use crate::format::frame::FrameKind;
+use crate::format::index_block::{IndexBlock, ROW, Row, prefix};
+use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
+use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
+use crate::read::frame::{EntryFrame, Frame};
+use crate::read::trouble::Trouble;
+use crate::vfs::{Vfs, VfsFile};
+
+/// A segment that nobody writes to any more.
+pub(crate) struct Source {
+    pub(crate) segment: Arc<Segment>,
+    /// Up to here it is whole frames, with its index.
+    pub(crate) length: u64,
+    /// Whether its writer has ended it.
+    pub(crate) sealed: bool,
+    /// Whether a frame in it is not whole, as far as that was looked at.
+    pub(crate) damaged: bool,
+    /// Sorted by key, as an index has them.
+    rows: Vec<u8>,
+}
+
+impl Source {
+    /// Reads the index of a segment, or its frames where it has none, or `looks_for_damage`. What is before `from` was
+    /// replaced: only provenances of it count.
+    pub(crate) fn open(
+        vfs: &dyn Vfs,
+        segment: Arc<Segment>,
+        from: u64,
+        looks_for_damage: bool,
+    ) -> io::Result<Self> {
+        let file = vfs.open(&segment.path)?;
+        let block = IndexBlock::read(&segment, &*file, file.length()?)?;
+        let counts = |row: &Row| row.at() >= from || row.kind() == Some(FrameKind::Provenance);
+        let sealed = block.is_some();
+        let (rows, length, damaged) = match block {
+            Some(block) if !looks_for_damage => (block.rows, block.length, false),
+            _ => {
+                let mut scanned = scan::scan(vfs, &segment, SEGMENT_HEADER as u64)?;
+                scanned
+                    .rows
+                    .sort_unstable_by_key(|row| (row.prefix, row.place));
+                let rows = scanned.rows.iter().flat_map(Row::bytes).collect();
+                let mut damaged = scanned.damaged.iter();
+                let damaged = damaged.any(|(place, _)| place.end > from);
+                (rows, scanned.end, damaged)
+            }
+        };
+        let rows = match from > SEGMENT_HEADER as u64 {
+            true => Row::all(&rows)
+                .filter(counts)
+                .flat_map(|row| row.bytes())
+                .collect(),
+            false => rows,
+        };
+        Ok(Self {
+            segment,
+            length: length.max(from),
+            sealed,
+            damaged,
+            rows,
+        })
+    }
+
+    /// How many frames it has, without what says who writes it.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() / ROW
+    }
+
+    /// Its frames, by key.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        Row::all(&self.rows)
+    }
+
+    fn row(&self, number: usize) -> Option<Row> {
+        self.rows.as_chunks().0.get(number).map(Row::read)
+    }
+
+    fn of_prefix(&self, prefix: u64) -> impl Iterator<Item = Row> + '_ {
+        let rows = self.rows.as_chunks::<ROW>().0;
+        let first = rows.partition_point(|row| Row::read(row).prefix < prefix);
+        let rows = rows[first..].iter().map(Row::read);
+        rows.take_while(move |row| row.prefix == prefix)
+    }
+}
+
+/// A frame of a source: the number of that, and its own among the rows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    pub(super) source: usize,
+    pub(super) number: usize,
+    pub(super) row: Row,
+}
+
+/// Gives the frames of all sources by key: those together whose keys begin alike.
+pub(super) fn by_key(
+    sources: &[Source],
+    mut each: impl FnMut(&[Member]) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    let mut next = BinaryHeap::new();
+    let member = |source: usize, number: usize| {
+        let row = sources.get(source)?.row(number)?;
+        Some(Reverse((row.prefix, source, number)))
+    };
+    next.extend((0..sources.len()).filter_map(|source| member(source, 0)));
+    let mut group: Vec<Member> = Vec::new();
+    while let Some(Reverse((prefix, source, number))) = next.pop() {
+        next.extend(member(source, number + 1));
+        if group.last().is_some_and(|one| one.row.prefix != prefix) {
+            each(&group)?;
+            group.clear();
+        }
+        let row = sources[source].row(number);
+        group.extend(row.map(|row| Member {
+            source,
+            number,
+            row,
+        }));
+    }
+    match group.is_empty() {
+        true => Ok(()),
+        false => each(&group),
+    }
+}
+
+/// So many files are open at a time.
+const FILES: usize = 64;
+
+/// Reads frames of sources wherever they are.
+pub(super) struct FrameReader<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) sources: &'a [Source],
+    /// Those that were read last, the latest at the end.
+    files: Vec<(usize, Arc<dyn VfsFile>)>,
+}
+
+impl<'a> FrameReader<'a> {
+    pub(super) fn new(catalog: &'a Catalog, sources: &'a [Source]) -> Self {
+        Self {
+            catalog,
+            sources,
+            files: Vec::new(),
+        }
+    }
+
+    /// A frame; `None` if it is damaged.
+    pub(super) fn frame(&mut self, of: &Member) -> Result<Option<Frame<'a>>, ArchiveError> {
+        let kind = of.row.kind();
+        let Some(kind) = kind else { return Ok(None) };
+        let frame = self.frame_at(of.source, of.row.at(), kind);
+        whole(frame, &self.sources[of.source].segment)
+    }
+
+    /// The entry in a frame; `None` if its body is damaged, or what says how it was made is missing.
+    pub(super) fn entry(
+        &mut self,
+        source: usize,
+        frame: Frame<'a>,
+    ) -> Result<Option<EntryFrame<'a>>, ArchiveError> {
+        let entry = EntryFrame::of(frame, |id| self.provenance(source, id));
+        whole(entry, &self.sources[source].segment)
+    }
+
+    fn frame_at(
+        &mut self,
+        source: usize,
+        at: u64,
+        kind: FrameKind,
+    ) -> Result<Frame<'a>, Trouble> {
+        let segment = &self.sources[source].segment;
+        let file = self.file(source).map_err(|e| Trouble::io(segment, e))?;
+        Frame::read_from(&*file, (&self.catalog.vfs, segment), at, kind)
+    }
+
+    fn file(&mut self, source: usize) -> io::Result<Arc<dyn VfsFile>> {
+        let known = self.files.iter().position(|(known, _)| *known == source);
+        let file = match known {
+            Some(at) => self.files.remove(at).1,
+            None => {
+                if self.files.len() >= FILES {
+                    self.files.remove(0);
+                }
+                Arc::from(self.catalog.vfs.open(&self.sources[source].segment.path)?)
+            }
+        };
+        self.files.push((source, Arc::clone(&file)));
+        Ok(file)
+    }
+
+    fn provenance(
+        &mut self,
+        source: usize,
+        id: &ProvenanceId,
+    ) -> Result<Arc<Provenance>, Trouble> {
+        if let Some(known) = self.catalog.remembered(id) {
+            return Ok(known);
+        }
+        let of = &self.sources[source];
+        for row in of.of_prefix(prefix(&provenance_key(id))) {
+            let frame = self.frame_at(source, row.at(), FrameKind::Provenance);
+            if let Ok(frame) = frame
+                && checksum(frame.content()) == *id
+                && let Ok(provenance) = Provenance::read(frame.content())
+            {
+                return Ok(self.catalog.remember(*id, provenance));
+            }
+        }
+        self.catalog.provenance(id, &of.segment)
+    }
+}
+
+/// What is damaged is of no use; what can't be read may be.
+fn whole<T>(found: Result<T, Trouble>, segment: &Segment) -> Result<Option<T>, ArchiveError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Trouble::Damaged(_) | Trouble::OtherType(_) | Trouble::OtherKey) => Ok(None),
+        Err(Trouble::Io(error)) => Err(error),
+        Err(Trouble::Gone) => Err(ArchiveError::io(
+            "reading",
+            &segment.path,
+            io::ErrorKind::NotFound.into(),
+        )),
+    }
+}

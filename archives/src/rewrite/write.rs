@@ -1,0 +1,331 @@
+//! Writing what a rewrite keeps to new segments, and reading it back.
+//!
+//! Each source is read from end to end, once, and what is kept of it is written in its order. What was read is digested,
+//! and what was written is read back and digested likewise: nothing goes for a copy that is not as it was.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use sde::ArchiveError;
+use sde::key::Digest;
+
+use super::select::Selected;
+use super::source::Source;
+use crate::catalog::scan::{self, FoundFrame};
+use crate::catalog::{Catalog, Written};
+use crate::cbor::metadata::from_bytes;
+use crate::format::class::Part;
+use crate::format::frame::{self, FrameHeader, FrameKind};
+use crate::format::index_block::{IndexBlock, Row};
+use crate::format::metadata::{ProvenanceId, inline_provenance, split_entry};
+use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
+use crate::locks::lock;
+use crate::store::uses::{self, UsesOf};
+use crate::vfs::{VfsFile, pieces};
+use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
+use crate::writer::group_commit::{GroupCommit, Save};
+use crate::writer::segment_writer::WriterConfig;
+
+/// Where a rewrite writes: segments of its own, which may stay open for the next.
+pub(crate) struct Output {
+    writer: GroupCommit,
+    /// What was made durable since it was told.
+    written: Arc<Mutex<Vec<Written>>>,
+}
+
+/// A segment that was sealed, and its index.
+pub(crate) type Sealed = (Arc<Segment>, IndexBlock);
+
+/// What is put in the segments of each part, digested.
+type Digests = [blake3::Hasher; 2];
+
+impl Output {
+    pub(crate) fn new(config: WriterConfig) -> Self {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&written);
+        Self {
+            writer: GroupCommit::new(config, move |new| lock(&noted).push(new)),
+            written,
+        }
+    }
+
+    /// Writes what is selected, makes it durable and reads it back; gives what others can read now, and what was sealed
+    /// since it was as long as a segment gets. If it fails, nothing of it is to be relied on.
+    pub(crate) fn write(
+        &self,
+        catalog: &Catalog,
+        sources: &[Source],
+        selected: &Selected,
+        uses: UsesOf,
+    ) -> Result<(Vec<Written>, Vec<Sealed>), ArchiveError> {
+        lock(&self.written).clear();
+        let mut copy = Copy {
+            output: self,
+            catalog,
+            sources,
+            save: self.writer.begin(),
+            frames: Vec::new(),
+            bytes: 0,
+            digests: Digests::default(),
+            sealed: Vec::new(),
+        };
+        for part in Part::ALL {
+            for (number, source) in sources.iter().enumerate() {
+                if source.segment.part == part && selected.keeps_any(number) {
+                    copy.source(source, &selected.places(source, number))?;
+                }
+            }
+        }
+        copy.frames.extend(uses::frames(uses)?);
+        copy.save.finish(copy.frames)?;
+        let mut sealed = copy.sealed;
+        self.seal(self.writer.config().segment_size, &mut sealed);
+        let written = std::mem::take(&mut *lock(&self.written));
+        let back = self.read_back(&written, &sealed);
+        match back {
+            Ok(back) if is_same(&back, &copy.digests) => Ok((written, sealed)),
+            back => {
+                // Nobody knows what else is not as it should be there.
+                self.writer.forget();
+                Err(back.err().unwrap_or_else(|| {
+                    ArchiveError::Other(format!(
+                        "what was written to {} reads otherwise; nothing was replaced, see whether the disk is sound",
+                        self.writer.config().dir.display()
+                    ))
+                }))
+            }
+        }
+    }
+
+    /// Seals what is as long as this.
+    pub(crate) fn seal(&self, length: u64, to: &mut Vec<Sealed>) {
+        self.writer
+            .seal(|_| length, |segment, block| to.push((segment, block)));
+    }
+
+    /// The segments that are being written, and up to where they are durable.
+    pub(crate) fn open(&self) -> Vec<(Arc<Segment>, u64)> {
+        self.writer.written()
+    }
+
+    /// All files that were begun since the last write began.
+    fn begun(&self, sealed: &[Sealed]) -> HashSet<PathBuf> {
+        let written = lock(&self.written);
+        let written = written.iter().map(|one| one.segment.path.clone());
+        let open = self.open().into_iter().map(|(one, _)| one.path.clone());
+        let sealed = sealed.iter().map(|(one, _)| one.path.clone());
+        written.chain(open).chain(sealed).collect()
+    }
+
+    /// Digests what was written as others read it.
+    fn read_back(&self, written: &[Written], sealed: &[Sealed]) -> Result<Digests, ArchiveError> {
+        let vfs = &self.writer.config().vfs;
+        let mut digests = Digests::default();
+        for one in written {
+            let segment = &one.segment;
+            let failed = |error| ArchiveError::io("reading back", &segment.path, error);
+            let lost = || failed(io::ErrorKind::InvalidData.into());
+            let header = scan::open(&**vfs, &segment.path).map_err(failed)?;
+            if !matches!(header, Some(Ok(found)) if found.id == segment.id) {
+                return Err(lost());
+            }
+            let file = vfs.open(&segment.path).map_err(failed)?;
+            for row in &one.rows {
+                let found = frame::read_at(&*file, segment, row.at()).map_err(failed)?;
+                let (header, body) = found.ok_or_else(lost)?;
+                if Row::new(&header, row.at()) != *row {
+                    return Err(lost());
+                }
+                let payload = row.at() + header.length();
+                let length = header.payload(&body).ok_or_else(lost)?;
+                let place = (&*file, payload, length);
+                add(&mut digests[segment.part.number()], &header, &body, place).map_err(failed)?;
+            }
+        }
+        for (segment, _) in sealed {
+            let failed = |error| ArchiveError::io("reading back", &segment.path, error);
+            let file = vfs.open(&segment.path).map_err(failed)?;
+            let length = file.length().map_err(failed)?;
+            let block = IndexBlock::read(segment, &*file, length).map_err(failed)?;
+            block.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
+        }
+        Ok(digests)
+    }
+}
+
+fn is_same(one: &Digests, other: &Digests) -> bool {
+    one.iter()
+        .zip(other)
+        .all(|(one, other)| one.finalize() == other.finalize())
+}
+
+/// Adds a frame to a digest. What each segment has of its own is left out: what entries share, and uses, which are put
+/// together anew.
+fn add(
+    to: &mut blake3::Hasher,
+    header: &FrameHeader,
+    body: &[u8],
+    (file, at, length): (&dyn VfsFile, u64, u64),
+) -> io::Result<()> {
+    let content = header.content(body);
+    if matches!(
+        header.kind(),
+        Some(FrameKind::Provenance | FrameKind::Uses)
+    ) {
+        return Ok(());
+    }
+    to.update(&header.identity());
+    let is_entry = header.kind() == Some(FrameKind::Entry);
+    match split_entry(content).filter(|_| is_entry) {
+        Some((elements, provenance, rest)) => {
+            let id = provenance.unwrap_or_else(checksum);
+            to.update(&[elements]).update(&id).update(rest);
+        }
+        None => {
+            to.update(content);
+        }
+    }
+    pieces(file, at, length, |piece| {
+        to.update(piece);
+        Ok(())
+    })
+}
+
+/// How many bytes of bodies wait at most before they are written.
+const PIECE: u64 = 1 << 18;
+
+/// One rewrite while it goes on.
+struct Copy<'a> {
+    output: &'a Output,
+    catalog: &'a Catalog,
+    sources: &'a [Source],
+    save: Save<'a>,
+    frames: Vec<NewFrame>,
+    bytes: u64,
+    digests: Digests,
+    sealed: Vec<Sealed>,
+}
+
+impl Copy<'_> {
+    /// Writes what is at some places of a segment.
+    fn source(&mut self, source: &Source, places: &[u64]) -> Result<(), ArchiveError> {
+        let segment = &source.segment;
+        let failed = |error| ArchiveError::io("reading", &segment.path, error);
+        let vfs = &self.catalog.vfs;
+        let file: Arc<dyn VfsFile> = Arc::from(vfs.open(&segment.path).map_err(failed)?);
+        let mut provenances = HashMap::new();
+        let mut places = places.iter().peekable();
+        let mut refused = None;
+        let from = SEGMENT_HEADER as u64;
+        let scanned = scan::scan_with(&**vfs, segment, from, |found, body| {
+            note_provenance(&mut provenances, found, body);
+            while places.next_if(|at| **at < found.at).is_some() {}
+            if places.next_if(|at| **at == found.at).is_none() {
+                return Ok(());
+            }
+            let put = self.frame(&file, segment, &mut provenances, found, body);
+            put.map_err(|error| {
+                refused = Some(error);
+                io::ErrorKind::Other.into()
+            })
+        });
+        match refused {
+            Some(error) => Err(error),
+            None => scanned.map(drop).map_err(failed),
+        }
+    }
+
+    fn frame(
+        &mut self,
+        file: &Arc<dyn VfsFile>,
+        segment: &Segment,
+        provenances: &mut HashMap<ProvenanceId, Arc<EncodedProvenance>>,
+        found: &FoundFrame,
+        body: &[u8],
+    ) -> Result<(), ArchiveError> {
+        let header = found.header;
+        let content = header.content(body);
+        let length = found.end - found.payload;
+        let place = (&**file, found.payload, length);
+        let digest = &mut self.digests[segment.part.number()];
+        add(digest, &header, body, place)
+            .map_err(|error| ArchiveError::io("reading", &segment.path, error))?;
+        let body = self.body(&header, content, provenances)?;
+        let payload = Payload::Copied {
+            from: Arc::clone(file),
+            at: found.payload,
+            length,
+        };
+        let frame = NewFrame::with_payload(segment.part, header, body, payload);
+        let mut frame = frame.map_err(ArchiveError::Other)?;
+        if header.kind() == Some(FrameKind::Mark)
+            && let Ok((mark, _)) = from_bytes(content)
+        {
+            frame = frame.with_mark(mark);
+        }
+        self.bytes += frame.bytes() + length;
+        self.frames.push(frame);
+        if self.bytes >= PIECE.min(self.output.writer.config().segment_size) {
+            self.bytes = 0;
+            self.save.piece(std::mem::take(&mut self.frames))?;
+            let length = self.output.writer.config().segment_size;
+            self.output.seal(length, &mut self.sealed);
+        }
+        Ok(())
+    }
+
+    /// An entry may share its provenance with others there. One whose provenance is missing is copied as it is.
+    fn body(
+        &self,
+        header: &FrameHeader,
+        content: &[u8],
+        provenances: &mut HashMap<ProvenanceId, Arc<EncodedProvenance>>,
+    ) -> Result<Body, ArchiveError> {
+        let is_entry = header.kind() == Some(FrameKind::Entry);
+        let Some((elements, provenance, rest)) = split_entry(content).filter(|_| is_entry) else {
+            return Ok(Body::Bytes(content.to_vec()));
+        };
+        let provenance = match provenance {
+            Err(bytes) => EncodedProvenance::new(bytes.to_vec()),
+            Ok(id) => match provenances.get(&id) {
+                Some(known) => Arc::clone(known),
+                None => match self.catalog.provenance_bytes(&id) {
+                    Ok(bytes) => {
+                        let encoded = EncodedProvenance::new(bytes);
+                        provenances.insert(id, Arc::clone(&encoded));
+                        encoded
+                    }
+                    Err(trouble) => match trouble.is_damage() {
+                        true => return Ok(Body::Bytes(content.to_vec())),
+                        false => return Err(trouble.into()),
+                    },
+                },
+            },
+        };
+        Ok(Body::Entry {
+            elements,
+            provenance,
+            rest: rest.to_vec(),
+        })
+    }
+}
+
+/// Takes note of what entries share: in a frame of its own, or in the first of them.
+fn note_provenance(
+    to: &mut HashMap<ProvenanceId, Arc<EncodedProvenance>>,
+    found: &FoundFrame,
+    body: &[u8],
+) {
+    let content = found.header.content(body);
+    let bytes = match found.header.kind() {
+        Some(FrameKind::Provenance) => Some(content),
+        Some(FrameKind::Entry) => inline_provenance(content),
+        _ => None,
+    };
+    if let Some(bytes) = bytes {
+        to.entry(checksum(bytes))
+            .or_insert_with(|| EncodedProvenance::new(bytes.to_vec()));
+    }
+}

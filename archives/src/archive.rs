@@ -1,5 +1,6 @@
 //! An archive to keep and publish: results only, in a store of its own, with nothing superfluous.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use sde::ArchiveError;
 
 use crate::catalog::Catalog;
 use crate::catalog::segments::KnownSegment;
-use crate::compact::{Candidate, Plan, copy};
 use crate::format::class::folder;
 use crate::format::class::{Class, Part};
 use crate::format::directory::{self, There};
@@ -16,6 +16,9 @@ use crate::format::id::UniqueId;
 use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
 use crate::format::trust::{Trust, not_a_store};
 use crate::locks::lock;
+use crate::rewrite::select::{EVERYTHING, Filter, Selection};
+use crate::rewrite::source::Source;
+use crate::rewrite::write::Output;
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS, absolute};
 use crate::vfs::{Vfs, make_dirs};
@@ -66,7 +69,7 @@ impl DirStore {
 
     fn write_to(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         let (vfs, dir) = (&*config.vfs, &config.dir);
-        copy::all(config, &self.plan_of_results()?, &self.0.catalog)?;
+        self.write_results(config)?;
         self.write_first_manifest(config)?;
         directory::create(vfs, dir)?;
         // It has all else by now: nothing that is written later would sync this name.
@@ -74,9 +77,38 @@ impl DirStore {
         synced.map_err(|error| ArchiveError::io("syncing the directory", dir, error))
     }
 
-    /// What counts in all segments of entries, also those that are being written: what is durable of them. An error
+    /// Writes what counts in all segments of entries, also those that are being written: what is durable of them. An error
     /// if one can't be read.
-    fn plan_of_results(&self) -> Result<Plan, ArchiveError> {
+    fn write_results(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
+        let catalog = &self.0.catalog;
+        let sources = self.all_entries()?;
+        let selection = Selection {
+            catalog,
+            sources: &sources,
+            taken: &vec![true; sources.len()],
+            each_alone: false,
+            filter: Filter {
+                classes: &[Class::Result],
+                contents: Some(&HashSet::new()),
+                ..EVERYTHING
+            },
+            given_up: None,
+        };
+        let selected = selection.run()?;
+        match selected.missing {
+            0 => {}
+            missing => sde::warning!(
+                "what {missing} output files held is missing in {}, and in the archive of it; `sde verify` says of which entries",
+                self.0.dir.display()
+            ),
+        }
+        let output = Output::new(config.clone(), false);
+        let written = output.write(catalog, &sources, &selected, &selected.uses);
+        written.map(drop)
+    }
+
+    /// All segments of entries.
+    fn all_entries(&self) -> Result<Vec<Source>, ArchiveError> {
         let inner = &*self.0;
         inner.seal(|_| 0);
         self.refresh()?;
@@ -95,26 +127,13 @@ impl DirStore {
         let entries = known
             .into_iter()
             .filter(|segment| segment.part == Part::Entries);
-        let surveyed = entries.map(|segment| {
+        let sources = entries.map(|segment| {
             let path = segment.path.clone();
             let from = replaced.get(&segment.id).copied().unwrap_or(0);
-            let candidate = Candidate::survey(catalog, segment, from, true);
-            candidate.map_err(|error| ArchiveError::io("reading", path, error))
+            let source = Source::open(&**inner.vfs(), segment, from, false);
+            source.map_err(|error| ArchiveError::io("reading", path, error))
         });
-        let mut candidates: Vec<Candidate> = surveyed.collect::<Result<_, _>>()?;
-        let is_archived = |class: Class| class == Class::Result;
-        candidates
-            .iter_mut()
-            .for_each(|one| one.frames.retain(|frame| is_archived(frame.header.class())));
-        let plan = Plan::of_archive(candidates);
-        match plan.missing_contents() {
-            0 => {}
-            missing => sde::warning!(
-                "what {missing} output files held is missing in {}, and in the archive of it; `sde verify` says of which entries",
-                inner.dir.display()
-            ),
-        }
-        Ok(plan)
+        sources.collect()
     }
 
     fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {

@@ -35,16 +35,19 @@ mod locks;
 
 mod read;
 mod resolve;
+mod retention;
+mod rewrite;
 mod store;
 pub mod vfs;
 #[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
 mod work;
 mod writer;
 
-pub use compact::{Compacted, LimitError, Order, Retention};
+pub use compact::Compacted;
 pub use format::about::Capacity;
 pub use format::class::{Class, Part};
 pub use format::precedence::Precedence;
+pub use retention::{LimitError, Order, Retention};
 pub use store::DirStore;
 pub use store::open::{builder, open};
 pub use store::options::Options;

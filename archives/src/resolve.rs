@@ -24,7 +24,10 @@ pub(crate) fn computations<T>(
 ) -> Vec<Computation<T>> {
     let mut all: Vec<Computation<T>> = Vec::new();
     for (precedence, frame) in frames {
-        match all.iter_mut().find(|one| one.precedence.run == precedence.run) {
+        match all
+            .iter_mut()
+            .find(|one| one.precedence.run == precedence.run)
+        {
             Some(one) => {
                 one.precedence = one.precedence.max(precedence);
                 one.frames.push(frame);

@@ -115,6 +115,16 @@ impl Catalog {
         }
     }
 
+    /// Takes note of a sealed segment that this process has written to by itself.
+    pub(crate) fn note_new(&self, segment: &Arc<Segment>, block: IndexBlock) {
+        let mut segments = lock(&self.segments);
+        segments.note_sealed(segment, &block);
+        let mut index = self.index();
+        // Another thread may have found it before it was sealed.
+        index.remove(|id| *id == segment.id);
+        index.add_sealed(segment, block);
+    }
+
     /// Forgets what was in segments.
     pub(crate) fn forget(&self, goes: impl Fn(&UniqueId) -> bool) {
         self.index().remove(goes);
@@ -127,10 +137,4 @@ pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
     pub(crate) rows: Vec<Row>,
     pub(crate) marks: Vec<Mark>,
-}
-
-impl Written {
-    pub(crate) fn frames(&self) -> impl Iterator<Item = (&Arc<Segment>, &Row)> {
-        self.rows.iter().map(|row| (&self.segment, row))
-    }
 }

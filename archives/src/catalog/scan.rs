@@ -228,7 +228,9 @@ impl SegmentReader {
         let mut at = from;
         while let Some(found) = self.next_frame(segment, at)? {
             if found.at > at {
-                let header = self.get(at, FRAME_HEADER as u64)?.and_then(FrameHeader::read);
+                let header = self
+                    .get(at, FRAME_HEADER as u64)?
+                    .and_then(FrameHeader::read);
                 let key = header.map(|header| header.key);
                 each(Stretch::Gap(at..found.at, key))?;
             }
@@ -240,11 +242,7 @@ impl SegmentReader {
     }
 
     /// The first whole frame at or after a place.
-    fn next_frame(
-        &mut self,
-        segment: &Segment,
-        from: u64,
-    ) -> io::Result<Option<FoundFrame>> {
+    fn next_frame(&mut self, segment: &Segment, from: u64) -> io::Result<Option<FoundFrame>> {
         // A manifest that says more than there is was forged.
         let mut at = from.min(self.length);
         loop {

@@ -3,7 +3,7 @@
 //! Each rank appends what it saves to segments of its own, its *journals*, without a word to the
 //! others: nobody waits, and a rank that is killed takes nobody along. With ten thousand ranks that
 //! would be tens of thousands of files, each to be opened by all when they start again. So where
-//! all ranks come by they commit together: a few of them, one on each node at most, write what the
+//! all ranks come by they commit together: a few of them write what the
 //! journals hold to segments of theirs, one writes one manifest for all, and the journals go.
 //!
 //! The journals may be on the disks of the nodes, which is fast and spares a shared file
@@ -12,10 +12,9 @@
 //!
 //! It is done in steps, between which all ranks tell all others something:
 //!
-//! 1. each seals its journals and [names](hand_over) them; those of a node without a writer are
-//!    [sent](bring) to one;
-//! 2. each writer [verifies and appends](drain) what counts of them, durable, and says what is
-//!    where, so that nobody has to read it;
+//! 1. each seals its journals and [names](hand_over) them;
+//! 2. each writer [writes](rewrite) what counts of them, durable, and says what is where, so that nobody has to read it: one
+//!    rank of each node where journals are on the node's own disk, else a few ranks that share the work;
 //! 3. the first rank commits a manifest, and says whether that went well;
 //! 4. all know the same then; each removes those of its journals that were taken.
 //!
@@ -25,8 +24,6 @@
 //! It may end at any of these without a loss, for all ranks or for one: what was not removed is
 //! found, be it twice.
 
-mod bring;
-mod drain;
 mod hand_over;
 mod journal;
 mod listing;
@@ -34,11 +31,11 @@ mod listing;
 mod model;
 mod open;
 mod parts;
-mod report;
+mod rewrite;
 mod share;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
@@ -49,12 +46,10 @@ use crate::locks::lock;
 use crate::store::DirStore;
 use crate::store::write_manifest::relative;
 
-use bring::{Brought, Far, bring, far};
-use drain::{Drain, Drained, Source};
 use journal::{Handed, Journal};
 pub(crate) use open::open;
 use parts::Parts;
-use report::Report;
+use rewrite::{Journaled, Report, Writer};
 use share::share;
 
 /// The ranks that have opened a store together, as one of them knows them.
@@ -68,7 +63,7 @@ pub(crate) struct Team {
     /// Whether that is a disk of the node's own.
     is_local: bool,
     /// What it writes for others.
-    drain: Drain,
+    writer: Writer,
     /// Whether something was saved since the last commit. The same on all ranks.
     unvouched: Mutex<bool>,
 }
@@ -76,7 +71,7 @@ pub(crate) struct Team {
 impl Team {
     /// Seals what this rank has written for others.
     pub(crate) fn end(&self) {
-        self.drain.end();
+        self.writer.end();
     }
 }
 
@@ -102,15 +97,10 @@ impl DirStore {
         let handed = share(group, &mine.to_bytes())?;
         let handed: Vec<_> = handed.iter().map(|one| Handed::read(one)).collect();
         team.note_handed(&handed);
-        let far = team.far(&handed);
-        let (brought, unsent) = bring(group, &team.parts, &far, (&**self.0.vfs(), &team.dir))?;
-        let report = self.write_for_others(team, &handed, brought.as_ref(), unsent);
-        drop(brought);
-        let reports: Vec<_> = share(group, &report)?
-            .iter()
-            .map(|one| Report::read(one))
-            .collect();
-        let taken = report::taken(&reports);
+        let report = self.write_for_others(team, &handed).bytes();
+        let reports = share(group, &report)?;
+        let reports: Vec<_> = reports.iter().map(|one| Report::read(one)).collect();
+        let taken: HashSet<UniqueId> = reports.iter().flat_map(Report::taken).collect();
         let error = reports.iter().find_map(|report| report.error.clone());
         let verdict = self.take_in(team, &handed[0].left_over, reports, &taken);
         let verdicts = share(group, verdict.as_bytes())?;
@@ -119,24 +109,13 @@ impl DirStore {
     }
 
     /// Step 2: what this rank writes, if it is a writer; gives what it tells of that.
-    fn write_for_others(
-        &self,
-        team: &Team,
-        handed: &[Handed],
-        brought: Option<&Brought<'_>>,
-        unsent: Option<ArchiveError>,
-    ) -> Vec<u8> {
-        let mut drained = match team.parts.own(team.rank) {
-            Some(writer) => {
-                let mut sources = team.sources(writer, handed, brought);
-                sources.extend(self.sources_left_over(team, writer, &handed[0].left_over));
-                team.drain.write(&sources)
-            }
-            None => Drained::default(),
+    fn write_for_others(&self, team: &Team, handed: &[Handed]) -> Report {
+        let Some(writer) = team.parts.own(team.rank) else {
+            return Report::default();
         };
-        let unread = brought.and_then(|brought| brought.error.clone());
-        drained.error = drained.error.or(unread).or(unsent);
-        Report::of(drained).bytes()
+        let mut journaled = team.journaled(writer, handed);
+        journaled.extend(self.left_over_of(team, writer, &handed[0].left_over));
+        team.writer.write(&self.0.catalog, &journaled)
     }
 
     /// Step 3: takes note of what was written, and commits it, if that is for this rank to do.
@@ -170,12 +149,12 @@ impl DirStore {
     }
 
     /// What a writer writes of what is left over: of segments that nobody writes to any more.
-    fn sources_left_over(&self, team: &Team, writer: usize, left_over: &[Journal]) -> Vec<Source> {
+    fn left_over_of(&self, team: &Team, writer: usize, left_over: &[Journal]) -> Vec<Journaled> {
         let own = left_over.iter().skip(writer);
         let own = own.step_by(team.parts.writers());
         let sources = own.filter_map(|journal| {
             let path = journal.path(&self.0.dir);
-            self.is_left(&path).then(|| Source {
+            self.is_left(&path).then(|| Journaled {
                 segment: journal.segment(path),
                 length: journal.length,
                 is_left_behind: true,
@@ -206,41 +185,16 @@ impl Team {
         }
     }
 
-    /// What is to be sent, since it can't be read where the writer is.
-    fn far(&self, handed: &[Handed]) -> Vec<Far> {
-        match self.is_local {
-            true => far(&self.parts, handed),
-            false => vec![Vec::new(); self.parts.writers()],
-        }
-    }
-
-    /// What a writer writes: the journals of its ranks, as far as they can be read here.
-    fn sources(
-        &self,
-        writer: usize,
-        handed: &[Handed],
-        brought: Option<&Brought<'_>>,
-    ) -> Vec<Source> {
-        let mut sources = Vec::new();
-        for (rank, handed) in handed.iter().enumerate() {
-            if self.parts.writer(rank) != writer {
-                continue;
-            }
-            let is_here = !self.is_local || self.parts.is_near(rank);
-            for journal in &handed.own {
-                let path = match is_here {
-                    true => Some(journal.path(&self.dir)),
-                    false => brought
-                        .and_then(|b| b.path(&journal.id))
-                        .map(Path::to_owned),
-                };
-                sources.extend(path.map(|path| Source {
-                    segment: journal.segment(path),
-                    length: journal.length,
-                    is_left_behind: !self.writers.contains(&journal.writer),
-                }));
-            }
-        }
-        sources
+    /// What a writer writes: the journals of its ranks.
+    fn journaled(&self, writer: usize, handed: &[Handed]) -> Vec<Journaled> {
+        let of_ranks = handed.iter().enumerate();
+        let of_ranks = of_ranks.filter(|(rank, _)| self.parts.writer(*rank) == writer);
+        let journals = of_ranks.flat_map(|(_, handed)| &handed.own);
+        let journaled = journals.map(|journal| Journaled {
+            segment: journal.segment(journal.path(&self.dir)),
+            length: journal.length,
+            is_left_behind: !self.writers.contains(&journal.writer),
+        });
+        journaled.collect()
     }
 }

@@ -18,11 +18,10 @@ use sde::{
     Sde, Selection, Tag, Tags, inputs,
 };
 
-use super::bring::{self, Brought, Outgoing};
 use super::journal::Handed;
 use super::open::{begin, for_others, look};
 use super::parts::Parts;
-use super::report::Report;
+use super::rewrite::Report;
 use crate::format::id::UniqueId;
 use crate::store::DirStore;
 use crate::store::options::Options;
@@ -151,8 +150,6 @@ struct Sent {
     rounds: usize,
     /// How many bytes each rank gets.
     each: usize,
-    /// How many bytes go from nodes without a writer to writers, in all.
-    between_nodes: u64,
 }
 
 impl Sent {
@@ -218,7 +215,7 @@ impl Machine {
         let (stores, opened) = self.open();
         let opening = (self.vfs.take(), opened);
         let record = record();
-        let parts = Parts::new(self.nodes(), self.options(0).writers);
+        let parts = self.parts();
         // A rank at a time, as if all had saved before the first of them seals.
         let mut most = Counted::default();
         let mut mine = Vec::new();
@@ -245,8 +242,14 @@ impl Machine {
         }
     }
 
-    fn nodes(&self) -> Vec<usize> {
-        (0..self.ranks).map(|rank| rank / RANKS_OF_A_NODE).collect()
+    fn parts(&self) -> Parts {
+        let nodes = (0..self.ranks).map(|rank| rank / RANKS_OF_A_NODE);
+        let most = if self.local {
+            usize::MAX
+        } else {
+            self.options(0).writers
+        };
+        Parts::new(nodes.collect(), most)
     }
 
     fn open(&self) -> (Vec<DirStore>, Sent) {
@@ -278,7 +281,7 @@ impl Machine {
         let writers = stores.iter().map(writer);
         let writers: HashSet<UniqueId> = writers.flat_map(|id| [id, for_others(&id)]).collect();
         let writers = Arc::new(writers);
-        let parts = Arc::new(Parts::new(self.nodes(), self.options(0).writers));
+        let parts = Arc::new(self.parts());
         for (rank, store) in stores.iter().enumerate() {
             store.join(rank, Arc::clone(&parts), Arc::clone(&writers));
         }
@@ -292,30 +295,10 @@ impl Machine {
         let handed: Vec<_> = handed.iter().map(|one| Handed::read(one)).collect();
         let team = |rank: usize| stores[rank].0.team.get().unwrap();
         team(0).note_handed(&handed);
-        let far = team(0).far(&handed);
-        let vfs = &*self.vfs as &dyn Vfs;
         let mut said = vec![Vec::new(); stores.len()];
-        for (writer, own) in far.iter().enumerate() {
+        for writer in 0..parts.writers() {
             let rank = parts.rank_of(writer);
-            let mut brought = Brought::new(vfs, &team(rank).dir, own);
-            let mut senders: Vec<_> = own
-                .iter()
-                .map(|(from, journals)| Outgoing::new(vfs, &team(*from).dir, journals))
-                .collect();
-            for round in 0..bring::rounds(own) {
-                for (number, sender) in senders.iter_mut().enumerate() {
-                    let piece = sender.piece(round);
-                    sent.between_nodes += piece.len() as u64;
-                    brought.take(number, &piece);
-                }
-            }
-            assert!(brought.error.is_none() && senders.iter().all(|one| one.error.is_none()));
-            said[rank] = stores[rank].write_for_others(team(rank), &handed, Some(&brought), None);
-        }
-        if far.iter().any(|far| !far.is_empty()) {
-            // The split, a piece of all nodes, and whether all could be read.
-            let most = far.iter().map(bring::rounds).max();
-            sent.rounds += 2 + usize::try_from(most.unwrap_or(0)).unwrap();
+            said[rank] = stores[rank].write_for_others(team(rank), &handed).bytes();
         }
         sent.share(said.iter());
         let reports: Vec<_> = said.iter().map(|one| Report::read(one)).collect();
@@ -324,7 +307,7 @@ impl Machine {
             "{:?}",
             reports[0].error
         );
-        let taken = super::report::taken(&reports);
+        let taken: HashSet<UniqueId> = reports.iter().flat_map(Report::taken).collect();
         let verdict = stores[0].take_in(team(0), &handed[0].left_over, reports, &taken);
         assert_eq!(verdict, "");
         sent.share(said.iter().map(|_| &EMPTY));
@@ -437,7 +420,7 @@ fn the_table() {
         let (shared, local) = (jobs(ranks, false, 1), jobs(ranks, true, 3));
         let ((opened, opening), (committed, committing)) = (local.opening, local.committing);
         println!(
-            "| {ranks} | {} | {} | {} | {} | {}, {} | {} | {}, {} | {}, {} | {} |",
+            "| {ranks} | {} | {} | {} | {} | {}, {} | {} | {}, {} | {}, {} |",
             ranks.div_ceil(RANKS_OF_A_NODE),
             shared.most_files(),
             local.most_files(),
@@ -449,7 +432,6 @@ fn the_table() {
             committing.rounds,
             kib(opening.each as u64),
             kib(committing.each as u64),
-            kib(committing.between_nodes),
         );
     }
 }

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use sde::{ArchiveError, ProcessGroup};
 
 use super::Team;
-use super::drain::Drain;
 use super::listing::Listing;
 use super::parts::Parts;
+use super::rewrite::Writer;
 use super::share::share;
 use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::directory::{self, There};
@@ -56,7 +56,9 @@ pub(crate) fn open(
     }
     let writers = said.iter().filter_map(|id| id.first_chunk());
     let writers = writers.flat_map(|id| [UniqueId(*id), for_others(&UniqueId(*id))]);
-    let parts = Parts::new(group.nodes(), store.0.writers);
+    // What is on a node's own disk can be read there only.
+    let most = store.0.local().map_or(store.0.writers, |_| usize::MAX);
+    let parts = Parts::new(group.nodes(), most);
     store.join(group.rank(), Arc::new(parts), Arc::new(writers.collect()));
     Ok(store)
 }
@@ -174,15 +176,12 @@ impl DirStore {
             writers,
             dir: config.dir.clone(),
             is_local: inner.local().is_some(),
-            drain: Drain::new(
-                WriterConfig {
-                    vfs: Arc::clone(inner.vfs()),
-                    dir: inner.dir.clone(),
-                    opening: for_others(&config.opening),
-                    segment_size: config.segment_size,
-                },
-                &inner.catalog,
-            ),
+            writer: Writer::new(WriterConfig {
+                vfs: Arc::clone(inner.vfs()),
+                dir: inner.dir.clone(),
+                opening: for_others(&config.opening),
+                segment_size: config.segment_size,
+            }),
             unvouched: Mutex::default(),
         };
         // There is none yet: the store was just made.

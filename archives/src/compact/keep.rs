@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use sde::ArchiveError;
 
-use super::retention::Aim;
 use crate::format::id;
 use crate::locks::lock;
+use crate::retention::Aim;
 use crate::store::DirStore;
 
 /// What has grown by less than one part in so many is not compacted again.

@@ -1,26 +1,30 @@
 //! Merging what many short programs have left.
 //!
-//! Each leaves a segment with the few entries that it saved. The program that finishes and finds many merges them. Only
-//! segments of like size are merged, so that a byte is written again as often as the number of segments doubles, and
-//! not each time.
+//! Each leaves a segment with the few entries that it saved. The program that finishes and finds many merges them, so many at a
+//! time that memory does not grow with their number. Only segments of like size are merged, so that a byte is written again
+//! as often as the number of segments doubles, and not each time.
 
-use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use super::plan::Plan;
-use super::survey::Candidate;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
 use crate::format::directory::FORMAT;
-use crate::format::id::UniqueId;
 use crate::locks::lock;
+use crate::rewrite::select::{EVERYTHING, Selection};
+use crate::rewrite::source::Source;
 use crate::store::DirStore;
 
 /// So many small segments of a part are left alone.
 const MANY: usize = 32;
+
+/// So many are merged at a time.
+const BATCH: usize = 64;
+
+/// A manifest says so after so many batches.
+const BATCHES: usize = 64;
 
 impl DirStore {
     /// Merges small segments if there are many, unless another process makes room just now.
@@ -46,54 +50,70 @@ impl DirStore {
     fn merge(&self) -> Result<(), ArchiveError> {
         // Another process may have merged them before this one had the lock.
         self.refresh()?;
-        let catalog = &self.0.catalog;
-        let replaced = lock(&catalog.manifests).replaced();
-        let mut candidates = Vec::new();
-        for id in self.small() {
-            let known = lock(&catalog.segments)
-                .by_id()
-                .get(&id)
-                .map(|one| Arc::clone(one));
-            let Some(segment) = known else { continue };
-            let path = segment.path.clone();
-            let from = replaced.get(&id).copied().unwrap_or(0);
-            match Candidate::survey(catalog, segment, from, true) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                candidate => {
-                    candidates
-                        .push(candidate.map_err(|error| ArchiveError::io("reading", path, error))?);
-                }
+        let small = self.small();
+        if small.is_empty() {
+            return Ok(());
+        }
+        let mut replaced = Vec::new();
+        for batches in small.chunks(BATCH * BATCHES) {
+            for batch in batches.chunks(BATCH) {
+                let sources = self.merge_batch(batch)?;
+                replaced.extend(self.replaced(&sources));
             }
+            self.write_manifest(&std::mem::take(&mut replaced))?;
         }
-        if candidates.len() > MANY {
-            self.carry_out(&Plan::everything(candidates))?;
-            self.remove_what_is_over(self.0.grace)?;
-        }
+        self.remove_what_is_over(self.0.grace)?;
         Ok(())
     }
 
-    /// The segments to merge, if there are many: those that are short, but for such as are longer than all shorter ones together.
-    fn small(&self) -> HashSet<UniqueId> {
+    /// Writes what counts of some segments to others; gives those that were read.
+    fn merge_batch(&self, batch: &[KnownSegment]) -> Result<Vec<Source>, ArchiveError> {
+        let catalog = &self.0.catalog;
+        let replaced = lock(&catalog.manifests).replaced();
+        let mut sources = Vec::new();
+        for known in batch {
+            let segment = Arc::clone(&known.segment);
+            let from = replaced.get(&segment.id).copied().unwrap_or(0);
+            match Source::open(&**self.0.vfs(), segment, from, false) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                source => sources
+                    .push(source.map_err(|error| {
+                        ArchiveError::io("reading", &known.segment.path, error)
+                    })?),
+            }
+        }
+        let selection = Selection {
+            catalog,
+            sources: &sources,
+            taken: &vec![true; sources.len()],
+            each_alone: false,
+            filter: EVERYTHING,
+            given_up: None,
+        };
+        let selected = selection.run()?;
+        self.rewrite(self.another_writer(), &sources, &selected, &selected.uses)?;
+        Ok(sources)
+    }
+
+    /// The segments to merge, if there are many, the shortest first: those that are short, but for such as are longer than all
+    /// shorter ones together.
+    fn small(&self) -> Vec<KnownSegment> {
         let most = self.0.writer.config().segment_size / 4;
         let segments = lock(&self.0.catalog.segments);
         let is_small = |one: &KnownSegment| one.sealed && one.length < most;
         let mut small: Vec<KnownSegment> = segments.known().filter(is_small).collect();
         small.sort_unstable_by_key(|one| one.length);
         let of_part = |part: Part| {
-            let mut of_part: Vec<&KnownSegment> = small
-                .iter()
-                .filter(|one| one.segment.part == part)
-                .collect();
+            let of_part = small.iter().filter(|one| one.segment.part == part);
+            let mut of_part: Vec<&KnownSegment> = of_part.collect();
             let mut sum: u64 = of_part.iter().map(|one| one.length).sum();
             while let Some(longest) = of_part.pop_if(|one| one.length > sum - one.length) {
                 sum -= longest.length;
             }
             of_part
         };
-        let many = Part::ALL
-            .map(of_part)
-            .into_iter()
-            .filter(|one| one.len() > MANY);
-        many.flatten().map(|one| one.segment.id).collect()
+        let parts = Part::ALL.map(of_part).into_iter();
+        let many = parts.filter(|one| one.len() > MANY);
+        many.flatten().cloned().collect()
     }
 }

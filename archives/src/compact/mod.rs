@@ -13,18 +13,11 @@
 //! counts. Two compactions at once do the same work twice, and lose nothing; the lock
 //! that keeps them apart is only to spare that.
 
-pub(crate) mod copy;
-mod evict;
 mod keep;
-mod live;
 mod merge;
-mod plan;
 pub(crate) mod replaced;
-mod retention;
 pub(crate) mod room;
 pub(crate) mod scratch;
-mod survey;
-mod variables;
 
 use std::collections::HashSet;
 use std::io;
@@ -32,29 +25,32 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{ArchiveError, Key, Selection};
+use sde::{ArchiveError, Key, Selection as SaveSelection};
 
+use crate::catalog::scan;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
 use crate::format::directory::{self, FORMAT};
+use crate::format::frame::FrameKind;
 use crate::format::id::{self, UniqueId};
-use crate::format::index_block::IndexBlock;
 use crate::format::manifest::{ReplacedSegment, Sweep};
-use crate::format::segment::Segment;
+use crate::format::metadata::EntryBody;
+use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::locks::lock;
-use crate::store::uses::UsesOf;
+use crate::retention::Retention;
+use crate::rewrite::limits::GivenUp;
+use crate::rewrite::select::{EVERYTHING, Filter, Selected, Selection};
+use crate::rewrite::source::Source;
+use crate::rewrite::write::Output;
+use crate::store::uses::{self, UsesOf};
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS};
 use crate::writer::segment_writer::WriterConfig;
 
-use plan::Context;
-pub(crate) use plan::Plan;
 use replaced::Removed;
-pub use retention::{Order, Retention};
-pub(crate) use survey::{
-    Candidate, EntryFacts, FrameContent, FrameInfo, check_scratch, entry_facts,
-};
-pub use variables::LimitError;
+
+/// A segment is worth replacing if so much of it is of no use: one part in so many.
+const WORTH: u64 = 8;
 
 /// What a compaction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,27 +137,25 @@ impl DirStore {
         let inner = &*self.0;
         let mut removed = Removed::default();
         if !retention.dry_run {
-            self.write_uses(Selection::Archive)?;
+            self.write_uses(SaveSelection::Archive)?;
             inner.seal(|_| 0);
             removed += self.remove_what_is_over(inner.grace)?;
         }
         let before = self.bytes();
         self.refresh()?;
-        let segment_size = inner.writer.config().segment_size;
-        let (candidates, uses, contents) = self.candidates_to_replace()?;
-        let context = Context {
-            retention,
-            uses,
-            contents,
-            segment_size,
-            now: id::now(&**inner.vfs()),
+        let there = self.sources()?;
+        let now = id::now(&**inner.vfs());
+        let plan = self.plan(&there, retention, now)?;
+        let taken = || {
+            let all = there.sources.iter().enumerate();
+            all.filter(|(number, _)| plan.taken[*number])
         };
-        let plan = Plan::new(candidates, &context);
+        let kept = taken().map(|(number, one)| plan.selected.bytes(one, number).0);
         let mut done = Compacted {
-            given_up: plan.given_up.len(),
-            replaced: plan.candidates.len(),
-            bytes_before: plan.candidates.iter().map(|one| one.length).sum(),
-            bytes_after: plan.kept_bytes(),
+            given_up: plan.given_up,
+            replaced: taken().count(),
+            bytes_before: taken().map(|(_, one)| one.length).sum(),
+            bytes_after: kept.sum(),
             ..Compacted::default()
         };
         if retention.dry_run {
@@ -171,22 +165,96 @@ impl DirStore {
         }
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
         *lock(&inner.room.swept) = Some(Sweep {
-            at: context.now,
+            at: now,
             bytes: left,
         });
-        if !plan.candidates.is_empty() {
-            done.written = self.carry_out(&plan)?;
+        if done.replaced > 0 {
+            let (sources, selected) = (&there.sources, &plan.selected);
+            done.written = self.rewrite(self.another_writer(), sources, selected, &plan.uses)?;
+            self.write_manifest(&self.replaced(taken().map(|(_, one)| one)))?;
             removed += self.remove_what_is_over(inner.grace)?;
         }
         (done.removed, done.freed) = (removed.files, removed.bytes);
         Ok(done)
     }
 
-    /// Writes what is kept, and has it take the place of what was there; gives how many segments that took.
-    fn carry_out(&self, plan: &Plan) -> Result<usize, ArchiveError> {
-        let written = self.write(plan)?;
-        self.write_manifest(&self.replaced(&plan.candidates))?;
-        Ok(written)
+    /// What is replaced, and what of it is kept.
+    fn plan(&self, there: &There, retention: &Retention, now: u64) -> Result<Plan, ArchiveError> {
+        let all = vec![true; there.sources.len()];
+        let selection = there.selection(self, &all);
+        let (given_up, before) = GivenUp::find(&selection, retention, &there.uses, now)?;
+        let given_up = Some(&given_up);
+        let selection = Selection {
+            given_up,
+            ..selection
+        };
+        let selected = match given_up.is_some_and(|up| up.len() > 0) {
+            true => selection.run()?,
+            false => before.clone(),
+        };
+        let taken = self.worth(&there.sources, &before, &selected);
+        // What is kept is found out anew from these alone: see `rewrite::select`.
+        let selected = match taken.iter().all(|taken| *taken) {
+            true => selected,
+            false => Selection {
+                taken: &taken,
+                ..selection
+            }
+            .run()?,
+        };
+        let mut uses = selected.uses.clone();
+        given_up.into_iter().for_each(|up| up.forget(&mut uses));
+        Ok(Plan {
+            taken,
+            selected,
+            uses,
+            given_up: given_up.map_or(0, GivenUp::len),
+        })
+    }
+
+    /// Which segments are worth replacing.
+    fn worth(&self, sources: &[Source], before: &Selected, selected: &Selected) -> Vec<bool> {
+        let small = self.0.writer.config().segment_size / 4;
+        let is_small = |one: &Source| one.length < small;
+        let several_small = Part::ALL.map(|part| {
+            let small = |one: &&Source| one.segment.part == part && is_small(one);
+            sources.iter().filter(small).count() > 1
+        });
+        let worth = sources.iter().enumerate().map(|(number, one)| {
+            // The last bytes of one that is not sealed may not be on the medium: the copy will.
+            !one.sealed
+                // What is whole of it is copied, so that nobody goes on being told of damage that costs nothing.
+                || selected.damaged[number]
+                || selected.bytes(one, number).1 > one.length / WORTH
+                || (is_small(one) && several_small[one.segment.part.number()])
+                || !selected.is_same(before, number)
+        });
+        worth.collect()
+    }
+
+    /// Another writer than that of what this process saves.
+    fn another_writer(&self) -> WriterConfig {
+        WriterConfig {
+            opening: UniqueId::new(),
+            ..self.0.writer.config().clone()
+        }
+    }
+
+    /// Writes what is kept to new segments, which this process knows from then on; gives how many.
+    fn rewrite(
+        &self,
+        config: WriterConfig,
+        sources: &[Source],
+        selected: &Selected,
+        uses: &UsesOf,
+    ) -> Result<usize, ArchiveError> {
+        let output = Output::new(config, false);
+        let (_, sealed) = output.write(&self.0.catalog, sources, selected, uses)?;
+        let count = sealed.len();
+        for (segment, block) in sealed {
+            self.0.catalog.note_new(&segment, block);
+        }
+        Ok(count)
     }
 
     /// Removes what nobody finished, and what was replaced before the time of grace; if only older generations keep it, by
@@ -205,45 +273,30 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments that nobody writes to any more; and of the others what they say of uses, and the contents that they
-    /// need.
-    fn candidates_to_replace(
-        &self,
-    ) -> Result<(Vec<Candidate>, UsesOf, HashSet<Key>), ArchiveError> {
+    /// The segments that nobody writes to any more, and what those say that somebody does.
+    fn sources(&self) -> Result<There, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
         let replaced = lock(&catalog.manifests).replaced();
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
-        let mut candidates = Vec::new();
-        let mut uses = UsesOf::default();
-        let mut contents = HashSet::new();
+        let mut there = There::default();
         for known in known {
             let segment = &known.segment;
             let failed = |error| ArchiveError::io("reading", &segment.path, error);
-            let sealed = match self.is_sealed(segment) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                sealed => sealed.map_err(failed)?,
-            };
-            if sealed || self.is_left(&segment.path) {
+            if known.sealed || self.is_left(&segment.path) {
                 let from = replaced.get(&segment.id).copied().unwrap_or(0);
-                match Candidate::survey(catalog, Arc::clone(segment), from, sealed) {
+                match Source::open(&**inner.vfs(), Arc::clone(segment), from, true) {
                     // Another compaction was done with it.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    candidate => candidates.push(candidate.map_err(failed)?),
+                    source => there.sources.push(source.map_err(failed)?),
                 }
             } else if segment.part == Part::Entries {
-                let surveyed = survey::uses(&**inner.vfs(), segment, &mut uses, &mut contents);
-                surveyed.map_err(failed)?;
+                there.being_written(self, segment).map_err(failed)?;
             }
         }
-        candidates.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
-        Ok((candidates, uses, contents))
-    }
-
-    fn is_sealed(&self, segment: &Segment) -> io::Result<bool> {
-        let file = self.0.vfs().open(&segment.path)?;
-        let length = file.length()?;
-        Ok(IndexBlock::read(segment, &*file, length)?.is_some())
+        let sources = &mut there.sources;
+        sources.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
+        Ok(there)
     }
 
     /// Whether the writer of a segment that is not sealed has ended, as far as can be told.
@@ -261,30 +314,71 @@ impl DirStore {
         }
     }
 
-    /// Writes what is kept; gives how many segments that took.
-    fn write(&self, plan: &Plan) -> Result<usize, ArchiveError> {
-        let inner = &*self.0;
-        let config = WriterConfig {
-            vfs: Arc::clone(inner.vfs()),
-            dir: inner.dir.clone(),
-            opening: UniqueId::new(),
-            segment_size: inner.writer.config().segment_size,
-        };
-        copy::all(&config, plan, &inner.catalog)
-    }
-
-    fn replaced<'c>(
-        &self,
-        candidates: impl IntoIterator<Item = &'c Candidate>,
-    ) -> Vec<ReplacedSegment> {
-        let at = id::now(&**self.0.vfs());
-        let replaced = candidates.into_iter().map(|one| ReplacedSegment {
+    fn replaced<'s>(&self, sources: impl IntoIterator<Item = &'s Source>) -> Vec<ReplacedSegment> {
+        let now = id::now(&**self.0.vfs());
+        let replaced = sources.into_iter().map(|one| ReplacedSegment {
             path: relative(&self.0.dir, &one.segment.path),
             id: one.segment.id.to_string(),
             length: one.length,
-            at,
+            // Nobody needs time to read what has no values.
+            at: if one.has_values() { now } else { 0 },
         });
         replaced.collect()
+    }
+}
+
+/// What a compaction looks at.
+#[derive(Default)]
+struct There {
+    sources: Vec<Source>,
+    /// What segments that are being written say of uses.
+    uses: UsesOf,
+    /// The contents that entries in these need.
+    contents: HashSet<Key>,
+}
+
+/// What a compaction does.
+struct Plan {
+    taken: Vec<bool>,
+    selected: Selected,
+    uses: UsesOf,
+    given_up: usize,
+}
+
+impl There {
+    fn selection<'a>(&'a self, of: &'a DirStore, taken: &'a [bool]) -> Selection<'a> {
+        Selection {
+            catalog: &of.0.catalog,
+            sources: &self.sources,
+            taken,
+            each_alone: false,
+            filter: Filter {
+                contents: Some(&self.contents),
+                ..EVERYTHING
+            },
+            given_up: None,
+        }
+    }
+
+    fn being_written(&mut self, of: &DirStore, segment: &Segment) -> io::Result<()> {
+        let from = SEGMENT_HEADER as u64;
+        let scanned = scan::scan_with(&**of.0.vfs(), segment, from, |found, body| {
+            let content = found.header.content(body);
+            match found.header.kind() {
+                Some(FrameKind::Uses) => {
+                    let read = uses::read(content).unwrap_or_default().into_iter();
+                    read.for_each(|(prefix, one)| uses::add(&mut self.uses, prefix, one));
+                }
+                Some(FrameKind::Entry) => {
+                    if let Ok((_, body)) = EntryBody::read(content) {
+                        self.contents.extend(body.contents());
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        });
+        scanned.map(drop)
     }
 }
 
@@ -294,8 +388,8 @@ mod tests {
 
     use sde::{Sde, inputs};
 
-    use super::Retention;
     use crate::format::id;
+    use crate::retention::Retention;
     use crate::store::DirStore;
     use crate::vfs::Disk;
 

@@ -16,14 +16,15 @@ use std::time::{Duration, SystemTime};
 
 use sde::ArchiveError;
 
-use super::plan::Context;
+use super::There;
 use super::replaced::remove;
-use super::retention::{Aim, Retention};
-use super::survey::Candidate;
 use crate::format::directory;
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::locks::lock;
+use crate::retention::{Aim, Retention};
+use crate::rewrite::limits::GivenUp;
+use crate::rewrite::source::Source;
 use crate::store::DirStore;
 
 /// What a store keeps to, and what it did for that.
@@ -110,20 +111,12 @@ impl DirStore {
         if lock(&self.0.room.in_vain).as_ref().is_some_and(is_new) {
             return Ok(0);
         }
-        let (candidates, uses, contents) = self.candidates_to_replace()?;
-        let mut context = Context {
-            retention: &Retention::new(),
-            uses,
-            contents,
-            segment_size: 0,
-            now: id::now(&**self.0.vfs()),
-        };
-        let mut unused = context.unused(&candidates);
+        let there = self.sources()?;
+        let mut unused = self.unused(&there, &Retention::new())?;
         let tighter = [7, 4, 0].map(|eighths| retention.with_aim(Aim::Eighths(eighths)));
         for tighter in tighter.iter().filter(|one| one.has_limits()) {
             if unused.is_empty() {
-                context.retention = tighter;
-                unused = context.unused(&candidates);
+                unused = self.unused(&there, tighter)?;
             }
         }
         if unused.is_empty() {
@@ -133,8 +126,28 @@ impl DirStore {
         self.remove_unused(&unused)
     }
 
+    /// The segments of which nothing is kept, or what a process did only, so that they can go without anything being written.
+    /// Each is looked at alone: what others hold does not make anything superfluous.
+    fn unused<'s>(
+        &self,
+        there: &'s There,
+        retention: &Retention,
+    ) -> Result<Vec<&'s Source>, ArchiveError> {
+        let all = vec![true; there.sources.len()];
+        let mut selection = there.selection(self, &all);
+        selection.each_alone = true;
+        selection.filter.journals = false;
+        let now = id::now(&**self.0.vfs());
+        let (given_up, _) = GivenUp::find(&selection, retention, &there.uses, now)?;
+        selection.given_up = Some(&given_up);
+        let selected = selection.run()?;
+        let sources = there.sources.iter().enumerate();
+        let unused = sources.filter(|(number, _)| !selected.keeps_any(*number));
+        Ok(unused.map(|(_, one)| one).collect())
+    }
+
     /// Has segments go of which nothing is kept.
-    fn remove_unused(&self, unused: &[&Candidate]) -> Result<u64, ArchiveError> {
+    fn remove_unused(&self, unused: &[&Source]) -> Result<u64, ArchiveError> {
         let inner = &*self.0;
         let mut freed = 0;
         let mut left = unused.iter();

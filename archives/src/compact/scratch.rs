@@ -22,17 +22,17 @@ use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
-use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;
-use crate::compact::copy::FrameCopier;
-use crate::compact::{Candidate, FrameContent, FrameInfo, check_scratch};
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::index_block::Row;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
 use crate::locks::{lock, try_lock};
+use crate::rewrite::select::Selected;
+use crate::rewrite::source::Source;
 use crate::store::DirStore;
+use crate::store::uses::UsesOf;
 use crate::store::write_manifest::relative;
 
 /// How many states of a run are of use.
@@ -144,41 +144,24 @@ impl DirStore {
         })
     }
 
-    /// Writes what is of use in some segments to the one that is being written, durable.
+    /// Writes what is of use in some segments to others.
     fn write_anew(&self, all: &[Own]) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        let mut frames = Vec::new();
+        let mut sources = Vec::new();
         for one in all {
+            let source = Source::open(&**inner.vfs(), Arc::clone(&one.segment), 0, false);
             let failed = |error| ArchiveError::io("reading", &one.segment.path, error);
-            let segment = Arc::clone(&one.segment);
-            let found = Candidate::survey(&inner.catalog, segment, 0, true).map_err(failed)?;
-            let mut copier = FrameCopier::open(&found, &inner.catalog)?;
-            for row in &one.rows {
-                let mut states = found.frames.iter();
-                let is_scratch =
-                    |info: &FrameInfo| matches!(info.content, FrameContent::Scratch(_));
-                let state = states.find(|info| info.at == row.at() && is_scratch(info));
-                let Some(state) = state else {
-                    let why = format!("a state in {} is damaged", one.segment.path.display());
-                    return Err(ArchiveError::Damaged { why });
-                };
-                frames.push(copier.frame(state)?);
-            }
+            sources.push(source.map_err(failed)?);
         }
-        let keys: HashSet<_> = frames.iter().map(|frame| frame.header.key).collect();
-        inner.writer.begin().finish(frames)?;
-        for key in keys {
-            for state in inner.catalog.known(|index| index.scratch(&key)) {
-                let Place { segment, at } = &state.place;
-                if !all.iter().any(|one| one.segment.id == segment.id) {
-                    let place = Place {
-                        segment: Arc::clone(segment),
-                        at: *at,
-                    };
-                    check_scratch(&inner.catalog, &place)?;
-                }
-            }
-        }
+        let of_use: HashSet<(UniqueId, u64)> = all
+            .iter()
+            .flat_map(|one| one.rows.iter().map(|row| (one.segment.id, row.at())))
+            .collect();
+        let selected = Selected::of(&sources, |source, row| {
+            of_use.contains(&(source.segment.id, row.at()))
+        });
+        let config = inner.writer.config().clone();
+        self.rewrite(config, &sources, &selected, &UsesOf::default())?;
         Ok(())
     }
 

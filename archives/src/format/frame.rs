@@ -134,13 +134,13 @@ impl FrameHeader {
         self.code
     }
 
-    /// Whether this is what another was copied from: bodies differ where entries share what they have in common.
-    pub(crate) fn is_copied_as(&self, copy: &Self) -> bool {
-        let length = |header: &Self| match header.kind() {
-            Some(FrameKind::Entry) => 0,
-            _ => header.body,
-        };
-        Self { body: 0, ..*self } == Self { body: 0, ..*copy } && length(self) == length(copy)
+    /// What a copy has in its header too: bodies may differ where entries share what they have in common.
+    pub(crate) fn identity(&self) -> [u8; 42] {
+        let mut identity = [self.code; 42];
+        identity[1] = self.flags & !PAYLOAD;
+        identity[2..10].copy_from_slice(&self.saved_at.to_le_bytes());
+        identity[10..].copy_from_slice(self.key.as_bytes());
+        identity
     }
 
     /// How long the frame is without its payload.

@@ -21,7 +21,7 @@ pub(crate) const TRAILER: usize = 32;
 const TRAILER_MAGIC: &[u8; 8] = b"SDEindex";
 
 /// One frame, as a row has it. Keys are digests: their first eight bytes say where to look, and the frame has all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Row {
     pub(crate) prefix: u64,
     /// The place of the frame, and in the lowest byte its kind.

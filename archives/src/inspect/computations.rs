@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use sde::{Key, Mark, RunId};
 
 use super::item::{Entry, EntryUses, Item, SavedJournal, Scratch};
-use crate::read::payload::Payload;
-use crate::resolve::computations;
 use crate::format::index_block::prefix;
 use crate::format::precedence::Precedence;
+use crate::read::payload::Payload;
+use crate::resolve::computations;
 
 /// What is found in the segments of a store, frame by frame, with what a reader keeps of each entry.
 ///
@@ -185,10 +185,13 @@ impl<T> Computations<T> {
             gone |= lower_damaged(&mut of_key);
             let of_key = of_key.into_iter().map(|(one, _)| (one.precedence, one));
             for (rank, computation) in computations(of_key).into_iter().enumerate() {
-                let merged = computation.frames.into_iter().reduce(|mut first, mut frame| {
-                    merge(&mut first.of, &mut frame.of);
-                    first
-                });
+                let merged = computation
+                    .frames
+                    .into_iter()
+                    .reduce(|mut first, mut frame| {
+                        merge(&mut first.of, &mut frame.of);
+                        first
+                    });
                 let run = computation.precedence.run;
                 all.extend(merged.map(|one| Computation {
                     precedence: computation.precedence,

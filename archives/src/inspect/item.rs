@@ -107,8 +107,7 @@ impl Entry {
     pub(super) fn unchecked(&self) -> Vec<Payload> {
         let archived = self.results.iter().filter(|one| one.tags.is_archived());
         let payloads = archived.filter_map(|one| one.payload.as_ref());
-        let is_unchecked =
-            |one: &&Payload| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
+        let is_unchecked = |one: &&Payload| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
         payloads.filter(is_unchecked).cloned().collect()
     }
 

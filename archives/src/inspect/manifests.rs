@@ -6,7 +6,6 @@ use std::path::Path;
 
 use sde::ArchiveError;
 
-use crate::read::trouble::Damage;
 use super::segments::{SegmentFile, SegmentId};
 use crate::catalog::manifests::read;
 use crate::format::VERSION;
@@ -14,6 +13,7 @@ use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::manifest::FOLDER;
 use crate::format::manifest::{EXTENSION, Manifest};
+use crate::read::trouble::Damage;
 use crate::vfs::{Vfs, read_bytes};
 
 /// The manifests of a store.

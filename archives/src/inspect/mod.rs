@@ -70,9 +70,7 @@ pub use crate::read::payload::{Payload, PayloadReader};
 pub use crate::read::trouble::Damage;
 
 pub use computations::{Computation, Computations, Resolved, Standing};
-pub use item::{
-    AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
-};
+pub use item::{AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
 pub use listed::Listed;
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
 pub use numbers::Numbers;

@@ -7,11 +7,11 @@ use sde::ArchiveError;
 
 use super::Inspection;
 use super::item::Item;
-use crate::read::trouble::Damage;
 use super::listed::Listed;
 use super::manifests::Manifests;
 use super::segments::SegmentFile;
 use super::walk::Walked;
+use crate::read::trouble::Damage;
 
 /// The manifests and segments of a store as they were listed, and what was found damaged in them since.
 ///

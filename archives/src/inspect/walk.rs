@@ -9,9 +9,7 @@ use std::sync::Arc;
 use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
-use super::item::{
-    AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
-};
+use super::item::{AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
 use super::listed::Listed;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, SegmentReader, Stretch};
@@ -361,7 +359,8 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 }
                 begun => {
                     self.walked.torn = left;
-                    self.walked.unfinished = begun.is_some() || self.is_begun_frame(reader, left)?;
+                    self.walked.unfinished =
+                        begun.is_some() || self.is_begun_frame(reader, left)?;
                 }
             }
             return Ok(());

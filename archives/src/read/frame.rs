@@ -335,7 +335,11 @@ pub(crate) fn entry(
         let has_files = !entry.body.contents_of(number).is_empty();
         let of = || format!("result {:?} of {}", kind.name, key.short());
         let was_saved = value.is_some();
-        let sound = |value| entry.frame.sound(value, of(), has_files, CHECKED_WHEN_FOUND);
+        let sound = |value| {
+            entry
+                .frame
+                .sound(value, of(), has_files, CHECKED_WHEN_FOUND)
+        };
         let payload = value.and_then(sound);
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;

@@ -11,7 +11,7 @@ use super::select::{Facts, Group, Selected, Selection};
 use crate::format::class::Class;
 use crate::format::id::nanos;
 use crate::format::index_block::prefix;
-use crate::compact::retention::{Limits, Order, Retention};
+use crate::retention::{Limits, Order, Retention};
 use crate::store::uses::UsesOf;
 
 /// How much of a key is given up.
@@ -70,7 +70,11 @@ impl<'a> GivenUp<'a> {
         }))?;
         for one in &mut limited {
             let part = |key: &Key| selected.contents.get(key)?.checked_div(*needed.get(key)?);
-            one.bytes += one.contents.drain(..).filter_map(|key| part(&key)).sum::<u64>();
+            one.bytes += one
+                .contents
+                .drain(..)
+                .filter_map(|key| part(&key))
+                .sum::<u64>();
         }
         given_up.choose(limited, now);
         let ids: Vec<_> = selection.sources.iter().map(|one| one.segment.id).collect();
@@ -177,7 +181,10 @@ impl<'a> GivenUp<'a> {
         let Some(limit) = bounds.max_bytes else {
             return;
         };
-        let order = bounds.order.or(self.retention.all.order).unwrap_or_default();
+        let order = bounds
+            .order
+            .or(self.retention.all.order)
+            .unwrap_or_default();
         keys.sort_unstable_by_key(|one| {
             let turn = match order {
                 Order::LeastRecentlyUsed => one.used,

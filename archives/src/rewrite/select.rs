@@ -24,6 +24,7 @@ use crate::catalog::index::STATES;
 use crate::cbor::metadata::from_bytes;
 use crate::format::class::Class;
 use crate::format::frame::FrameKind;
+use crate::format::index_block::Row;
 use crate::format::precedence::Precedence;
 use crate::read::frame::{EntryFrame, scratch_body};
 use crate::read::payload::Payload;
@@ -55,6 +56,7 @@ pub(crate) const EVERYTHING: Filter<'_> = Filter {
 };
 
 /// What is kept of some sources.
+#[derive(Clone)]
 pub(crate) struct Selected {
     /// Of each source a bit for each of its rows.
     kept: Vec<Vec<u64>>,
@@ -64,20 +66,38 @@ pub(crate) struct Selected {
     pub(super) contents: HashMap<Key, u64>,
     /// The contents that kept entries name and no source has.
     pub(crate) missing: usize,
+    /// Whether something of each source is damaged that is not kept.
+    pub(crate) damaged: Vec<bool>,
 }
 
 impl Selected {
-    pub(super) fn new(sources: &[Source]) -> Self {
+    fn new(sources: &[Source]) -> Self {
         let bits = |source: &Source| vec![0; source.len().div_ceil(64)];
         Self {
             kept: sources.iter().map(bits).collect(),
             uses: UsesOf::default(),
             contents: HashMap::new(),
             missing: 0,
+            damaged: sources.iter().map(|source| source.damaged).collect(),
         }
     }
 
-    pub(super) fn keep(&mut self, of: &Member) {
+    /// The frames of sources that this says of.
+    pub(crate) fn of(sources: &[Source], keeps: impl Fn(&Source, &Row) -> bool) -> Self {
+        let mut selected = Self::new(sources);
+        for (source, of) in sources.iter().enumerate() {
+            for (number, row) in of.rows().enumerate().filter(|(_, row)| keeps(of, row)) {
+                selected.keep(&Member {
+                    source,
+                    number,
+                    row,
+                });
+            }
+        }
+        selected
+    }
+
+    fn keep(&mut self, of: &Member) {
         self.kept[of.source][of.number / 64] |= 1 << (of.number % 64);
     }
 
@@ -87,6 +107,11 @@ impl Selected {
 
     pub(crate) fn keeps_any(&self, source: usize) -> bool {
         self.kept[source].iter().any(|bits| *bits != 0)
+    }
+
+    /// Whether of a source as much is kept as in another selection.
+    pub(crate) fn is_same(&self, other: &Self, source: usize) -> bool {
+        self.kept[source] == other.kept[source]
     }
 
     /// The places of what is kept of a source, in their order.
@@ -146,6 +171,8 @@ pub(crate) struct Facts {
     pub(crate) precedence: Precedence,
     /// The results whose values are in the frame, and whole.
     sound: Vec<Arc<str>>,
+    /// Whether there are others that are damaged.
+    pub(crate) damaged: bool,
     pub(super) contents: Vec<Key>,
 }
 
@@ -165,7 +192,7 @@ pub(super) struct Group {
 }
 
 /// Is told what is kept of each key, and when entries were used.
-type Tell<'a> = &'a mut dyn FnMut(&Group, &UsesOf);
+type Tell<'a> = &'a mut (dyn FnMut(&Group, &UsesOf) + 'a);
 
 impl Selection<'_> {
     /// Finds out what is kept.
@@ -173,7 +200,7 @@ impl Selection<'_> {
         self.run_with(None)
     }
 
-    pub(super) fn run_with(&self, tell: Option<Tell<'_>>) -> Result<Selected, ArchiveError> {
+    pub(super) fn run_with<'t>(&'t self, tell: Option<Tell<'t>>) -> Result<Selected, ArchiveError> {
         let has_contents = |source: &Source| {
             let mut rows = source.rows();
             rows.any(|row| row.kind() == Some(FrameKind::Content))
@@ -264,9 +291,7 @@ impl Run<'_> {
                 *known = (mark.at, *one);
             }
         }
-        latest
-            .values()
-            .for_each(|(_, one)| self.selected.keep(one));
+        latest.values().for_each(|(_, one)| self.selected.keep(one));
         Ok(())
     }
 
@@ -289,6 +314,10 @@ impl Run<'_> {
         let stays = stays.filter(|one| !self.of.is_taken(&one.member));
         self.needed.extend(stays.flat_map(|one| &one.contents));
         let kept = self.counting(&group, &members);
+        for one in group.entries.iter().filter(|one| one.damaged) {
+            let source = one.member.source;
+            self.selected.damaged[source] |= !kept.contains(&one.member);
+        }
         let filter = &self.of.filter;
         group.entries.retain(|one| {
             let is_wanted = filter.entries.is_none_or(|wants| wants(one));
@@ -303,7 +332,9 @@ impl Run<'_> {
         }
         if let Some(up) = self.of.given_up {
             group.entries.retain(|one| !up.gives_up_entry(one));
-            group.states.retain(|one| !up.gives_up(prefix, &one.app, Class::Scratch));
+            group
+                .states
+                .retain(|one| !up.gives_up(prefix, &one.app, Class::Scratch));
         }
         for one in &group.entries {
             self.needed.extend(&one.contents);
@@ -325,7 +356,11 @@ impl Run<'_> {
         }
         let sources: HashSet<usize> = members.iter().map(|one| one.source).collect();
         let of_source = |source: usize| {
-            counting(group, |one| is_taken(one) && one.source == source, is_sealed)
+            counting(
+                group,
+                |one| is_taken(one) && one.source == source,
+                is_sealed,
+            )
         };
         sources.into_iter().flat_map(of_source).collect()
     }
@@ -340,7 +375,8 @@ impl Run<'_> {
                 continue;
             };
             if one.row.kind() == Some(FrameKind::Scratch) {
-                if let Ok((body, value)) = scratch_body(&frame)
+                let state = scratch_body(&frame).ok();
+                if let Some((body, value)) = state
                     && (!checked || is_sound(&value)?)
                 {
                     group.states.push(State {
@@ -358,8 +394,12 @@ impl Run<'_> {
                 None => {}
             }
         }
-        group.entries.sort_by_key(|one| Reverse(one.member.row.saved_at));
-        group.states.sort_by_key(|one| Reverse(one.member.row.saved_at));
+        group
+            .entries
+            .sort_by_key(|one| Reverse(one.member.row.saved_at));
+        group
+            .states
+            .sort_by_key(|one| Reverse(one.member.row.saved_at));
         Ok(group)
     }
 
@@ -371,11 +411,12 @@ impl Run<'_> {
                 continue;
             }
             // Of several the first that is whole. A copy that is elsewhere is not relied on.
-            if let Some(frame) = self.frames.frame(one)?
-                && is_sound(&frame.file_content())?
-            {
-                kept.insert(*key, frame.bytes());
-                self.selected.keep(one);
+            match self.frames.frame(one)? {
+                Some(frame) if is_sound(&frame.file_content())? => {
+                    kept.insert(*key, frame.bytes());
+                    self.selected.keep(one);
+                }
+                _ => self.selected.damaged[one.source] = true,
             }
         }
         let missing = self.needed.iter();
@@ -403,7 +444,7 @@ impl Facts {
         checked: bool,
     ) -> Result<Option<Self>, ArchiveError> {
         let mut precedence = entry.precedence();
-        let (mut sound, mut values) = (Vec::new(), 0_u64);
+        let (mut sound, mut values, mut damaged) = (Vec::new(), 0_u64, false);
         let Ok(found) = entry.values() else {
             return Ok(None);
         };
@@ -412,7 +453,10 @@ impl Facts {
             values = values.saturating_add(value.length());
             match !checked || is_sound(&value)? {
                 true => sound.push(Arc::clone(&kind.name)),
-                false => precedence.has_results &= !kind.tags.is_archived(),
+                false => {
+                    damaged = true;
+                    precedence.has_results &= !kind.tags.is_archived();
+                }
             }
         }
         Ok(Some(Self {
@@ -424,6 +468,7 @@ impl Facts {
             bytes: entry.frame.bytes(),
             precedence,
             sound,
+            damaged,
             contents: entry.body.contents().collect(),
         }))
     }

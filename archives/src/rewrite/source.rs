@@ -81,6 +81,13 @@ impl Source {
         Row::all(&self.rows)
     }
 
+    /// Whether it has more than what processes did and used.
+    pub(crate) fn has_values(&self) -> bool {
+        let is_of_processes =
+            |row: Row| matches!(row.kind(), Some(FrameKind::Uses | FrameKind::Journal));
+        !self.rows().all(is_of_processes)
+    }
+
     fn row(&self, number: usize) -> Option<Row> {
         self.rows.as_chunks().0.get(number).map(Row::read)
     }
@@ -170,12 +177,7 @@ impl<'a> FrameReader<'a> {
         whole(entry, &self.sources[source].segment)
     }
 
-    fn frame_at(
-        &mut self,
-        source: usize,
-        at: u64,
-        kind: FrameKind,
-    ) -> Result<Frame<'a>, Trouble> {
+    fn frame_at(&mut self, source: usize, at: u64, kind: FrameKind) -> Result<Frame<'a>, Trouble> {
         let segment = &self.sources[source].segment;
         let file = self.file(source).map_err(|e| Trouble::io(segment, e))?;
         Frame::read_from(&*file, (&self.catalog.vfs, segment), at, kind)
@@ -196,11 +198,7 @@ impl<'a> FrameReader<'a> {
         Ok(file)
     }
 
-    fn provenance(
-        &mut self,
-        source: usize,
-        id: &ProvenanceId,
-    ) -> Result<Arc<Provenance>, Trouble> {
+    fn provenance(&mut self, source: usize, id: &ProvenanceId) -> Result<Arc<Provenance>, Trouble> {
         if let Some(known) = self.catalog.remembered(id) {
             return Ok(known);
         }

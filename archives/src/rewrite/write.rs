@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
-use sde::key::Digest;
 
 use super::select::Selected;
 use super::source::Source;
@@ -22,15 +21,18 @@ use crate::format::index_block::{IndexBlock, Row};
 use crate::format::metadata::{ProvenanceId, inline_provenance, split_entry};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::locks::lock;
+use crate::read::trouble::Trouble;
 use crate::store::uses::{self, UsesOf};
 use crate::vfs::{VfsFile, pieces};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
 use crate::writer::group_commit::{GroupCommit, Save};
 use crate::writer::segment_writer::WriterConfig;
 
-/// Where a rewrite writes: segments of its own, which may stay open for the next.
+/// Where a rewrite writes: segments of its own.
 pub(crate) struct Output {
     writer: GroupCommit,
+    /// Whether they stay open for the next rewrite.
+    stays_open: bool,
     /// What was made durable since it was told.
     written: Arc<Mutex<Vec<Written>>>,
 }
@@ -42,29 +44,54 @@ pub(crate) type Sealed = (Arc<Segment>, IndexBlock);
 type Digests = [blake3::Hasher; 2];
 
 impl Output {
-    pub(crate) fn new(config: WriterConfig) -> Self {
+    pub(crate) fn new(config: WriterConfig, stays_open: bool) -> Self {
         let written = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&written);
         Self {
             writer: GroupCommit::new(config, move |new| lock(&noted).push(new)),
+            stays_open,
             written,
         }
     }
 
-    /// Writes what is selected, makes it durable and reads it back; gives what others can read now, and what was sealed
-    /// since it was as long as a segment gets. If it fails, nothing of it is to be relied on.
+    /// Writes what is selected, makes it durable and reads it back; gives what others can read now, and what was sealed.
+    /// If it fails, new segments are removed.
     pub(crate) fn write(
         &self,
         catalog: &Catalog,
         sources: &[Source],
         selected: &Selected,
-        uses: UsesOf,
+        uses: &UsesOf,
     ) -> Result<(Vec<Written>, Vec<Sealed>), ArchiveError> {
         lock(&self.written).clear();
-        let mut copy = Copy {
+        let done = self.try_write(catalog, sources, selected, uses);
+        let written = std::mem::take(&mut *lock(&self.written));
+        if done.is_err() {
+            let begun = written.iter().map(|one| one.segment.path.clone());
+            let open = self.open().into_iter().map(|(one, _)| one.path.clone());
+            let begun: HashSet<PathBuf> = begun.chain(open).collect();
+            // Nobody knows what else is not as it should be there.
+            self.writer.forget();
+            if !self.stays_open {
+                // One that is left holds copies, and does no harm.
+                begun
+                    .iter()
+                    .for_each(|path| drop(self.config().vfs.remove(path)));
+            }
+        }
+        done.map(|sealed| (written, sealed))
+    }
+
+    fn try_write(
+        &self,
+        catalog: &Catalog,
+        sources: &[Source],
+        selected: &Selected,
+        uses: &UsesOf,
+    ) -> Result<Vec<Sealed>, ArchiveError> {
+        let mut rewriting = Rewriting {
             output: self,
             catalog,
-            sources,
             save: self.writer.begin(),
             frames: Vec::new(),
             bytes: 0,
@@ -74,29 +101,30 @@ impl Output {
         for part in Part::ALL {
             for (number, source) in sources.iter().enumerate() {
                 if source.segment.part == part && selected.keeps_any(number) {
-                    copy.source(source, &selected.places(source, number))?;
+                    rewriting.source(source, &selected.places(source, number))?;
                 }
             }
         }
-        copy.frames.extend(uses::frames(uses)?);
-        copy.save.finish(copy.frames)?;
-        let mut sealed = copy.sealed;
-        self.seal(self.writer.config().segment_size, &mut sealed);
-        let written = std::mem::take(&mut *lock(&self.written));
-        let back = self.read_back(&written, &sealed);
-        match back {
-            Ok(back) if is_same(&back, &copy.digests) => Ok((written, sealed)),
-            back => {
-                // Nobody knows what else is not as it should be there.
-                self.writer.forget();
-                Err(back.err().unwrap_or_else(|| {
-                    ArchiveError::Other(format!(
-                        "what was written to {} reads otherwise; nothing was replaced, see whether the disk is sound",
-                        self.writer.config().dir.display()
-                    ))
-                }))
-            }
+        rewriting.frames.extend(uses::frames(uses)?);
+        rewriting.save.finish(rewriting.frames)?;
+        let mut sealed = rewriting.sealed;
+        let long = match self.stays_open {
+            true => self.config().segment_size,
+            false => 0,
+        };
+        self.seal(long, &mut sealed);
+        let is_sealed = self.stays_open || self.open().is_empty();
+        match is_sealed && is_same(&self.read_back(&sealed)?, &rewriting.digests) {
+            true => Ok(sealed),
+            false => Err(ArchiveError::Other(format!(
+                "what was written to {} reads otherwise; nothing was replaced, see whether the disk is sound",
+                self.config().dir.display()
+            ))),
         }
+    }
+
+    pub(crate) fn config(&self) -> &WriterConfig {
+        self.writer.config()
     }
 
     /// Seals what is as long as this.
@@ -110,20 +138,12 @@ impl Output {
         self.writer.written()
     }
 
-    /// All files that were begun since the last write began.
-    fn begun(&self, sealed: &[Sealed]) -> HashSet<PathBuf> {
-        let written = lock(&self.written);
-        let written = written.iter().map(|one| one.segment.path.clone());
-        let open = self.open().into_iter().map(|(one, _)| one.path.clone());
-        let sealed = sealed.iter().map(|(one, _)| one.path.clone());
-        written.chain(open).chain(sealed).collect()
-    }
-
     /// Digests what was written as others read it.
-    fn read_back(&self, written: &[Written], sealed: &[Sealed]) -> Result<Digests, ArchiveError> {
-        let vfs = &self.writer.config().vfs;
+    fn read_back(&self, sealed: &[Sealed]) -> Result<Digests, ArchiveError> {
+        let vfs = &self.config().vfs;
         let mut digests = Digests::default();
-        for one in written {
+        let written = lock(&self.written);
+        for one in &*written {
             let segment = &one.segment;
             let failed = |error| ArchiveError::io("reading back", &segment.path, error);
             let lost = || failed(io::ErrorKind::InvalidData.into());
@@ -170,10 +190,7 @@ fn add(
     (file, at, length): (&dyn VfsFile, u64, u64),
 ) -> io::Result<()> {
     let content = header.content(body);
-    if matches!(
-        header.kind(),
-        Some(FrameKind::Provenance | FrameKind::Uses)
-    ) {
+    if matches!(header.kind(), Some(FrameKind::Provenance | FrameKind::Uses)) {
         return Ok(());
     }
     to.update(&header.identity());
@@ -197,10 +214,9 @@ fn add(
 const PIECE: u64 = 1 << 18;
 
 /// One rewrite while it goes on.
-struct Copy<'a> {
+struct Rewriting<'a> {
     output: &'a Output,
     catalog: &'a Catalog,
-    sources: &'a [Source],
     save: Save<'a>,
     frames: Vec<NewFrame>,
     bytes: u64,
@@ -208,7 +224,7 @@ struct Copy<'a> {
     sealed: Vec<Sealed>,
 }
 
-impl Copy<'_> {
+impl Rewriting<'_> {
     /// Writes what is at some places of a segment.
     fn source(&mut self, source: &Source, places: &[u64]) -> Result<(), ArchiveError> {
         let segment = &source.segment;
@@ -267,10 +283,10 @@ impl Copy<'_> {
         }
         self.bytes += frame.bytes() + length;
         self.frames.push(frame);
-        if self.bytes >= PIECE.min(self.output.writer.config().segment_size) {
+        if self.bytes >= PIECE.min(self.output.config().segment_size) {
             self.bytes = 0;
             self.save.piece(std::mem::take(&mut self.frames))?;
-            let length = self.output.writer.config().segment_size;
+            let length = self.output.config().segment_size;
             self.output.seal(length, &mut self.sealed);
         }
         Ok(())
@@ -297,10 +313,8 @@ impl Copy<'_> {
                         provenances.insert(id, Arc::clone(&encoded));
                         encoded
                     }
-                    Err(trouble) => match trouble.is_damage() {
-                        true => return Ok(Body::Bytes(content.to_vec())),
-                        false => return Err(trouble.into()),
-                    },
+                    Err(Trouble::Damaged(_)) => return Ok(Body::Bytes(content.to_vec())),
+                    Err(trouble) => return Err(trouble.into()),
                 },
             },
         };

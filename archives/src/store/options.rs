@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use sde::{ArchiveError, ProcessGroup};
 
-use crate::compact::Retention;
 use crate::format::directory::{self, There};
 use crate::format::trust::{Trust, not_a_store};
+use crate::retention::Retention;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Vfs};
 

@@ -75,8 +75,8 @@ pub(crate) fn read(content: &[u8]) -> Result<Vec<(u64, Use)>, String> {
 }
 
 /// The frames of these uses, in the order of the keys.
-pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
-    let mut uses: Vec<_> = uses.into_iter().collect();
+pub(crate) fn frames(uses: &UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
+    let mut uses: Vec<_> = uses.iter().map(|(prefix, one)| (*prefix, *one)).collect();
     uses.sort_unstable_by_key(|(prefix, _)| *prefix);
     let frame = |uses: &[(u64, Use)]| {
         to_bytes(&(uses.len() as u64)).and_then(|mut body| {
@@ -122,7 +122,7 @@ impl DirStore {
     pub(crate) fn write_uses(&self, selection: Selection) -> Result<(), ArchiveError> {
         let uses = self.0.uses.as_ref();
         let taken = uses.map(Uses::take).unwrap_or_default();
-        let mut frames = frames(taken.clone())?;
+        let mut frames = frames(&taken)?;
         frames.extend(self.journal_frame(selection));
         if frames.is_empty() {
             return Ok(());

@@ -160,6 +160,9 @@ impl GroupCommit {
     ) {
         let mut writers = self.writers();
         for (part, writer) in Part::ALL.into_iter().zip(&mut *writers) {
+            if writer.length() < length(part) {
+                continue;
+            }
             // Another thread may have put a piece of its save there. If this fails it is told.
             if let Ok(put) = writer.sync(&self.config) {
                 put.into_iter().for_each(&self.note);

@@ -51,6 +51,7 @@ const ZEROS: [u8; SPARE as usize] = [0; SPARE as usize];
 const DIRECTLY: usize = 1 << 16;
 
 /// Where and how to write.
+#[derive(Clone)]
 pub(crate) struct WriterConfig {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,

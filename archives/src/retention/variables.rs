@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::retention::{Limits, Order, Retention};
+use super::{Limits, Order, Retention};
 
 /// A limit that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,15 @@
 //! What a user allows a store to keep.
 
+mod variables;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::format::about::Capacity;
 use crate::format::class::Class;
+
+pub use variables::LimitError;
 
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,6 +213,12 @@ impl Retention {
     /// The shortest of its ages.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.each(|one| one.max_age).min()
+    }
+
+    /// Whether it gives up anything.
+    pub(crate) fn gives_up_anything(&self) -> bool {
+        let of_size = |one: &Limits| one.min_entry.or(one.max_entry);
+        self.has_limits() || self.each(of_size).next().is_some()
     }
 
     /// Whether it gives up more than entries of some sizes.

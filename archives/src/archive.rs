@@ -108,7 +108,7 @@ impl DirStore {
     }
 
     /// All segments of entries.
-    fn all_entries(&self) -> Result<Vec<Source>, ArchiveError> {
+    pub(crate) fn all_entries(&self) -> Result<Vec<Source>, ArchiveError> {
         let inner = &*self.0;
         inner.seal(|_| 0);
         self.refresh()?;
@@ -165,7 +165,7 @@ impl DirStore {
 }
 
 /// The one path of a directory, also if it is not there yet.
-fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
+pub(crate) fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
     let of = |there: &Path| {
         let real = vfs.real_path(there).ok()?;
         Some(real.join(dir.strip_prefix(there).ok()?))

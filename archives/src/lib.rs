@@ -29,6 +29,7 @@ mod catalog;
 mod cbor;
 mod collective;
 mod compact;
+mod copy;
 mod format;
 pub mod inspect;
 mod locks;
@@ -44,6 +45,7 @@ mod work;
 mod writer;
 
 pub use compact::Compacted;
+pub use copy::{Copied, Copyable};
 pub use format::about::Capacity;
 pub use format::class::{Class, Part};
 pub use format::precedence::Precedence;

@@ -2,7 +2,7 @@
 //!
 //! A store outlives the programs that wrote it. Whoever keeps one wants to list it, to know
 //! whether it is whole, to see why a run was computed again, and to take results out of it,
-//! without writing a program with the right types. All commands but `gc` only read, and all of
+//! without writing a program with the right types. All commands but `gc` and `copy` only read, and all of
 //! them work on what is left of a damaged store.
 //!
 //! The guide has a page on it, `docs/guide/05-program.md`.

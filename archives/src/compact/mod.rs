@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use sde::{ArchiveError, Key, Selection as SaveSelection};
 
-use crate::catalog::scan;
 use crate::catalog::segments::KnownSegment;
+use crate::catalog::{Catalog, scan};
 use crate::format::class::Part;
 use crate::format::directory::{self, FORMAT};
 use crate::format::frame::FrameKind;
@@ -233,7 +233,7 @@ impl DirStore {
     }
 
     /// Another writer than that of what this process saves.
-    fn another_writer(&self) -> WriterConfig {
+    pub(crate) fn another_writer(&self) -> WriterConfig {
         WriterConfig {
             opening: UniqueId::new(),
             ..self.0.writer.config().clone()
@@ -248,8 +248,20 @@ impl DirStore {
         selected: &Selected,
         uses: &UsesOf,
     ) -> Result<usize, ArchiveError> {
+        self.rewrite_from(&self.0.catalog, config, sources, selected, uses)
+    }
+
+    /// Likewise of what another catalog knows.
+    pub(crate) fn rewrite_from(
+        &self,
+        from: &Catalog,
+        config: WriterConfig,
+        sources: &[Source],
+        selected: &Selected,
+        uses: &UsesOf,
+    ) -> Result<usize, ArchiveError> {
         let output = Output::new(config, false);
-        let (_, sealed) = output.write(&self.0.catalog, sources, selected, uses)?;
+        let (_, sealed) = output.write(from, sources, selected, uses)?;
         let count = sealed.len();
         for (segment, block) in sealed {
             self.0.catalog.note_new(&segment, block);

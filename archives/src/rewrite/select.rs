@@ -39,18 +39,25 @@ const JOURNALS: usize = 10_000;
 pub(crate) struct Filter<'a> {
     /// Which classes of frames.
     pub(crate) classes: &'a [Class],
-    /// Which entries; all if nothing is said.
-    pub(crate) entries: Option<&'a dyn Fn(&Facts) -> bool>,
-    /// Whether what processes did, and used, is taken over.
+    /// Which of these; all if nothing is said. With it values are checked, and frames of kinds that a later release has added
+    /// are left out.
+    pub(crate) wants: Option<&'a dyn Fn(Wanted<'_>) -> bool>,
+    /// Whether what processes did is taken over.
     pub(crate) journals: bool,
     /// Which contents of output files, besides those that kept entries name; all if nothing is said.
     pub(crate) contents: Option<&'a HashSet<Key>>,
 }
 
+/// Something that a filter is asked of.
+pub(crate) enum Wanted<'a> {
+    Entry(&'a Facts),
+    Mark(&'a Mark),
+}
+
 /// All that counts.
 pub(crate) const EVERYTHING: Filter<'_> = Filter {
     classes: &Class::ALL,
-    entries: None,
+    wants: None,
     journals: true,
     contents: None,
 };
@@ -163,14 +170,14 @@ pub(crate) struct Facts {
     pub(super) member: Member,
     pub(crate) key: Key,
     pub(crate) app: Arc<str>,
-    pub(super) class: Class,
+    pub(crate) class: Class,
     /// How many bytes its values have that are in the frame.
     pub(super) values: u64,
     /// How many bytes the frame has.
     pub(super) bytes: u64,
     pub(crate) precedence: Precedence,
     /// The results whose values are in the frame, and whole.
-    sound: Vec<Arc<str>>,
+    pub(crate) sound: Vec<Arc<str>>,
     /// Whether there are others that are damaged.
     pub(crate) damaged: bool,
     pub(super) contents: Vec<Key>,
@@ -209,7 +216,7 @@ impl Selection<'_> {
         let mut run = Run {
             reads_all: tell.is_some()
                 || is_partial
-                || self.filter.entries.is_some()
+                || self.filter.wants.is_some()
                 || self.sources.iter().any(has_contents),
             of: self,
             tell,
@@ -258,7 +265,8 @@ impl Run<'_> {
                 }
                 Some(FrameKind::Provenance | FrameKind::About | FrameKind::Index) => {}
                 // Of a later release.
-                None => self.selected.keep(one),
+                None if self.of.filter.wants.is_none() => self.selected.keep(one),
+                None => {}
             }
         }
         // Of each process the latest.
@@ -284,7 +292,9 @@ impl Run<'_> {
         for one in marks {
             let frame = self.frames.frame(one)?;
             let read = frame.and_then(|frame| Some(from_bytes::<Mark>(frame.content()).ok()?.0));
-            let Some(mark) = read else { continue };
+            let wants = self.of.filter.wants;
+            let wanted = read.filter(|mark| wants.is_none_or(|wants| wants(Wanted::Mark(mark))));
+            let Some(mark) = wanted else { continue };
             let known = latest.entry((mark.key, mark.run));
             let known = known.or_insert((mark.at, *one));
             if known.0 <= mark.at {
@@ -320,8 +330,8 @@ impl Run<'_> {
         }
         let filter = &self.of.filter;
         group.entries.retain(|one| {
-            let is_wanted = filter.entries.is_none_or(|wants| wants(one));
-            kept.contains(&one.member) && filter.classes.contains(&one.class) && is_wanted
+            let counts = kept.contains(&one.member) && filter.classes.contains(&one.class);
+            counts && filter.wants.is_none_or(|wants| wants(Wanted::Entry(one)))
         });
         let takes_states = filter.classes.contains(&Class::Scratch);
         group
@@ -369,7 +379,7 @@ impl Run<'_> {
     /// provenance is missing, is kept.
     fn read(&mut self, members: &[Member]) -> Result<Group, ArchiveError> {
         let mut group = Group::default();
-        let checked = members.len() > 1;
+        let checked = members.len() > 1 || self.of.filter.wants.is_some();
         for one in members {
             let Some(frame) = self.frames.frame(one)? else {
                 continue;
@@ -390,7 +400,9 @@ impl Run<'_> {
             }
             match self.frames.entry(one.source, frame)? {
                 Some(entry) => group.entries.extend(Facts::of(one, &entry, checked)?),
-                None if self.of.is_taken(one) => self.selected.keep(one),
+                None if self.of.is_taken(one) && self.of.filter.wants.is_none() => {
+                    self.selected.keep(one);
+                }
                 None => {}
             }
         }
@@ -407,7 +419,8 @@ impl Run<'_> {
         let takes_all = self.of.filter.contents.is_none();
         for (key, one) in &self.contents {
             let kept = &mut self.selected.contents;
-            if !(takes_all || self.needed.contains(key)) || kept.contains_key(key) {
+            let is_needed = takes_all || self.needed.contains(key);
+            if !is_needed || kept.contains_key(key) {
                 continue;
             }
             // Of several the first that is whole. A copy that is elsewhere is not relied on.

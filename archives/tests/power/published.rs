@@ -119,3 +119,31 @@ fn an_archive_is_not_made_of_segments_that_cannot_be_read() {
     }
     assert!(refused > 1, "{refused}");
 }
+
+/// It is stopped in each of its calls, and goes on when it is called again.
+#[test]
+fn a_copy_that_was_cut_short_goes_on() {
+    let (sim, sde) = saved();
+    let target = Path::new(HOME).join("target");
+    let on = |sim: &Sim, dir: &Path| Options::new().vfs(Arc::new(sim.clone())).open(dir);
+    let copy = |sim: &Sim| {
+        let from = open_published(sim, Path::new(HOME).join("store").as_path())?;
+        on(sim, &target)?.copy_from(&from, |_| true)
+    };
+    let mut cut = 0;
+    for at in 1.. {
+        let process = sim.power_loss(at);
+        process.order(Order::of(CHANGING, at, Then::PowerOff));
+        let came = copy(&process).is_err();
+        let left = process.power_loss(at);
+        cut += usize::from(came);
+        copy(&left).unwrap();
+        all_load(on(&left, &target).unwrap(), 0..PAGES);
+        assert_eq!(copy(&left).unwrap().entries, 0);
+        if !came {
+            break;
+        }
+    }
+    assert!(cut > 10, "{cut}");
+    std::mem::forget(sde);
+}

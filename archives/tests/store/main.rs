@@ -15,6 +15,7 @@ mod capacity;
 mod child;
 mod clock;
 mod compact;
+mod copying;
 mod damage;
 mod directory;
 mod fixture;

@@ -488,3 +488,24 @@ fn a_flip_of_any_bit_gives_no_other_content() {
         bytes.len()
     );
 }
+
+/// Its content is copied with it, and once.
+#[test]
+fn an_entry_is_copied_with_what_its_file_holds() {
+    let (one, other) = (Place::new(), Place::new());
+    one.call("a", "text");
+    let copy = || {
+        let from = DirStore::open_read_only(one.store()).unwrap();
+        let to = DirStore::open(other.store()).unwrap();
+        to.copy_from(&from, |_| true).unwrap()
+    };
+    let copied = copy();
+    assert_eq!((copied.entries, copied.missing), (1, 0));
+    let before = other.bytes();
+    assert_eq!(copy().there, 1);
+    assert_eq!(other.bytes(), before);
+    fs::remove_dir_all(one.store()).unwrap();
+    fs::rename(other.store(), one.store()).unwrap();
+    fs::remove_file(one.file("a")).unwrap();
+    assert_eq!(one.call("a", "text"), 0);
+}

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{store, text, time};
 
-/// Makes room: the only command that changes a store
+/// Makes room in a store
 ///
 /// Copies what counts to new segments and drops what was replaced. With a limit, gives up intermediates and scratch too.
 /// Others may use the store meanwhile. On a full disk what was replaced goes first, and what is of no use.

@@ -1,5 +1,6 @@
 //! The commands.
 
+mod copy;
 mod diff;
 mod doctor;
 mod explain;
@@ -48,6 +49,7 @@ pub enum Command {
     Stats(stats::Stats),
     Verify(verify::Verify),
     Diff(diff::Diff),
+    Copy(copy::Copy),
     Gc(gc::Gc),
     Doctor(doctor::Doctor),
     /// What a shell needs to complete commands and options
@@ -67,6 +69,7 @@ impl Command {
             Self::Stats(stats) => stats.run(out),
             Self::Verify(verify) => verify.run(out),
             Self::Diff(diff) => diff.run(out),
+            Self::Copy(copy) => copy.run(out),
             Self::Gc(gc) => gc.run(out),
             Self::Doctor(doctor) => doctor.run(out),
             Self::Completions { shell } => {

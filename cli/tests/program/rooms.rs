@@ -1,4 +1,4 @@
-//! The commands about whole stores: `diff`, `gc`, `doctor`.
+//! The commands about whole stores: `diff`, `copy`, `gc`, `doctor`.
 
 use sde::{Policy, inputs};
 
@@ -224,4 +224,27 @@ fn the_other_process_of_the_doctor_sees_locks() {
     assert_eq!(hold(), "held\n");
     file.try_lock().unwrap();
     assert_eq!(hold(), "taken\n");
+}
+
+#[test]
+fn copy_takes_what_is_chosen_and_goes_on_from_there() {
+    let sample = Sample::new();
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    let (from, to) = (sample.path.to_str().unwrap(), other.to_str().unwrap());
+    let copy = |more: &[&str]| sde([&["copy", from, to], more].concat());
+    let small = sample.keys.small.to_string();
+    says(
+        &copy(&["--key", &small[..8]]).well(),
+        "1 entry copied, 0 there already",
+    );
+    assert_eq!(copy(&["--app", "none*", "--json"]).json()["entries"], 0);
+    assert_eq!(copy(&["--since", "1h", "--json"]).json()["there"], 1);
+    copy(&[]).well();
+    assert_eq!(copy(&["--json"]).json()["entries"], 0);
+    says(&sde(["diff", from, to]).well(), "5 entries the same");
+    for wrong in [&["copy", from, from][..], &["copy", from, to, "--key", "x"]] {
+        assert_eq!(sde(wrong).status, 2);
+    }
+    assert_eq!(sde(["copy", "/nowhere", to]).status, 2);
 }

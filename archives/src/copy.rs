@@ -1,0 +1,185 @@
+//! Copying entries from one store to another.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::time::SystemTime;
+
+use sde::{ArchiveError, Key};
+
+use crate::archive::real_path;
+use crate::catalog::Catalog;
+use crate::format::class::Class;
+use crate::format::trust::not_a_store;
+use crate::read::frame::EntryFrame;
+use crate::rewrite::select::{Facts, Filter, Selection, Wanted};
+use crate::store::uses::UsesOf;
+use crate::store::{DirStore, LOOKS};
+
+/// An entry that may be copied.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Copyable<'a> {
+    /// Its key.
+    pub key: &'a Key,
+    /// The name of its app.
+    pub app: &'a str,
+    /// When it was made.
+    pub made_at: SystemTime,
+}
+
+/// What a copy did. An entry that has results and intermediates counts twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// The entries that were copied.
+    pub entries: usize,
+    /// Those that were there already, whole.
+    pub there: usize,
+    /// Those that have a damaged value, and were left out.
+    pub damaged: usize,
+    /// The output files whose content is missing where they were to be copied from.
+    pub missing: usize,
+}
+
+impl DirStore {
+    /// Copies entries of another store to this one: those that count there, results and intermediates, and that are `wanted`.
+    /// All invalidations come with them, whatever is wanted, and the contents of output files that these entries need.
+    /// Nothing of this store is replaced. Of a key that both stores have, the computation with the highest
+    /// [`Precedence`](crate::Precedence) counts from then on.
+    ///
+    /// Others may read and write both stores meanwhile. All values are checked where they are read, and read back where they
+    /// were written. States of unfinished runs, journals and uses are not copied. What is there already is not copied again, so
+    /// a copy that was stopped goes on when it is called again. It takes as long as reading what is wanted twice and
+    /// writing it once; memory is 24 bytes for each frame of the other store.
+    ///
+    /// ```
+    /// use sde::Sde;
+    /// use sde_archives::DirStore;
+    ///
+    /// #[sde::app]
+    /// fn cube(x: f64) -> f64 {
+    ///     x * x * x
+    /// }
+    ///
+    /// # fn main() -> Result<(), sde::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (laptop, cluster) = (folder.path().join("laptop"), folder.path().join("cluster"));
+    /// let sde = Sde::builder().store(DirStore::open(&cluster)?).build()?;
+    /// cube.call(&sde, 2.0)?;
+    /// sde.finish()?;
+    ///
+    /// let (from, to) = (DirStore::open_read_only(&cluster)?, DirStore::open(&laptop)?);
+    /// let copied = to.copy_from(&from, |entry| entry.app == "cube")?;
+    /// assert_eq!((copied.entries, copied.there), (1, 0));
+    /// assert_eq!(to.copy_from(&from, |_| true)?.there, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If both are one store, or one can't be read or written. Then nothing was copied.
+    pub fn copy_from(
+        &self,
+        from: &Self,
+        wanted: impl Fn(&Copyable<'_>) -> bool,
+    ) -> Result<Copied, ArchiveError> {
+        self.check_writable()?;
+        let vfs = &**self.0.vfs();
+        let (source, target) = (real_path(vfs, from.path()), real_path(vfs, self.path()));
+        if source == target {
+            let why = "it is the store that was to be copied from; name another directory";
+            return Err(not_a_store(self.path(), why));
+        }
+        let mut copied = self.try_copy(from, &wanted);
+        for _ in 1..LOOKS {
+            match &copied {
+                // A compaction has put what was in it elsewhere.
+                Err(error) if error.is_not_found() => copied = self.try_copy(from, &wanted),
+                _ => break,
+            }
+        }
+        copied
+    }
+
+    fn try_copy(
+        &self,
+        from: &Self,
+        wanted: &dyn Fn(&Copyable<'_>) -> bool,
+    ) -> Result<Copied, ArchiveError> {
+        self.check_there()?;
+        self.refresh()?;
+        let catalog = &*self.0.catalog;
+        let marks: HashSet<_> = catalog.known(|index| {
+            let marks = index.marks().iter();
+            marks.map(|mark| (mark.key, mark.run, mark.at)).collect()
+        });
+        let [entries, there, damaged] = [const { Cell::new(0) }; 3];
+        let count = |of: &Cell<usize>| of.set(of.get() + 1);
+        let wants = |one: Wanted<'_>| match one {
+            Wanted::Mark(mark) => !marks.contains(&(mark.key, mark.run, mark.at)),
+            Wanted::Entry(one) => {
+                let copyable = Copyable {
+                    key: &one.key,
+                    app: &one.app,
+                    made_at: one.precedence.made_at,
+                };
+                if !wanted(&copyable) {
+                    return false;
+                }
+                let is_there = catalog.has_whole(one);
+                count(match (is_there, one.damaged) {
+                    (true, _) => &there,
+                    (false, true) => &damaged,
+                    (false, false) => &entries,
+                });
+                !is_there && !one.damaged
+            }
+        };
+        let sources = from.all_entries()?;
+        let selection = Selection {
+            catalog: &from.0.catalog,
+            sources: &sources,
+            taken: &vec![true; sources.len()],
+            each_alone: false,
+            filter: Filter {
+                classes: &[Class::Result, Class::Intermediate],
+                wants: Some(&wants),
+                journals: false,
+                contents: Some(&HashSet::new()),
+            },
+            given_up: None,
+        };
+        let selected = selection.run()?;
+        if (0..sources.len()).any(|source| selected.keeps_any(source)) {
+            let none = UsesOf::default();
+            let from = &from.0.catalog;
+            self.rewrite_from(from, self.another_writer(), &sources, &selected, &none)?;
+            self.write_manifest(&[])?;
+        }
+        Ok(Copied {
+            entries: entries.get(),
+            there: there.get(),
+            damaged: damaged.get(),
+            missing: selected.missing,
+        })
+    }
+}
+
+impl Catalog {
+    /// Whether a frame of this computation and class is there whose values are whole.
+    fn has_whole(&self, one: &Facts) -> bool {
+        let frames = self.known(|index| index.entries(&one.key));
+        frames.iter().any(|frame| {
+            EntryFrame::read(self, &frame.place).is_ok_and(|entry| {
+                let is_same = entry.frame.header.key == one.key
+                    && entry.frame.header.class() == one.class
+                    && entry.precedence().run == one.precedence.run;
+                let values = || entry.values().unwrap_or_default().into_iter().flatten();
+                let are_whole = |count: usize| {
+                    count >= one.sound.len() && values().all(|value| value.verify(|_| ()).is_ok())
+                };
+                is_same && are_whole(values().count())
+            })
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Entries of one store, copied to another.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sde::{Policy, SavePolicy, Sde, inputs};
+use sde_archives::{Copied, DirStore, Retention};
+use tempfile::{TempDir, tempdir};
+
+use super::apps::{Table, engine, expected_page, fresh, page};
+use super::compact::{loads, segments};
+
+fn copy(from: &Path, to: &Path) -> Copied {
+    let from = DirStore::open_read_only(from).unwrap();
+    let to = DirStore::open(to).unwrap();
+    to.copy_from(&from, |_| true).unwrap()
+}
+
+/// A folder for stores.
+fn two() -> (TempDir, std::path::PathBuf, std::path::PathBuf) {
+    let dir = tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| dir.path().join(name));
+    (dir, one, other)
+}
+
+fn saved(dir: &Path, numbers: std::ops::Range<u64>) {
+    let (sde, _) = engine(dir, SavePolicy::OnRequest);
+    for number in numbers {
+        page.call(&sde, number).unwrap();
+    }
+    sde.finish().unwrap();
+}
+
+#[test]
+fn entries_are_copied_once_and_nothing_else() {
+    let (_dir, one, other) = two();
+    saved(&one, 0..5);
+    saved(&other, 3..8);
+    let (sde, _) = engine(&one, SavePolicy::EveryResult);
+    sde.run(&Table, &inputs! { n: 50_u64 }).unwrap();
+    drop(sde);
+    let done = copy(&one, &other);
+    // Two of the pages are of another computation there, and the table has an intermediate.
+    assert_eq!((done.entries, done.there), (7, 0));
+    loads(DirStore::open(&other).unwrap(), 0..8);
+    let (sde, _) = engine(&other, SavePolicy::OnRequest);
+    let names = ["sum", "squares"];
+    sde.run_for(&Table, &inputs! { n: 50_u64 }, &names).unwrap();
+    assert_eq!(sde.stats().total.computed, 0);
+    drop(sde);
+    let before = segments(&other);
+    let again = copy(&one, &other);
+    assert_eq!((again.entries, again.there), (0, 7));
+    assert_eq!(segments(&other), before);
+    // The one it was copied from is as it was.
+    loads(DirStore::open(&one).unwrap(), 0..5);
+}
+
+#[test]
+fn only_what_is_chosen_is_copied() {
+    let (_dir, one, other) = two();
+    saved(&one, 0..3);
+    let (sde, _) = engine(&one, SavePolicy::EveryResult);
+    let table = sde.request(&Table, &inputs! { n: 5_u64 }).run().unwrap();
+    drop(sde);
+    let (from, to) = (
+        DirStore::open_read_only(&one).unwrap(),
+        DirStore::open(&other).unwrap(),
+    );
+    let by_app = to.copy_from(&from, |entry| entry.app == "Table").unwrap();
+    assert_eq!(by_app.entries, 2);
+    let later = |at| move |entry: &sde_archives::Copyable<'_>| entry.made_at > at;
+    let made_at = from.look(&table.key).unwrap().unwrap().record.made_at;
+    assert_eq!(to.copy_from(&from, later(made_at)).unwrap().entries, 0);
+    let by_key = |entry: &sde_archives::Copyable<'_>| *entry.key == table.key;
+    assert_eq!(to.copy_from(&from, by_key).unwrap().there, 2);
+}
+
+/// Whichever of two stores is copied to the other, the computation that was made last counts in both.
+#[test]
+fn of_a_key_that_both_have_the_latest_counts() {
+    let (_dir, one, other) = two();
+    saved(&one, 0..1);
+    saved(&other, 0..1);
+    let (sde, _) = engine(&one, SavePolicy::EveryResult);
+    let given = inputs! { number: 0_u64 };
+    let request = sde.request(&page, &given).policy(Policy::Refresh);
+    let latest = request.run().unwrap().made_by;
+    drop(sde);
+    copy(&one, &other);
+    copy(&other, &one);
+    for dir in [&one, &other] {
+        let store = DirStore::open(dir).unwrap();
+        store.compact(&Retention::new()).unwrap();
+        let (sde, _) = engine(dir, SavePolicy::OnRequest);
+        assert_eq!(sde.request(&page, &given).run().unwrap().made_by, latest);
+    }
+}
+
+/// Also where nothing else is wanted, and once.
+#[test]
+fn invalidations_come_along() {
+    let (_dir, one, other) = two();
+    saved(&one, 0..1);
+    copy(&one, &other);
+    let (sde, _) = engine(&one, SavePolicy::EveryResult);
+    let key = sde.request(&page, &inputs! { number: 0_u64 }).run();
+    sde.invalidate(&key.unwrap().key, "for the test").unwrap();
+    drop(sde);
+    let (from, to) = (
+        DirStore::open_read_only(&one).unwrap(),
+        DirStore::open(&other).unwrap(),
+    );
+    assert_eq!(to.copy_from(&from, |_| false).unwrap(), Copied::default());
+    drop(to);
+    let (sde, _) = engine(&other, SavePolicy::OnRequest);
+    page.call(&sde, 0).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+    drop(sde);
+    let before = segments(&other);
+    copy(&one, &other);
+    assert_eq!(segments(&other).len(), before.len());
+}
+
+#[test]
+fn what_is_damaged_is_left_out_and_told() {
+    let (dir, sde) = fresh(SavePolicy::OnRequest);
+    sde.run(&Table, &inputs! { n: 20_000_u64 }).unwrap();
+    page.call(&sde, 1).unwrap();
+    sde.checkpoint().unwrap();
+    drop(sde);
+    let path = segments(dir.path()).into_keys().next().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let other = tempdir().unwrap();
+    let to = other.path().join("other");
+    let done = copy(dir.path(), &to);
+    assert_eq!((done.entries, done.damaged), (2, 1));
+    loads(DirStore::open(&to).unwrap(), 1..2);
+}
+
+#[test]
+fn a_store_is_not_copied_to_itself() {
+    let (dir, _sde) = fresh(SavePolicy::OnRequest);
+    let [from, to] = [(); 2].map(|()| DirStore::open(dir.path()).unwrap());
+    assert!(to.copy_from(&from, |_| true).is_err());
+}
+
+/// Both are written and compacted while each is copied to the other again and again.
+#[test]
+fn two_stores_that_are_written_are_merged() {
+    let (_dir, one, other) = two();
+    let (one, other) = (&one, &other);
+    let each: u64 = 60;
+    let ended = &AtomicBool::new(false);
+    let write = |dir: &Path, from: u64| {
+        let store = || DirStore::open(dir).unwrap();
+        for number in from..from + each {
+            let builder = Sde::builder().store(store());
+            let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+            assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+            sde.finish().unwrap();
+            if number % 16 == 0 {
+                store().compact(&Retention::new()).unwrap();
+            }
+        }
+    };
+    drop([one, other].map(|dir| DirStore::open(dir).unwrap()));
+    std::thread::scope(|scope| {
+        let copies = [(one, other), (other, one)].map(|(from, to)| {
+            scope.spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    copy(from, to);
+                }
+            })
+        });
+        let writers =
+            [(one, 0), (other, 1000)].map(|(dir, from)| scope.spawn(move || write(dir, from)));
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
+        ended.store(true, Ordering::Relaxed);
+        copies.into_iter().for_each(|copies| copies.join().unwrap());
+    });
+    copy(one, other);
+    copy(other, one);
+    for dir in [one, other] {
+        loads(DirStore::open(dir).unwrap(), 0..each);
+        loads(DirStore::open(dir).unwrap(), 1000..1000 + each);
+    }
+}

@@ -27,8 +27,6 @@
 mod hand_over;
 mod journal;
 mod listing;
-#[cfg(test)]
-mod model;
 mod open;
 mod parts;
 mod rewrite;

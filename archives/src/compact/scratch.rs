@@ -29,7 +29,7 @@ use crate::format::index_block::Row;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
 use crate::locks::{lock, try_lock};
-use crate::rewrite::select::Selected;
+use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
 use crate::store::uses::UsesOf;

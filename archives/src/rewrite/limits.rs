@@ -7,7 +7,8 @@ use std::time::Duration;
 use sde::key::BuildKeyHasher;
 use sde::{ArchiveError, Key};
 
-use super::select::{Facts, Group, Selected, Selection};
+use super::select::{Facts, Group, Selection};
+use super::selected::Selected;
 use crate::format::class::Class;
 use crate::format::id::nanos;
 use crate::format::index_block::prefix;

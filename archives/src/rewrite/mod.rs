@@ -6,5 +6,6 @@
 
 pub(crate) mod limits;
 pub(crate) mod select;
+pub(crate) mod selected;
 pub(crate) mod source;
 pub(crate) mod write;

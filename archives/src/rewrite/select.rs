@@ -18,13 +18,13 @@ use std::time::SystemTime;
 use sde::{ArchiveError, Key, Mark, RunId};
 
 use super::limits::GivenUp;
+use super::selected::Selected;
 use super::source::{FrameReader, Member, Source, by_key};
 use crate::catalog::Catalog;
 use crate::catalog::index::STATES;
 use crate::cbor::metadata::from_bytes;
 use crate::format::class::Class;
 use crate::format::frame::FrameKind;
-use crate::format::index_block::Row;
 use crate::format::precedence::Precedence;
 use crate::read::frame::{EntryFrame, scratch_body};
 use crate::read::payload::Payload;
@@ -61,97 +61,6 @@ pub(crate) const EVERYTHING: Filter<'_> = Filter {
     journals: true,
     contents: None,
 };
-
-/// What is kept of some sources.
-#[derive(Clone)]
-pub(crate) struct Selected {
-    /// Of each source a bit for each of its rows.
-    kept: Vec<Vec<u64>>,
-    /// When entries were used, by all that the sources say.
-    pub(crate) uses: UsesOf,
-    /// How many bytes the contents take that are kept.
-    pub(super) contents: HashMap<Key, u64>,
-    /// The contents that kept entries name and no source has.
-    pub(crate) missing: usize,
-    /// Whether something of each source is damaged that is not kept.
-    pub(crate) damaged: Vec<bool>,
-}
-
-impl Selected {
-    fn new(sources: &[Source]) -> Self {
-        let bits = |source: &Source| vec![0; source.len().div_ceil(64)];
-        Self {
-            kept: sources.iter().map(bits).collect(),
-            uses: UsesOf::default(),
-            contents: HashMap::new(),
-            missing: 0,
-            damaged: sources.iter().map(|source| source.damaged).collect(),
-        }
-    }
-
-    /// The frames of sources that this says of.
-    pub(crate) fn of(sources: &[Source], keeps: impl Fn(&Source, &Row) -> bool) -> Self {
-        let mut selected = Self::new(sources);
-        for (source, of) in sources.iter().enumerate() {
-            for (number, row) in of.rows().enumerate().filter(|(_, row)| keeps(of, row)) {
-                selected.keep(&Member {
-                    source,
-                    number,
-                    row,
-                });
-            }
-        }
-        selected
-    }
-
-    fn keep(&mut self, of: &Member) {
-        self.kept[of.source][of.number / 64] |= 1 << (of.number % 64);
-    }
-
-    fn keeps(&self, source: usize, number: usize) -> bool {
-        self.kept[source][number / 64] >> (number % 64) & 1 == 1
-    }
-
-    pub(crate) fn keeps_any(&self, source: usize) -> bool {
-        self.kept[source].iter().any(|bits| *bits != 0)
-    }
-
-    /// Whether of a source as much is kept as in another selection.
-    pub(crate) fn is_same(&self, other: &Self, source: usize) -> bool {
-        self.kept[source] == other.kept[source]
-    }
-
-    /// The places of what is kept of a source, in their order.
-    pub(super) fn places(&self, of: &Source, source: usize) -> Vec<u64> {
-        let rows = of.rows().enumerate();
-        let kept = rows.filter(|(number, _)| self.keeps(source, *number));
-        let mut places: Vec<u64> = kept.map(|(_, row)| row.at()).collect();
-        places.sort_unstable();
-        places
-    }
-
-    /// How many bytes of a source are kept, and how many frames that are of use to nobody have.
-    pub(crate) fn bytes(&self, of: &Source, source: usize) -> (u64, u64) {
-        let rows = of.rows().enumerate();
-        let mut rows: Vec<_> = rows
-            .map(|(number, row)| (row.at(), row.kind(), self.keeps(source, number)))
-            .collect();
-        rows.sort_unstable_by_key(|(at, ..)| *at);
-        let ends = rows.iter().skip(1).map(|(at, ..)| *at);
-        let ends = ends.chain([of.length]);
-        let (mut kept, mut dead) = (0, 0);
-        for ((at, kind, is_kept), end) in rows.iter().zip(ends) {
-            let bytes = end.saturating_sub(*at);
-            match (is_kept, kind) {
-                (true, _) => kept += bytes,
-                // A copy has its own.
-                (false, Some(FrameKind::Uses | FrameKind::Provenance)) => {}
-                (false, _) => dead += bytes,
-            }
-        }
-        (kept, dead)
-    }
-}
 
 /// What is asked of some sources.
 pub(crate) struct Selection<'a> {

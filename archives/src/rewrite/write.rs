@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
-use super::select::Selected;
+use super::selected::Selected;
 use super::source::Source;
 use crate::catalog::scan::{self, FoundFrame};
 use crate::catalog::{Catalog, Written};

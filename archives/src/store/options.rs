@@ -179,7 +179,7 @@ impl Options {
     }
 
     /// How many ranks write to the store at most when all commit together (24), one on each
-    /// node at most. Each has two open files at most, one of entries and one of scratch. For
+    /// node at most. With [`local`](Self::local) one rank of each node does, however many there are. Each has two open files at most, one of entries and one of scratch. For
     /// [`open_together`](Self::open_together) only; 0 counts as 1.
     #[must_use]
     pub fn writers(mut self, most: usize) -> Self {

@@ -390,3 +390,25 @@ fn what_is_saved_while_all_commit_is_left_to_the_next_commit() {
     let looks = (1..).take_while(|at| saved_while_they_commit(*at)).count();
     assert!(looks > 0, "it never looks");
 }
+
+/// Jobs one after the other leave no more files than the first. One rank lists the folders when it is opened, and that of the
+/// manifests when all commit.
+#[test]
+fn many_jobs_leave_few_files_and_one_rank_lists() {
+    for (local, writers) in [(true, 4), (false, WRITERS)] {
+        let sim = Sim::new();
+        let mut files = Vec::new();
+        for number in 0..24 {
+            let before = sim.count(&[Call::List]);
+            job(&sim, local, number, |_| None);
+            let listings = sim.count(&[Call::List]) - before;
+            // Each rank lists its own folder on its node.
+            assert!(local || listings <= 4 + ROUNDS, "{listings} listings");
+            let there = sim.files().into_iter();
+            files.push(there.filter(|path| path.starts_with(dir())).count());
+        }
+        // Of each writer two; short ones until they are many, and those that were just replaced.
+        let most = 2 * writers + 2 * 32 + 2 * writers * 2 + 8;
+        assert!(files.iter().all(|files| *files <= most), "{files:?}");
+    }
+}

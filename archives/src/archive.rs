@@ -110,7 +110,7 @@ impl DirStore {
     /// All segments of entries.
     pub(crate) fn all_entries(&self) -> Result<Vec<Source>, ArchiveError> {
         let inner = &*self.0;
-        inner.seal(|_| 0);
+        inner.seal();
         self.refresh()?;
         let catalog = &inner.catalog;
         let replaced = lock(&catalog.manifests).replaced();
@@ -139,11 +139,8 @@ impl DirStore {
     fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         // All there is was written just now.
         let there = Catalog::new(&config.vfs, config.dir.clone(), Trust::Others, None);
-        let known: Vec<KnownSegment> = {
-            let mut segments = lock(&there.segments);
-            segments.look(&*config.vfs, &config.dir)?;
-            segments.known().collect()
-        };
+        there.look()?;
+        let known: Vec<KnownSegment> = lock(&there.segments).known().collect();
         let listed = known.iter().map(|one| ListedSegment {
             path: relative(&config.dir, &one.segment.path),
             id: one.segment.id.to_string(),

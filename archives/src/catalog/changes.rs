@@ -18,3 +18,11 @@ pub(crate) struct CatalogChanges {
     /// Segments whose files are gone, or replaced; what is still new of them is among the rest.
     pub(crate) gone: HashSet<UniqueId>,
 }
+
+impl CatalogChanges {
+    /// Leaves out what was read of a segment.
+    pub(super) fn leave_out(&mut self, id: &UniqueId) {
+        self.sealed.retain(|(segment, _)| segment.id != *id);
+        self.frames.retain(|(segment, _)| segment.id != *id);
+    }
+}

@@ -4,6 +4,7 @@ mod changes;
 pub(crate) mod contents;
 pub(crate) mod filter;
 pub(crate) mod index;
+mod look;
 pub(crate) mod manifests;
 mod reading;
 pub(crate) mod scan;
@@ -18,6 +19,8 @@ use sde::Mark;
 
 use changes::CatalogChanges;
 use index::Index;
+use look::Looking;
+pub(crate) use look::segments;
 use manifests::ManifestSet;
 use segments::SegmentCatalog;
 
@@ -33,7 +36,13 @@ use crate::vfs::Vfs;
 pub(crate) struct Catalog {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
+    trust: Trust,
+    /// Another folder with segments: that which this process appends to, if not the store's.
+    local: Option<PathBuf>,
     pub(crate) clock: Clock,
+    /// For the thread that looks: it reads files.
+    looking: Mutex<Looking>,
+    /// What it knows, held no longer than it takes to copy from that.
     pub(crate) segments: Mutex<SegmentCatalog>,
     pub(crate) manifests: Mutex<ManifestSet>,
     index: RwLock<Index>,
@@ -55,7 +64,10 @@ impl Catalog {
             vfs: Arc::clone(vfs),
             dir,
             clock: Clock::new(vfs),
-            segments: Mutex::new(SegmentCatalog::new(trust, local)),
+            trust,
+            local,
+            looking: Mutex::new(Looking),
+            segments: Mutex::default(),
             manifests: Mutex::new(ManifestSet::new(trust)),
             index: RwLock::default(),
             provenances: Mutex::default(),
@@ -94,10 +106,13 @@ impl Catalog {
 
     /// Takes note of what this process has written.
     pub(crate) fn note_written(&self, written: Written) {
-        // Before the index knows of it: nobody is to read it a second time.
+        // Before the index knows of it: nobody is to read it a second time. A look that read it before it was noted has the same
+        // frames.
         let mut segments = lock(&self.segments);
         let mut index = self.index();
-        segments.own(&written.segment);
+        if segments.own(&written.segment) {
+            index.remove(|id| *id == written.segment.id);
+        }
         index.add(&written.segment, written.rows);
         written
             .marks

@@ -18,7 +18,6 @@ use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
 use crate::format::trust::Trust;
-use crate::locks::lock;
 use crate::store::options::Options;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Vfs, make_dirs};
@@ -139,10 +138,7 @@ pub(super) fn begin(
         if let (Some(local), false) = (inner.local(), inner.read_only) {
             directory::remove_unfinished(&**inner.vfs(), local, inner.grace);
         }
-        let mut segments = lock(&inner.catalog.segments);
-        let changes = segments.look_at_local(&**inner.vfs())?;
-        inner.catalog.apply(changes);
-        drop(segments);
+        inner.catalog.look_at_local()?;
         store.check_trust()?;
     }
     Ok(store)

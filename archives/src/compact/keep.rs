@@ -1,9 +1,9 @@
 //! Keeping a store within the limits that it was opened with.
 //!
-//! The thread that commits sees to it, and the one that finishes. It asks first whether there can be too much, from the lengths of the segments:
-//! that costs nothing. A compaction reads all of them, so it comes after the store has grown by a part of what it has, and
-//! for ages once in a tenth of the age. When that was last is in the manifests: of a thousand short programs only those
-//! compact for which it is due.
+//! The thread that commits sees to it, the one that finishes, and the [upkeep](crate::store::upkeep)'s. It asks first whether there
+//! can be too much, from the lengths of the segments: that costs a look at the directory. A compaction reads all of them, so it comes
+//! after the store has grown by a part of what it has, and for ages once in a tenth of the age. When that was last is in the
+//! manifests: of a thousand short programs only those compact for which it is due.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sde::ArchiveError;
 use crate::format::id;
 use crate::locks::lock;
 use crate::retention::Aim;
-use crate::store::DirStore;
+use crate::store::{DirStore, LOOKS};
 
 /// What has grown by less than one part in so many is not compacted again.
 const GROWN: u64 = 16;
@@ -21,13 +21,22 @@ const GROWN: u64 = 16;
 const AGES: u32 = 10;
 
 impl DirStore {
-    /// Gives up what is too much, if that may be and nobody else is at it. What fails is warned of.
+    /// Gives up what is too much, if that may be and nobody else is at it.
     pub(crate) fn keep_limits(&self) {
-        let is_left_to_others = self.0.read_only || self.0.team.get().is_some();
-        if is_left_to_others || !self.0.room.retention.has_limits() || !self.is_due() {
-            return;
+        if self.has_limits() {
+            self.0.upkeep.wait();
+            self.sweep_what_is_due();
         }
-        if let Err(error) = self.sweep() {
+    }
+
+    pub(crate) fn has_limits(&self) -> bool {
+        let is_left_to_others = self.0.read_only || self.0.team.get().is_some();
+        !is_left_to_others && self.0.room.retention.has_limits()
+    }
+
+    /// The same, by the thread of the store too. What fails is warned of.
+    pub(crate) fn sweep_what_is_due(&self) {
+        if let Err(error) = self.try_sweep() {
             sde::warning!(
                 "{} may be larger than it should be: {error}",
                 self.0.dir.display()
@@ -59,15 +68,27 @@ impl DirStore {
         retention.age().is_some_and(is_time) || retention.capacity().is_some_and(has_grown)
     }
 
-    fn sweep(&self) -> Result<(), ArchiveError> {
+    /// Another process that finds this one at it leaves to it what it has saved: so this one looks once more when it is done.
+    fn try_sweep(&self) -> Result<(), ArchiveError> {
+        for _ in 0..LOOKS {
+            self.refresh()?;
+            if !self.is_due() || !self.sweep()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives whether anything was replaced.
+    fn sweep(&self) -> Result<bool, ArchiveError> {
         let retention = self.0.room.retention.with_aim(Aim::Below);
         let done = self.compact(&retention)?;
         if done.busy {
-            return Ok(());
+            return Ok(false);
         }
         if done.replaced == 0 {
             // The next one is due from now on.
-            return self.write_manifest(&[]);
+            return self.write_manifest(&[]).map(|()| false);
         }
         let replaced = lock(&self.0.catalog.segments)
             .replaced()
@@ -78,6 +99,6 @@ impl DirStore {
             // Who still reads what was replaced looks again.
             self.remove_what_is_over(Duration::ZERO)?;
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -139,7 +139,7 @@ impl DirStore {
         let mut removed = Removed::default();
         if !retention.dry_run {
             self.write_uses(SaveSelection::Archive)?;
-            inner.seal(|_| 0);
+            inner.seal();
             removed += self.remove_what_is_over(inner.grace)?;
         }
         let before = self.bytes();

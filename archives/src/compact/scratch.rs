@@ -17,7 +17,6 @@
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
@@ -28,7 +27,7 @@ use crate::format::id::UniqueId;
 use crate::format::index_block::Row;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
-use crate::locks::{lock, try_lock};
+use crate::locks::lock;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
@@ -45,8 +44,6 @@ const PART: u64 = 16;
 pub(crate) struct Trim {
     /// One at a time; and nobody while what there is is handed over.
     pub(crate) alone: Mutex<()>,
-    /// How many bytes were of use.
-    of_use: AtomicU64,
 }
 
 /// A sealed segment of scratch that this store has written.
@@ -64,32 +61,34 @@ struct Own {
 type Durable = HashMap<UniqueId, u64>;
 
 impl DirStore {
-    /// Seals what has grown long, removes what is superseded of scratch, and keeps the limits: a program that saves each
-    /// result commits at its end only.
-    pub(crate) fn seal_what_is_long(&self) {
-        let inner = &*self.0;
-        let most = inner.writer.config().segment_size;
-        let of_use = inner.trim.of_use.load(Ordering::Relaxed);
-        let scratch = (of_use / 2).clamp(most / PART, most);
-        let sealed = inner.seal(|part| match part {
-            Part::Scratch => scratch,
-            Part::Entries => most,
+    /// Seals what is full. Gives of which parts something was.
+    pub(crate) fn seal_full(&self) -> Vec<Part> {
+        let mut sealed = Vec::new();
+        self.0.writer.seal_full(|segment, block| {
+            sealed.push(segment.part);
+            self.0.catalog.note_sealed(&segment, block);
         });
-        let trimmed = match (sealed.contains(&Part::Scratch), try_lock(&inner.trim.alone)) {
-            (true, Some(_alone)) => self.trim(scratch),
-            _ => Ok(()),
-        };
-        if let Err(error) = trimmed {
+        sealed
+    }
+
+    /// Takes note of how many bytes of scratch are of use.
+    pub(crate) fn note_scratch_of_use(&self, bytes: u64) {
+        let writer = &self.0.writer;
+        let most = writer.config().segment_size;
+        writer.set_scratch_size((bytes / 2).clamp(most / PART, most));
+    }
+
+    /// Removes what is superseded of scratch.
+    pub(crate) fn trim(&self) {
+        if let Err(error) = self.try_trim() {
             // Nothing is lost.
             sde::warning!("superseded states of unfinished runs are not removed: {error}");
         }
-        if !sealed.is_empty() {
-            self.keep_limits();
-        }
     }
 
-    fn trim(&self, scratch: u64) -> Result<(), ArchiveError> {
+    fn try_trim(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
+        let scratch = inner.writer.size(Part::Scratch);
         if inner.team.get().is_none() {
             // On a full disk a manifest needs that room.
             self.remove_replaced(self.0.grace);
@@ -99,7 +98,7 @@ impl DirStore {
         let (mut replaced, kept): (Vec<Own>, Vec<Own>) =
             own.into_iter().partition(|one| one.rows.is_empty());
         let of_use = kept.iter().map(|one| one.bytes).sum();
-        inner.trim.of_use.store(of_use, Ordering::Relaxed);
+        self.note_scratch_of_use(of_use);
         let there: u64 = kept.iter().map(|one| one.end).sum();
         if there > 2 * of_use + 2 * scratch {
             self.write_anew(&kept)?;

@@ -228,23 +228,6 @@ mod tests {
         }
     }
 
-    /// Found by reading: with a segment size above some 370 MB of small results no segment was sealed or compacted any more.
-    #[test]
-    #[should_panic(expected = "is not sealed")]
-    fn a_segment_of_many_small_results_is_sealed() {
-        let row = Row {
-            prefix: 1,
-            place: 1,
-            saved_at: 1,
-        };
-        let frames = LONGEST as usize / ROW + 1;
-        let sealed = IndexBlock::seal(&segment(), vec![row; frames], 1 << 30);
-        assert!(
-            sealed.is_some(),
-            "a segment of {frames} frames is not sealed"
-        );
-    }
-
     #[test]
     fn a_row_comes_back() {
         let key = Key::from_bytes([3; 32]);

@@ -63,7 +63,6 @@ use crate::catalog::Catalog;
 use crate::format::class::Part;
 use crate::format::directory;
 use crate::format::trust::{Trust, not_a_store};
-use crate::locks::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
 pub use crate::read::payload::{Payload, PayloadReader};
@@ -185,10 +184,7 @@ impl Inspection {
         self.catalog.get_or_init(|| {
             let catalog = Catalog::new(&self.vfs, self.dir.clone(), Trust::Others, None);
             // What can't be read is told of where it is walked through.
-            let looked = lock(&catalog.segments).look(&*self.vfs, &self.dir);
-            looked
-                .into_iter()
-                .for_each(|changes| catalog.apply(changes));
+            let _ = catalog.look();
             catalog
         })
     }

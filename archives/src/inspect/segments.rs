@@ -9,7 +9,7 @@ use sde::ArchiveError;
 
 use super::Inspection;
 use crate::catalog::scan;
-use crate::catalog::segments::segments;
+use crate::catalog::segments;
 use crate::format::VERSION;
 use crate::format::class::Part;
 use crate::format::id::UniqueId;

@@ -9,11 +9,11 @@ pub(crate) mod relocatable;
 pub(crate) mod save;
 pub(crate) mod share;
 pub(crate) mod sync_foreign;
+pub(crate) mod upkeep;
 pub(crate) mod uses;
 pub(crate) mod wire;
 pub(crate) mod write_manifest;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -28,14 +28,12 @@ use sde::{
 use crate::catalog::Catalog;
 use crate::catalog::index::KnownFrame;
 use crate::catalog::manifests::ManifestSet;
-use crate::catalog::segments::SegmentCatalog;
 use crate::collective::Team;
 use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
-use crate::format::class::Part;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
-use crate::locks::{MutexGuard, lock, try_lock};
+use crate::locks::{MutexGuard, lock, try_lock, warnings_after};
 use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
 use crate::vfs::Vfs;
@@ -43,6 +41,7 @@ use crate::writer::encode::Provenances;
 use crate::writer::group_commit::{GroupCommit, Until};
 use crate::writer::segment_writer::WriterConfig;
 use options::Options;
+use upkeep::{Opened, Upkeep};
 use uses::Uses;
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
@@ -79,7 +78,10 @@ use uses::Uses;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct DirStore(pub(crate) Arc<Inner>);
+pub struct DirStore(
+    pub(crate) Arc<Inner>,
+    #[allow(dead_code, reason = "the last that is dropped waits")] Option<Arc<Opened>>,
+);
 
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
@@ -93,6 +95,7 @@ pub(crate) struct Inner {
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
+    pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) room: Room,
     looked: Mutex<Looked>,
     pub(crate) sharing: share::Sharing,
@@ -152,7 +155,7 @@ impl DirStore {
         // What is written elsewhere no other process finds.
         let is_shared = !options.read_only && config.dir == dir;
         let noting = Arc::clone(&catalog);
-        Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             looked: Mutex::new(Looked {
                 at: looked,
                 took: Duration::ZERO,
@@ -168,10 +171,19 @@ impl DirStore {
             provenances: Provenances::default(),
             unvouched: Mutex::default(),
             trim: Trim::default(),
+            upkeep: Arc::default(),
             room: Room::new(options.retention),
             writers: options.writers,
             team: OnceLock::new(),
-        }))
+        });
+        let store = Self(Arc::clone(&inner), Some(Arc::new(Opened(inner))));
+        store.note_scratch_of_use(0);
+        store
+    }
+
+    /// A store as it is used by itself.
+    pub(crate) fn inner(inner: Arc<Inner>) -> Self {
+        Self(inner, None)
     }
 
     /// Looks at the directory for the first time.
@@ -194,23 +206,19 @@ impl DirStore {
     /// If the directory can't be listed.
     pub fn refresh(&self) -> Result<(), ArchiveError> {
         let catalog = &*self.0.catalog;
-        let replaced = catalog.look_at_manifests(lock(&catalog.manifests))?;
-        catalog.look_at_segments(replaced, lock(&catalog.segments))
+        catalog.look_at_manifests(lock(&catalog.manifests))?;
+        catalog.look()
     }
 
-    /// The same, if nobody is at it or saves: who has missed something is not to wait for
-    /// a disk. Gives whether it was done.
+    /// The same, if no other thread is at it: a call that has missed something is not to wait for a disk. Gives whether it was
+    /// done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
         let Some(manifests) = try_lock(&catalog.manifests) else {
             return Ok(false);
         };
-        let replaced = catalog.look_at_manifests(manifests)?;
-        let Some(segments) = try_lock(&catalog.segments) else {
-            return Ok(false);
-        };
-        catalog.look_at_segments(replaced, segments)?;
-        Ok(true)
+        catalog.look_at_manifests(manifests)?;
+        catalog.look_if_idle()
     }
 
     /// The directory.
@@ -256,25 +264,16 @@ impl DirStore {
 }
 
 impl Catalog {
-    /// Reads the manifests that are new; gives what is replaced.
+    /// Reads the manifests that are new.
     fn look_at_manifests(
         &self,
         mut manifests: MutexGuard<'_, ManifestSet>,
-    ) -> Result<HashMap<UniqueId, u64>, ArchiveError> {
-        manifests.look(&*self.vfs, &self.dir)?;
-        Ok(manifests.replaced())
-    }
-
-    fn look_at_segments(
-        &self,
-        replaced: HashMap<UniqueId, u64>,
-        mut segments: MutexGuard<'_, SegmentCatalog>,
     ) -> Result<(), ArchiveError> {
-        segments.replace(replaced);
-        let changes = segments.look(&*self.vfs, &self.dir)?;
-        // Still under the lock: the marks and entries of one look come in order.
-        self.apply(changes);
-        Ok(())
+        warnings_after(move || {
+            let looked = manifests.look(&*self.vfs, &self.dir);
+            lock(&self.segments).replace(manifests.replaced());
+            looked
+        })
     }
 }
 
@@ -289,14 +288,12 @@ impl Inner {
         (dir != self.dir).then_some(dir)
     }
 
-    /// Seals what is as long as is said of its part. Gives of which parts something was.
-    pub(crate) fn seal(&self, length: impl Fn(Part) -> u64) -> Vec<Part> {
-        let mut sealed = Vec::new();
-        self.writer.seal(length, |segment, block| {
-            sealed.push(segment.part);
-            self.catalog.note_sealed(&segment, block);
-        });
-        sealed
+    /// Seals all that is durable.
+    pub(crate) fn seal(&self) {
+        self.writer.seal(
+            |_| 0,
+            |segment, block| self.catalog.note_sealed(&segment, block),
+        );
     }
 }
 
@@ -379,9 +376,10 @@ impl Archiver for DirStore {
     }
 
     fn finish(&self) {
+        self.0.upkeep.wait();
+        self.merge_small();
         // A process that only loads commits nothing.
         self.keep_limits();
-        self.merge_small();
     }
 
     fn is_one_store(&self) -> bool {
@@ -393,7 +391,7 @@ impl Archiver for DirStore {
     }
 
     fn commit_together(&self, _: Selection, ranks: &dyn ProcessGroup) -> Result<(), ArchiveError> {
-        self.commit_all(ranks)
+        warnings_after(|| self.commit_all(ranks))
     }
 
     fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {

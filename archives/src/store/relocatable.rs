@@ -61,7 +61,7 @@ impl DirStore {
 impl RelocatablePayload {
     /// Where the store has the value now.
     fn again(&self) -> Option<Arc<dyn Payload>> {
-        let store = DirStore(self.store.upgrade()?);
+        let store = DirStore::inner(self.store.upgrade()?);
         store.refresh().ok()?;
         let What::Result(run, name) = &self.what else {
             return store.scratch(&self.key, 0).ok()?.0;

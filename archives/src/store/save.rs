@@ -59,7 +59,9 @@ impl DirStore {
         let left_out = saved?;
         inner.writer.through.saved(batch);
         *lock(&inner.unvouched) = true;
-        self.seal_what_is_long();
+        if inner.writer.has_full() {
+            self.begin_upkeep();
+        }
         Ok(Saved::without(left_out))
     }
 

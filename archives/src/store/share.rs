@@ -85,10 +85,7 @@ impl DirStore {
             return;
         }
         let begun = Instant::now();
-        let catalog = &self.0.catalog;
-        let replaced = lock(&catalog.manifests).replaced();
-        let looked = catalog.look_at_segments(replaced, lock(&catalog.segments));
-        if let Err(error) = looked {
+        if let Err(error) = self.0.catalog.look_if_idle() {
             sde::warning!("what others wrote could not be looked for: {error}");
         }
         lock(looks).took(begun.elapsed());

@@ -4,8 +4,11 @@
 //! a sync of its own, one after another, and a disk does a few thousand of them in a
 //! second. So the first thread that comes writes for all that have come by then, and
 //! syncs once; those that come meanwhile are next. Nobody else's thread is needed.
+//!
+//! The writers are locked while that goes on. What others ask of them is in [`Standing`], whose lock is held for memory only.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use sde::ArchiveError;
@@ -15,7 +18,7 @@ use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::index_block::IndexBlock;
 use crate::format::segment::Segment;
-use crate::locks::{MutexGuard, lock, wait};
+use crate::locks::{lock, wait, warnings_after};
 use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 use crate::writer::through::Through;
@@ -56,6 +59,21 @@ struct Queue {
 /// A segment that has no index, and how much of it is durable.
 pub(crate) type Durable = (Arc<Segment>, u64);
 
+/// What the writers have come to.
+#[derive(Clone, Default)]
+struct Standing {
+    /// The process whose writers they are: after a fork there are two.
+    process: u32,
+    abandoned: [u64; 2],
+    /// The segments that are being written.
+    active: [Option<UniqueId>; 2],
+    /// The segments that have no index.
+    written: Vec<Durable>,
+    /// Those of them that are not written to any more.
+    ended: Vec<Durable>,
+    has_full: bool,
+}
+
 /// Takes note of frames that can be read.
 type Note = Box<dyn Fn(Written) + Send + Sync>;
 
@@ -66,6 +84,9 @@ pub(crate) struct GroupCommit {
     queue: Mutex<Queue>,
     changed: Condvar,
     writers: Mutex<[SegmentWriter; 2]>,
+    standing: Mutex<Standing>,
+    /// A segment of scratch that is as long is full.
+    scratch_size: AtomicU64,
     pub(crate) through: Through,
 }
 
@@ -83,11 +104,13 @@ impl GroupCommit {
         note: impl Fn(Written) + Send + Sync + 'static,
     ) -> Self {
         Self {
+            scratch_size: AtomicU64::new(config.segment_size),
             config,
             note: Box::new(note),
             queue: Mutex::default(),
             changed: Condvar::new(),
             writers: Mutex::new(Part::ALL.map(SegmentWriter::new)),
+            standing: Mutex::default(),
             through: Through::default(),
         }
     }
@@ -122,81 +145,125 @@ impl GroupCommit {
         }
     }
 
+    /// How long a segment is that is full.
+    pub(crate) fn size(&self, part: Part) -> u64 {
+        match part {
+            Part::Entries => self.config.segment_size,
+            Part::Scratch => self.scratch_size.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn set_scratch_size(&self, size: u64) {
+        self.scratch_size.store(size, Ordering::Relaxed);
+    }
+
     /// How many segments of each part were abandoned.
     pub(crate) fn abandoned(&self) -> [u64; 2] {
-        self.writers().each_ref().map(SegmentWriter::abandoned)
+        if lock(&self.standing).process != std::process::id() {
+            self.with_writers(|_| ());
+        }
+        lock(&self.standing).abandoned
     }
 
     /// The segments of this process that have no index, as far as they are durable.
     pub(crate) fn written(&self) -> Vec<Durable> {
-        let writers = lock(&self.writers);
-        let durable = writers.iter().flat_map(SegmentWriter::durable);
-        durable
-            .map(|(one, length)| (Arc::clone(one), length))
-            .collect()
+        lock(&self.standing).written.clone()
     }
 
     /// Whether frames are being appended to this segment.
     pub(crate) fn is_written_to(&self, id: &UniqueId) -> bool {
-        let writers = self.writers();
-        writers.iter().any(|writer| writer.is_written_to(id))
+        lock(&self.standing).active.contains(&Some(*id))
     }
 
     /// Those of them that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
-        let writers = lock(&self.writers);
-        let ended = writers.iter().flat_map(SegmentWriter::ended);
-        ended
-            .map(|(one, length)| (Arc::clone(one), length))
-            .collect()
+        lock(&self.standing).ended.clone()
     }
 
-    /// Seals what is as long as is said of its part. The indexes are given while nobody else can ask what
-    /// is [written](Self::written): a segment is among that, or its index has been given.
+    /// Whether there are segments to be sealed.
+    pub(crate) fn has_full(&self) -> bool {
+        lock(&self.standing).has_full
+    }
+
+    /// Seals what is full or as long as is said of its part.
     pub(crate) fn seal(
         &self,
         length: impl Fn(Part) -> u64,
-        mut each: impl FnMut(Arc<Segment>, IndexBlock),
+        each: impl FnMut(Arc<Segment>, IndexBlock),
     ) {
-        let mut writers = self.writers();
-        for (part, writer) in Part::ALL.into_iter().zip(&mut *writers) {
-            if writer.length() < length(part) {
-                continue;
+        self.with_writers(|writers| {
+            for (part, writer) in Part::ALL.into_iter().zip(writers) {
+                // Another thread may have put a piece of its save there. If this fails it is told.
+                let _ = self.close(writer, length(part));
             }
-            // Another thread may have put a piece of its save there. If this fails it is told.
-            if let Ok(put) = writer.sync(&self.config) {
-                put.into_iter().for_each(&self.note);
-                let sealed = writer.seal(length(part));
-                sealed
-                    .into_iter()
-                    .for_each(|(segment, block)| each(segment, block));
+        });
+        self.seal_full(each);
+    }
+
+    /// Seals what is full. A segment is among what is [written](Self::written) until its index has been given.
+    pub(crate) fn seal_full(&self, mut each: impl FnMut(Arc<Segment>, IndexBlock)) {
+        let take =
+            || self.with_writers(|writers| writers.iter_mut().find_map(SegmentWriter::take_full));
+        while let Some(full) = take() {
+            if let Some((segment, block)) = full.seal() {
+                let id = segment.id;
+                each(segment, block);
+                self.let_go(|one| *one == id);
             }
         }
+    }
+
+    /// Makes a segment durable and writes no more to it, if it is as long as this.
+    fn close(&self, writer: &mut SegmentWriter, length: u64) -> Result<(), ArchiveError> {
+        if !writer.is_full(length) {
+            return Ok(());
+        }
+        let put = writer.sync(&self.config)?;
+        put.into_iter().for_each(&self.note);
+        writer.close(length);
+        Ok(())
     }
 
     /// The store was removed, with all that is written to now: the next save begins anew, and no
     /// manifest is to name what was there.
     pub(crate) fn forget(&self) {
-        lock(&self.writers)
-            .iter_mut()
-            .for_each(SegmentWriter::forget);
+        self.with_writers(|writers| writers.iter_mut().for_each(SegmentWriter::forget));
         self.through.clear();
     }
 
     /// Forgets segments that have no index and are not written to any more.
     pub(crate) fn let_go(&self, goes: impl Fn(&UniqueId) -> bool) {
-        let mut writers = lock(&self.writers);
-        writers.iter_mut().for_each(|writer| writer.let_go(&goes));
+        self.with_writers(|writers| writers.iter_mut().for_each(|writer| writer.let_go(&goes)));
     }
 
-    /// The writers, without what is another process's.
-    fn writers(&self) -> MutexGuard<'_, [SegmentWriter; 2]> {
-        let mut writers = lock(&self.writers);
-        let process = std::process::id();
-        writers
-            .iter_mut()
-            .for_each(|writer| writer.leave_to_parent(process));
-        writers
+    /// Does something with the writers, without what is another process's.
+    fn with_writers<T>(&self, job: impl FnOnce(&mut [SegmentWriter; 2]) -> T) -> T {
+        warnings_after(|| {
+            let mut writers = lock(&self.writers);
+            let process = std::process::id();
+            writers
+                .iter_mut()
+                .for_each(|writer| writer.leave_to_parent(process));
+            let done = job(&mut writers);
+            let owned = |(one, length): (&Arc<Segment>, u64)| (Arc::clone(one), length);
+            *lock(&self.standing) = Standing {
+                process,
+                abandoned: writers.each_ref().map(SegmentWriter::abandoned),
+                active: writers.each_ref().map(SegmentWriter::active),
+                written: writers
+                    .iter()
+                    .flat_map(SegmentWriter::durable)
+                    .map(owned)
+                    .collect(),
+                ended: writers
+                    .iter()
+                    .flat_map(SegmentWriter::ended)
+                    .map(owned)
+                    .collect(),
+                has_full: writers.iter().any(SegmentWriter::has_full),
+            };
+            done
+        })
     }
 
     /// Writes a job, and those of others that wait; gives what came of it.
@@ -229,7 +296,7 @@ impl GroupCommit {
             }
             drop(queue);
             let stop = Stop(self);
-            let outcomes = self.write(&jobs);
+            let outcomes = self.with_writers(|writers| self.write(&jobs, writers));
             // Before any thread is woken: one that then finds no outcome takes it that there will be none.
             lock(&self.queue).done.extend(outcomes);
             drop(stop);
@@ -237,28 +304,34 @@ impl GroupCommit {
         }
     }
 
-    fn write(&self, jobs: &[Job]) -> Vec<(u64, Outcome)> {
-        let mut writers = self.writers();
+    fn write(&self, jobs: &[Job], writers: &mut [SegmentWriter; 2]) -> Vec<(u64, Outcome)> {
         let mut failed: [Option<ArchiveError>; 2] = [None, None];
         let before = writers.each_ref().map(SegmentWriter::abandoned);
         for frame in jobs.iter().flat_map(|job| &*job.frames) {
             let part = frame.part.number();
             if failed[part].is_none() {
-                failed[part] = writers[part].put(frame, &self.config).err();
+                let writer = &mut writers[part];
+                // Whatever its length.
+                let begun = match writer.is_full(u64::MAX) {
+                    true => self.close(writer, 0),
+                    false => Ok(()),
+                };
+                failed[part] = begun.and_then(|()| writer.put(frame, &self.config)).err();
             }
         }
         let until = jobs.iter().map(|job| job.until).max();
         if until > Some(Until::Put) {
-            for (writer, failed) in writers.iter_mut().zip(&mut failed) {
+            for ((part, writer), failed) in
+                Part::ALL.into_iter().zip(&mut *writers).zip(&mut failed)
+            {
                 if failed.is_none() {
                     let readable = match until {
-                        Some(Until::Durable) => writer.sync(&self.config),
-                        _ => writer.flush(&self.config),
+                        Some(Until::Durable) => self.close(writer, self.size(part)),
+                        _ => writer
+                            .flush(&self.config)
+                            .map(|put| put.into_iter().for_each(&self.note)),
                     };
-                    match readable {
-                        Ok(put) => put.into_iter().for_each(&self.note),
-                        Err(error) => *failed = Some(error),
-                    }
+                    *failed = readable.err();
                 }
             }
         }
@@ -326,10 +399,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::format::frame::FrameKind;
+    use crate::format::frame::{FrameKind, LONGEST};
+    use crate::format::index_block::ROW;
     use crate::vfs::Disk;
     use crate::writer::frame::Body;
-    use crate::writer::segment_writer::header_of;
+    use crate::writer::segment_writer::{ROWS, header_of};
 
     fn save(to: &GroupCommit) {
         let body = Body::Bytes(vec![0xf6]);
@@ -337,16 +411,39 @@ mod tests {
         to.begin().finish(vec![frame]).unwrap();
     }
 
+    fn config(dir: &tempfile::TempDir) -> WriterConfig {
+        WriterConfig {
+            vfs: Arc::new(Disk),
+            dir: dir.path().to_owned(),
+            opening: UniqueId::new(),
+            segment_size: 1 << 30,
+        }
+    }
+
+    /// Found by reading: with a segment size above some 370 MB of small results no segment was sealed or compacted any more.
+    #[test]
+    fn a_segment_of_many_small_results_is_sealed_whatever_its_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let commit = GroupCommit::new(config(&dir), |_| ());
+        let body = || Body::Bytes(vec![0xf6]);
+        let frame = || NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body()).unwrap();
+        let frames = |count: usize| (0..count).map(|_| frame()).collect::<Vec<_>>();
+        let mut save = commit.begin();
+        save.piece(frames(2 * ROWS + 1)).unwrap();
+        save.finish(frames(ROWS)).unwrap();
+        let mut rows = Vec::new();
+        commit.seal(|_| 0, |_, block| rows.push(block.rows.len() / ROW));
+        rows.sort_unstable();
+        assert_eq!(rows, [1, ROWS, ROWS, ROWS]);
+        assert_eq!(commit.written().len(), 0);
+        const { assert!(LONGEST as usize / ROW / 2 * ROW + 1024 < LONGEST as usize) }
+    }
+
     #[test]
     fn a_thread_that_waits_writes_when_another_has_written() {
         static COMMIT: OnceLock<GroupCommit> = OnceLock::new();
         let dir = tempfile::tempdir().unwrap();
-        let config = WriterConfig {
-            vfs: Arc::new(Disk),
-            dir: dir.path().to_owned(),
-            opening: UniqueId::new(),
-            segment_size: 1 << 20,
-        };
+        let config = config(&dir);
         let (comes, came) = mpsc::channel();
         let (saves, saved) = mpsc::channel();
         // Whoever writes first goes on when the other waits.

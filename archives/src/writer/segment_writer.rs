@@ -32,9 +32,9 @@ use crate::format::about::About;
 use crate::format::class::{Class, Part};
 use crate::format::class::{EXTENSION, folder};
 use crate::format::directory::make_folder;
-use crate::format::frame::{self, FrameHeader, FrameKind};
+use crate::format::frame::{self, FrameHeader, FrameKind, LONGEST};
 use crate::format::id::UniqueId;
-use crate::format::index_block::{IndexBlock, Row};
+use crate::format::index_block::{IndexBlock, ROW, Row};
 use crate::format::metadata::{ProvenanceId, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, SPARE, Segment};
 use crate::vfs::{Vfs, VfsFile};
@@ -49,6 +49,11 @@ const SMALL_SYNCS: u32 = 4;
 const ZEROS: [u8; SPARE as usize] = [0; SPARE as usize];
 /// A payload of this size is written from where it lies.
 const DIRECTLY: usize = 1 << 16;
+/// So many frames a segment has at most, and a few: half of what the longest index takes. Tests have no time for as many.
+pub(crate) const ROWS: usize = match cfg!(test) {
+    true => 1 << 10,
+    false => LONGEST as usize / ROW / 2,
+};
 
 /// Where and how to write.
 #[derive(Clone)]
@@ -72,6 +77,8 @@ impl WriterConfig {
 pub(crate) struct SegmentWriter {
     part: Part,
     active: Option<ActiveSegment>,
+    /// Those that are as long as they are to be, durable, and to be sealed.
+    full: Vec<ActiveSegment>,
     /// How many segments were abandoned.
     abandoned: u64,
     /// Those that have no index, and up to where they are durable.
@@ -79,7 +86,7 @@ pub(crate) struct SegmentWriter {
 }
 
 /// A segment that is being written.
-struct ActiveSegment {
+pub(crate) struct ActiveSegment {
     file: Box<dyn VfsFile>,
     segment: Arc<Segment>,
     /// The process that began it: after a fork two have it open.
@@ -114,6 +121,7 @@ impl SegmentWriter {
         Self {
             part,
             active: None,
+            full: Vec::new(),
             abandoned: 0,
             ended: Vec::new(),
         }
@@ -128,6 +136,7 @@ impl SegmentWriter {
     /// Leaves all segments: their files are gone.
     pub(crate) fn forget(&mut self) {
         self.abandoned += u64::from(self.active.take().is_some());
+        self.full.clear();
         self.ended.clear();
     }
 
@@ -151,14 +160,15 @@ impl SegmentWriter {
             .map(|(segment, length)| (segment, *length))
     }
 
-    pub(crate) fn is_written_to(&self, id: &UniqueId) -> bool {
-        let active = self.active.as_ref();
-        active.is_some_and(|active| active.segment.id == *id)
+    /// The segment that is being written.
+    pub(crate) fn active(&self) -> Option<UniqueId> {
+        self.active.as_ref().map(|active| active.segment.id)
     }
 
-    /// How long the segment is that is being written.
-    pub(crate) fn length(&self) -> u64 {
-        self.active.as_ref().map_or(0, |active| active.end)
+    /// Whether the segment that is being written is as long as this, or has as many frames as an index takes.
+    pub(crate) fn is_full(&self, length: u64) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|active| active.end >= length || active.rows.len() >= ROWS)
     }
 
     /// Appends a frame. It is not durable yet.
@@ -194,23 +204,28 @@ impl SegmentWriter {
             .map(Some)
     }
 
-    /// Seals the segment if it is as long as this; gives its index.
-    pub(crate) fn seal(&mut self, length: u64) -> Option<(Arc<Segment>, IndexBlock)> {
-        let mut active = self.active.take_if(|active| active.end >= length)?;
-        match active.seal() {
-            Ok(block) => Some((active.segment, block)),
-            Err(error) => {
-                // Its frames are on the medium: only the index is not.
-                let path = active.segment.path.display();
-                sde::warning!("{path} has no index, it is read from end to end: {error}");
-                self.ended.push((active.segment, active.durable));
-                None
-            }
-        }
+    /// Writes no more to the segment, which is durable, if it is as long as this: it waits to be sealed.
+    pub(crate) fn close(&mut self, length: u64) {
+        let full = self.active.take_if(|active| active.end >= length);
+        let has_ended = full
+            .iter()
+            .map(|one| (Arc::clone(&one.segment), one.durable));
+        self.ended.extend(has_ended);
+        self.full.extend(full);
+    }
+
+    pub(crate) fn has_full(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// A segment to be sealed. It is among those that have ended until it is [let go](Self::let_go).
+    pub(crate) fn take_full(&mut self) -> Option<ActiveSegment> {
+        self.full.pop()
     }
 
     /// In a child after a fork, what the parent was writing stays his.
     pub(crate) fn leave_to_parent(&mut self, process: u32) {
+        self.full.retain(|full| full.process == process);
         if let Some(active) = self.active.take_if(|active| active.process != process) {
             // What is in its buffer is written by the parent, or by nobody.
             self.abandoned += 1;
@@ -419,9 +434,20 @@ impl ActiveSegment {
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    /// What is appended is not synced: it says nothing that the frames do not, and has checksums.
-    fn seal(&mut self) -> io::Result<IndexBlock> {
-        self.flush()?;
+    /// Appends the index; gives it, if that could be written. It is not synced: it says nothing that the frames do not,
+    /// and has checksums.
+    pub(crate) fn seal(mut self) -> Option<(Arc<Segment>, IndexBlock)> {
+        match self.write_index() {
+            Ok(block) => Some((self.segment, block)),
+            Err(error) => {
+                let path = self.segment.path.display();
+                sde::warning!("{path} has no index, it is read from end to end: {error}");
+                None
+            }
+        }
+    }
+
+    fn write_index(&mut self) -> io::Result<IndexBlock> {
         let rows = std::mem::take(&mut self.rows);
         let sealed = IndexBlock::seal(&self.segment, rows, self.end);
         let (block, tail) = sealed.ok_or(io::ErrorKind::FileTooLarge)?;
@@ -468,7 +494,7 @@ mod tests {
         let before = std::fs::read(&parents.path).unwrap();
         // As it is after a fork.
         writer.leave_to_parent(std::process::id() ^ 1);
-        assert!(writer.seal(0).is_none());
+        assert!(!writer.has_full());
         let own = put(&mut writer);
         assert_ne!(own.path, parents.path);
         assert_eq!(std::fs::read(&parents.path).unwrap(), before);

@@ -36,6 +36,13 @@ mod superseded;
 mod threads;
 mod truth;
 mod vanishing;
+#[path = "../../../tests/src/watchdog.rs"]
+#[allow(
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "it ends the program"
+)]
+mod watchdog;
 mod written_through;
 
 /// How often something is tried: more in the long tests.

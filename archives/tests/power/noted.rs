@@ -103,10 +103,13 @@ fn a_segment_that_another_thread_seals_is_handed_over() {
 fn a_commit_in_the_middle_of_a_sealing_names_the_segment() {
     let sim = Sim::new();
     let store = options(&sim).open(dir()).unwrap();
-    // One look at the folder, one at the file when it is synced; then it is sealed.
-    let save = || store.save(&batch([long(0)])).map(drop);
+    let save = || {
+        store.save(&batch([long(0)])).unwrap();
+        store.finish();
+    };
     let commit = || store.commit(Selection::Checkpoint).unwrap();
-    sim.stopped(&[Call::Look], 3, save, commit).1.unwrap();
+    // The first write is that of the save.
+    assert!(sim.stopped(&[Call::Write], 2, save, commit).0);
     store.commit(Selection::Checkpoint).unwrap();
     assert_eq!(unlisted(&sim), [""; 0]);
 }

@@ -1,14 +1,18 @@
 //! Several writers in one directory.
 
-use std::sync::Barrier;
+use std::sync::{Barrier, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection, Source};
 use sde_archives::DirStore;
 use tempfile::tempdir;
+use tracing::Level;
 
 use super::apps::{engine, expected_page, page};
 use super::child::Worker;
+use super::log::listening;
+use super::watchdog::Watchdog;
 
 #[test]
 fn what_another_saved_is_found_after_a_refresh() {
@@ -121,4 +125,31 @@ fn state(key: Key) -> Batch {
         }],
         marks: Vec::new(),
     }
+}
+
+/// Found by reading: a warning was told with a lock held. A subscriber of `tracing` that hands what it hears to a thread which saves
+/// it, and waits, hung.
+#[test]
+fn what_hears_of_a_warning_may_use_the_store() {
+    let _dog = Watchdog::new("a subscriber that uses the store", Duration::from_secs(120));
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    sde.checkpoint().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    let (tell, told) = mpsc::channel();
+    for name in ["entries/odd.sde", "manifests/odd.manifest"] {
+        std::fs::write(dir.path().join(name), [7; 100]).unwrap();
+    }
+    let used = store.clone();
+    let uses = move |_| {
+        let hears = || {
+            used.refresh().unwrap();
+            used.find(&Key::from_bytes([1; 32])).unwrap();
+        };
+        thread::scope(|scope| scope.spawn(hears).join().unwrap());
+        tell.send(()).unwrap();
+    };
+    listening(Level::WARN, uses, || store.refresh().unwrap());
+    assert_eq!(told.iter().count(), 2);
 }

@@ -1,5 +1,6 @@
 //! What a person at the terminal sees of an engine: warnings, and how far long work has come.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, Weak};
@@ -10,6 +11,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, P
 use crate::error::{printable, told};
 use crate::event::{Event, Observer};
 use crate::sync::lock;
+use crate::sync::locks::user_code;
 
 /// An observer that shows what [`Builder::program_defaults`](crate::Builder::program_defaults) says.
 #[derive(Clone)]
@@ -41,11 +43,58 @@ static CONSOLES: Mutex<Vec<Weak<Mutex<Shown>>>> = Mutex::new(Vec::new());
 #[macro_export]
 macro_rules! warning {
     ($($message:tt)+) => {
-        match $crate::__private::tracing::enabled!(target: "sde", $crate::__private::tracing::Level::WARN) {
-            true => $crate::__private::tracing::warn!(target: "sde", $($message)+),
-            false => $crate::__private::show_warning(format_args!($($message)+)),
+        if !$crate::__private::is_held_back(format_args!($($message)+)) {
+            match $crate::__private::tracing::enabled!(target: "sde", $crate::__private::tracing::Level::WARN) {
+                true => $crate::__private::tracing::warn!(target: "sde", $($message)+),
+                false => $crate::__private::show_warning(format_args!($($message)+)),
+            }
         }
     };
+}
+
+thread_local! {
+    /// The warnings of a job of this thread that holds locks.
+    static HELD_BACK: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Does a job that holds locks, and tells its warnings after it: a subscriber of `tracing` may use the store.
+#[doc(hidden)]
+pub fn warnings_after<T>(job: impl FnOnce() -> T) -> T {
+    struct Tell;
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            let warnings = HELD_BACK.take();
+            let warnings = warnings.into_iter().flatten();
+            warnings.for_each(|warning| crate::warning!("{warning}"));
+        }
+    }
+    // A thread that is ending tells them at once.
+    let is_first = HELD_BACK.try_with(|held_back| {
+        let mut held_back = held_back.borrow_mut();
+        let is_first = held_back.is_none();
+        held_back.get_or_insert_default();
+        is_first
+    });
+    let _tell = is_first.is_ok_and(|is_first| is_first).then(|| Tell);
+    job()
+}
+
+/// Whether a warning is told [later](warnings_after).
+#[doc(hidden)]
+pub fn is_held_back(message: std::fmt::Arguments<'_>) -> bool {
+    let held_back = HELD_BACK.try_with(|held_back| {
+        let is_held_back = held_back.borrow().is_some();
+        let message = is_held_back.then(|| message.to_string());
+        if let Some(warnings) = &mut *held_back.borrow_mut() {
+            warnings.extend(message);
+        }
+        is_held_back
+    });
+    let is_held_back = held_back.unwrap_or(false);
+    if !is_held_back {
+        user_code("what hears of a warning");
+    }
+    is_held_back
 }
 
 /// Has a console of the process show a warning: the first whose engine is built.

@@ -210,7 +210,7 @@ pub mod __private {
         FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, ResolvedOnce, Source,
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
-    pub use crate::console::show_warning;
+    pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};

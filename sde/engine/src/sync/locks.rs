@@ -222,6 +222,10 @@ mod tests {
         );
         // The panic has given it back.
         user_code("a destructor");
+        panics(|| {
+            let _held = lock(&mutex);
+            crate::warning!("a subscriber may use the engine");
+        });
         let shared = RwLock::new(Guarded);
         panics(|| {
             let _held = read(&shared);

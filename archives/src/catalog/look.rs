@@ -1,0 +1,269 @@
+//! Reading what is new in the directory of a store.
+//!
+//! No lock is held meanwhile that a call waits for: a look begins with a copy of what is known of the segments, and what it
+//! has read is taken in at its end, all at once. Until then only this process's own saves change what is known, of
+//! segments that a look leaves alone; where anything else has changed it, the look is done again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sde::ArchiveError;
+
+use super::Catalog;
+use super::changes::CatalogChanges;
+use super::reading::{read_anew, read_on};
+use super::scan;
+use super::segments::{KnownSegment, Progress};
+use crate::format::class::{EXTENSION, Part, folder};
+use crate::format::directory::is_no_folder;
+use crate::format::id::UniqueId;
+use crate::format::segment::Segment;
+use crate::locks::{lock, try_lock, warnings_after};
+use crate::vfs::{Found, Vfs};
+
+/// How often the directory is listed anew because files are gone that were listed.
+const LOOKS: usize = 8;
+
+/// What the thread holds that looks.
+pub(crate) struct Looking;
+
+/// A look at the directory.
+pub(super) struct Look<'a> {
+    catalog: &'a Catalog,
+    /// What was known when it began.
+    pub(super) before: HashMap<PathBuf, Progress>,
+    pub(super) edition: u64,
+    pub(super) newly_replaced: HashSet<UniqueId>,
+    has_looked: bool,
+    /// The files that are gone.
+    pub(super) gone: Vec<PathBuf>,
+    /// How far it has read which files.
+    pub(super) read: HashMap<PathBuf, Progress>,
+    pub(super) unread: Vec<ArchiveError>,
+    pub(super) changes: CatalogChanges,
+    /// Whether all files were there that were listed. If not, a compaction has put what was in them into others, which may
+    /// have been made after the directory was listed.
+    all: bool,
+}
+
+impl Catalog {
+    /// Reads what is new.
+    ///
+    /// A segment that can't be read is warned of and left out; that a directory
+    /// can't be listed is an error.
+    pub(crate) fn look(&self) -> Result<(), ArchiveError> {
+        warnings_after(|| {
+            let _looking = lock(&self.looking);
+            self.look_alone()
+        })
+    }
+
+    /// The same, unless another thread is at it. Gives whether it was done.
+    pub(crate) fn look_if_idle(&self) -> Result<bool, ArchiveError> {
+        warnings_after(|| match try_lock(&self.looking) {
+            Some(_looking) => self.look_alone().map(|()| true),
+            None => Ok(false),
+        })
+    }
+
+    fn look_alone(&self) -> Result<(), ArchiveError> {
+        for more in (0..LOOKS).rev() {
+            let mut look = Look::new(self);
+            let mut there = segments(&*self.vfs, &self.dir)?;
+            if let Some(local) = &self.local {
+                there.extend(segments(&*self.vfs, local)?);
+            }
+            look.forget_gone(&there);
+            look.read_all(there);
+            if (look.all || more == 0) && self.take_in(look) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is in the folder that this process appends to.
+    pub(crate) fn look_at_local(&self) -> Result<(), ArchiveError> {
+        let there = self.local.as_deref();
+        let there = there.map(|local| segments(&*self.vfs, local));
+        let there = there.transpose()?.unwrap_or_default();
+        warnings_after(|| {
+            let _looking = lock(&self.looking);
+            let mut look = Look::new(self);
+            // Of files that are gone another rank that found them was faster.
+            look.read_all(there);
+            self.take_in(look);
+        });
+        Ok(())
+    }
+
+    /// Takes note of all that was read, unless more is known by now than the look began with.
+    fn take_in(&self, look: Look<'_>) -> bool {
+        let mut segments = lock(&self.segments);
+        let changes = segments.take_in(look);
+        let is_taken = changes.is_some();
+        // Still under the lock: the marks and entries of one look come in order.
+        changes.into_iter().for_each(|changes| self.apply(changes));
+        is_taken
+    }
+}
+
+impl<'a> Look<'a> {
+    fn new(catalog: &'a Catalog) -> Self {
+        let segments = lock(&catalog.segments);
+        Self {
+            catalog,
+            before: segments.files.clone(),
+            edition: segments.edition,
+            newly_replaced: segments.newly_replaced.clone(),
+            has_looked: segments.has_looked,
+            gone: Vec::new(),
+            read: HashMap::new(),
+            unread: Vec::new(),
+            changes: CatalogChanges::default(),
+            all: true,
+        }
+    }
+
+    /// Forgets files that are not there any more. One that is there under another name
+    /// too, as while it is renamed, is read again.
+    fn forget_gone(&mut self, there: &BTreeSet<(PathBuf, Part)>) {
+        let there: HashSet<&Path> = there.iter().map(|(path, _)| path.as_path()).collect();
+        let mut again = self.newly_replaced.clone();
+        for (path, progress) in &self.before {
+            if !there.contains(path.as_path()) {
+                again.extend(progress.segment().map(|one| one.id));
+                self.gone.push(path.clone());
+            }
+        }
+        // All of its own stays known to this process.
+        for (path, progress) in &self.before {
+            if let Progress::Own(own) = progress
+                && there.contains(path.as_path())
+            {
+                again.remove(&own.id);
+            }
+        }
+        // What was read of these is forgotten; what they have beyond what was replaced is read again.
+        for (path, progress) in &self.before {
+            if let Progress::Read(known) = progress
+                && again.contains(&known.segment.id)
+                && there.contains(path.as_path())
+            {
+                let again = KnownSegment {
+                    length: 0,
+                    end: self.first(&known.segment.id),
+                    segment: Arc::clone(&known.segment),
+                    sealed: false,
+                };
+                self.read.insert(path.clone(), Progress::Read(again));
+            }
+        }
+        self.changes.gone = again;
+    }
+
+    /// Where the frames of a segment begin that count.
+    fn first(&self, id: &UniqueId) -> u64 {
+        lock(&self.catalog.segments).first(id)
+    }
+
+    fn read_all(&mut self, there: BTreeSet<(PathBuf, Part)>) {
+        for (path, part) in there {
+            match self.read(&path, part) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.all = false,
+                Err(error) => {
+                    sde::warning!("{} can't be read: {error}", path.display());
+                    self.unread.push(ArchiveError::io("reading", &path, error));
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path, part: Part) -> io::Result<()> {
+        let known = self.read.get(path).or_else(|| self.before.get(path));
+        match known {
+            Some(Progress::Own(_)) => return Ok(()),
+            Some(Progress::Read(known)) if known.sealed => return Ok(()),
+            _ => {}
+        }
+        let vfs = &*self.catalog.vfs;
+        let found = vfs.look(path)?;
+        let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let is_new = !matches!(known, Some(Progress::Read(known)) if known.length > 0);
+        let (segment, from) = match known {
+            Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
+            Some(Progress::Read(known))
+                if known.length == found.length && !known.may_have_spare() =>
+            {
+                return Ok(());
+            }
+            Some(Progress::Read(known)) => (Arc::clone(&known.segment), known.end),
+            Some(_) | None => match self.open(path, part, &found)? {
+                Some(Ok(segment)) => {
+                    let from = self.first(&segment.id);
+                    (Arc::new(segment), from)
+                }
+                Some(Err(why)) => {
+                    sde::warning!("{} is left out: {why}", path.display());
+                    let refused = Progress::Refused(found.length);
+                    self.read.insert(path.to_owned(), refused);
+                    return Ok(());
+                }
+                // Its writer has only just begun, or was killed then.
+                None => return Ok(()),
+            },
+        };
+        let read = if is_new { read_anew } else { read_on };
+        let (end, sealed) = read(vfs, &segment, from, self.has_looked, &mut self.changes)?;
+        let known = KnownSegment {
+            segment,
+            end,
+            length: found.length,
+            sealed,
+        };
+        self.read.insert(path.to_owned(), Progress::Read(known));
+        Ok(())
+    }
+
+    /// Reads the header of a segment that was found, if it is to be trusted.
+    fn open(
+        &self,
+        path: &Path,
+        part: Part,
+        found: &Found,
+    ) -> io::Result<Option<Result<Segment, String>>> {
+        if let Some(why) = self.catalog.trust.refusal(found) {
+            lock(&self.catalog.segments).distrust(path, &why);
+            return Ok(Some(Err(why)));
+        }
+        let opened = scan::open(&*self.catalog.vfs, path)?;
+        let is_here = |segment: Segment| match segment.part == part {
+            true => Ok(segment),
+            false => Err("it belongs in another folder".to_owned()),
+        };
+        Ok(opened.map(|opened| opened.and_then(is_here)))
+    }
+}
+
+/// The files in a store that are called as segments are.
+pub(crate) fn segments(
+    vfs: &dyn Vfs,
+    store: &Path,
+) -> Result<BTreeSet<(PathBuf, Part)>, ArchiveError> {
+    let mut there = BTreeSet::new();
+    for part in Part::ALL {
+        let dir = folder(store, part);
+        let names = match vfs.list(&dir) {
+            Err(error) if is_no_folder(&error) => continue,
+            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+        };
+        let paths = names.into_iter().map(|name| dir.join(name));
+        let segments = paths.filter(|path| path.extension() == Some(OsStr::new(EXTENSION)));
+        there.extend(segments.map(|path| (path, part)));
+    }
+    Ok(there)
+}

@@ -8,7 +8,6 @@ use sde::{ArchiveError, Key};
 use super::Catalog;
 use super::index::Place;
 use crate::format::frame::{self, FrameKind};
-use crate::format::id::UniqueId;
 
 /// The key of the frame of a content.
 pub(crate) fn content_key(digest: &Digest) -> Key {
@@ -19,7 +18,7 @@ impl Catalog {
     /// Whether there is such a content, as far as can be told without reading it.
     pub(crate) fn has_content(&self, key: &Key) -> Result<bool, ArchiveError> {
         for copy in self.known(|index| index.contents(key)) {
-            match self.is_content(&copy.place, key) {
+            match self.read_header(&copy.place, key) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // A compaction has put it elsewhere.
@@ -32,13 +31,12 @@ impl Catalog {
         Ok(false)
     }
 
-    /// Whether there is one in a segment of which that is true.
-    pub(crate) fn has_content_in(&self, key: &Key, is_it: impl Fn(&UniqueId) -> bool) -> bool {
-        let copies = self.known(|index| index.contents(key));
-        copies.iter().any(|copy| is_it(&copy.place.segment.id))
+    /// Whether a copy is there, as far as can be told without reading it.
+    pub(crate) fn is_content(&self, copy: &Place, key: &Key) -> bool {
+        self.read_header(copy, key).unwrap_or(false)
     }
 
-    fn is_content(&self, place: &Place, key: &Key) -> io::Result<bool> {
+    fn read_header(&self, place: &Place, key: &Key) -> io::Result<bool> {
         if place.segment.is_damaged(place.at) {
             return Ok(false);
         }

@@ -254,7 +254,7 @@ impl SegmentCatalog {
     }
 
     /// Where the frames of a segment begin that count.
-    pub(super) fn first(&self, id: &UniqueId) -> u64 {
+    pub(crate) fn first(&self, id: &UniqueId) -> u64 {
         let header = SEGMENT_HEADER as u64;
         let replaced = self.replaced.get(id);
         replaced.map_or(header, |length| header.max(*length))

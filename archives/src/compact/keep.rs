@@ -46,10 +46,15 @@ impl DirStore {
 
     /// How many bytes the segments have that count. One that is sealed meanwhile may count twice.
     pub(crate) fn bytes(&self) -> u64 {
-        let written = self.0.writer.written().into_iter();
-        let written: u64 = written.map(|(_, length)| length).sum();
         let known = lock(&self.0.catalog.segments);
-        written + known.known().map(|one| one.length).sum::<u64>()
+        let known: u64 = known.known().map(|one| one.length).sum();
+        known + self.unsealed_bytes()
+    }
+
+    /// How many of them are in segments that no other process has looked at to make room.
+    fn unsealed_bytes(&self) -> u64 {
+        let written = self.0.writer.written().into_iter();
+        written.map(|(_, length)| length).sum()
     }
 
     fn is_due(&self) -> bool {
@@ -62,7 +67,7 @@ impl DirStore {
         };
         let has_grown = |capacity: u64| {
             let (bytes, before) = (self.bytes(), swept.map_or(0, |swept| swept.bytes));
-            let growth = bytes.saturating_sub(before);
+            let growth = bytes.saturating_sub(before).max(self.unsealed_bytes());
             bytes > capacity && growth >= capacity.max(before) / GROWN
         };
         retention.age().is_some_and(is_time) || retention.capacity().is_some_and(has_grown)

@@ -1,6 +1,7 @@
 //! The store: a directory.
 
 pub(crate) mod checks;
+mod contents;
 pub(crate) mod find;
 pub(crate) mod journal;
 pub(crate) mod open;
@@ -38,7 +39,7 @@ use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
 use crate::vfs::Vfs;
 use crate::writer::encode::Provenances;
-use crate::writer::group_commit::{GroupCommit, Until};
+use crate::writer::group_commit::GroupCommit;
 use crate::writer::segment_writer::WriterConfig;
 use options::Options;
 use upkeep::{Opened, Upkeep};
@@ -265,7 +266,7 @@ impl DirStore {
 
 impl Catalog {
     /// Reads the manifests that are new.
-    fn look_at_manifests(
+    pub(crate) fn look_at_manifests(
         &self,
         mut manifests: MutexGuard<'_, ManifestSet>,
     ) -> Result<(), ArchiveError> {
@@ -316,7 +317,7 @@ impl Archiver for DirStore {
         if batch.is_empty() {
             return Ok(Saved::default());
         }
-        self.save_by(batch, || self.write_batch(batch, Until::Durable))
+        self.save_by(batch, || self.write_batch(batch))
     }
 
     fn encode<'a>(&'a self, batch: &'a Batch) -> Result<EncodedSave<'a>, ArchiveError> {

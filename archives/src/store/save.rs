@@ -2,44 +2,47 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Batch, EncodedSave, Saved};
+use sde::{ArchiveError, Batch, EncodedSave, Key, Saved};
 
 use crate::format::class::Class;
 use crate::locks::lock;
 use crate::store::DirStore;
-use crate::writer::encode::{Accepts, BatchEncoder};
-use crate::writer::frame::NewFrame;
+use crate::writer::encode::{Accepts, BatchEncoder, CopyOf, EncodedBatch};
 use crate::writer::group_commit::Until;
 use crate::writer::pipeline::PipelinedWriter;
 
-/// What a batch has, and why values were left out.
-type Frames = (Vec<NewFrame>, Vec<ArchiveError>);
-
 impl DirStore {
-    /// Writes what a batch has and is not there; gives why values were left out.
-    pub(crate) fn write_batch(
+    /// Makes durable what a batch has and is not there; gives why values were left out.
+    pub(crate) fn write_batch(&self, batch: &Batch) -> Result<Vec<ArchiveError>, ArchiveError> {
+        let mut written = self.write_until(batch, Until::Durable)?;
+        written.left_out.extend(self.write_lost(&written.copies)?);
+        Ok(written.left_out)
+    }
+
+    /// Writes what a batch has and is not there.
+    pub(crate) fn write_until(
         &self,
         batch: &Batch,
         until: Until,
-    ) -> Result<Vec<ArchiveError>, ArchiveError> {
-        let accepts = self.accepts();
+    ) -> Result<EncodedBatch, ArchiveError> {
+        let (accepts, copy_of) = (self.accepts(), |key: &Key| self.copy_of(key));
         std::thread::scope(|scope| {
             let save = PipelinedWriter::new(&self.0.writer, until, scope);
-            let (_, left_out) = self.encode_batch(batch, &accepts, Some(save))?;
-            Ok(left_out)
+            self.encode_batch(batch, &accepts, &copy_of, Some(save))
         })
     }
 
-    /// What a batch has and is not there, as frames, if nothing writes them meanwhile; and why values were left out.
+    /// What a batch has and is not there.
     fn encode_batch<'scope, 'env: 'scope>(
         &'env self,
         batch: &Batch,
         accepts: &'env Accepts<'env>,
+        copy_of: &'env CopyOf<'env>,
         save: Option<PipelinedWriter<'scope, 'env>>,
-    ) -> Result<Frames, ArchiveError> {
+    ) -> Result<EncodedBatch, ArchiveError> {
         let inner = &*self.0;
         let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
-        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, accepts);
+        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, accepts, copy_of);
         encoder.batch(batch, |entry| writer.through.has(entry))?;
         encoder.finish()
     }
@@ -70,13 +73,14 @@ impl DirStore {
         &'a self,
         batch: &'a Batch,
     ) -> Result<EncodedSave<'a>, ArchiveError> {
-        let (frames, left_out) = self.encode_batch(batch, &self.accepts(), None)?;
-        let frames = Arc::new(frames);
+        let copy_of = |key: &Key| self.copy_of(key);
+        let encoded = self.encode_batch(batch, &self.accepts(), &copy_of, None)?;
         Ok(Box::new(move || {
             self.save_by(batch, || {
                 let save = self.0.writer.begin_entries(Until::Durable);
-                save.finish(Arc::clone(&frames))?;
-                Ok(left_out.clone())
+                save.finish(Arc::clone(&encoded.frames))?;
+                let lost = self.write_lost(&encoded.copies)?;
+                Ok(encoded.left_out.iter().cloned().chain(lost).collect())
             })
         }))
     }

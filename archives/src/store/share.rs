@@ -71,9 +71,9 @@ impl DirStore {
         self.check_writable()?;
         let writer = &self.0.writer;
         let abandoned = writer.abandoned();
-        let left_out = self.write_batch(batch, Until::Written)?;
-        // What is left out is told of by the save.
-        if left_out.is_empty() {
+        let written = self.write_until(batch, Until::Written)?;
+        // What is left out is told of by the save, which makes sure of copies too.
+        if written.left_out.is_empty() && written.copies.is_empty() {
             writer.through.add(batch, abandoned);
         }
         Ok(())

@@ -60,7 +60,7 @@ impl DirStore {
     }
 
     /// The names of the files; those of the folders are synced with that of the manifests.
-    fn sync_names(&self, parts: &HashSet<Part>) -> Result<(), String> {
+    pub(crate) fn sync_names(&self, parts: &HashSet<Part>) -> Result<(), String> {
         let inner = &*self.0;
         Part::ALL
             .iter()
@@ -72,7 +72,7 @@ impl DirStore {
     }
 
     /// If this fails it is not tried again: a second sync may succeed without having written.
-    fn sync_foreign(&self, one: &KnownSegment) -> Result<(), String> {
+    pub(crate) fn sync_foreign(&self, one: &KnownSegment) -> Result<(), String> {
         let inner = &*self.0;
         let synced = inner
             .vfs()

@@ -9,7 +9,7 @@ use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
 use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
-use crate::locks::lock;
+use crate::locks::{lock, warnings_after};
 use crate::store::DirStore;
 use crate::writer::group_commit::Durable;
 
@@ -17,7 +17,7 @@ impl DirStore {
     /// Writes the next manifest; these segments have been replaced.
     pub(crate) fn write_manifest(&self, replaced: &[ReplacedSegment]) -> Result<(), ArchiveError> {
         self.refresh()?;
-        self.write_manifest_of(replaced, |_| true)
+        warnings_after(|| self.write_manifest_of(replaced, |_| true))
     }
 
     /// The same for all ranks, by one of them, of what it was told is there. Their journals are about to
@@ -36,7 +36,7 @@ impl DirStore {
             let is_shared = segment.path.starts_with(&inner.dir) && segment.writer != own;
             is_shared && !taken.contains(&segment.id)
         };
-        self.write_manifest_of(replaced, stays)
+        warnings_after(|| self.write_manifest_of(replaced, stays))
     }
 
     fn write_manifest_of(

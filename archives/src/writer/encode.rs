@@ -15,11 +15,12 @@ use sde::{
 
 use crate::catalog::Catalog;
 use crate::catalog::contents::content_key;
+use crate::catalog::index::Place;
 use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
-use crate::format::id::{UniqueId, now};
+use crate::format::id::now;
 use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
@@ -52,12 +53,14 @@ const MOST: usize = 1 << 12;
 /// What turns a batch into frames, and hands them on before they fill the memory.
 pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     catalog: &'env Catalog,
-    writer: &'env GroupCommit,
     provenances: &'env Provenances,
     /// When the batch is saved.
     now: u64,
-    /// The contents that are among the frames.
+    /// The contents that are among the frames, or in the store.
     contents: HashSet<Key>,
+    /// Those of which a copy is in the store.
+    copies: Vec<(OutputFile, Place)>,
+    copy_of: &'env CopyOf<'env>,
     /// What writes them meanwhile; `None` if all are wanted before any is written.
     save: Option<PipelinedWriter<'scope, 'env>>,
     frames: Vec<NewFrame>,
@@ -68,6 +71,20 @@ pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     accepts: &'env Accepts<'env>,
 }
 
+/// A copy of a content that a save may refer to.
+pub(crate) type CopyOf<'a> = dyn Fn(&Key) -> Option<Place> + 'a;
+
+/// What a batch has.
+#[derive(Default)]
+pub(crate) struct EncodedBatch {
+    /// What nothing has written yet.
+    pub(crate) frames: Arc<Vec<NewFrame>>,
+    /// Why values were left out.
+    pub(crate) left_out: Vec<ArchiveError>,
+    /// The contents that are not among the frames, and the copies that were there.
+    pub(crate) copies: Vec<(OutputFile, Place)>,
+}
+
 /// Whether an entry of this app is kept whose values of a class have so many bytes.
 pub(crate) type Accepts<'a> = dyn Fn(&str, Class, u64) -> bool + 'a;
 
@@ -76,17 +93,19 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     pub(crate) fn new(
         catalog: &'env Catalog,
         provenances: &'env Provenances,
-        writer: &'env GroupCommit,
+        writer: &GroupCommit,
         save: Option<PipelinedWriter<'scope, 'env>>,
         accepts: &'env Accepts<'env>,
+        copy_of: &'env CopyOf<'env>,
     ) -> Self {
         Self {
             piece: PIECE.min(writer.config().segment_size),
-            writer,
             now: now(&*catalog.vfs),
             catalog,
             provenances,
             contents: HashSet::new(),
+            copies: Vec::new(),
+            copy_of,
             save,
             frames: Vec::new(),
             bytes: 0,
@@ -113,14 +132,17 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         batch.marks.iter().try_for_each(|mark| self.mark(mark))
     }
 
-    /// Writes what is left, so that all of it is durable, or only readable if the save goes no further. Gives the frames if
-    /// nothing writes them, and what was left out.
-    pub(crate) fn finish(self) -> Result<(Vec<NewFrame>, Vec<ArchiveError>), ArchiveError> {
+    /// Writes what is left, so that all of it is durable, or only readable if the save goes no further.
+    pub(crate) fn finish(self) -> Result<EncodedBatch, ArchiveError> {
         let frames = match self.save {
             Some(save) => save.finish(self.frames).map(|()| Vec::new())?,
             None => self.frames,
         };
-        Ok((frames, self.left_out))
+        Ok(EncodedBatch {
+            frames: Arc::new(frames),
+            left_out: self.left_out,
+            copies: self.copies,
+        })
     }
 
     fn add(&mut self, frame: Result<NewFrame, String>) -> Result<(), ArchiveError> {
@@ -177,8 +199,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         self.add(frame)
     }
 
-    /// Writes what output files hold, unless it is in the segment that this process writes to: what is elsewhere may not be
-    /// durable, or a compaction may drop it just now. Gives whether the store has it then: what can't be had any more is
+    /// Writes what output files hold, unless the store has it. Gives whether it has it then: what can't be had any more is
     /// told of, and the result is not saved.
     fn save_contents(
         &mut self,
@@ -187,8 +208,12 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Result<bool, ArchiveError> {
         for file in files {
             let key = content_key(&file.digest());
-            let is_written_to = |id: &UniqueId| self.writer.is_written_to(id);
-            if self.contents.contains(&key) || self.catalog.has_content_in(&key, is_written_to) {
+            if self.contents.contains(&key) {
+                continue;
+            }
+            if let Some(copy) = (self.copy_of)(&key) {
+                self.copies.push((file.clone(), copy));
+                self.contents.insert(key);
                 continue;
             }
             if !file.is_unchanged().unwrap_or(false) {
@@ -196,10 +221,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
                 self.left_out.push(ArchiveError::Other(why));
                 return Ok(false);
             }
-            let saved_at = self.catalog.clock.stamp();
-            let header = FrameHeader::new(FrameKind::Content, Class::Result, key, saved_at);
-            let (body, payload) = (Body::Bytes(Vec::new()), Payload::File(file.clone()));
-            self.add(NewFrame::with_payload(Part::Entries, header, body, payload))?;
+            self.add(content_frame(self.catalog, file))?;
             self.contents.insert(key);
         }
         Ok(true)
@@ -255,6 +277,14 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             .map(|frame| frame.with_mark(mark.clone()));
         self.add(frame)
     }
+}
+
+/// The frame of what an output file holds.
+pub(crate) fn content_frame(catalog: &Catalog, file: &OutputFile) -> Result<NewFrame, String> {
+    let (key, saved_at) = (content_key(&file.digest()), catalog.clock.stamp());
+    let header = FrameHeader::new(FrameKind::Content, Class::Result, key, saved_at);
+    let (body, payload) = (Body::Bytes(Vec::new()), Payload::File(file.clone()));
+    NewFrame::with_payload(Part::Entries, header, body, payload)
 }
 
 impl Provenances {

@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sde::{OutputFile, SavePolicy};
+use sde_archives::vfs::Vfs;
 use sde_archives::{Options, Retention};
 
 use crate::engine::{engine, open};
@@ -93,6 +95,88 @@ fn a_content_that_another_could_not_sync_is_written_again() {
         written.call(&sde, &path, 1).unwrap();
         assert_eq!(sde.stats().total.computed, 0, "{seed}");
         let _ = [first, second, sde].map(std::mem::forget);
+    }
+}
+
+/// A process saves two files that hold the same as one in the store; gives whether that was acknowledged.
+fn save_alike(sim: &Sim, dir: &Path) -> bool {
+    let Ok(store) = open(sim) else { return false };
+    let sde = engine(store, SavePolicy::OnRequest);
+    for number in 0..2 {
+        written
+            .call(&sde, &dir.join(format!("other {number}")), number)
+            .unwrap();
+    }
+    let saved = sde.checkpoint().is_ok();
+    std::mem::forget(sde);
+    saved
+}
+
+/// Whether a store has both, with what they hold.
+fn has_alike(sim: &Sim, dir: &Path) -> bool {
+    let sde = engine(open(sim).unwrap(), SavePolicy::OnRequest);
+    for number in 0..2 {
+        let path = dir.join(format!("other {number}"));
+        let _ = fs::remove_file(&path);
+        written.call(&sde, &path, number).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text(number));
+    }
+    let computed = sde.stats().total.computed;
+    std::mem::forget(sde);
+    computed == 0
+}
+
+/// A save refers to a content that a compaction drops meanwhile, since nobody else needs it.
+#[test]
+fn a_content_that_a_compaction_drops_meanwhile_is_written_again() {
+    let mut calls = 0;
+    for at in 1.. {
+        let (dir, sim) = (tempfile::tempdir().unwrap(), Sim::new());
+        assert_eq!(save(&sim, dir.path()), 3);
+        drop_all(&sim, &Retention::new());
+        let other = sim.process();
+        let saves = || save_alike(&other, dir.path());
+        let drops = || drop_all(&sim, &Retention::new().results().max_age(Duration::ZERO));
+        let (comes, saved) = other.stopped(CHANGING, at, saves, drops);
+        assert!(saved);
+        for left in [sim.after_kill(), sim.power_loss(at)] {
+            assert!(has_alike(&left, dir.path()), "stopped in call {at}");
+        }
+        if !comes {
+            break;
+        }
+        calls = at;
+    }
+    assert!(calls > 5, "{calls}");
+}
+
+/// Compacts what no process writes to, and removes what that replaces.
+fn drop_all(sim: &Sim, retention: &Retention) {
+    let options = Options::new().vfs(Arc::new(sim.process()));
+    let store = options.grace(Duration::ZERO).open(crate::engine::dir());
+    let store = store.unwrap();
+    for _ in 0..2 {
+        store.compact(retention).unwrap();
+    }
+}
+
+/// It has an index, as one has whose writer synced it. Nobody has synced the copy.
+#[test]
+fn a_content_in_a_file_that_somebody_has_copied_is_durable_with_what_refers_to_it() {
+    for seed in 0..20 {
+        let (dir, sim) = (tempfile::tempdir().unwrap(), Sim::new());
+        assert_eq!(save(&sim, dir.path()), 3);
+        drop_all(&sim, &Retention::new());
+        let mut files = sim.files().into_iter();
+        let is_segment = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "sde");
+        let segment = files.find(is_segment).unwrap();
+        let bytes = sim.content(&segment);
+        sim.take_away(&segment);
+        let mut copy = sim.create(&segment.with_file_name("copy.sde")).unwrap();
+        copy.write_at(&[&bytes], 0).unwrap();
+        drop(copy);
+        assert!(save_alike(&sim, dir.path()));
+        assert!(has_alike(&sim.power_loss(seed), dir.path()), "{seed}");
     }
 }
 

@@ -100,6 +100,8 @@ fn a_run_that_goes_on_keeps_its_last_states() {
         let mut most = 0;
         for step in 1..=count(60, 1_000) {
             save(&store, 0, step).unwrap();
+            // It waits for what the save left to a thread.
+            store.finish();
             if commits {
                 store.commit(Selection::Checkpoint).unwrap();
             }
@@ -168,6 +170,7 @@ fn runs_that_rarely_save_keep_nobody_elses_states() {
         // The first in each step, the second in every third, and so on.
         for run in (0..RUNS).filter(|run| step % 3_u64.pow(*run as u32) == 0) {
             save(&store, run, step).unwrap();
+            store.finish();
             steps[run as usize] = step;
         }
         most = most.max(scratch(&sim));
@@ -191,6 +194,7 @@ fn a_run_that_has_ended_keeps_no_states() {
             save(&store, run, step).unwrap();
         }
         store.save(&made::entries([run])).unwrap();
+        store.finish();
         assert!(scratch(&sim) <= 10 * STATE, "{}", scratch(&sim));
     }
     std::mem::forget(store);
@@ -295,6 +299,7 @@ fn a_rank_keeps_its_last_states() {
     let mut most = 0;
     for step in 1..=count(40, 400) {
         save(&store, 0, step).unwrap();
+        store.finish();
         most = most.max(bytes_in(&sim, &disk));
         if step % 15 == 0 {
             let committed = store.commit_together(Selection::Checkpoint, &OneProcess);

@@ -117,10 +117,13 @@ fn what_is_used_from_memory_all_the_time_stays() {
 #[test]
 fn a_program_that_saves_each_result_keeps_its_limits_all_the_time() {
     let dir = tempdir().unwrap();
-    let builder = Sde::builder().store(open(dir.path(), results()));
+    let store = open(dir.path(), results());
+    let builder = Sde::builder().store(store.clone());
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     let most = (0..PAGES).map(|number| {
         save(&sde, number);
+        // It waits for what the save left to a thread.
+        store.finish();
         bytes(dir.path())
     });
     // An eighth more, and what it is writing.

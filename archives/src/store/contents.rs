@@ -1,0 +1,95 @@
+//! Copies of contents that are in the store already: a save refers to one of them, and need not write it.
+//!
+//! A copy may be lost before the save is acknowledged: its segment failed after all, or a compaction dropped it, to which nobody
+//! had named it yet. So the save looks for it once more when all else is durable, and writes the content anew if it is gone.
+
+use std::collections::{HashMap, HashSet};
+
+use sde::{ArchiveError, Key, OutputFile};
+
+use crate::catalog::index::Place;
+use crate::catalog::segments::KnownSegment;
+use crate::format::id::UniqueId;
+use crate::locks::lock;
+use crate::store::DirStore;
+use crate::writer::encode::content_frame;
+use crate::writer::frame::changed;
+
+impl DirStore {
+    /// A copy that a save may refer to.
+    pub(crate) fn copy_of(&self, key: &Key) -> Option<Place> {
+        let copies = self.0.catalog.known(|index| index.contents(key));
+        let mut copies = copies.into_iter().map(|copy| copy.place);
+        copies.find(|copy| self.is_durable(copy) && self.0.catalog.is_content(copy, key))
+    }
+
+    /// Whether all that is in the segment of a copy is durable, or is with the next save. A segment that has no index may be
+    /// one whose writer could not sync it: a second sync says nothing then.
+    fn is_durable(&self, copy: &Place) -> bool {
+        let inner = &*self.0;
+        let id = &copy.segment.id;
+        if inner.team.get().is_some() {
+            // What is in others is handed over, and goes.
+            return inner.writer.is_written_to(id);
+        }
+        let mut own = inner.writer.written().into_iter();
+        if own.any(|(segment, _)| segment.id == *id) {
+            return true;
+        }
+        let (known, is_durable) = {
+            let segments = lock(&inner.catalog.segments);
+            let known = segments.known().find(|one| one.segment.id == *id);
+            let is_durable = segments.sealed().contains(id) || segments.durable_to(id) > copy.at;
+            (known.filter(|_| !segments.is_doubted(id)), is_durable)
+        };
+        known.is_some_and(|known| known.sealed && (is_durable || self.make_durable(&known)))
+    }
+
+    /// Syncs what another has sealed, once: it may be somebody's copy of a file.
+    fn make_durable(&self, known: &KnownSegment) -> bool {
+        let part = HashSet::from([known.segment.part]);
+        let synced = self
+            .sync_names(&part)
+            .and_then(|()| self.sync_foreign(known));
+        if synced.is_ok() {
+            let mut segments = lock(&self.0.catalog.segments);
+            segments.set_durable_to(known.segment.id, known.end);
+        }
+        synced.is_ok()
+    }
+
+    /// Writes those contents anew whose copies are lost. Gives why one can't be had any more.
+    pub(crate) fn write_lost(
+        &self,
+        copies: &[(OutputFile, Place)],
+    ) -> Result<Vec<ArchiveError>, ArchiveError> {
+        if copies.is_empty() {
+            return Ok(Vec::new());
+        }
+        let inner = &*self.0;
+        let own: HashMap<UniqueId, u64> = {
+            let written = inner.writer.written().into_iter();
+            written.map(|(one, length)| (one.id, length)).collect()
+        };
+        inner
+            .catalog
+            .look_at_manifests(lock(&inner.catalog.manifests))?;
+        let is_lost = |copy: &Place| {
+            let (id, path) = (&copy.segment.id, &copy.segment.path);
+            let is_replaced = lock(&inner.catalog.segments).first(id) > copy.at;
+            let is_durable = own.get(id).is_none_or(|length| copy.at < *length);
+            is_replaced || !is_durable || !matches!(inner.vfs().look(path), Ok(Some(_)))
+        };
+        let (mut frames, mut left_out) = (Vec::new(), Vec::new());
+        for (file, _) in copies.iter().filter(|(_, copy)| is_lost(copy)) {
+            match content_frame(&inner.catalog, file) {
+                Ok(frame) if file.is_unchanged().unwrap_or(false) => frames.push(frame),
+                _ => left_out.push(ArchiveError::Other(changed(file))),
+            }
+        }
+        if !frames.is_empty() {
+            inner.writer.begin().finish(frames)?;
+        }
+        Ok(left_out)
+    }
+}

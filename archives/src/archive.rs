@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sde::ArchiveError;
 
 use crate::catalog::Catalog;
+use crate::catalog::manifests;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::folder;
 use crate::format::class::{Class, Part};
@@ -113,7 +114,7 @@ impl DirStore {
         inner.seal();
         self.refresh()?;
         let catalog = &inner.catalog;
-        let replaced = lock(&catalog.manifests).replaced();
+        let replaced = catalog.manifests().replaced();
         let known: Vec<_> = {
             let segments = lock(&catalog.segments);
             // An archive that is told to be there must have all results.
@@ -157,7 +158,7 @@ impl DirStore {
             replaced: Vec::new(),
             swept: None,
         };
-        lock(&there.manifests).commit(&*config.vfs, &config.dir, manifest)
+        manifests::write(&*config.vfs, &config.dir, &manifest)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The locks of the engine, whose builds with debug assertions check both crates together. The order of a store's own:
-//! superseded scratch, manifests, the look at the directory, writers, segments, index, lease; a thread that holds any other lock
+//! superseded scratch, committing, the look at the directory, writers, segments, index, lease; a thread that holds any other lock
 //! takes none. Whatever warns while it holds one does so in [`warnings_after`].
 
 pub(crate) use sde::__private::locks::{

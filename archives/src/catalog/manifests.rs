@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
@@ -15,13 +16,15 @@ use crate::format::directory::{is_no_folder, make_folder};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, FOLDER, Manifest, Sweep};
 use crate::format::trust::{Distrusted, Trust};
+use crate::locks::lock;
 use crate::vfs::{Vfs, read_bytes};
 
-/// The manifests that can be read, by their names.
+/// The manifests that can be read, by their names. Who works with them takes a copy: its lock is held for memory only.
+#[derive(Clone)]
 pub(crate) struct ManifestSet {
     trust: Trust,
     distrusted: Distrusted,
-    manifests: HashMap<String, Manifest>,
+    manifests: HashMap<String, Arc<Manifest>>,
     /// Those that can't be read, and were warned of.
     damaged: HashSet<String>,
 }
@@ -41,67 +44,23 @@ impl ManifestSet {
         &self.distrusted
     }
 
-    /// Reads what is new, and forgets what is gone.
-    pub(crate) fn look(&mut self, vfs: &dyn Vfs, store: &Path) -> Result<(), ArchiveError> {
-        let dir = store.join(FOLDER);
-        let names = match vfs.list(&dir) {
-            Err(error) if is_no_folder(&error) => Vec::new(),
-            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
-        };
-        let mut there = HashSet::new();
-        for name in names {
-            let path = dir.join(&name);
-            let (Some(name), true) = (
-                name.to_str(),
-                path.extension() == Some(OsStr::new(EXTENSION)),
-            ) else {
-                continue;
-            };
-            there.insert(name.to_owned());
-            if self.manifests.contains_key(name) || self.damaged.contains(name) {
-                continue;
-            }
-            let found = vfs.look(&path).ok().flatten();
-            if let Some(why) = found.and_then(|found| self.trust.refusal(&found)) {
-                self.distrusted.add(&path, &why);
-                self.refuse(&path, name, &why);
-                continue;
-            }
-            match read(vfs, &path) {
-                Ok(manifest) if manifest.name() == name => {
-                    self.manifests.insert(name.to_owned(), manifest);
-                }
-                Ok(_) => self.refuse(&path, name, "it is of another name"),
-                // Another process has committed one that takes its place.
-                Err(_) if matches!(vfs.look(&path), Ok(None)) => {}
-                Err(why) => self.refuse(&path, name, &why),
-            }
-        }
-        self.manifests.retain(|name, _| there.contains(name));
-        self.damaged.retain(|name| there.contains(name));
-        Ok(())
-    }
-
-    fn refuse(&mut self, path: &Path, name: &str, why: &str) {
-        let path = path.display();
-        sde::warning!("{path} is left out: {why}; the generation before it counts instead");
-        self.damaged.insert(name.to_owned());
+    fn knows(&self, name: &str) -> bool {
+        self.manifests.contains_key(name) || self.damaged.contains(name)
     }
 
     /// Those that nobody names as a parent.
     pub(crate) fn heads(&self) -> Vec<&Manifest> {
-        let all = self.manifests.values();
-        let parents: HashSet<&String> = all.flat_map(|one| &one.parents).collect();
+        let parents: HashSet<&String> = self.all().flat_map(|one| &one.parents).collect();
         let all = self.manifests.iter();
         let heads = all.filter(|(name, _)| !parents.contains(name));
-        let mut heads: Vec<_> = heads.map(|(_, one)| one).collect();
+        let mut heads: Vec<_> = heads.map(|(_, one)| &**one).collect();
         heads.sort_by_key(|one| (one.generation, &one.writer));
         heads
     }
 
     /// All that can be read.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Manifest> {
-        self.manifests.values()
+        self.manifests.values().map(|one| &**one)
     }
 
     /// Every segment that the heads say is replaced, and up to where. Two that were at it
@@ -121,19 +80,11 @@ impl ManifestSet {
         heads.filter_map(|one| one.swept).max_by_key(|one| one.at)
     }
 
-    /// Removes the generations before the heads, which are only there for the case that a head is damaged: on a full disk
-    /// they keep what was replaced from being removed.
-    pub(crate) fn remove_earlier(&mut self, vfs: &dyn Vfs, store: &Path) {
-        let dir = store.join(FOLDER);
+    /// The generations before the heads, by their names: they are only there for the case that a head is damaged.
+    fn earlier(&self) -> HashSet<String> {
         let heads: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
-        self.manifests.retain(|name, _| {
-            let stays = heads.contains(name);
-            if !stays {
-                // One that is left only keeps what it lists.
-                let _ = vfs.remove(&dir.join(name));
-            }
-            stays
-        });
+        let all = self.manifests.keys();
+        all.filter(|name| !heads.contains(*name)).cloned().collect()
     }
 
     /// The next generation after all heads: its number and parents. These are all that are there: the removal of an older one may
@@ -152,29 +103,109 @@ impl ManifestSet {
         parents.sort_unstable();
         (latest.saturating_add(1), parents)
     }
+}
 
-    /// Writes a manifest and makes it durable; then removes those before its parents.
-    pub(crate) fn commit(
-        &mut self,
-        vfs: &dyn Vfs,
-        store: &Path,
-        manifest: Manifest,
-    ) -> Result<(), ArchiveError> {
-        let dir = store.join(FOLDER);
-        let name = manifest.name();
-        write(vfs, store, &dir, &dir.join(&name), &manifest)?;
-        let mut kept: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
-        kept.insert(name.clone());
-        self.manifests.insert(name, manifest);
-        self.manifests.retain(|name, _| {
-            let stays = kept.contains(name);
-            if !stays {
-                // One that is left does no harm.
-                let _ = vfs.remove(&dir.join(name));
+/// Reads what is new, and forgets what is gone. Two threads may be at it at once, and another may commit.
+pub(crate) fn look(
+    set: &Mutex<ManifestSet>,
+    vfs: &dyn Vfs,
+    store: &Path,
+) -> Result<(), ArchiveError> {
+    let before = lock(set).clone();
+    let dir = store.join(FOLDER);
+    let names = match vfs.list(&dir) {
+        Err(error) if is_no_folder(&error) => Vec::new(),
+        names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+    };
+    let is_manifest = |name: &String| Path::new(name).extension() == Some(OsStr::new(EXTENSION));
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    let there: HashSet<String> = names.filter(is_manifest).collect();
+    let new = there.iter().filter(|name| !before.knows(name));
+    let new = new.map(|name| (name, read_new(vfs, &dir.join(name), before.trust)));
+    let new: Vec<_> = new.collect();
+    let mut refused = Vec::new();
+    let mut known = lock(set);
+    // What was committed since the directory was listed stays.
+    let stays = |name: &String| there.contains(name) || !before.knows(name);
+    known.manifests.retain(|name, _| stays(name));
+    known.damaged.retain(stays);
+    for (name, read) in new {
+        let path = dir.join(name);
+        match read {
+            Ok(Some(manifest)) => {
+                known.manifests.insert(name.clone(), Arc::new(manifest));
             }
-            stays
-        });
-        Ok(())
+            Ok(None) => {}
+            Err(Refused { why, distrusted }) => {
+                if distrusted {
+                    known.distrusted.add(&path, &why);
+                }
+                if known.damaged.insert(name.clone()) {
+                    refused.push((path, why));
+                }
+            }
+        }
+    }
+    drop(known);
+    for (path, why) in refused {
+        let path = path.display();
+        sde::warning!("{path} is left out: {why}; the generation before it counts instead");
+    }
+    Ok(())
+}
+
+/// Why a manifest does not count.
+struct Refused {
+    why: String,
+    /// Whether others can write to it.
+    distrusted: bool,
+}
+
+/// Reads a manifest; `None` if it is gone: another process has committed one that takes its place.
+fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>, Refused> {
+    let refused = |distrusted| move |why| Refused { why, distrusted };
+    let found = vfs.look(path).ok().flatten();
+    if let Some(why) = found.and_then(|found| trust.refusal(&found)) {
+        return Err(refused(true)(why));
+    }
+    match read(vfs, path) {
+        Ok(manifest) if path.file_name() == Some(OsStr::new(&manifest.name())) => {
+            Ok(Some(manifest))
+        }
+        Ok(_) => Err(refused(false)("it is of another name".to_owned())),
+        Err(_) if matches!(vfs.look(path), Ok(None)) => Ok(None),
+        Err(why) => Err(refused(false)(why)),
+    }
+}
+
+/// Writes the manifest after those of `before`, makes it durable, and removes the generations before its parents. One
+/// thread at a time, which need not hold the lock of the set.
+pub(crate) fn commit(
+    set: &Mutex<ManifestSet>,
+    vfs: &dyn Vfs,
+    store: &Path,
+    before: &ManifestSet,
+    manifest: Manifest,
+) -> Result<(), ArchiveError> {
+    write(vfs, store, &manifest)?;
+    lock(set)
+        .manifests
+        .insert(manifest.name(), Arc::new(manifest));
+    remove(set, vfs, store, &before.earlier());
+    Ok(())
+}
+
+/// Removes the generations before the heads: on a full disk they keep what was replaced from being removed.
+pub(crate) fn remove_earlier(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) {
+    let earlier = lock(set).earlier();
+    remove(set, vfs, store, &earlier);
+}
+
+fn remove(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path, names: &HashSet<String>) {
+    lock(set).manifests.retain(|name, _| !names.contains(name));
+    for name in names {
+        // One that is left only keeps what it lists.
+        let _ = vfs.remove(&store.join(FOLDER).join(name));
     }
 }
 
@@ -197,13 +228,10 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
     }
 }
 
-fn write(
-    vfs: &dyn Vfs,
-    store: &Path,
-    dir: &Path,
-    path: &Path,
-    manifest: &Manifest,
-) -> Result<(), ArchiveError> {
+/// Writes a manifest, durable.
+pub(crate) fn write(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) -> Result<(), ArchiveError> {
+    let dir = &store.join(FOLDER);
+    let path = &dir.join(manifest.name());
     let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
     let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
     make_folder(vfs, store, dir).map_err(failed("making the directory of"))?;

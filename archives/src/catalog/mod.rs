@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
-use sde::Mark;
+use sde::{ArchiveError, Mark};
 
 use changes::CatalogChanges;
 use index::Index;
@@ -26,11 +26,16 @@ use segments::SegmentCatalog;
 
 use crate::format::id::{Clock, UniqueId};
 use crate::format::index_block::{IndexBlock, ROW, Row};
+use crate::format::manifest::Manifest;
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::Segment;
 use crate::format::trust::Trust;
 use crate::locks::{Guard, lock, read, write};
 use crate::vfs::Vfs;
+
+/// Nothing but who makes a generation.
+#[derive(Default)]
+pub(crate) struct Committing;
 
 /// What a process knows of a store.
 pub(crate) struct Catalog {
@@ -44,7 +49,9 @@ pub(crate) struct Catalog {
     looking: Mutex<Looking>,
     /// What it knows, held no longer than it takes to copy from that.
     pub(crate) segments: Mutex<SegmentCatalog>,
-    pub(crate) manifests: Mutex<ManifestSet>,
+    manifests: Mutex<ManifestSet>,
+    /// Held by who makes a generation, across its syncs.
+    pub(crate) committing: Mutex<Committing>,
     index: RwLock<Index>,
     /// Those that were read.
     pub(crate) provenances: Mutex<HashMap<ProvenanceId, Arc<Provenance>>>,
@@ -69,10 +76,38 @@ impl Catalog {
             looking: Mutex::new(Looking),
             segments: Mutex::default(),
             manifests: Mutex::new(ManifestSet::new(trust)),
+            committing: Mutex::default(),
             index: RwLock::default(),
             provenances: Mutex::default(),
             read_for_provenances: Mutex::default(),
         }
+    }
+
+    /// The manifests as they are known now.
+    pub(crate) fn manifests(&self) -> ManifestSet {
+        lock(&self.manifests).clone()
+    }
+
+    /// Reads the manifests that are new.
+    pub(crate) fn look_at_manifests(&self) -> Result<(), ArchiveError> {
+        let looked = manifests::look(&self.manifests, &*self.vfs, &self.dir);
+        let replaced = self.manifests().replaced();
+        lock(&self.segments).replace(replaced);
+        looked
+    }
+
+    /// Writes the manifest after those of `before`, and makes it durable.
+    pub(crate) fn commit(
+        &self,
+        before: &ManifestSet,
+        manifest: Manifest,
+    ) -> Result<(), ArchiveError> {
+        manifests::commit(&self.manifests, &*self.vfs, &self.dir, before, manifest)
+    }
+
+    /// Removes the generations before the heads.
+    pub(crate) fn remove_earlier_manifests(&self) {
+        manifests::remove_earlier(&self.manifests, &*self.vfs, &self.dir);
     }
 
     /// What the index says, copied: no lock is held while files are read.

@@ -30,8 +30,8 @@ pub(crate) struct SegmentCatalog {
     doubted: HashSet<UniqueId>,
     /// The files that could not be read when the directory was looked at last.
     unread: Vec<ArchiveError>,
-    /// What others have made durable, and up to where.
-    durable_to: HashMap<UniqueId, u64>,
+    /// Up to where this process, or another rank of its program, has made files durable, with their names.
+    durable: HashMap<PathBuf, u64>,
     /// Whether the directory was looked at before.
     pub(super) has_looked: bool,
 }
@@ -96,14 +96,17 @@ impl SegmentCatalog {
         &self.unread
     }
 
-    /// Takes note that another rank has made a segment durable up to here.
-    pub(crate) fn set_durable_to(&mut self, id: UniqueId, end: u64) {
-        self.durable_to.insert(id, end);
+    /// Takes note that a file is durable as far as it is known, with its name.
+    pub(crate) fn note_durable(&mut self, known: &KnownSegment) {
+        let path = known.segment.path.clone();
+        self.durable.insert(path, known.end);
     }
 
-    /// Up to where another rank has made a segment durable.
-    pub(crate) fn durable_to(&self, id: &UniqueId) -> u64 {
-        self.durable_to.get(id).copied().unwrap_or(0)
+    /// Whether this process, or another rank of its program, has made a file durable as far as it is known. What others say
+    /// of it does not count: it may be a copy that somebody has made.
+    pub(crate) fn is_durable(&self, known: &KnownSegment) -> bool {
+        let to = self.durable.get(&known.segment.path);
+        to.is_some_and(|to| *to >= known.end)
     }
 
     /// The segments that others wrote, or that this process has sealed, but for those of which
@@ -188,6 +191,7 @@ impl SegmentCatalog {
             length: block.length,
             sealed: true,
         };
+        self.note_durable(&known);
         self.note_read(known);
     }
 
@@ -238,9 +242,10 @@ impl SegmentCatalog {
         let newly_replaced = &look.newly_replaced;
         self.newly_replaced
             .retain(|id| !newly_replaced.contains(id));
-        look.gone.iter().for_each(|path| {
+        for path in &look.gone {
             self.files.remove(path);
-        });
+            self.durable.remove(path);
+        }
         let mut changes = look.changes;
         for (path, progress) in look.read {
             let is_begun = self.files.contains_key(&path) && !look.before.contains_key(&path);

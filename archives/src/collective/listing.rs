@@ -133,8 +133,8 @@ impl Listing {
     /// Takes note that all of it is durable.
     pub(super) fn is_durable(&self, catalog: &Catalog) {
         let mut segments = lock(&catalog.segments);
-        self.ends()
-            .for_each(|(id, end)| segments.set_durable_to(id, end));
+        let known = self.segments.iter().filter_map(|one| one.known(catalog));
+        known.for_each(|one| segments.note_durable(&one));
     }
 
     /// Takes note of all of it.

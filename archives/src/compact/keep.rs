@@ -59,7 +59,7 @@ impl DirStore {
 
     fn is_due(&self) -> bool {
         let retention = &self.0.room.retention;
-        let swept = lock(&self.0.catalog.manifests).swept();
+        let swept = self.0.catalog.manifests().swept();
         let now = id::now(&**self.0.vfs());
         let is_time = |age: Duration| {
             let since = swept.map(|swept| Duration::from_nanos(now.abs_diff(swept.at)));

@@ -69,7 +69,7 @@ impl DirStore {
     /// Writes what counts of some segments to others; gives those that were read.
     fn merge_batch(&self, batch: &[KnownSegment]) -> Result<Vec<Source>, ArchiveError> {
         let catalog = &self.0.catalog;
-        let replaced = lock(&catalog.manifests).replaced();
+        let replaced = catalog.manifests().replaced();
         let mut sources = Vec::new();
         for known in batch {
             let segment = Arc::clone(&known.segment);

@@ -290,7 +290,7 @@ impl DirStore {
     fn sources(&self) -> Result<There, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
-        let replaced = lock(&catalog.manifests).replaced();
+        let replaced = catalog.manifests().replaced();
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
         let mut there = There::default();
         for known in known {

@@ -6,8 +6,7 @@
 //! notices before it acknowledges anything more; if it has grown beyond what was copied of
 //! it, it stays, and what it has beyond that counts.
 //!
-//! What a writer has [superseded](crate::compact::scratch) itself needs no such time, and says so: it was replaced at
-//! time 0.
+//! Scratch needs no such time: who finds a state gone looks again.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::catalog::scan;
-use crate::format::class::EXTENSION;
+use crate::format::class::{EXTENSION, Part};
 use crate::format::frame::FrameKind;
 use crate::format::id::{self, UniqueId};
 use crate::format::manifest::{Manifest, ReplacedSegment};
@@ -45,16 +44,14 @@ impl DirStore {
     /// Removes replaced segments that no manifest lists, and that nobody has had reason
     /// to read for this time.
     pub(crate) fn remove_replaced(&self, grace: Duration) -> Removed {
-        let removable = {
-            let manifests = lock(&self.0.catalog.manifests);
-            self.removable(grace, &manifests.all().collect::<Vec<_>>())
-        };
+        let manifests = self.0.catalog.manifests();
+        let removable = self.removable(grace, &manifests.all().collect::<Vec<_>>());
         self.each_replaced(removable, |path, one| self.remove_one(path, one))
     }
 
     /// What a compaction would remove: it makes another generation where only an earlier one lists a segment.
     pub(crate) fn would_remove(&self, grace: Duration) -> Removed {
-        let removable = self.removable(grace, &lock(&self.0.catalog.manifests).heads());
+        let removable = self.removable(grace, &self.0.catalog.manifests().heads());
         self.each_replaced(removable, |_, _| true)
     }
 
@@ -89,7 +86,7 @@ impl DirStore {
     /// Whether there is something that only the manifests before this one keep.
     pub(crate) fn waits_for_another_generation(&self, grace: Duration) -> bool {
         let inner = &*self.0;
-        let manifests = lock(&inner.catalog.manifests);
+        let manifests = inner.catalog.manifests();
         let all: Vec<&Manifest> = manifests.all().collect();
         let listed = listed(&all);
         let now = id::now(&**inner.vfs());
@@ -130,14 +127,19 @@ impl DirStore {
     }
 }
 
+/// Whether nobody has reason to read a segment any more. Who finds a state of scratch gone looks again.
 fn is_over(one: &ReplacedSegment, now: u64, grace: Duration) -> bool {
-    let grace = u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX);
-    // One clock or the other may be wrong.
-    now.abs_diff(one.at) >= grace
+    one.path.starts_with(Part::Scratch.folder()) || is_as_old(one.at, now, grace)
+}
+
+/// Whether something was so long ago. One clock or the other may be wrong.
+pub(crate) fn is_as_old(at: u64, now: u64, age: Duration) -> bool {
+    let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+    now.abs_diff(at) >= age
 }
 
 /// The segments that some manifest lists: of one that is replaced in part, the rest.
-fn listed<'m>(manifests: &[&'m Manifest]) -> HashSet<&'m str> {
+pub(crate) fn listed<'m>(manifests: &[&'m Manifest]) -> HashSet<&'m str> {
     let listed = manifests.iter().flat_map(|manifest| &manifest.segments);
     listed.map(|one| &*one.id).collect()
 }

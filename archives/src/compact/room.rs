@@ -100,7 +100,7 @@ impl DirStore {
         if lock(&inner.catalog.segments).replaced().next().is_none() {
             return Ok(unfinished);
         }
-        lock(&inner.catalog.manifests).remove_earlier(vfs, &inner.dir);
+        inner.catalog.remove_earlier_manifests();
         Ok(unfinished + self.remove_replaced(Duration::ZERO).bytes)
     }
 
@@ -162,7 +162,7 @@ impl DirStore {
                 freed += one.length;
             }
         }
-        lock(&inner.catalog.manifests).remove_earlier(&**inner.vfs(), &inner.dir);
+        inner.catalog.remove_earlier_manifests();
         Ok(freed + self.remove_replaced(Duration::ZERO).bytes)
     }
 }

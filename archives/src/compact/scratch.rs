@@ -23,7 +23,7 @@ use sde::ArchiveError;
 
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
-use crate::format::id::UniqueId;
+use crate::format::id::{self, UniqueId};
 use crate::format::index_block::Row;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
@@ -174,12 +174,12 @@ impl DirStore {
             self.remove_own(replaced);
             return Ok(());
         }
+        let at = id::now(&**inner.vfs());
         let replaced = replaced.iter().map(|one| ReplacedSegment {
             path: relative(&inner.dir, &one.segment.path),
             id: one.segment.id.to_string(),
             length: one.end,
-            // Nobody needs time to read it: who finds a state gone looks again.
-            at: 0,
+            at,
         });
         self.write_manifest(&replaced.collect::<Vec<_>>())?;
         self.remove_replaced(self.0.grace);

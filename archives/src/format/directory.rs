@@ -99,6 +99,16 @@ pub(crate) fn create(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
     made.map_err(|e| cannot_open(dir, "writing its FORMAT file", e))
 }
 
+/// Makes durable what makes a directory a store: its `FORMAT` file, whose name is synced with those of its folders, and its own
+/// name. That it is gone shows elsewhere.
+pub(crate) fn settle(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
+    match vfs.open(&dir.join(FORMAT)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file?.sync()?,
+    }
+    make_dirs(vfs, dir)
+}
+
 /// What is in the place of a folder of a store and is none: its name, and how it is to be told of.
 pub(crate) fn misplaced(vfs: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static str, Found)>> {
     let mut misplaced = Vec::new();

@@ -67,7 +67,7 @@ impl Trust {
 }
 
 /// The files of a store that were refused, each with the reason.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Distrusted(Vec<(PathBuf, String)>);
 
 impl Distrusted {

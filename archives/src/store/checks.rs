@@ -11,9 +11,7 @@ impl DirStore {
     /// An error if a file of the store is not to be trusted. What comes later is warned of.
     pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        lock(&inner.catalog.manifests)
-            .distrusted()
-            .check(&inner.dir)?;
+        inner.catalog.manifests().distrusted().check(&inner.dir)?;
         lock(&inner.catalog.segments).distrusted().check(&inner.dir)
     }
 
@@ -22,6 +20,21 @@ impl DirStore {
         let path = &inner.dir;
         if inner.read_only {
             return Err(ArchiveError::ReadOnly { path: path.clone() });
+        }
+        match inner.local() {
+            Some(_) => Ok(()),
+            None => self.settle(),
+        }
+    }
+
+    /// Makes durable what makes the directory a store, once: a person may have copied or moved it, and a program that made
+    /// it may have been killed.
+    fn settle(&self) -> Result<(), ArchiveError> {
+        let inner = &*self.0;
+        if inner.settled.get().is_none() {
+            let settled = directory::settle(&**inner.vfs(), &inner.dir);
+            settled.map_err(|error| ArchiveError::io("syncing", &inner.dir, error))?;
+            let _ = inner.settled.set(());
         }
         Ok(())
     }
@@ -40,7 +53,7 @@ impl DirStore {
         }
         let failed = |error| ArchiveError::io("looking at the store in", dir, error);
         if directory::look_for_format(vfs, dir).map_err(failed)? {
-            return Ok(());
+            return self.settle();
         }
         let is_empty = directory::is_empty(vfs, dir).map_err(failed)?;
         if is_empty {

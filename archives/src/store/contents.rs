@@ -39,7 +39,7 @@ impl DirStore {
         let (known, is_durable) = {
             let segments = lock(&inner.catalog.segments);
             let known = segments.known().find(|one| one.segment.id == *id);
-            let is_durable = segments.sealed().contains(id) || segments.durable_to(id) > copy.at;
+            let is_durable = known.as_ref().is_some_and(|one| segments.is_durable(one));
             (known.filter(|_| !segments.is_doubted(id)), is_durable)
         };
         known.is_some_and(|known| known.sealed && (is_durable || self.make_durable(&known)))
@@ -48,14 +48,8 @@ impl DirStore {
     /// Syncs what another has sealed, once: it may be somebody's copy of a file.
     fn make_durable(&self, known: &KnownSegment) -> bool {
         let part = HashSet::from([known.segment.part]);
-        let synced = self
-            .sync_names(&part)
-            .and_then(|()| self.sync_foreign(known));
-        if synced.is_ok() {
-            let mut segments = lock(&self.0.catalog.segments);
-            segments.set_durable_to(known.segment.id, known.end);
-        }
-        synced.is_ok()
+        let named = self.sync_names(&part);
+        named.and_then(|()| self.sync_foreign(known)) == Ok(true)
     }
 
     /// Writes those contents anew whose copies are lost. Gives why one can't be had any more.
@@ -71,9 +65,7 @@ impl DirStore {
             let written = inner.writer.written().into_iter();
             written.map(|(one, length)| (one.id, length)).collect()
         };
-        inner
-            .catalog
-            .look_at_manifests(lock(&inner.catalog.manifests))?;
+        inner.catalog.look_at_manifests()?;
         let is_lost = |copy: &Place| {
             let (id, path) = (&copy.segment.id, &copy.segment.path);
             let is_replaced = lock(&inner.catalog.segments).first(id) > copy.at;

@@ -28,13 +28,12 @@ use sde::{
 
 use crate::catalog::Catalog;
 use crate::catalog::index::KnownFrame;
-use crate::catalog::manifests::ManifestSet;
 use crate::collective::Team;
 use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
-use crate::locks::{MutexGuard, lock, try_lock, warnings_after};
+use crate::locks::{lock, try_lock, warnings_after};
 use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
 use crate::vfs::Vfs;
@@ -93,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
+    /// Set once what makes the directory a store is durable.
+    pub(crate) settled: OnceLock<()>,
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
@@ -170,6 +171,7 @@ impl DirStore {
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
+            settled: OnceLock::new(),
             unvouched: Mutex::default(),
             trim: Trim::default(),
             upkeep: Arc::default(),
@@ -207,7 +209,7 @@ impl DirStore {
     /// If the directory can't be listed.
     pub fn refresh(&self) -> Result<(), ArchiveError> {
         let catalog = &*self.0.catalog;
-        catalog.look_at_manifests(lock(&catalog.manifests))?;
+        catalog.look_at_manifests()?;
         catalog.look()
     }
 
@@ -215,10 +217,10 @@ impl DirStore {
     /// done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
-        let Some(manifests) = try_lock(&catalog.manifests) else {
+        if try_lock(&catalog.segments).is_none() {
             return Ok(false);
-        };
-        catalog.look_at_manifests(manifests)?;
+        }
+        catalog.look_at_manifests()?;
         catalog.look_if_idle()
     }
 
@@ -261,20 +263,6 @@ impl DirStore {
 
     pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
         self.0.catalog.known(|index| index.entries(key))
-    }
-}
-
-impl Catalog {
-    /// Reads the manifests that are new.
-    pub(crate) fn look_at_manifests(
-        &self,
-        mut manifests: MutexGuard<'_, ManifestSet>,
-    ) -> Result<(), ArchiveError> {
-        warnings_after(move || {
-            let looked = manifests.look(&*self.vfs, &self.dir);
-            lock(&self.segments).replace(manifests.replaced());
-            looked
-        })
     }
 }
 

@@ -243,7 +243,7 @@ impl Options {
         let store = DirStore::new(options, dir, trust);
         store.look_first()?;
         store.check_trust()?;
-        store.warn_of_losses();
+        store.warn_of_losses()?;
         Ok(store)
     }
 

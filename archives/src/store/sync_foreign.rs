@@ -1,62 +1,44 @@
 //! What other processes have written, made durable before this one vouches for it.
 //!
 //! What another process writes can be read at once, and is on the medium only when that
-//! process has synced it; it may be killed before. So a process that says "this is saved" of
-//! what another wrote syncs it itself.
+//! process has synced it; it may be killed before. A person may have copied it, and nobody synced the copy. So a process that
+//! says "this is saved" of what it has not written itself syncs it, once each file and length: what other manifests vouch for
+//! may have been copied with them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
 
-use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::{Part, folder};
-use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
 
 impl DirStore {
     /// The segments that others wrote and those that this process has sealed, as far as they are
-    /// durable now, of those that `stays` is true of.
+    /// durable now, of those that `stays` is true of. Adds those that can't be made durable to `unsynced`.
     pub(crate) fn sync_foreign_segments(
         &self,
-        manifests: &ManifestSet,
         stays: impl Fn(&KnownSegment) -> bool,
+        unsynced: &mut Vec<(PathBuf, String)>,
     ) -> Vec<KnownSegment> {
         let inner = &*self.0;
-        let own = inner.writer.config().writer();
-        let vouched = vouched(manifests);
-        let (mut known, unsure) = {
+        let (mut durable, unsure): (Vec<KnownSegment>, Vec<KnownSegment>) = {
             let segments = lock(&inner.catalog.segments);
-            let is_unsure = |one: &KnownSegment| {
-                let id = &one.segment.id;
-                let vouched = vouched.get(id).copied().unwrap_or(0);
-                one.segment.writer != own && vouched.max(segments.durable_to(id)) < one.end
-            };
             let known = segments.known();
             let known = known.filter(|one| !segments.is_doubted(&one.segment.id) && stays(one));
-            let known: Vec<KnownSegment> = known.collect();
-            let unsure = known.iter().filter(|one| is_unsure(one));
-            let unsure: HashSet<UniqueId> = unsure.map(|one| one.segment.id).collect();
-            (known, unsure)
+            known.partition(|one| segments.is_durable(one))
         };
-        let is_unsure = |one: &KnownSegment| unsure.contains(&one.segment.id);
-        let parts: HashSet<Part> = known
-            .iter()
-            .filter(|one| is_unsure(one))
-            .map(|one| one.segment.part)
-            .collect();
+        let parts = unsure.iter().map(|one| one.segment.part).collect();
         let synced_names = self.sync_names(&parts);
-        known.retain(|one| {
-            let synced = match is_unsure(one) {
-                false => Ok(()),
-                true => synced_names.clone().and_then(|()| self.sync_foreign(one)),
-            };
-            if let Err(why) = &synced {
-                let path = one.segment.path.display();
-                sde::warning!("{path} is not vouched for, it can't be made durable: {why}");
+        for one in unsure {
+            match synced_names.clone().and_then(|()| self.sync_foreign(&one)) {
+                Ok(true) => durable.push(one),
+                Ok(false) => {}
+                Err(why) => unsynced.push((one.segment.path.clone(), why)),
             }
-            synced.is_ok()
-        });
-        known
+        }
+        durable
     }
 
     /// The names of the files; those of the folders are synced with that of the manifests.
@@ -71,28 +53,26 @@ impl DirStore {
             })
     }
 
-    /// If this fails it is not tried again: a second sync may succeed without having written.
-    pub(crate) fn sync_foreign(&self, one: &KnownSegment) -> Result<(), String> {
+    /// Gives whether the file is still there. If a sync fails it is not tried again: a second one may succeed without having
+    /// written.
+    pub(crate) fn sync_foreign(&self, one: &KnownSegment) -> Result<bool, String> {
         let inner = &*self.0;
-        let synced = inner
-            .vfs()
-            .open(&one.segment.path)
-            .and_then(|mut file| file.sync());
-        synced.map_err(|error| {
-            lock(&inner.catalog.segments).doubt(one.segment.id);
-            error.to_string()
-        })
-    }
-}
-
-/// How much of each segment some manifest vouches for.
-fn vouched(manifests: &ManifestSet) -> HashMap<UniqueId, u64> {
-    let mut vouched = HashMap::new();
-    for one in manifests.all().flat_map(|manifest| &manifest.segments) {
-        if let Some(id) = UniqueId::parse(&one.id) {
-            let to: &mut u64 = vouched.entry(id).or_default();
-            *to = one.length.max(*to);
+        let mut file = match inner.vfs().open(&one.segment.path) {
+            // Another process has closed or removed it just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            file => file.map_err(|error| error.to_string())?,
+        };
+        let synced = file.sync();
+        let mut segments = lock(&inner.catalog.segments);
+        match synced {
+            Ok(()) => {
+                segments.note_durable(one);
+                Ok(true)
+            }
+            Err(error) => {
+                segments.doubt(one.segment.id);
+                Err(error.to_string())
+            }
         }
     }
-    vouched
 }

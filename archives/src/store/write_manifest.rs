@@ -1,17 +1,24 @@
 //! Saying what a store holds: the next generation of manifests.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sde::ArchiveError;
 
 use crate::catalog::manifests::ManifestSet;
+use crate::catalog::segments;
 use crate::catalog::segments::KnownSegment;
-use crate::format::id::UniqueId;
+use crate::compact::replaced;
+use crate::format::class::Part;
+use crate::format::id::{self, UniqueId};
 use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
 use crate::locks::{lock, warnings_after};
 use crate::store::DirStore;
 use crate::writer::group_commit::Durable;
+
+/// No process takes as long to write a manifest, from when it looked at the segments that it lists.
+const LONGEST_TO_COMMIT: Duration = Duration::from_secs(60);
 
 impl DirStore {
     /// Writes the next manifest; these segments have been replaced.
@@ -29,7 +36,7 @@ impl DirStore {
     ) -> Result<(), ArchiveError> {
         self.check_there()?;
         let inner = &*self.0;
-        lock(&inner.catalog.manifests).look(&**inner.vfs(), &inner.dir)?;
+        inner.catalog.look_at_manifests()?;
         let own = inner.writer.config().writer();
         let stays = |one: &KnownSegment| {
             let segment = &one.segment;
@@ -44,13 +51,31 @@ impl DirStore {
         replaced: &[ReplacedSegment],
         stays: impl Fn(&KnownSegment) -> bool,
     ) -> Result<(), ArchiveError> {
+        let mut unsynced = Vec::new();
+        let committed = {
+            let _alone = lock(&self.0.catalog.committing);
+            self.commit_manifest(replaced, stays, &mut unsynced)
+        };
+        for (path, why) in unsynced {
+            let path = path.display();
+            sde::warning!("{path} is not vouched for, it can't be made durable: {why}");
+        }
+        committed
+    }
+
+    fn commit_manifest(
+        &self,
+        replaced: &[ReplacedSegment],
+        stays: impl Fn(&KnownSegment) -> bool,
+        unsynced: &mut Vec<(PathBuf, String)>,
+    ) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        let mut manifests = lock(&inner.catalog.manifests);
-        let replaced = self.still_replaced(&manifests, replaced);
-        let (generation, parents) = manifests.next();
+        let before = inner.catalog.manifests();
+        let replaced = self.still_replaced(&before, replaced);
+        let (generation, parents) = before.next();
         // Before those that are known: what is sealed in between is among both then, and else among none.
         let written = self.written();
-        let known = self.sync_foreign_segments(&manifests, stays);
+        let known = self.sync_foreign_segments(stays, unsynced);
         let manifest = Manifest {
             generation,
             writer: inner.writer.config().writer().to_string(),
@@ -58,13 +83,13 @@ impl DirStore {
             parents,
             segments: self.listed(written, known, &replaced),
             replaced,
-            swept: lock(&inner.room.swept).take().or(manifests.swept()),
+            swept: lock(&inner.room.swept).take().or(before.swept()),
         };
-        manifests.commit(&**inner.vfs(), &inner.dir, manifest)
+        inner.catalog.commit(&before, manifest)
     }
 
-    /// What is replaced, by all that the heads say and these, as far as it is still there: what is gone for good need
-    /// not be told of any more.
+    /// What is replaced, by all that the heads say and these. A record goes when its segment can't come back: its file is gone
+    /// and its name off the medium, no manifest lists it, and none that lists it is being written by then.
     fn still_replaced(
         &self,
         manifests: &ManifestSet,
@@ -72,19 +97,51 @@ impl DirStore {
     ) -> Vec<ReplacedSegment> {
         let heads = manifests.heads();
         let of_heads = heads.into_iter().flat_map(|head| &head.replaced);
-        let segments = lock(&self.0.catalog.segments);
-        let there = segments.by_id();
         let mut all: HashMap<&str, ReplacedSegment> = HashMap::new();
         for one in more.iter().chain(of_heads) {
             let known = all.entry(&one.id).or_insert_with(|| one.clone());
             known.length = known.length.max(one.length);
         }
-        let is_there = |one: &ReplacedSegment| {
-            UniqueId::parse(&one.id).is_some_and(|id| there.contains_key(&id))
+        let now = id::now(&**self.0.vfs());
+        let listed = replaced::listed(&manifests.all().collect::<Vec<_>>());
+        let is_needed = |one: &ReplacedSegment| {
+            listed.contains(&*one.id) || !replaced::is_as_old(one.at, now, LONGEST_TO_COMMIT)
         };
-        let mut all: Vec<_> = all.into_values().filter(is_there).collect();
+        let (mut all, old): (Vec<_>, Vec<_>) = all.into_values().partition(is_needed);
+        all.extend(self.not_gone(old));
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
+    }
+
+    /// Those of which there may be a file, now or after a power failure.
+    fn not_gone(&self, all: Vec<ReplacedSegment>) -> Vec<ReplacedSegment> {
+        if all.is_empty() {
+            return all;
+        }
+        let inner = &*self.0;
+        let Ok(files) = segments(&**inner.vfs(), &inner.dir) else {
+            return all;
+        };
+        let names: Vec<_> = files
+            .iter()
+            .filter_map(|(path, _)| path.file_name())
+            .map(|name| name.to_string_lossy())
+            .collect();
+        // Its file may have lost its name to another, which has the id too unless a person gave it.
+        let known = lock(&inner.catalog.segments);
+        let by_id = known.by_id();
+        let is_there = |one: &ReplacedSegment| {
+            names.iter().any(|name| name.contains(&one.id))
+                || UniqueId::parse(&one.id).is_some_and(|id| by_id.contains_key(&id))
+        };
+        let (mut there, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);
+        drop(known);
+        let folder = |part: &Part| gone.iter().any(|one| one.path.starts_with(part.folder()));
+        let parts = Part::ALL.into_iter().filter(folder).collect();
+        if self.sync_names(&parts).is_err() {
+            there.extend(gone);
+        }
+        there
     }
 
     /// The segments that this process has not sealed, as far as they are durable: of those it knows
@@ -126,17 +183,25 @@ impl DirStore {
         listed
     }
 
-    /// Warns of segments that a manifest vouches for and that are not there, or not whole.
-    pub(crate) fn warn_of_losses(&self) {
-        for loss in self.losses() {
+    /// Warns of segments that a manifest vouches for and that are not there, or not whole. A compaction may have removed one
+    /// after the manifests were read, and before the segments were: then another look tells that it is replaced.
+    pub(crate) fn warn_of_losses(&self) -> Result<(), ArchiveError> {
+        let mut losses = self.losses();
+        if !losses.is_empty() {
+            self.refresh()?;
+            let again = self.losses();
+            losses.retain(|loss| again.contains(loss));
+        }
+        for loss in losses {
             sde::warning!("{loss}; what they held is computed again when needed");
         }
+        Ok(())
     }
 
     /// What the manifests vouch for and is not there.
-    pub(crate) fn losses(&self) -> Vec<String> {
+    fn losses(&self) -> Vec<String> {
         let inner = &*self.0;
-        let manifests = lock(&inner.catalog.manifests);
+        let manifests = inner.catalog.manifests();
         let replaced = manifests.replaced();
         let written = inner.writer.written().into_iter();
         let written: Vec<_> = written

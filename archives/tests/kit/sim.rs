@@ -199,6 +199,11 @@ impl Sim {
         self.state().orders.count(calls)
     }
 
+    /// How many of these calls this process has made since it was given its first order.
+    pub fn calls_of_process(&self, calls: &[Call]) -> u64 {
+        self.process.lock().unwrap().count(calls)
+    }
+
     /// Whether the power has failed.
     pub fn is_off(&self) -> bool {
         self.state().orders.off

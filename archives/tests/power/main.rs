@@ -11,6 +11,7 @@ mod log;
 
 mod background;
 mod bits;
+mod copied;
 mod crash;
 mod cut;
 mod engine;
@@ -28,6 +29,7 @@ mod output_files;
 mod pieces;
 mod published;
 mod ranks;
+mod removals;
 mod room;
 mod script;
 mod sites;

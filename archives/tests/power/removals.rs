@@ -1,0 +1,152 @@
+//! What was given up or replaced does not come back: the record of a removal stays as long as its source may.
+
+use std::time::Duration;
+
+use sde::{Archiver, Selection};
+use sde_archives::{DirStore, Retention};
+
+use crate::engine::{dir, options, read_only};
+use crate::kit::{CHANGING, Call, Error, LOOKING, Order, Sim, Then, made};
+use crate::log::warnings;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn open(sim: &Sim, grace: Duration) -> DirStore {
+    options(sim).grace(grace).open(dir()).unwrap()
+}
+
+/// Has a generation made that lists a new segment of scratch.
+fn commit(store: &DirStore, step: u64) -> Result<(), sde::ArchiveError> {
+    store.save(&made::states([made::scratch(9, step)]))?;
+    store.commit(Selection::Checkpoint)
+}
+
+/// A process saves entry 1 and ends, and a compaction gives it up. Gives a store of the process that compacted.
+fn given_up(sim: &Sim, grace: Duration) -> DirStore {
+    let store = open(sim, grace);
+    store.save(&made::entries([1])).unwrap();
+    store.commit(Selection::Checkpoint).unwrap();
+    drop(store);
+    let store = open(sim, grace);
+    let nothing = Retention::new().results().max_bytes(0);
+    assert_eq!(store.compact(&nothing).unwrap().given_up, 1);
+    store
+}
+
+fn is_back(sim: &Sim) -> bool {
+    read_only(sim).find(&made::key(1)).unwrap().is_some()
+}
+
+/// The segment was removed, and the next generation did not tell of it any more; the power failed before the name of the
+/// file was off the medium.
+pub fn back_after_a_power_failure(sim: &Sim, seed: u64) -> Option<String> {
+    let store = given_up(sim, Duration::ZERO);
+    for step in 1..4 {
+        commit(&store, step).unwrap();
+        sim.pass_time(HOUR);
+    }
+    std::mem::forget(store);
+    is_back(&sim.power_loss(seed)).then(|| "what was given up is back".to_owned())
+}
+
+/// Found by reading: the next generation told nothing of a segment that was not there any more, and the segment was there
+/// again after a power failure, with all that had been given up in it.
+#[test]
+fn a_removal_that_the_power_undoes_is_told_of() {
+    for seed in 0..100 {
+        assert_eq!(
+            back_after_a_power_failure(&Sim::new(), seed),
+            None,
+            "{seed}"
+        );
+    }
+}
+
+/// Found by reading: a process that could not read a replaced segment for a moment took it for gone, and its generation told
+/// nothing of the removal: what was given up came back.
+#[test]
+fn a_segment_that_cannot_be_read_for_a_moment_stays_replaced() {
+    const OPEN: &[Call] = &[Call::Open];
+    let mut opens = 0;
+    let pairs = (1..20).flat_map(|first| (first + 1..20).map(move |second| (first, second)));
+    for (first, second) in pairs {
+        let sim = Sim::new();
+        drop(given_up(&sim, HOUR));
+        let process = sim.process();
+        for at in [first, second] {
+            process.order_process(Order::of(OPEN, at, Then::Fail(Error::Io)));
+        }
+        let opened = options(&process).grace(HOUR).open(dir());
+        let committed = opened.and_then(|store| commit(&store, 1));
+        opens = process.calls_of_process(OPEN).max(opens);
+        assert!(!is_back(&sim), "{first} and {second} failed: {committed:?}");
+    }
+    assert!((6..20).contains(&opens), "{opens}");
+}
+
+/// A process is stopped in each call of a commit, while another has a run go on, whose superseded states are removed: the
+/// generation of the first lists what the other has removed, and that is no loss.
+#[test]
+fn a_generation_that_was_long_in_the_making_tells_of_no_loss() {
+    for at in 1.. {
+        let sim = Sim::new();
+        let slow = sim.process();
+        let writer = options(&sim).segment_size(1 << 12).open(dir()).unwrap();
+        let go_on = |steps: std::ops::Range<u64>| {
+            for step in steps {
+                writer
+                    .save(&made::states([made::scratch(8, step)]))
+                    .unwrap();
+                writer.commit(Selection::Checkpoint).unwrap();
+            }
+        };
+        go_on(1..6);
+        let store = open(&slow, HOUR);
+        let job = || commit(&store, 1);
+        let all: Vec<_> = LOOKING.iter().chain(CHANGING).copied().collect();
+        let (comes, committed) = slow.stopped(all.leak(), at, job, || go_on(6..30));
+        let (opened, warned) = warnings(|| read_only(&sim));
+        assert!(
+            !warned.iter().any(|text| text.contains(" lost")),
+            "call {at}: {committed:?}, {warned:?}"
+        );
+        std::mem::forget([store, writer, opened]);
+        if !comes {
+            assert!(at > 20, "{at}");
+            break;
+        }
+    }
+}
+
+/// A program that opens a store is stopped in each of its calls, while another compacts it: what the other has replaced and
+/// removed is no loss.
+#[test]
+fn who_opens_a_store_that_is_compacted_is_told_of_no_loss() {
+    for at in 1.. {
+        let sim = Sim::new();
+        for number in 0..3 {
+            let store = open(&sim, Duration::ZERO);
+            store.save(&made::entries([number])).unwrap();
+            store.commit(Selection::Checkpoint).unwrap();
+        }
+        let reader = sim.process();
+        let opens = || warnings(|| read_only(&reader));
+        let compacts = || {
+            let store = open(&sim, Duration::ZERO);
+            for step in 1..4 {
+                store.compact(&Retention::new()).unwrap();
+                commit(&store, step).unwrap();
+                store.save(&made::entries([step])).unwrap();
+            }
+        };
+        let (comes, (_, warned)) = reader.stopped(LOOKING, at, opens, compacts);
+        assert!(
+            !warned.iter().any(|text| text.contains(" lost")),
+            "call {at}: {warned:?}"
+        );
+        if !comes {
+            assert!(at > 20, "{at}");
+            break;
+        }
+    }
+}

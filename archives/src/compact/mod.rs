@@ -143,6 +143,9 @@ impl DirStore {
             removed += self.remove_what_is_over(inner.grace)?;
         }
         let before = self.bytes();
+        if !retention.dry_run {
+            self.close_what_is_left()?;
+        }
         self.refresh()?;
         let there = self.sources()?;
         let now = id::now(&**inner.vfs());
@@ -286,17 +289,22 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments that nobody writes to any more, and what those say that somebody does.
+    /// The segments to which nothing is added any more, and what the others say.
     fn sources(&self) -> Result<There, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
         let replaced = catalog.manifests().replaced();
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
-        let mut there = There::default();
+        let at_rest = self.at_rest(&known);
+        let (mut there, mut seen) = (There::default(), HashSet::new());
         for known in known {
+            if !seen.insert(known.segment.id) {
+                // Under another name.
+                continue;
+            }
             let segment = &known.segment;
             let failed = |error| ArchiveError::io("reading", &segment.path, error);
-            if known.sealed || self.is_left(&segment.path) {
+            if known.sealed || at_rest.contains(&segment.id) {
                 let from = replaced.get(&segment.id).copied().unwrap_or(0);
                 match Source::open(&**inner.vfs(), Arc::clone(segment), from, true) {
                     // Another compaction was done with it.

@@ -1,10 +1,11 @@
 //! Removing segments that have been replaced.
 //!
-//! Whoever still has a place in such a segment may read it for the time of grace. And it may
-//! have been replaced because its writer was taken for dead: locks tell nothing on some file
-//! systems. So before it is removed it is closed, that is given another name, which its writer
-//! notices before it acknowledges anything more; if it has grown beyond what was copied of
-//! it, it stays, and what it has beyond that counts.
+//! Whoever still has a place in such a segment may read it for the time of grace.
+//!
+//! A writer may be taken for dead that is only slow: locks tell nothing on some file systems. It may even fill a gap that was
+//! passed over when its segment was read. So a segment that is not sealed is closed first, that is given another name, which its
+//! writer notices before it acknowledges anything more; and it is read to be replaced a grace later, when no cache tells its
+//! writer of the old name any more. The new name says when it was closed.
 //!
 //! Scratch needs no such time: who finds a state gone looks again.
 
@@ -14,10 +15,14 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sde::ArchiveError;
+
 use crate::catalog::scan;
+use crate::catalog::segments::KnownSegment;
 use crate::format::class::{EXTENSION, Part};
 use crate::format::frame::FrameKind;
 use crate::format::id::{self, UniqueId};
+use crate::format::index_block::{TRAILER, is_trailer};
 use crate::format::manifest::{Manifest, ReplacedSegment};
 use crate::locks::lock;
 use crate::store::DirStore;
@@ -144,11 +149,53 @@ pub(crate) fn listed<'m>(manifests: &[&'m Manifest]) -> HashSet<&'m str> {
     listed.map(|one| &*one.id).collect()
 }
 
-/// Removes a segment whose writer may be alive after all, unless it has more whole frames than were
-/// copied of it. Gives whether it did.
+impl DirStore {
+    /// Closes the segments that their writers seem to have left. Gives whether there were any.
+    pub(crate) fn close_what_is_left(&self) -> Result<bool, ArchiveError> {
+        let inner = &*self.0;
+        let known: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
+        let mut any = false;
+        for KnownSegment { segment, .. } in known.iter().filter(|one| !one.sealed) {
+            let path = &segment.path;
+            if closed_at(path).is_some() || !self.is_left(path) {
+                continue;
+            }
+            any = true;
+            match close(&**inner.vfs(), path) {
+                // Another compaction has closed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                closed => {
+                    closed.map_err(|error| ArchiveError::io("closing", path, error))?;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Those segments without an index to which nothing is added any more that its writer was told is saved: they were
+    /// closed a grace ago, and have no other name.
+    pub(crate) fn at_rest(&self, known: &[KnownSegment]) -> HashSet<UniqueId> {
+        let mut closed: HashMap<UniqueId, Option<u64>> = HashMap::new();
+        for KnownSegment { segment, .. } in known {
+            let at = closed_at(&segment.path);
+            let of_all = closed.entry(segment.id).or_insert(at);
+            *of_all = of_all.zip(at).map(|(one, other)| one.max(other));
+        }
+        let now = id::now(&**self.0.vfs());
+        let at_rest = |at: Option<u64>| at.is_some_and(|at| is_as_old(at, now, self.0.grace));
+        closed.retain(|_, at| at_rest(*at));
+        closed.into_keys().collect()
+    }
+}
+
+/// Removes a segment that was replaced up to a length, unless it has more whole frames than that: its writer may be alive after
+/// all. Gives whether it did.
 pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool> {
-    let closed = close(vfs, path)?;
-    let Some(Ok(segment)) = scan::open(vfs, &closed)? else {
+    let path = match closed_at(path).is_some() || is_sealed(vfs, path)? {
+        true => path.to_owned(),
+        false => close(vfs, path)?,
+    };
+    let Some(Ok(segment)) = scan::open(vfs, &path)? else {
         return Ok(false);
     };
     let mut grown = false;
@@ -159,17 +206,60 @@ pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool
     })?;
     match grown {
         true => Ok(false),
-        false => vfs.remove(&closed).map(|()| true),
+        false => vfs.remove(&path).map(|()| true),
     }
 }
 
-/// Takes the name away under which its writer looks for it.
+/// Whether a segment ends as its writer has ended it.
+fn is_sealed(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
+    let Some(Ok(segment)) = scan::open(vfs, path)? else {
+        return Ok(false);
+    };
+    let file = vfs.open(path)?;
+    let mut trailer = [0; TRAILER];
+    let at = file.length()?.checked_sub(TRAILER as u64);
+    at.map_or(Ok(()), |at| file.read_at(&mut trailer, at))?;
+    Ok(is_trailer(&segment, &trailer))
+}
+
+/// Takes the name away under which its writer looks for it, and gives it one that says when that was.
 fn close(vfs: &dyn Vfs, path: &Path) -> io::Result<PathBuf> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    if stem.ends_with(CLOSED) {
-        return Ok(path.to_owned());
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = name.split(CLOSED).next().unwrap_or_default();
+    let closed = path.with_file_name(format!("{name}{CLOSED}-{}.{EXTENSION}", id::now(vfs)));
+    match vfs.link(path, &closed) {
+        // Where a file has one name, another takes its place.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => vfs.publish(path, &closed)?,
+        linked => {
+            linked?;
+            // Without that both names may be gone after a power failure.
+            closed.parent().map_or(Ok(()), |dir| vfs.sync_dir(dir))?;
+            match vfs.remove(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+        }
     }
-    let closed = path.with_file_name(format!("{stem}{CLOSED}.{}", EXTENSION));
-    vfs.publish(path, &closed)?;
     Ok(closed)
+}
+
+/// When a segment was closed, by its name.
+fn closed_at(path: &Path) -> Option<u64> {
+    let name = path.file_stem()?.to_str()?;
+    let (_, at) = name.rsplit_once(CLOSED)?;
+    at.strip_prefix('-')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_when_a_segment_was_closed() {
+        let of = |name: &str| closed_at(Path::new(name));
+        assert_eq!(of("entries/ab-cd.closed-17.sde"), Some(17));
+        // As an earlier release called them.
+        assert_eq!(of("entries/ab-cd.closed.sde"), None);
+        assert_eq!(of("entries/ab-cd.sde"), None);
+    }
 }

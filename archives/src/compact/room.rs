@@ -111,6 +111,9 @@ impl DirStore {
         if lock(&self.0.room.in_vain).as_ref().is_some_and(is_new) {
             return Ok(0);
         }
+        if self.close_what_is_left()? {
+            self.refresh()?;
+        }
         let there = self.sources()?;
         let mut unused = self.unused(&there, &Retention::new())?;
         let tighter = [7, 4, 0].map(|eighths| retention.with_aim(Aim::Eighths(eighths)));

@@ -92,8 +92,8 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
-    /// Set once what makes the directory a store is durable.
-    pub(crate) settled: OnceLock<()>,
+    /// Whether what makes the directory a store is durable.
+    pub(crate) settled: OnceLock<Result<(), ArchiveError>>,
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,

@@ -75,6 +75,9 @@ impl DirStore {
         let (generation, parents) = before.next();
         // Before those that are known: what is sealed in between is among both then, and else among none.
         let written = self.written();
+        // What this process could not make durable itself it must not sync again, under whatever name.
+        let own: HashSet<UniqueId> = written.iter().map(|(segment, _)| segment.id).collect();
+        let stays = |one: &KnownSegment| !own.contains(&one.segment.id) && stays(one);
         let known = self.sync_foreign_segments(stays, unsynced);
         let manifest = Manifest {
             generation,
@@ -163,11 +166,7 @@ impl DirStore {
     ) -> Vec<ListedSegment> {
         let replaced: HashMap<&str, u64> =
             replaced.iter().map(|one| (&*one.id, one.length)).collect();
-        let own: HashSet<UniqueId> = written.iter().map(|(segment, _)| segment.id).collect();
-        let known = known
-            .into_iter()
-            .filter(|known| !own.contains(&known.segment.id))
-            .map(|known| (known.segment, known.end));
+        let known = known.into_iter().map(|known| (known.segment, known.end));
         let all = known.chain(written).filter(|(_, length)| *length > 0);
         let listed = all.map(|(segment, length)| ListedSegment {
             path: relative(&self.0.dir, &segment.path),

@@ -84,9 +84,9 @@ impl Vfs for Disk {
 
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
         // Unlike a rename, a link replaces nothing.
-        match std::fs::hard_link(from, to) {
+        match self.link(from, to) {
             Ok(()) => std::fs::remove_file(from),
-            Err(error) if has_no_links(&error) => {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 // All that is left; the names carry random numbers, so nobody else is at it.
                 if std::fs::symlink_metadata(to).is_ok() {
                     return Err(io::ErrorKind::AlreadyExists.into());
@@ -95,6 +95,13 @@ impl Vfs for Disk {
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to).map_err(|error| match has_no_links(&error) {
+            true => io::ErrorKind::Unsupported.into(),
+            false => error,
+        })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -132,6 +132,16 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// may have happened although there is an error: look before doing anything else.
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name, in the same directory, as [`publish`](Self::publish) gives it another. A medium where a file
+    /// has one name gives an error, as this does.
+    ///
+    /// # Errors
+    /// As `publish`; `Unsupported` where a file has one name.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes a file.
     ///
     /// # Errors

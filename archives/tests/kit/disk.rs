@@ -87,7 +87,11 @@ impl Vfs for Sim {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         let mut entered = self.call(Call::Look)?;
         let world = &mut entered.state.world;
-        let found = world.find(path)?.map(|id| match world.node(id) {
+        let named = match &*self.cached.lock().unwrap() {
+            Some(before) => before.find(path)?,
+            None => world.find(path)?,
+        };
+        let found = named.map(|id| match world.node(id) {
             Node::File(content) => found(FileKind::File, content.bytes.len(), id),
             Node::Dir(_) => found(FileKind::Directory, 0, id),
         });
@@ -129,13 +133,17 @@ impl Vfs for Sim {
 
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
         // As the real one does it, a power failure in between included.
+        self.link(from, to)?;
+        let mut entered = self.call(Call::Unlink)?;
+        entered.state.world.unname(from)?;
+        entered.done(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut entered = self.call(Call::Link)?;
         let world = &mut entered.state.world;
         let id = world.existing(from)?;
         world.name(to, id)?;
-        entered.done(())?;
-        let mut entered = self.call(Call::Unlink)?;
-        entered.state.world.unname(from)?;
         entered.done(())
     }
 

@@ -23,6 +23,8 @@ pub struct Sim {
     pub(super) process: Arc<Mutex<Orders>>,
     /// How far the clock of this process is ahead.
     pub(super) ahead: Arc<Mutex<Duration>>,
+    /// The names that this process sees, where it sees those of before.
+    pub(super) cached: Arc<Mutex<Option<World>>>,
     number: usize,
 }
 
@@ -88,6 +90,7 @@ impl Sim {
             state: Arc::new(Mutex::new(state)),
             process: Arc::default(),
             ahead: Arc::default(),
+            cached: Arc::default(),
             number: next_process(),
         }
     }
@@ -98,8 +101,14 @@ impl Sim {
             state: Arc::clone(&self.state),
             process: Arc::default(),
             ahead: Arc::default(),
+            cached: Arc::default(),
             number: next_process(),
         }
+    }
+
+    /// From now on this process looks at names as they are now, whatever others do, as on NFS for a while.
+    pub fn cache_names(&self) {
+        *self.cached.lock().unwrap() = Some(self.state().world.clone());
     }
 
     /// Sets the clock of this process forward.

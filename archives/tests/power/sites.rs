@@ -10,18 +10,22 @@ use std::sync::Arc;
 use sde::{Archiver, Selection};
 use sde_archives::Options;
 
+use crate::copied::lost_of_a_copied_store;
 use crate::count;
 use crate::engine::dir;
+use crate::half::lost_by_closing;
 use crate::kit::{Call, Order, Place, Sim, Then, made};
 use crate::log::warnings;
 use crate::loss::program;
+use crate::removals::back_after_a_power_failure;
 
 /// How many places of each file ask for a sync. One that is missing here is one that no program
 /// comes to, and that is not tested.
 const SITES: &[(&str, usize)] = &[
     ("archive.rs", 1),
     ("catalog/manifests.rs", 3),
-    ("format/directory.rs", 2),
+    ("compact/replaced.rs", 1),
+    ("format/directory.rs", 3),
     ("store/sync_foreign.rs", 2),
     ("vfs/mod.rs", 1),
     ("writer/segment_writer.rs", 3),
@@ -81,7 +85,15 @@ fn loss_without(site: &Place, seeds: u64) -> Option<String> {
     };
     let lost = (0..seeds).find_map(|seed| program(without(), seed, 4).1.err());
     // What programs come to by chance too rarely.
-    lost.or_else(|| (0..100).find_map(|seed| folder_of_another(&without(), seed)))
+    let rare = [
+        folder_of_another,
+        lost_of_a_copied_store,
+        back_after_a_power_failure,
+        lost_by_closing,
+    ];
+    let rare = rare.iter();
+    let mut rare = rare.flat_map(|one| (0..100).map(move |seed| (one, seed)));
+    lost.or_else(|| rare.find_map(|(one, seed)| one(&without(), seed)))
 }
 
 #[test]

@@ -356,6 +356,14 @@ impl Archiver for DirStore {
         self.0.sharing.announced_by(key)
     }
 
+    fn watch(
+        &self,
+        key: &Key,
+        changed: Arc<dyn Fn() + Send + Sync>,
+    ) -> Option<Box<dyn Send + Sync>> {
+        self.0.sharing.watch(key, changed)
+    }
+
     fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
         self.write_batch_through(batch)
     }

@@ -9,7 +9,7 @@ use sde::{Announced, ArchiveError, Batch, Holder, Key};
 use super::DirStore;
 use crate::format::directory::FORMAT;
 use crate::locks::lock;
-use crate::work::Work;
+use crate::work::{Changed, Work};
 use crate::writer::group_commit::Until;
 
 /// What a store needs for that.
@@ -51,6 +51,10 @@ impl Sharing {
 
     pub(crate) fn announced_by(&self, key: &Key) -> Option<Holder> {
         self.work.as_ref()?.announced_by(key)
+    }
+
+    pub(crate) fn watch(&self, key: &Key, changed: Changed) -> Option<Box<dyn Send + Sync>> {
+        self.work.as_ref()?.watch(key, changed)
     }
 
     /// Removes what dead processes have left.

@@ -12,6 +12,7 @@ mod lease;
 mod other;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -26,6 +27,8 @@ use crate::locks::{MutexGuard, lock};
 
 use lease::{Lease, Renewed};
 use other::Found;
+pub(crate) use watch::Changed;
+use watch::Watch;
 
 /// Where announcements are in a store.
 const FOLDER: &str = "work";
@@ -44,6 +47,7 @@ pub(crate) struct Work {
     duration: Duration,
     /// Of this process, once it has announced or asked for something.
     lease: Mutex<Option<Arc<Lease>>>,
+    watch: Arc<Watch>,
     /// Whether it was told that nothing can be announced.
     is_told: AtomicBool,
 }
@@ -72,6 +76,7 @@ impl Work {
             format: store.join(format),
             duration: LEASE,
             lease: Mutex::default(),
+            watch: Arc::default(),
             is_told: AtomicBool::new(false),
         }
     }
@@ -96,6 +101,18 @@ impl Work {
             Found::Alive(holder) => Some(holder),
             Found::Nothing | Found::Dead(_) => None,
         }
+    }
+
+    /// Calls `changed` when the announcement of a key is removed, until what this gives is dropped; `None` where the kernel does
+    /// not tell.
+    pub(crate) fn watch(&self, key: &Key, changed: Changed) -> Option<Box<dyn Send + Sync>> {
+        let begun = self.watch.begin(&self.dir, key.to_string(), changed);
+        let waiting = begun.inspect_err(|error| {
+            tracing::debug!(target: "sde", "{} is not watched: {error}", self.dir.display());
+        });
+        waiting
+            .ok()
+            .map(|waiting| Box::new(waiting) as Box<dyn Send + Sync>)
     }
 
     /// Removes what dead processes have left.

@@ -1,8 +1,12 @@
 //! Processes tell one another nothing here.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use sde::{Announced, Holder, Key};
+
+/// What is called when an announcement may be gone.
+pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
 
 /// The announcements of a store, of which there are none.
 pub(crate) struct Work;
@@ -17,6 +21,10 @@ impl Work {
     }
 
     pub(crate) fn announced_by(&self, _: &Key) -> Option<Holder> {
+        None
+    }
+
+    pub(crate) fn watch(&self, _: &Key, _: Changed) -> Option<Box<dyn Send + Sync>> {
         None
     }
 

@@ -2,11 +2,15 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::mpsc;
 use std::time::SystemTime;
 
 use super::*;
 
 const FORMAT: &str = "FORMAT";
+
+/// What takes so long hangs.
+const LIMIT: Duration = Duration::from_secs(60);
 
 struct Place {
     _dir: tempfile::TempDir,
@@ -129,6 +133,31 @@ fn who_is_on_another_machine_has_a_lease() {
     assert_eq!(work.announced_by(&key(2)), None);
     assert!(is_mine(&work.announce(&key(2))));
     assert_eq!(work.announced_by(&key(3)), None);
+}
+
+/// Watches a key; what is sent says that its announcement may be gone.
+fn watched(work: &Work, of: u8) -> (Box<dyn Send + Sync>, mpsc::Receiver<()>) {
+    let (tell, told) = mpsc::channel();
+    let changed = Arc::new(move || _ = tell.send(()));
+    (work.watch(&key(of), changed).unwrap(), told)
+}
+
+/// Found by reading: a waiter looked every 20 ms.
+#[test]
+fn who_waits_is_woken_when_the_announcement_goes() {
+    let place = Place::new();
+    let (one, other) = (place.work(), place.work());
+    let [first, second] = [1, 2].map(|number| one.announce(&key(number)));
+    let waits = [1, 2, 2].map(|number| watched(&other, number));
+    drop(second);
+    for (_, told) in &waits[1..] {
+        told.recv_timeout(LIMIT).unwrap();
+    }
+    assert!(waits[0].1.try_recv().is_err());
+    let (_later, told) = watched(&other, 1);
+    drop(first);
+    told.recv_timeout(LIMIT).unwrap();
+    waits[0].1.recv_timeout(LIMIT).unwrap();
 }
 
 #[test]

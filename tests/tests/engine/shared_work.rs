@@ -9,8 +9,8 @@ use std::time::Duration;
 use sde::store::DirStore;
 use sde::store::inspect::{Inspection, Item};
 use sde::{
-    Announced, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, ErrorKind, Event, Key,
-    Observer, Policy, Sde, SharedWork, Source, Tag,
+    Announced, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, ErrorKind, Event,
+    Holder, Key, MemoryArchiver, Observer, Policy, Sde, SharedWork, Source, Tag,
 };
 use sde_tests::{
     Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, until, x, y,
@@ -148,7 +148,7 @@ impl<F: Fn() + Send + Sync> Archiver for Slow<F> {
         }
         self.0.announce(key)
     }
-    fn announced_by(&self, key: &Key) -> Option<sde::Holder> {
+    fn announced_by(&self, key: &Key) -> Option<Holder> {
         self.0.announced_by(key)
     }
     fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
@@ -295,6 +295,32 @@ fn who_waits_can_give_up() {
             assert!(matches!(error.kind(), ErrorKind::Cancelled { .. }));
         });
     });
+}
+
+/// A store in which another process is at each key without end. It counts how often that was asked.
+struct Busy(MemoryArchiver, Counter);
+
+impl Archiver for Busy {
+    forward!(0: save, find, find_scratch, marks, describe);
+
+    fn announced_by(&self, _: &Key) -> Option<Holder> {
+        self.1.add();
+        let host = "far".to_owned();
+        Some(Holder { host, process: 7 })
+    }
+}
+
+/// Found by reading: a waiter looked every 20 ms. A thousand tasks that waited for one made 50,000 rounds of system calls a second.
+#[test]
+fn who_waits_looks_less_and_less_often() {
+    let looks = Counter::new();
+    let builder = Sde::builder().shared_work(SharedWork::Within(Duration::from_secs(1)));
+    let store = Busy(MemoryArchiver::new(), looks);
+    let sde = builder.store(store).build().unwrap();
+    sde.run(&squares(Gate::new()), &x(3)).unwrap();
+    assert_eq!(sde.stats().total.beside_others, 1);
+    // When it is called, when it begins to wait, then after 20 ms, 40 and so on, and at the end.
+    assert!(looks.get() <= 8, "{} looks in a second", looks.get());
 }
 
 /// Which of them waits for the other process, and which for that one, is chance.

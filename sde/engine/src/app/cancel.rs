@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::sync::{MutexGuard, lock};
 
-/// A computation that callers wait for, each until its request is cancelled.
+/// What callers wait for, each until its request is cancelled.
 pub(crate) trait Wake: Send + Sync {
     /// Has all who wait look again.
     fn wake(&self);
 
-    /// Whether anybody wants its result but the one who computes it.
-    fn is_wanted(&self) -> bool;
+    /// Whether anybody wants the result of this computation but the one who computes it.
+    fn is_wanted(&self) -> bool {
+        false
+    }
 }
 
 /// Cancels the requests it was given to.

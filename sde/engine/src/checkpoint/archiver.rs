@@ -137,6 +137,18 @@ pub trait Archiver: Send + Sync {
         None
     }
 
+    /// Calls `changed` as soon as the announcement of a key is removed, until what this gives is dropped, and at other times
+    /// too. A call that waits for another process asks [`announced_by`](Self::announced_by) then. It asks without that too:
+    /// after 20 ms, and each time after twice as long, up to 2 s. A store that can't tell gives `None`, as it is here.
+    fn watch(
+        &self,
+        key: &Key,
+        changed: Arc<dyn Fn() + Send + Sync>,
+    ) -> Option<Box<dyn Send + Sync>> {
+        let _ = (key, changed);
+        None
+    }
+
     /// Writes a batch so that other processes find what is in it once they [catch up](Self::catch_up). It need not be
     /// durable: the next [`save`](Self::save) is given the same once more.
     ///

@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::sync::{lock, wait, wait_timeout};
 
 /// What keeps a run announced for as long as it lives.
-type Held = Box<dyn Send + Sync>;
+pub(super) type Held = Box<dyn Send + Sync>;
 
 /// What other processes know of a run that goes on here. Taken back when it is dropped.
 pub(super) enum Announcement {

@@ -1,13 +1,13 @@
 //! What a call carries from step to step.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
-use crate::app::{CancelToken, Frame, ThreadContext};
+use crate::app::{CancelToken, Frame, ThreadContext, Wake, ancestry};
 use crate::cache::{AppCache, Record};
 use crate::event::RunId;
 use crate::key::{Key, Volatile};
@@ -117,6 +117,14 @@ impl<'a> Run<'a> {
         let (own, parent) = (&self.options.cancel, &self.parent);
         own.as_ref().is_some_and(CancelToken::is_cancelled)
             || parent.as_ref().is_some_and(|parent| parent.is_unwanted())
+    }
+
+    /// Has a waiter woken when the caller, or a run that the call is nested in, gives up.
+    pub(super) fn wakes(&self, waiter: &Weak<dyn Wake>) {
+        let inherited = ancestry(self.parent.as_ref()).filter_map(|frame| frame.cancel.as_ref());
+        for token in self.options.cancel.iter().chain(inherited) {
+            token.wakes(Weak::clone(waiter));
+        }
     }
 
     /// Whether it was left to another process.

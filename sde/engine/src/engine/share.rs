@@ -3,20 +3,21 @@
 //! A key is announced by the call that has its claim in this process; other calls here wait for that one as ever. Every
 //! wait for another process ends in computing: two processes may wait for one another, or a process be stopped.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::admit::cancelled;
-use super::announce::{Announcement, Announcer};
+use super::announce::{Announcement, Announcer, Held};
 use super::handle::{CalledApp, Policy};
 use super::run_state::Run;
-use crate::app::{ResolvedApp, ThreadContext};
+use crate::app::{ResolvedApp, ThreadContext, Wake};
 use crate::cache::{Count, Entry, SHORT, Served};
 use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
+use crate::sync::{lock, wait_timeout};
 
 /// How this engine shares work with other processes.
 pub(super) struct Sharing {
@@ -47,8 +48,36 @@ pub(super) enum Shared {
 /// The shortest of the longest waits.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Between two looks at whether another process is still at it.
-const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+/// How long a call that is not woken pauses before it looks again whether another process is still at it: each time twice as
+/// long as before, from the first to the second of these.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
+
+/// A call that waits for another process.
+#[derive(Default)]
+struct Waiter {
+    is_woken: Mutex<bool>,
+    woken: Condvar,
+}
+
+impl Wake for Waiter {
+    fn wake(&self) {
+        *lock(&self.is_woken) = true;
+        self.woken.notify_all();
+    }
+}
+
+impl Waiter {
+    /// Returns when it is woken, or was since the last time, or after so long.
+    fn pause(&self, longest: Duration) {
+        let end = Instant::now() + longest;
+        let mut is_woken = lock(&self.is_woken);
+        while !*is_woken && Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            is_woken = wait_timeout(&self.woken, is_woken, left).0;
+        }
+        *is_woken = false;
+    }
+}
 
 impl Engine {
     /// Whether runs of this app are shared, as far as the app decides.
@@ -146,37 +175,36 @@ impl Engine {
             crate::stretch!("wait for a process", app = &*run.cache.name, key = %run.key.short());
         let (begun, patience) = (Instant::now(), self.patience_with_others(run, sharing));
         let [mut pause, longest_pause] = PAUSES;
-        while begun.elapsed() < patience {
-            std::thread::sleep(pause.min(patience));
-            pause = (2 * pause).min(longest_pause);
+        let waiter = Arc::new(Waiter::default());
+        run.wakes(&(Arc::downgrade(&waiter) as Weak<dyn Wake>));
+        let woken = Arc::clone(&waiter);
+        let _watch = archiver.watch(&run.key, Arc::new(move || woken.wake()));
+        loop {
             if let Some(error) = cancelled(run) {
                 return Shared::Leave(error);
             }
-            if archiver.announced_by(&run.key).is_some() {
-                continue;
-            }
-            if let Some(loaded) = self.load_now(run, &**archiver, Duration::MAX, previous) {
-                stretch.end("shared");
-                run.cache.counters.add(Count::WaitedForOthers, 1);
-                return Shared::Loaded(loaded);
-            }
-            // The other has failed, or was killed.
-            match archiver.announce(&run.key) {
-                Announced::Mine(held) => {
-                    stretch.end("taken over");
-                    let announcement = match run.cache.cost.is_long() {
-                        true => Announcement::Held(held),
-                        false => {
-                            let above = run.above.as_ref();
-                            let announcer = &sharing.announcer;
-                            announcer.later(archiver, run.key, above, Some(held))
-                        }
-                    };
-                    return Shared::Compute(Some(announcement));
+            if archiver.announced_by(&run.key).is_none() {
+                if let Some(loaded) = self.load_now(run, &**archiver, Duration::MAX, previous) {
+                    stretch.end("shared");
+                    run.cache.counters.add(Count::WaitedForOthers, 1);
+                    return Shared::Loaded(loaded);
                 }
-                Announced::Others(_) => {}
-                Announced::Unsupported => return Shared::Compute(None),
+                // The other has failed, or was killed.
+                match archiver.announce(&run.key) {
+                    Announced::Mine(held) => {
+                        stretch.end("taken over");
+                        return Shared::Compute(Some(taken_over(run, sharing, archiver, held)));
+                    }
+                    Announced::Others(_) => {}
+                    Announced::Unsupported => return Shared::Compute(None),
+                }
             }
+            let left = patience.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            waiter.pause(pause.min(left));
+            pause = (2 * pause).min(longest_pause);
         }
         stretch.end("too late");
         Shared::Compute(Some(Announcement::Beside))
@@ -225,6 +253,23 @@ impl Engine {
     }
 }
 
+/// How a run is announced that another process gave up.
+fn taken_over(
+    run: &Run<'_>,
+    sharing: &Sharing,
+    archiver: &Arc<dyn Archiver>,
+    held: Held,
+) -> Announcement {
+    match run.cache.cost.is_long() {
+        true => Announcement::Held(held),
+        false => {
+            let above = run.above.as_ref();
+            let announcer = &sharing.announcer;
+            announcer.later(archiver, run.key, above, Some(held))
+        }
+    }
+}
+
 /// Whether all results that are asked for will be in the store.
 fn is_saved(resolved: &ResolvedApp, names: Option<&[&str]>) -> bool {
     let results = &resolved.info.results;
@@ -249,4 +294,24 @@ pub(super) fn not_now(run: &Run<'_>) -> Error {
         why: "another process is computing it".to_owned(),
     }
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_ends_when_it_is_over_or_the_waiter_is_woken() {
+        let waiter = Waiter::default();
+        let hour = Duration::from_secs(3600);
+        std::thread::scope(|scope| {
+            let paused = scope.spawn(|| waiter.pause(hour));
+            waiter.wake();
+            paused.join().unwrap();
+        });
+        // Between two pauses it was woken, too.
+        waiter.wake();
+        waiter.pause(hour);
+        waiter.pause(Duration::ZERO);
+    }
 }

@@ -1,8 +1,8 @@
 //! What to do when another call has the claim: wait for it, or compute beside it.
 
-use std::sync::Arc;
 #[cfg(not(sde_model))]
 use std::sync::Condvar;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::admit::cancelled;
@@ -197,11 +197,8 @@ impl<'a> WaitPatience<'a> {
         called_off: Arc<AtomicBool>,
         deadline: Option<Instant>,
     ) -> Self {
-        let waker = Arc::downgrade(flight) as std::sync::Weak<dyn Wake>;
-        let inherited = ancestry(run.parent.as_ref()).filter_map(|frame| frame.cancel.as_ref());
-        for token in run.options.cancel.iter().chain(inherited) {
-            token.wakes(waker.clone());
-        }
+        let waiter: Weak<RunFlight> = Arc::downgrade(flight);
+        run.wakes(&(waiter as Weak<dyn Wake>));
         Self {
             run,
             called_off,

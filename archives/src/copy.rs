@@ -110,7 +110,7 @@ impl DirStore {
         self.refresh()?;
         let catalog = &*self.0.catalog;
         let marks: HashSet<_> = catalog.known(|index| {
-            let marks = index.marks().iter();
+            let marks = index.marks().into_iter();
             marks.map(|mark| (mark.key, mark.run, mark.at)).collect()
         });
         let [entries, there, damaged] = [const { Cell::new(0) }; 3];

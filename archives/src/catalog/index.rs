@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use sde::{Key, Mark};
+use sde::{Key, Mark, RunId};
 
 use super::filter::Filter;
 use super::table::Table;
@@ -64,7 +64,8 @@ pub(crate) struct Index {
     /// Those frames; those of one prefix are linked.
     loose: Vec<Loose>,
     first: HashMap<u64, u32, RandomState>,
-    marks: Vec<Mark>,
+    /// The latest of each computation.
+    marks: HashMap<(Key, RunId), Mark>,
 }
 
 /// A frame, and the next one of its prefix.
@@ -126,11 +127,11 @@ impl Index {
     }
 
     pub(crate) fn add_mark(&mut self, mark: Mark) {
-        let at = self.marks.partition_point(|other| other.at <= mark.at);
-        let same_time = self.marks[..at].iter().rev();
-        let mut same_time = same_time.take_while(|other| other.at == mark.at);
-        if !same_time.any(|other| *other == mark) {
-            self.marks.insert(at, mark);
+        let known = self.marks.entry((mark.key, mark.run));
+        let known = known.or_insert_with(|| mark.clone());
+        // Of two that were made at one time, that which says that it is not to be used.
+        if (known.at, !known.undone) < (mark.at, !mark.undone) {
+            *known = mark;
         }
     }
 
@@ -313,9 +314,11 @@ impl Index {
         since.unwrap_or(0).max(ended)
     }
 
-    /// All marks, the oldest first.
-    pub(crate) fn marks(&self) -> &[Mark] {
-        &self.marks
+    /// The latest mark of each computation, the oldest first.
+    pub(crate) fn marks(&self) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = self.marks.values().cloned().collect();
+        marks.sort_by_key(|mark| mark.at);
+        marks
     }
 }
 

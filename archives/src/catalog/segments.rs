@@ -209,13 +209,18 @@ impl SegmentCatalog {
         })
     }
 
-    /// Has segments left out from now on, up to a length.
+    /// Has segments left out from now on, up to a length. What was said before of files that are gone is forgotten.
     pub(crate) fn replace(&mut self, segments: impl IntoIterator<Item = (UniqueId, u64)>) {
+        let there: HashSet<UniqueId> = self.by_id().into_keys().collect();
+        self.replaced.retain(|id, _| there.contains(id));
         for (id, length) in segments {
             let known = self.replaced.get(&id);
             if known.is_none_or(|known| *known < length) {
                 self.replaced.insert(id, length);
-                self.newly_replaced.insert(id);
+                // Of others nothing was read that would have to be forgotten.
+                if there.contains(&id) {
+                    self.newly_replaced.insert(id);
+                }
             }
         }
     }
@@ -243,7 +248,10 @@ impl SegmentCatalog {
         self.newly_replaced
             .retain(|id| !newly_replaced.contains(id));
         for path in &look.gone {
-            self.files.remove(path);
+            let gone = self.files.remove(path);
+            let gone = gone.as_ref().and_then(Progress::segment);
+            gone.into_iter()
+                .for_each(|one| drop(self.sealed.remove(&one.id)));
             self.durable.remove(path);
         }
         let mut changes = look.changes;
@@ -263,5 +271,46 @@ impl SegmentCatalog {
         let header = SEGMENT_HEADER as u64;
         let replaced = self.replaced.get(id);
         replaced.map_or(header, |length| header.max(*length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::format::class::Part;
+    use crate::format::trust::Trust;
+    use crate::locks::lock;
+    use crate::vfs::Disk;
+
+    /// Found by reading: what was noted of a segment stayed when its file was gone.
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let vfs = Arc::new(Disk) as _;
+        let catalog = Catalog::new(&vfs, dir.path().to_owned(), Trust::Others, None);
+        let path = dir.path().join("gone.sde");
+        let (id, writer) = (UniqueId::new(), UniqueId::new());
+        let known = KnownSegment {
+            segment: Arc::new(Segment::new(path, id, Part::Entries, writer)),
+            end: 7,
+            length: 7,
+            sealed: true,
+        };
+        {
+            let mut segments = lock(&catalog.segments);
+            segments.sealed.insert(id);
+            segments.note_durable(&known);
+            segments.apply_replaced(known);
+        }
+        catalog.look().unwrap();
+        let mut segments = lock(&catalog.segments);
+        segments.replace([]);
+        let left = (
+            segments.sealed.len(),
+            segments.durable.len(),
+            segments.replaced.len(),
+        );
+        assert_eq!(left, (0, 0, 0));
     }
 }

@@ -82,8 +82,7 @@ impl Listing {
         let segments = lock(&catalog.segments);
         let known: Vec<KnownSegment> = segments.known().collect();
         let ids: HashSet<UniqueId> = known.iter().map(|one| one.segment.id).collect();
-        let (mut rows, marks) =
-            catalog.known(|index| (index.rows_of(&ids), index.marks().to_vec()));
+        let (mut rows, marks) = catalog.known(|index| (index.rows_of(&ids), index.marks()));
         let stretch = |one: &KnownSegment| {
             let rows = rows.remove(&one.segment.id).unwrap_or_default();
             let ends = (one.end, one.length);

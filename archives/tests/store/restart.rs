@@ -180,6 +180,29 @@ fn a_checkpoint_has_the_scratch_of_runs_in_progress() {
     assert!(store.find_scratch(&key).unwrap().is_none(), "it has ended");
 }
 
+/// Found by reading: each mark that was ever saved stayed in memory. Of a computation the latest counts.
+#[test]
+fn what_is_invalidated_and_restored_again_and_again_has_one_mark() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let key = sde.request(&page, &inputs! { number: 1_u64 }).run();
+    let key = key.unwrap().key;
+    for _ in 0..10 {
+        sde.invalidate(&key, "a test").unwrap();
+        sde.undo_invalidate(&key).unwrap();
+        sde.checkpoint().unwrap();
+    }
+    sde.invalidate(&key, "the last").unwrap();
+    sde.checkpoint().unwrap();
+    drop(sde);
+    let marks = DirStore::open(dir.path()).unwrap().marks().unwrap();
+    let marks: Vec<_> = marks
+        .iter()
+        .map(|mark| (&*mark.reason, mark.undone))
+        .collect();
+    assert_eq!(marks, [("the last", false)]);
+}
+
 #[test]
 fn an_invalidated_entry_stays_invalid_in_checkpoint_and_archive() {
     let (dir, sde) = fresh(SavePolicy::EveryResult);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::archiver::{Mark, Selection};
 use crate::cache::Entry;
 use crate::error::ArchiveError;
+use crate::event::RunId;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
 use crate::sync::{lock, wait, wait_timeout};
@@ -17,7 +18,8 @@ use crate::sync::{lock, wait, wait_timeout};
 #[derive(Default)]
 pub(crate) struct Pending {
     entries: Mutex<Unsaved>,
-    marks: Mutex<Vec<Mark>>,
+    /// The latest of each computation.
+    marks: Mutex<HashMap<(Key, RunId), Mark>>,
     pub(crate) saver: Saver,
 }
 
@@ -168,7 +170,7 @@ impl Pending {
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
-        lock(&self.marks).push(mark);
+        lock(&self.marks).insert((mark.key, mark.run), mark);
     }
 
     /// How many entries are to be saved.
@@ -199,7 +201,8 @@ impl Pending {
             taken.push(entry);
         }
         list.tidy();
-        (taken, std::mem::take(&mut *lock(&self.marks)))
+        let marks = std::mem::take(&mut *lock(&self.marks));
+        (taken, marks.into_values().collect())
     }
 
     /// Whether a selection lacks the entry of a key.
@@ -241,7 +244,11 @@ impl Pending {
         entries: Vec<Arc<Entry>>,
         marks: Vec<Mark>,
     ) {
-        lock(&self.marks).splice(0..0, marks);
+        let mut since = lock(&self.marks);
+        for mark in marks {
+            since.entry((mark.key, mark.run)).or_insert(mark);
+        }
+        drop(since);
         let mut list = lock(&self.entries);
         list.put_back += 1;
         // What has a newer one is dropped with the vector, when the list is free again.

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use sde::{Journal, Selection};
+use sde::Journal;
 
 use crate::cbor::metadata::to_bytes;
 use crate::format::about::{About, JournalBody, journal_key};
@@ -36,15 +36,20 @@ impl Kept {
         lock(&self.0).written = None;
     }
 
-    /// The journal, if it says more than what was written, and it is time for it.
-    fn due(&self, selection: Selection, now: SystemTime) -> Option<Journal> {
+    /// Whether it was not written for so long that it is time for it.
+    pub(crate) fn is_old(&self, now: SystemTime) -> bool {
+        let state = lock(&self.0);
+        let age = |at: &SystemTime| now.duration_since(*at).unwrap_or_default();
+        let written = state.written.as_ref();
+        written.is_none_or(|(_, at)| age(at) >= PAUSE)
+    }
+
+    /// The journal, if it says more than what was written.
+    fn due(&self, now: SystemTime) -> Option<Journal> {
         let mut state = lock(&self.0);
         let is_due = match (&state.journal, &state.written) {
             (Some(journal), None) => !journal.apps.is_empty(),
-            (Some(journal), Some((written, at))) => {
-                let is_old = || now.duration_since(*at).is_ok_and(|age| age >= PAUSE);
-                journal != written && (selection == Selection::Archive || is_old())
-            }
+            (Some(journal), Some((written, _))) => journal != written,
             (None, _) => false,
         };
         let journal = state.journal.clone().filter(|_| is_due)?;
@@ -55,8 +60,8 @@ impl Kept {
 
 impl DirStore {
     /// The frame of what this process did, if it is to be written now.
-    pub(crate) fn journal_frame(&self, selection: Selection) -> Option<NewFrame> {
-        let journal = self.0.journal.due(selection, self.0.vfs().now())?;
+    pub(crate) fn journal_frame(&self, now: SystemTime) -> Option<NewFrame> {
+        let journal = self.0.journal.due(now)?;
         let key = journal_key(journal.process);
         let body = JournalBody {
             about: About::this(),

@@ -27,7 +27,7 @@ use sde::{
 };
 
 use crate::catalog::Catalog;
-use crate::catalog::index::KnownFrame;
+use crate::catalog::index::{Index, KnownFrame};
 use crate::collective::Team;
 use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
@@ -156,6 +156,9 @@ impl DirStore {
         };
         // What is written elsewhere no other process finds.
         let is_shared = !options.read_only && config.dir == dir;
+        let goes_by_uses = options.record_uses || options.retention.goes_by_uses();
+        // In a store opened for reading only nobody would write them.
+        let are_counted = goes_by_uses && !options.read_only;
         let noting = Arc::clone(&catalog);
         let inner = Arc::new(Inner {
             looked: Mutex::new(Looked {
@@ -166,7 +169,7 @@ impl DirStore {
             dir,
             read_only: options.read_only,
             grace: options.grace,
-            uses: (options.record_uses || options.retention.goes_by_uses()).then(Uses::default),
+            uses: are_counted.then(Uses::default),
             journal: journal::Kept::default(),
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
@@ -319,6 +322,15 @@ impl Archiver for DirStore {
         }
     }
 
+    fn note_uses(&self, keys: &[Key]) -> bool {
+        let now = id::now(&**self.0.vfs());
+        let uses = self.0.uses.as_ref();
+        uses.is_some_and(|uses| {
+            keys.iter().for_each(|key| uses.note(key, now));
+            true
+        })
+    }
+
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
         if self.0.read_only {
             // Nothing was saved that is to be noted.
@@ -416,7 +428,7 @@ impl Archiver for DirStore {
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        Ok(self.0.catalog.known(|index| index.marks().to_vec()))
+        Ok(self.0.catalog.known(Index::marks))
     }
 
     /// Of the latest ten thousand entries, of whatever app: each takes some microseconds to read.

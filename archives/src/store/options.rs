@@ -151,9 +151,9 @@ impl Options {
         Ok(self)
     }
 
-    /// Whether it is recorded which entries are loaded, so that those go first that are not used, and what
-    /// this process has done: how often it computed, loaded and waited, and what that took and spared. On by default. Each
-    /// commit writes the uses since the last one, some hundred bytes for a program that loads little; a store
+    /// Whether it is recorded which entries are loaded, or used from memory, so that those go first that are not used, and what
+    /// this process has done: how often it computed, loaded and waited, and what that took and spared. On by default. A
+    /// commit writes the uses since the last time, once a minute at most and at the end, some hundred bytes for a program that loads little; a store
     /// opened for reading only writes nothing. Where a limit of the [retention](Self::retention) goes by uses, or by
     /// age, both are recorded in any case.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Which entries were asked for, and when: what "least recently used" needs.
 //!
 //! Reading must not cost a write, so uses are counted in memory and written as one frame when
-//! a generation is committed. Those of a process that is killed are lost with it, which costs
+//! a generation is committed, once a minute at most before the end. Those of a process that is killed are lost with it, which costs
 //! nothing but a worse choice when room is made.
 
 use std::collections::HashMap;
@@ -88,14 +88,28 @@ pub(crate) fn frames(uses: &UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
     frames.map_err(ArchiveError::Other)
 }
 
-/// The uses that are not written yet, in parts: threads that find different entries hardly wait for each other.
+/// The latest uses that are not written yet, in parts: threads that find different entries hardly wait for each other.
 #[derive(Default)]
 pub(crate) struct Uses([Mutex<UsesOf>; 32]);
+
+/// So many entries a part has at most: a million all parts together.
+const MOST_OF_PART: usize = 1 << 15;
 
 impl Uses {
     pub(crate) fn note(&self, key: &Key, last: u64) {
         let prefix = prefix(key);
-        add(&mut self.part(prefix), prefix, Use { count: 1, last });
+        self.add(prefix, Use { count: 1, last });
+    }
+
+    fn add(&self, prefix: u64, one: Use) {
+        let mut part = self.part(prefix);
+        add(&mut part, prefix, one);
+        if part.len() > MOST_OF_PART {
+            let mut times: Vec<u64> = part.values().map(|one| one.last).collect();
+            let (_, middle, _) = times.select_nth_unstable(MOST_OF_PART / 2);
+            let since = *middle;
+            part.retain(|_, one| one.last > since);
+        }
     }
 
     fn part(&self, prefix: u64) -> MutexGuard<'_, UsesOf> {
@@ -112,18 +126,22 @@ impl Uses {
     /// What was taken and could not be written.
     pub(crate) fn put_back(&self, uses: UsesOf) {
         for (prefix, one) in uses {
-            add(&mut self.part(prefix), prefix, one);
+            self.add(prefix, one);
         }
     }
 }
 
 impl DirStore {
-    /// Writes which entries were used since the last time, and what else this process did.
+    /// Writes which entries were used since the last time, and what else this process did, if it is time for it.
     pub(crate) fn write_uses(&self, selection: Selection) -> Result<(), ArchiveError> {
+        let now = self.0.vfs().now();
+        if selection == Selection::Checkpoint && !self.0.journal.is_old(now) {
+            return Ok(());
+        }
         let uses = self.0.uses.as_ref();
         let taken = uses.map(Uses::take).unwrap_or_default();
         let mut frames = frames(&taken)?;
-        frames.extend(self.journal_frame(selection));
+        frames.extend(self.journal_frame(now));
         if frames.is_empty() {
             return Ok(());
         }
@@ -133,5 +151,44 @@ impl DirStore {
             uses.iter().for_each(|uses| uses.put_back(taken.clone()));
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by reading: a process that commits nothing noted uses without bound.
+    #[test]
+    fn the_latest_uses_are_noted_and_not_all() {
+        let uses = Uses::default();
+        let key = |number: u64| {
+            let mut key = [0; 32];
+            // All in one part.
+            key[..8].copy_from_slice(&(number << 5).to_be_bytes());
+            Key::from_bytes(key)
+        };
+        let most = MOST_OF_PART as u64;
+        for number in 0..3 * most {
+            uses.note(&key(number), number);
+        }
+        let noted = uses.take();
+        assert!(noted.len() <= MOST_OF_PART, "{}", noted.len());
+        let latest = 3 * most - most / 2..3 * most;
+        assert!(
+            latest
+                .clone()
+                .all(|number| noted[&(number << 5)].last == number)
+        );
+    }
+
+    /// Found by reading: nobody wrote them.
+    #[test]
+    fn nothing_is_noted_in_a_store_opened_for_reading_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DirStore::open(dir.path()).unwrap();
+        assert!(store.0.uses.is_some());
+        let store = DirStore::open_read_only(dir.path()).unwrap();
+        assert!(store.0.uses.is_none());
     }
 }

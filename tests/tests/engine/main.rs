@@ -50,6 +50,7 @@ mod time_spent;
 mod turns;
 mod two_engines;
 mod unsaved;
+mod used;
 mod user_code;
 mod volatile;
 

@@ -15,12 +15,20 @@ use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap
 /// The [account](Entry::account) of an entry that is in no list.
 pub(super) const NO_ACCOUNT: u32 = u32::MAX;
 
+/// An epoch is a multiple of this: the bits below say of a moment which period of it that is.
+pub(crate) const PERIODS: u64 = 1 << 24;
+
+/// The epoch of a moment.
+pub(crate) const fn epoch_of(moment: u64) -> u64 {
+    moment & !(PERIODS - 1)
+}
+
 /// A record and the results.
 ///
 /// What a hit looks at comes first and lies in one line of the processor's cache.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// The epoch in which what it depends on was last found current.
+    /// The epoch in which what it depends on was last found current, and the period in which it was used last then.
     checked: AtomicU64,
     /// Every result is held by this entry, or gone for good and not needed, and none has output files: nothing to look at
     /// on a hit.
@@ -136,14 +144,28 @@ impl Entry {
         self.with(record, self.results.clone())
     }
 
-    pub(crate) fn is_checked(&self, epoch: u64) -> bool {
-        self.checked.load(Ordering::Acquire) == epoch
+    /// Whether it was checked in the epoch of a moment.
+    pub(crate) fn is_checked(&self, moment: u64) -> bool {
+        epoch_of(self.checked.load(Ordering::Acquire)) == epoch_of(moment)
     }
 
-    /// What can be told of it with the map's guard held, where nothing may be
-    /// looked up.
-    pub(crate) fn is_whole_and_checked(&self, epoch: u64) -> bool {
-        self.deterministic && self.whole && self.is_checked(epoch)
+    pub(crate) fn is_whole_and_checked(&self, moment: u64) -> bool {
+        self.deterministic && self.whole && self.is_checked(moment)
+    }
+
+    /// Whether it was used in the period of a moment, too: what can be told of it with the map's guard held, where nothing may be
+    /// looked up or noted.
+    pub(crate) fn is_whole_and_used(&self, moment: u64) -> bool {
+        self.deterministic && self.whole && self.checked.load(Ordering::Acquire) == moment
+    }
+
+    /// Takes note of a use; says whether it is the first of its period, as far as that is known.
+    pub(crate) fn first_use(&self, moment: u64) -> bool {
+        let before = self.checked.load(Ordering::Acquire);
+        if epoch_of(before) == epoch_of(moment) {
+            self.checked.store(moment, Ordering::Release);
+        }
+        before != moment
     }
 
     pub(crate) fn set_checked(&self, epoch: u64) {

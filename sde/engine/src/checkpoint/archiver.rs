@@ -50,6 +50,13 @@ pub trait Archiver: Send + Sync {
         drop(journal);
     }
 
+    /// Takes note that entries of these keys were used from memory since the last time. The engine tells it before each
+    /// [commit](Self::commit). Says whether uses are counted: if not, they are not noted any more.
+    fn note_uses(&self, keys: &[Key]) -> bool {
+        let _ = keys;
+        false
+    }
+
     /// Notes that all of a selection that is remembered has been saved: a generation that can
     /// be told from those before and after it. Does nothing if nothing was saved since the last.
     ///
@@ -177,7 +184,7 @@ pub trait Archiver: Send + Sync {
         Ok(false)
     }
 
-    /// Every mark that was saved, oldest first.
+    /// The marks that were saved, oldest first; of each computation at least the latest.
     ///
     /// # Errors
     /// If the store can't be read.

@@ -12,6 +12,7 @@ use super::sde::Sde;
 use super::share::Sharing;
 #[cfg(unix)]
 use super::signals;
+use super::uses::Uses;
 use super::{Engine, app_store};
 use crate::cache::{CacheTable, MemoryBudget};
 use crate::checkpoint::{Archiver, SavePolicy, SharedWork};
@@ -261,7 +262,9 @@ impl Builder {
             recent: Recent::new(),
             apps: app_store::AppStore::default(),
             catalog: AppCatalog::linked(),
-            epoch: AtomicU64::new(0),
+            // What was not used in any period says 0 of it.
+            epoch: AtomicU64::new(1),
+            uses: Uses::new(self.archiver.is_some() && self.policy != SavePolicy::Never),
             hears_hits: observers.iter().any(|observer| observer.hears_hits()),
             observers,
             archiver: RwLock::new(self.archiver),

@@ -67,10 +67,10 @@ impl Engine {
         if !look.may_hit() {
             return look.absent(keyed(&id.0, encoded), encoded);
         }
-        let epoch = self.epoch();
+        let moment = self.moment();
         let keep = look.parent.is_some() || self.hears_hits;
         let recent = |hit: &RecentHit| look.take_recent(hit, keep);
-        let place = match self.recent.look(id.as_bytes(), encoded, epoch, recent) {
+        let place = match self.recent.look(id.as_bytes(), encoded, moment, recent) {
             Ok(taken) => {
                 self.taken(look, taken, Source::Recent);
                 return Looked::Taken;
@@ -81,10 +81,11 @@ impl Engine {
         let none_invalid = !self.invalidations.any();
         let offer = |entry: &Arc<Entry>| {
             let hit = || RecentHit::of(entry);
-            self.recent.offer(place, id.as_bytes(), encoded, epoch, hit)
+            self.recent
+                .offer(place, id.as_bytes(), encoded, moment, hit)
         };
         let found = look.cache.look_ready(&key, |entry| {
-            let current = none_invalid && entry.is_whole_and_checked(epoch);
+            let current = none_invalid && entry.is_whole_and_used(moment);
             let taken = current.then(|| look.take(entry, keep)).flatten();
             taken
                 .inspect(|_| _ = offer(entry))
@@ -98,7 +99,7 @@ impl Engine {
             Some(Err(entry)) => match self.serve(&entry, look.options.names) {
                 Ok(map) => {
                     let entry = look.cache.hold_read(entry);
-                    if entry.is_whole_and_checked(epoch) {
+                    if entry.is_whole_and_checked(moment) {
                         offer(&entry);
                     }
                     Looked::Found(Box::new(Served { entry, map }))

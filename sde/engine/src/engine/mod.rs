@@ -32,6 +32,7 @@ mod signals;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod uses;
 mod wait;
 
 pub use app_store::Apps;
@@ -57,7 +58,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, SystemTime};
 
 use crate::cache::waits::Waits;
-use crate::cache::{AppCache, CacheTable, Entry, RunFlight};
+use crate::cache::{AppCache, CacheTable, Entry, PERIODS, RunFlight, epoch_of};
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::error::{Error, panic_message};
 use crate::event::{Event, Observer, RunId};
@@ -104,8 +105,9 @@ pub(crate) struct Engine {
     recent: Recent<look::RecentHit>,
     apps: app_store::AppStore,
     pub(crate) catalog: catalog::AppCatalog,
-    /// Raised by whatever may make a remembered result, or a remembered failure, one not to be used.
+    /// Raised by whatever may make a remembered result, or a remembered failure, one not to be used; see [`moment`](Self::moment).
     epoch: AtomicU64,
+    uses: uses::Uses,
     observers: Vec<Box<dyn Observer>>,
     /// Whether any of them wants to be told of hits.
     hears_hits: bool,
@@ -148,12 +150,17 @@ impl Engine {
     }
 
     pub(crate) fn epoch(&self) -> u64 {
+        epoch_of(self.moment())
+    }
+
+    /// The epoch, and the period in which [uses](uses) are noted once.
+    fn moment(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
     /// Empties the first level, has each entry checked anew, and has what failed tried again.
     fn raise_epoch(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.epoch.fetch_add(PERIODS, Ordering::AcqRel);
     }
 
     /// A number that no other engine has.

@@ -135,6 +135,10 @@ impl Engine {
         if source.is_hit() {
             cache.used(entry);
         }
+        // A store notes itself what is loaded.
+        if source.is_hit() && source != Source::Loaded {
+            self.note_use(entry);
+        }
         self.tell_finished(entry, source);
         Outcome {
             results: served.map,

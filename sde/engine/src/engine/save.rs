@@ -310,6 +310,7 @@ impl Engine {
             let stretch = crate::stretch!("commit", kind = selection.name());
             caught(|| {
                 archiver.keep_journal(self.journal());
+                self.tell_uses(&**archiver);
                 archiver.commit(selection)
             })?;
             stretch.end("committed");

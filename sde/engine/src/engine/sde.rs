@@ -346,6 +346,7 @@ impl Sde {
         _unsaved = [Selection::Checkpoint, Selection::Archive]
             .map(|selection| engine.pending.take(selection, usize::MAX, usize::MAX));
         engine.raise_epoch();
+        engine.count_uses();
         engine.invalidations.remove(&only_old);
         Ok(())
     }

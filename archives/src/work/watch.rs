@@ -1,10 +1,10 @@
 //! Waking those who wait for another process as soon as its announcement is removed.
 //!
-//! All calls of a process that wait with one store share a watch of the kernel on the folder of announcements, and a thread that reads what
-//! it tells. Both are there only while a call waits. A lock that a dead process gives back is not told of, nor what
-//! another machine removes: so who waits looks now and then all the same.
+//! All calls of a process that wait with one store share a watch of the kernel on the folder of announcements, and a thread that
+//! reads what it tells. Both are there only while a call waits. The kernel does not tell of a lock that a dead process gives
+//! back, nor of what another machine removes: so a waiter looks now and then all the same.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use crate::locks::lock;
 /// What is called when an announcement is removed.
 pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
 
-/// Between two times that the thread reads: in a folder where much happens it costs no more than looking so often.
+/// How long the thread pauses between two reads: in a folder where much happens it costs no more than looking so often.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The watch on the folder of announcements.
@@ -87,48 +87,39 @@ impl Watch {
 
     fn work(&self, kernel: &Arc<OwnedFd>) {
         let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut reader = Reader::new(kernel, &mut buffer);
-        let mut is_over = false;
-        while !is_over {
-            let mut removed = Vec::new();
-            let mut all = false;
-            loop {
-                match reader.next() {
-                    Err(Errno::INTR) => continue,
-                    // The folder is gone, or nobody waits any more.
-                    Err(_) => is_over = true,
-                    Ok(event) if event.events().contains(ReadFlags::IGNORED) => is_over = true,
-                    Ok(event) => match event.file_name() {
-                        Some(name) => removed.push(name.to_owned()),
-                        // There were more than it could tell of.
-                        None => all = true,
-                    },
-                }
-                if is_over || reader.is_buffer_empty() {
-                    break;
-                }
-            }
-            let mut state = lock(&self.0);
-            if is_over
-                && state
-                    .kernel
-                    .as_ref()
-                    .is_some_and(|(now, _)| Arc::ptr_eq(now, kernel))
-            {
-                state.kernel = None;
-            }
-            let is_meant = |waiter: &&Arc<Waiter>| {
-                let is_it = |name: &CString| name.to_bytes() == waiter.name.as_bytes();
-                all || is_over || removed.iter().any(is_it)
+        let mut reader = Reader::new(&**kernel, &mut buffer);
+        while let Some(removed) = removed(&mut reader) {
+            let is_it = |waiter: &Waiter, name: &CString| {
+                name.is_empty() || name.to_bytes() == waiter.name.as_bytes()
             };
+            let is_meant = |waiter: &&Arc<Waiter>| removed.iter().any(|name| is_it(waiter, name));
+            let state = lock(&self.0);
             let meant: Vec<_> = state.waiters.iter().filter(is_meant).cloned().collect();
             drop(state);
             meant.iter().for_each(|waiter| (waiter.changed)());
-            if !is_over {
-                std::thread::sleep(PAUSE);
+            std::thread::sleep(PAUSE);
+        }
+        // If the folder is gone, the next waiter begins another watch.
+        lock(&self.0)
+            .kernel
+            .take_if(|(now, _)| Arc::ptr_eq(now, kernel));
+    }
+}
+
+/// The names of files that were removed; an empty one stands for all, if there were more than the kernel tells of. `None` when
+/// it tells no more: nobody waits, or the folder is gone.
+fn removed(reader: &mut Reader<'_, &OwnedFd>) -> Option<Vec<CString>> {
+    let mut removed = Vec::new();
+    while removed.is_empty() || !reader.is_buffer_empty() {
+        match reader.next() {
+            Err(Errno::INTR) => {}
+            Ok(event) if !event.events().contains(ReadFlags::IGNORED) => {
+                removed.push(event.file_name().map(CStr::to_owned).unwrap_or_default());
             }
+            _ => return None,
         }
     }
+    Some(removed)
 }
 
 #[cfg(test)]

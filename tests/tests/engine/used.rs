@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sde::{ArchiveError, Archiver, Key, MemoryArchiver, SavePolicy, Sde};
+use sde::{Archiver, Key, MemoryArchiver, SavePolicy, Sde};
 use sde_tests::{Made, forward, number, x};
 
 /// A store that takes note of what it is told, and says whether it counts uses.

@@ -298,20 +298,27 @@ pub(super) fn not_now(run: &Run<'_>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     #[test]
     fn a_pause_ends_when_it_is_over_or_the_waiter_is_woken() {
-        let waiter = Waiter::default();
+        let waiter = Arc::new(Waiter::default());
         let hour = Duration::from_secs(3600);
-        std::thread::scope(|scope| {
-            let paused = scope.spawn(|| waiter.pause(hour));
-            waiter.wake();
-            paused.join().unwrap();
+        let (tell, told) = mpsc::channel();
+        let waits = Arc::clone(&waiter);
+        std::thread::spawn(move || {
+            for longest in [hour, Duration::ZERO, hour] {
+                waits.pause(longest);
+                tell.send(()).unwrap();
+            }
         });
-        // Between two pauses it was woken, too.
+        let over = || told.recv_timeout(Duration::from_secs(60)).unwrap();
         waiter.wake();
-        waiter.pause(hour);
-        waiter.pause(Duration::ZERO);
+        over();
+        over();
+        waiter.wake();
+        over();
     }
 }

@@ -35,6 +35,7 @@ impl Uses {
 
 impl Engine {
     /// Takes note of a use of what a store may have.
+    #[cold]
     pub(super) fn note_use(&self, entry: &Entry) {
         let is_first = entry.first_use(self.moment());
         if is_first && self.uses.are_counted.load(Ordering::Relaxed) && entry.is_ever_saved() {

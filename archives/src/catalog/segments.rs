@@ -249,9 +249,9 @@ impl SegmentCatalog {
             .retain(|id| !newly_replaced.contains(id));
         for path in &look.gone {
             let gone = self.files.remove(path);
-            let gone = gone.as_ref().and_then(Progress::segment);
-            gone.into_iter()
-                .for_each(|one| drop(self.sealed.remove(&one.id)));
+            if let Some(gone) = gone.as_ref().and_then(Progress::segment) {
+                self.sealed.remove(&gone.id);
+            }
             self.durable.remove(path);
         }
         let mut changes = look.changes;

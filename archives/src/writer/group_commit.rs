@@ -193,8 +193,10 @@ impl GroupCommit {
     ) {
         self.with_writers(|writers| {
             for (part, writer) in Part::ALL.into_iter().zip(writers) {
-                // Another thread may have put a piece of its save there. If this fails it is told.
-                let _ = self.close(writer, length(part));
+                if writer.is_full(length(part)) {
+                    // Another thread may have put a piece of its save there. If this fails it is told.
+                    let _ = self.close(writer, length(part));
+                }
             }
         });
         self.seal_full(each);
@@ -215,9 +217,6 @@ impl GroupCommit {
 
     /// Makes a segment durable and writes no more to it, if it is as long as this.
     fn close(&self, writer: &mut SegmentWriter, length: u64) -> Result<(), ArchiveError> {
-        if !writer.is_full(length) {
-            return Ok(());
-        }
         let put = writer.sync(&self.config)?;
         put.into_iter().for_each(&self.note);
         writer.close(length);

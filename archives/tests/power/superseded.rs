@@ -128,6 +128,8 @@ fn save_rarely(sim: &Sim, steps: u64) -> (Vec<u64>, Vec<std::ops::RangeInclusive
             let before = sim.count(&[Call::Write]);
             let state = state(u64::from(run), numbers(step, LONG));
             save_all(&store, [state]).unwrap();
+            // It waits for what the save left to a thread.
+            store.finish();
             last[run as usize] = step;
             writes.push(before + 1..=sim.count(&[Call::Write]));
         }

@@ -2,10 +2,11 @@
 //!
 //! `cargo bench -p sde-benches-store --bench growth` prints the tables in Markdown and writes the plots to `docs/growth.svg`. Each
 //! number of entries has a process of its own, whose memory is that of so many entries. A number after `--` is the largest; without `cargo bench` the
-//! smallest is tried, and no plot written.
+//! smallest is tried, and no plot written. `programs` after `--` measures programs that share a store alone.
 
 mod measured;
 mod plot;
+mod programs;
 mod resident;
 
 use std::process::Command;
@@ -20,8 +21,17 @@ fn main() {
             .iter()
             .find_map(|one| one.strip_prefix(name)?.parse().ok())
     };
+    if arguments.iter().any(|argument| argument == "programs") {
+        return programs::measure(usize::MAX, in_a_process);
+    }
     if let Some(entries) = of("entries=") {
         return measured::measure(entries).print();
+    }
+    if let Some(program) = arguments
+        .iter()
+        .find_map(|one| one.strip_prefix("program="))
+    {
+        return programs::run(program);
     }
     if let Some(case) = of("resident=") {
         return resident::measure(resident::CASES[case]);
@@ -42,6 +52,7 @@ fn main() {
         for case in 0..resident::CASES.len() {
             print!("{}", in_a_process(&format!("resident={case}")));
         }
+        programs::measure(largest, in_a_process);
     }
 }
 

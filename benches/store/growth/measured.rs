@@ -106,7 +106,7 @@ pub fn measure(entries: usize) -> Measured {
     Measured { entries, values }
 }
 
-fn call(sde: &Sde, numbers: impl Iterator<Item = usize>) {
+pub fn call(sde: &Sde, numbers: impl Iterator<Item = usize>) {
     for number in numbers {
         black_box(square.call(sde, number as u64).unwrap());
     }

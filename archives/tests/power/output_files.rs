@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{OutputFile, SavePolicy};
+use sde::{Archiver, OutputFile, SavePolicy, SavedEntry, Selection, Tags};
 use sde_archives::vfs::Vfs;
 use sde_archives::{Options, Retention};
 
 use crate::engine::{engine, open};
-use crate::kit::{CHANGING, Call, Error, Order, Sim, Then};
+use crate::kit::{CHANGING, Call, Error, Order, Sim, Then, made};
 
 #[sde::app]
 fn written(to: &Path, number: u64) -> io::Result<OutputFile> {
@@ -98,6 +98,20 @@ fn a_content_that_another_could_not_sync_is_written_again() {
     }
 }
 
+/// A store of a process that has saved three files and ended.
+fn saved(dir: &Path) -> Sim {
+    let sim = Sim::new();
+    let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
+    for number in 0..3 {
+        written
+            .call(&sde, &dir.join(number.to_string()), number)
+            .unwrap();
+    }
+    sde.checkpoint().unwrap();
+    drop(sde);
+    sim
+}
+
 /// A process saves two files that hold the same as one in the store; gives whether that was acknowledged.
 fn save_alike(sim: &Sim, dir: &Path) -> bool {
     let Ok(store) = open(sim) else { return false };
@@ -131,12 +145,11 @@ fn has_alike(sim: &Sim, dir: &Path) -> bool {
 fn a_content_that_a_compaction_drops_meanwhile_is_written_again() {
     let mut calls = 0;
     for at in 1.. {
-        let (dir, sim) = (tempfile::tempdir().unwrap(), Sim::new());
-        assert_eq!(save(&sim, dir.path()), 3);
-        drop_all(&sim, &Retention::new());
+        let dir = tempfile::tempdir().unwrap();
+        let sim = saved(dir.path());
         let other = sim.process();
         let saves = || save_alike(&other, dir.path());
-        let drops = || drop_all(&sim, &Retention::new().results().max_age(Duration::ZERO));
+        let drops = || drop_all(&sim);
         let (comes, saved) = other.stopped(CHANGING, at, saves, drops);
         assert!(saved);
         for left in [sim.after_kill(), sim.power_loss(at)] {
@@ -150,13 +163,14 @@ fn a_content_that_a_compaction_drops_meanwhile_is_written_again() {
     assert!(calls > 5, "{calls}");
 }
 
-/// Compacts what no process writes to, and removes what that replaces.
-fn drop_all(sim: &Sim, retention: &Retention) {
+/// Removes all that no process writes to.
+fn drop_all(sim: &Sim) {
     let options = Options::new().vfs(Arc::new(sim.process()));
     let store = options.grace(Duration::ZERO).open(crate::engine::dir());
     let store = store.unwrap();
+    let nothing = Retention::new().results().max_age(Duration::ZERO);
     for _ in 0..2 {
-        store.compact(retention).unwrap();
+        store.compact(&nothing).unwrap();
     }
 }
 
@@ -164,9 +178,8 @@ fn drop_all(sim: &Sim, retention: &Retention) {
 #[test]
 fn a_content_in_a_file_that_somebody_has_copied_is_durable_with_what_refers_to_it() {
     for seed in 0..20 {
-        let (dir, sim) = (tempfile::tempdir().unwrap(), Sim::new());
-        assert_eq!(save(&sim, dir.path()), 3);
-        drop_all(&sim, &Retention::new());
+        let dir = tempfile::tempdir().unwrap();
+        let sim = saved(dir.path());
         let mut files = sim.files().into_iter();
         let is_segment = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "sde");
         let segment = files.find(is_segment).unwrap();
@@ -177,6 +190,41 @@ fn a_content_in_a_file_that_somebody_has_copied_is_durable_with_what_refers_to_i
         drop(copy);
         assert!(save_alike(&sim, dir.path()));
         assert!(has_alike(&sim.power_loss(seed), dir.path()), "{seed}");
+    }
+}
+
+/// It was there, and not durable yet, when another save was encoded.
+#[test]
+fn a_content_that_is_lost_with_its_segment_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    fs::write(&path, text(0)).unwrap();
+    let file = OutputFile::new(&path).unwrap();
+    let batch = |number| {
+        let mut batch = made::batch(Selection::Checkpoint);
+        let result = (made::VALUE, Tags::NONE, made::value(file.clone()));
+        let record = made::record(number, 1);
+        batch
+            .entries
+            .push(SavedEntry::new(record, Selection::Checkpoint, [result]));
+        batch
+    };
+    for seed in 0..20 {
+        let sim = Sim::new();
+        let store = open(&sim).unwrap();
+        store.write_through(&batch(1)).unwrap();
+        let second = batch(2);
+        let saves = store.encode(&second).unwrap();
+        sim.order(Order::of(&[Call::Sync], 1, Then::Fail(Error::Io)));
+        store.save(&batch(1)).unwrap_err();
+        sim.no_orders();
+        saves().unwrap();
+        let left = open(&sim.power_loss(seed)).unwrap();
+        assert!(left.find(&made::key(2)).unwrap().is_some());
+        let mut copy = tempfile::tempfile().unwrap();
+        let is_there = left.content(&file.digest(), Some(&mut copy)).unwrap();
+        assert!(is_there, "{seed}");
+        std::mem::forget((store, left));
     }
 }
 

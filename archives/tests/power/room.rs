@@ -201,21 +201,22 @@ fn intermediates_beside_results_go_on_a_full_disk() {
 
 const CAPACITY: u64 = 1 << 16;
 
-/// A program within a capacity saves pages and ends, while another that does so is stopped in this call. Gives how many bytes
-/// they leave; `None` if the call does not come.
-fn left_by_two(at: u64) -> Option<u64> {
-    let sim = Sim::new();
-    let run = |process: &Sim, numbers: std::ops::Range<u64>| {
-        let limit = Retention::new().results().max_bytes(CAPACITY);
-        let sde = on(options(process).retention(limit).grace(Duration::ZERO));
-        for number in numbers {
-            page.call(&sde, number).unwrap();
-        }
-        sde.finish().unwrap();
-    };
+/// A program that saves pages within a capacity, and ends.
+fn save_within(capacity: u64, sim: &Sim, numbers: std::ops::Range<u64>) {
+    let limit = Retention::new().results().max_bytes(capacity);
+    let sde = on(options(sim).retention(limit).grace(Duration::ZERO));
+    for number in numbers {
+        page.call(&sde, number).unwrap();
+    }
+    sde.finish().unwrap();
+}
+
+/// Such a program runs while another process that does a job is stopped in this call. Gives how many bytes they leave; `None` if
+/// the call does not come.
+fn left_by_two(sim: &Sim, at: u64, job: impl FnOnce(&Sim) + Send) -> Option<u64> {
     let first = sim.process();
-    let job = || run(&first, 0..100);
-    let (comes, ()) = first.stopped(CHANGING, at, job, || run(&sim, 100..200));
+    let meanwhile = || save_within(CAPACITY, sim, 100..200);
+    let (comes, ()) = first.stopped(CHANGING, at, || job(&first), meanwhile);
     let entries = sim.files().into_iter();
     let entries = entries.filter(|path| path.starts_with(dir().join("entries")));
     let bytes: usize = entries.map(|path| sim.content(path).len()).sum();
@@ -226,11 +227,24 @@ fn left_by_two(at: u64) -> Option<u64> {
 /// has looked before.
 #[test]
 fn two_processes_that_end_together_keep_a_capacity() {
-    let bytes = (1..).map_while(left_by_two).max().unwrap();
-    assert!(
-        bytes < CAPACITY + CAPACITY / 8,
-        "{bytes} bytes are left where {CAPACITY} are allowed"
-    );
+    let save = |at| {
+        left_by_two(&Sim::new(), at, |first| {
+            save_within(CAPACITY, first, 0..100)
+        })
+    };
+    // One that saves nothing, and finds more than it has room for.
+    let finish = |at| {
+        let sim = Sim::new();
+        save_within(u64::MAX, &sim, 0..100);
+        left_by_two(&sim, at, |first| save_within(CAPACITY, first, 0..0))
+    };
+    let most = [(1..).map_while(save).max(), (1..).map_while(finish).max()];
+    for bytes in most.map(Option::unwrap) {
+        assert!(
+            bytes < CAPACITY + CAPACITY / 8,
+            "{bytes} bytes are left where {CAPACITY} are allowed"
+        );
+    }
 }
 
 /// Entries saved one after the other with little room for their intermediates; ends with the power.

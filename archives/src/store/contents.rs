@@ -1,7 +1,7 @@
 //! Copies of contents that are in the store already: a save refers to one of them, and need not write it.
 //!
-//! A copy may be lost before the save is acknowledged: its segment failed after all, or a compaction dropped it, to which nobody
-//! had named it yet. So the save looks for it once more when all else is durable, and writes the content anew if it is gone.
+//! A copy may be lost before the save is acknowledged: its segment failed after all, or a compaction drops it that found nothing
+//! which needs it. So the save looks for it once more when all else is durable, and writes the content anew if it may be gone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,6 +9,7 @@ use sde::{ArchiveError, Key, OutputFile};
 
 use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;
+use crate::format::directory::FORMAT;
 use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
@@ -61,16 +62,24 @@ impl DirStore {
             return Ok(Vec::new());
         }
         let inner = &*self.0;
-        let own: HashMap<UniqueId, u64> = {
-            let written = inner.writer.written().into_iter();
-            written.map(|(one, length)| (one.id, length)).collect()
-        };
-        inner.catalog.look_at_manifests()?;
+        let written = inner.writer.written().into_iter();
+        let own: HashMap<UniqueId, u64> = written.map(|(one, length)| (one.id, length)).collect();
+        let is_written_to = |copy: &Place| inner.writer.is_written_to(&copy.segment.id);
+        let mut may_be_dropped = false;
+        if !copies.iter().all(|(_, copy)| is_written_to(copy)) {
+            // A compaction that goes on may have looked before this save wrote, and will say later what it replaces.
+            let alone = inner.vfs().try_lock(&inner.dir.join(FORMAT));
+            may_be_dropped = !matches!(alone, Ok(Some(_)));
+            drop(alone);
+            // What one has replaced that was done before.
+            inner.catalog.look_at_manifests()?;
+        }
         let is_lost = |copy: &Place| {
             let (id, path) = (&copy.segment.id, &copy.segment.path);
-            let is_replaced = lock(&inner.catalog.segments).first(id) > copy.at;
             let is_durable = own.get(id).is_none_or(|length| copy.at < *length);
-            is_replaced || !is_durable || !matches!(inner.vfs().look(path), Ok(Some(_)))
+            let is_replaced = lock(&inner.catalog.segments).first(id) > copy.at;
+            let is_gone = !matches!(inner.vfs().look(path), Ok(Some(_)));
+            !is_durable || !is_written_to(copy) && (may_be_dropped || is_replaced || is_gone)
         };
         let (mut frames, mut left_out) = (Vec::new(), Vec::new());
         for (file, _) in copies.iter().filter(|(_, copy)| is_lost(copy)) {

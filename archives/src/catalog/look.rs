@@ -31,19 +31,19 @@ const LOOKS: usize = 8;
 pub(crate) struct Looking;
 
 /// A look at the directory.
-pub(super) struct Look<'a> {
+struct Look<'a> {
     catalog: &'a Catalog,
     /// What was known when it began.
-    pub(super) before: HashMap<PathBuf, Progress>,
-    pub(super) edition: u64,
-    pub(super) newly_replaced: HashSet<UniqueId>,
+    before: HashMap<PathBuf, Progress>,
+    edition: u64,
+    newly_replaced: HashSet<UniqueId>,
     has_looked: bool,
     /// The files that are gone.
-    pub(super) gone: Vec<PathBuf>,
+    gone: Vec<PathBuf>,
     /// How far it has read which files.
-    pub(super) read: HashMap<PathBuf, Progress>,
-    pub(super) unread: Vec<ArchiveError>,
-    pub(super) changes: CatalogChanges,
+    read: HashMap<PathBuf, Progress>,
+    unread: Vec<ArchiveError>,
+    changes: CatalogChanges,
     /// Whether all files were there that were listed. If not, a compaction has put what was in them into others, which may
     /// have been made after the directory was listed.
     all: bool,
@@ -100,14 +100,31 @@ impl Catalog {
         Ok(())
     }
 
-    /// Takes note of all that was read, unless more is known by now than the look began with.
+    /// Takes note of all that was read. Gives whether it did: not if others have told of segments since the look began, or some
+    /// were forgotten.
     fn take_in(&self, look: Look<'_>) -> bool {
         let mut segments = lock(&self.segments);
-        let changes = segments.take_in(look);
-        let is_taken = changes.is_some();
+        if segments.edition != look.edition {
+            return false;
+        }
+        segments.has_looked = true;
+        segments.unread = look.unread;
+        segments
+            .newly_replaced
+            .retain(|id| !look.newly_replaced.contains(id));
+        look.gone.iter().for_each(|path| segments.forget_file(path));
+        let mut changes = look.changes;
+        for (path, progress) in look.read {
+            let is_begun = segments.files.contains_key(&path) && !look.before.contains_key(&path);
+            match progress.segment().filter(|_| is_begun) {
+                // This process has begun it meanwhile, and knows what is in it.
+                Some(own) => changes.leave_out(&own.id),
+                None => drop(segments.files.insert(path, progress)),
+            }
+        }
         // Still under the lock: the marks and entries of one look come in order.
-        changes.into_iter().for_each(|changes| self.apply(changes));
-        is_taken
+        self.apply(changes);
+        true
     }
 }
 

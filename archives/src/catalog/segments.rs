@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use super::changes::CatalogChanges;
-use super::look::Look;
 use crate::format::id::UniqueId;
 use crate::format::index_block::IndexBlock;
 use crate::format::segment::{SEGMENT_HEADER, SPARE, Segment};
@@ -29,7 +27,7 @@ pub(crate) struct SegmentCatalog {
     /// What can't be made durable.
     doubted: HashSet<UniqueId>,
     /// The files that could not be read when the directory was looked at last.
-    unread: Vec<ArchiveError>,
+    pub(super) unread: Vec<ArchiveError>,
     /// Up to where this process, or another rank of its program, has made files durable, with their names.
     durable: HashMap<PathBuf, u64>,
     /// Whether the directory was looked at before.
@@ -236,34 +234,13 @@ impl SegmentCatalog {
         self.distrusted.add(path, why);
     }
 
-    /// Takes note of what a look has read; gives what the index is to take note of, or `None` if others have told of
-    /// segments since it began, or some were forgotten.
-    pub(super) fn take_in(&mut self, look: Look<'_>) -> Option<CatalogChanges> {
-        if self.edition != look.edition {
-            return None;
+    /// Forgets a file that is gone, and what was known of it.
+    pub(super) fn forget_file(&mut self, path: &Path) {
+        let gone = self.files.remove(path);
+        if let Some(gone) = gone.as_ref().and_then(Progress::segment) {
+            self.sealed.remove(&gone.id);
         }
-        self.has_looked = true;
-        self.unread = look.unread;
-        let newly_replaced = &look.newly_replaced;
-        self.newly_replaced
-            .retain(|id| !newly_replaced.contains(id));
-        for path in &look.gone {
-            let gone = self.files.remove(path);
-            if let Some(gone) = gone.as_ref().and_then(Progress::segment) {
-                self.sealed.remove(&gone.id);
-            }
-            self.durable.remove(path);
-        }
-        let mut changes = look.changes;
-        for (path, progress) in look.read {
-            let is_begun = self.files.contains_key(&path) && !look.before.contains_key(&path);
-            match progress.segment().filter(|_| is_begun) {
-                // This process has begun it meanwhile, and knows what is in it.
-                Some(own) => changes.leave_out(&own.id),
-                None => drop(self.files.insert(path, progress)),
-            }
-        }
-        Some(changes)
+        self.durable.remove(path);
     }
 
     /// Where the frames of a segment begin that count.

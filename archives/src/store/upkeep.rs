@@ -40,7 +40,7 @@ impl Upkeep {
     }
 
     /// Takes note that something is due. Gives whether a thread is to be begun for it.
-    fn is_due(&self) -> bool {
+    fn note_due(&self) -> bool {
         let mut state = lock(&self.state);
         let begins = !state.is_running();
         *state = State {
@@ -94,7 +94,7 @@ impl Drop for Opened {
 impl DirStore {
     /// Has a thread do what is due.
     pub(crate) fn begin_upkeep(&self) {
-        if !self.0.upkeep.is_due() {
+        if !self.0.upkeep.note_due() {
             return;
         }
         let (upkeep, store) = (Arc::clone(&self.0.upkeep), Arc::downgrade(&self.0));

@@ -118,7 +118,9 @@ impl DirStore {
             return self.compact_here(retention);
         }
         let mut freed = 0;
-        let mut done = self.with_room(retention, &mut freed, || self.compact_here(retention))?;
+        let mut done = self.with_room(retention, &mut freed, || {
+            self.with_reserve(|| self.compact_here(retention))
+        })?;
         done.freed += freed;
         Ok(done)
     }

@@ -8,9 +8,13 @@
 //! 3. Segments of which nothing is left if the user's limits are tightened: to seven eighths of what they hold for, to a
 //!    half, to nothing. What they do not hold for stays.
 //!
-//! Nothing of that needs room but a manifest that says what was replaced. If there is none even for that, one of
-//! the segments that go is removed before it; a power failure in between has a loss told of that is none.
+//! 4. Of all segments that hold something of no use, the one with most of it that can be copied without that.
+//!
+//! For a manifest and a copy there is a reserve, a file of no meaning that is given up for as long as room is made. Where there is
+//! none, and no room even for a manifest, one of the segments that go is removed before it; a power failure in between has a loss
+//! told of that is none.
 
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
@@ -24,17 +28,24 @@ use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::locks::lock;
 use crate::retention::{Aim, Retention};
 use crate::rewrite::limits::GivenUp;
+use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
+use crate::store::uses::UsesOf;
 
 /// What a store keeps to, and what it did for that.
 pub(crate) struct Room {
     pub(crate) retention: Retention,
     /// To be told of by the next manifest.
     pub(crate) swept: Mutex<Option<Sweep>>,
-    /// When all segments were looked at, and nothing could go.
-    in_vain: Mutex<Option<SystemTime>>,
+    /// When all segments were looked at, and nothing could go, and how many bytes they had.
+    in_vain: Mutex<Option<(SystemTime, u64)>>,
 }
+
+/// What the reserve is called.
+const RESERVE: &str = "RESERVE";
+/// How long it is. A store that holds less has none.
+const RESERVED: u64 = 1 << 18;
 
 /// How long all segments are not looked at again after that.
 const IN_VAIN: Duration = Duration::from_secs(60);
@@ -59,36 +70,80 @@ impl DirStore {
         job: impl Fn() -> Result<T, ArchiveError>,
     ) -> Result<T, ArchiveError> {
         let mut done = job();
-        let is_full =
-            |done: &Result<T, ArchiveError>| done.as_ref().is_err_and(ArchiveError::is_full);
-        if !is_full(&done) || self.0.team.get().is_some() {
+        if self.0.team.get().is_some() {
             return done;
         }
-        // What can't be freed is not what the caller wants to hear of.
-        let mut bytes = match self.free_replaced() {
-            Ok(bytes @ 1..) => bytes,
-            _ => self.free_unused(retention).unwrap_or(0),
-        };
-        while bytes > 0 {
+        while is_full(&done) {
+            self.give_up_reserve();
+            // What can't be freed is not what the caller wants to hear of.
+            let mut bytes = self.free_replaced().unwrap_or(0);
+            if bytes == 0 {
+                bytes = self.free_unused(retention).unwrap_or(0);
+            }
+            self.keep_reserve();
+            if bytes == 0 {
+                break;
+            }
             *freed += bytes;
             done = job();
-            if !is_full(&done) {
-                return done;
-            }
-            bytes = self.free_unused(retention).unwrap_or(0);
         }
+        let was_full = is_full(&done);
         done.map_err(|error| match error {
             ArchiveError::Io {
                 doing,
                 path,
                 source,
-            } => ArchiveError::Full {
+            } if was_full => ArchiveError::Full {
                 doing,
                 path,
                 source,
             },
             error => error,
         })
+    }
+
+    /// Does a job that makes room or tells of what is there, with the reserve where there is no other room for it.
+    pub(crate) fn with_reserve<T>(
+        &self,
+        job: impl Fn() -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        let mut done = job();
+        if is_full(&done) && self.give_up_reserve() {
+            done = job();
+            self.keep_reserve();
+        }
+        done
+    }
+
+    /// Gives whether there was one.
+    fn give_up_reserve(&self) -> bool {
+        let inner = &*self.0;
+        inner.vfs().remove(&inner.dir.join(RESERVE)).is_ok()
+    }
+
+    /// Makes the reserve, if the store is worth it and there is room. It is not synced: nothing is lost with it.
+    pub(crate) fn keep_reserve(&self) {
+        let inner = &*self.0;
+        let (vfs, path) = (&**inner.vfs(), inner.dir.join(RESERVE));
+        if inner.team.get().is_some() || self.bytes() < RESERVED {
+            return;
+        }
+        match vfs.length_of(&path) {
+            Ok(Some(RESERVED)) => return,
+            // A power failure has cut it.
+            Ok(Some(_)) => drop(vfs.remove(&path)),
+            _ => {}
+        }
+        // What is all zeros, or the same over and over, takes no room on some file systems.
+        let mut bytes = vec![0; RESERVED as usize];
+        blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+        let Ok(mut file) = vfs.create(&path) else {
+            return;
+        };
+        if file.write_at(&[&bytes], 0).is_err() {
+            // A part of it would keep the whole from being made.
+            let _ = vfs.remove(&path);
+        }
     }
 
     /// Removes what was replaced, and what nobody finished.
@@ -100,50 +155,95 @@ impl DirStore {
         if lock(&inner.catalog.segments).replaced().next().is_none() {
             return Ok(unfinished);
         }
-        inner.catalog.remove_earlier_manifests();
-        Ok(unfinished + self.remove_replaced(Duration::ZERO).bytes)
+        Ok(unfinished + self.remove_at_once())
     }
 
-    /// Removes segments of which nothing is of use, or else of which nothing is left within tighter limits.
+    /// Removes segments of which nothing is of use, or else of which nothing is left within tighter limits, or else copies what
+    /// is of use of one.
     fn free_unused(&self, retention: &Retention) -> Result<u64, ArchiveError> {
-        let now = self.0.vfs().now();
-        let is_new = |at: &SystemTime| now.duration_since(*at).is_ok_and(|age| age < IN_VAIN);
-        if lock(&self.0.room.in_vain).as_ref().is_some_and(is_new) {
+        let (now, bytes) = (self.0.vfs().now(), self.bytes());
+        let is_new = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < IN_VAIN);
+        let in_vain = *lock(&self.0.room.in_vain);
+        if in_vain.is_some_and(|(at, before)| is_new(at) && before == bytes) {
             return Ok(0);
         }
+        // What this process has written may go too.
+        self.0.seal();
         if self.close_what_is_left()? {
             self.refresh()?;
         }
         let there = self.sources()?;
         let mut unused = self.unused(&there, &Retention::new())?;
         let tighter = [7, 4, 0].map(|eighths| retention.with_aim(Aim::Eighths(eighths)));
+        let nothing = Retention::new();
+        let mut tightest = &nothing;
         for tighter in tighter.iter().filter(|one| one.has_limits()) {
             if unused.is_empty() {
+                tightest = tighter;
                 unused = self.unused(&there, tighter)?;
             }
         }
-        if unused.is_empty() {
-            *lock(&self.0.room.in_vain) = Some(now);
-            return Ok(0);
+        let freed = match unused.is_empty() {
+            true => self.free_by_copying(&there, tightest)?,
+            false => self.remove_unused(&unused)?,
+        };
+        if freed == 0 {
+            *lock(&self.0.room.in_vain) = Some((now, self.bytes()));
         }
-        self.remove_unused(&unused)
+        Ok(freed)
+    }
+
+    /// Copies what is kept of one segment, and removes it: of that with most that is not, if there is room for the rest.
+    fn free_by_copying(&self, there: &There, retention: &Retention) -> Result<u64, ArchiveError> {
+        let selected = self.each_alone(there, retention, true)?;
+        let sources = there.sources.iter().enumerate();
+        let dropped = |(number, one)| (selected.bytes(one, number).1, number);
+        let mut dropped: Vec<(u64, usize)> = sources.map(dropped).collect();
+        dropped.sort_unstable_by_key(|one| Reverse(*one));
+        for (_, number) in dropped.into_iter().filter(|(bytes, _)| *bytes > 0) {
+            let (only, none) = (selected.only(number), UsesOf::default());
+            match self.rewrite(self.another_writer(), &there.sources, &only, &none) {
+                Err(error) if error.is_full() => {}
+                done => {
+                    done?;
+                    self.write_manifest(&self.replaced([&there.sources[number]]))?;
+                    return Ok(self.remove_at_once());
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    /// Removes what was replaced, and the generations that would keep it.
+    fn remove_at_once(&self) -> u64 {
+        self.0.catalog.remove_earlier_manifests();
+        self.remove_replaced(Duration::ZERO).bytes
+    }
+
+    /// What of each segment would be kept if no other were there: what others hold does not make anything superfluous.
+    fn each_alone(
+        &self,
+        there: &There,
+        retention: &Retention,
+        journals: bool,
+    ) -> Result<Selected, ArchiveError> {
+        let all = vec![true; there.sources.len()];
+        let mut selection = there.selection(self, &all);
+        selection.each_alone = true;
+        selection.filter.journals = journals;
+        let now = id::now(&**self.0.vfs());
+        let (given_up, _) = GivenUp::find(&selection, retention, &there.uses, now)?;
+        selection.given_up = Some(&given_up);
+        selection.run()
     }
 
     /// The segments of which nothing is kept, or what a process did only, so that they can go without anything being written.
-    /// Each is looked at alone: what others hold does not make anything superfluous.
     fn unused<'s>(
         &self,
         there: &'s There,
         retention: &Retention,
     ) -> Result<Vec<&'s Source>, ArchiveError> {
-        let all = vec![true; there.sources.len()];
-        let mut selection = there.selection(self, &all);
-        selection.each_alone = true;
-        selection.filter.journals = false;
-        let now = id::now(&**self.0.vfs());
-        let (given_up, _) = GivenUp::find(&selection, retention, &there.uses, now)?;
-        selection.given_up = Some(&given_up);
-        let selected = selection.run()?;
+        let selected = self.each_alone(there, retention, false)?;
         let sources = there.sources.iter().enumerate();
         let unused = sources.filter(|(number, _)| !selected.keeps_any(*number));
         Ok(unused.map(|(_, one)| one).collect())
@@ -165,7 +265,10 @@ impl DirStore {
                 freed += one.length;
             }
         }
-        inner.catalog.remove_earlier_manifests();
-        Ok(freed + self.remove_replaced(Duration::ZERO).bytes)
+        Ok(freed + self.remove_at_once())
     }
+}
+
+fn is_full<T>(done: &Result<T, ArchiveError>) -> bool {
+    done.as_ref().is_err_and(ArchiveError::is_full)
 }

@@ -59,6 +59,15 @@ impl Selected {
         self.kept[source][number / 64] >> (number % 64) & 1 == 1
     }
 
+    /// What is kept of one source.
+    pub(crate) fn only(&self, source: usize) -> Self {
+        let mut only = self.clone();
+        let others = only.kept.iter_mut().enumerate();
+        let others = others.filter(|(other, _)| *other != source);
+        others.for_each(|(_, kept)| kept.fill(0));
+        only
+    }
+
     pub(crate) fn keeps_any(&self, source: usize) -> bool {
         self.kept[source].iter().any(|bits| *bits != 0)
     }

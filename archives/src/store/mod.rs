@@ -348,13 +348,16 @@ impl Archiver for DirStore {
         }
         if std::mem::take(&mut *lock(&self.0.unvouched)) {
             let retention = &self.0.room.retention;
-            let committed = self.with_room(retention, &mut 0, || self.write_manifest(&[]));
+            let committed = self.with_room(retention, &mut 0, || {
+                self.with_reserve(|| self.write_manifest(&[]))
+            });
             if committed.is_err() {
                 *lock(&self.0.unvouched) = true;
                 self.check_there()?;
             }
             committed?;
             self.remove_replaced(self.0.grace);
+            self.keep_reserve();
             self.keep_limits();
         }
         Ok(())
@@ -387,7 +390,7 @@ impl Archiver for DirStore {
     fn finish(&self) {
         self.0.upkeep.wait();
         self.merge_small();
-        // A process that only loads commits nothing.
+        // A process that only loads commits nothing. Last, since another that ends meanwhile has left this to whoever was at it.
         self.keep_limits();
     }
 

@@ -1,13 +1,16 @@
 //! What was given up or replaced does not come back: the record of a removal stays as long as its source may.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sde::{Archiver, Selection};
+use sde::{Archiver, OneProcess, Selection};
 use sde_archives::{DirStore, Retention};
+use tracing::Level;
 
 use crate::engine::{dir, options, read_only};
 use crate::kit::{CHANGING, Call, Error, LOOKING, Order, Sim, Then, made};
-use crate::log::warnings;
+use crate::log::{listening, warnings};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -149,4 +152,99 @@ fn who_opens_a_store_that_is_compacted_is_told_of_no_loss() {
             break;
         }
     }
+}
+
+/// Found by reading: a limit gave up the computation that counts of a key, and one before it, in a segment that is being
+/// written, counted again.
+#[test]
+#[should_panic(expected = "an earlier computation is back")]
+fn what_a_limit_gives_up_gives_way_to_no_earlier_computation() {
+    let sim = Sim::new();
+    let save = |store: &DirStore, version: u64| {
+        let mut batch = made::batch(Selection::Checkpoint);
+        let entry = made::entry(1, version, batch.selection);
+        batch.entries.push(entry);
+        store.save(&batch).unwrap();
+    };
+    let going_on = open(&sim, Duration::ZERO);
+    save(&going_on, 1);
+    save(&open(&sim, Duration::ZERO), 2);
+    let nothing = Retention::new().results().max_bytes(0);
+    open(&sim, Duration::ZERO).compact(&nothing).unwrap();
+    let found = read_only(&sim).find(&made::key(1)).unwrap();
+    std::mem::forget(going_on);
+    assert!(
+        found.is_none_or(|found| found.record.run.number == 2),
+        "an earlier computation is back"
+    );
+}
+
+/// What a commit of all ranks supersedes goes when they have acknowledged it, whatever the grace is.
+#[test]
+fn ranks_that_commit_again_and_again_leave_few_files() {
+    let sim = Sim::new();
+    let options = options(&sim).grace(HOUR);
+    let store = options.open_together(dir(), &OneProcess).unwrap();
+    let mut most = 0;
+    for number in 0..60 {
+        store.save(&made::entries([number])).unwrap();
+        store
+            .save(&made::states([made::scratch(1000, number)]))
+            .unwrap();
+        store
+            .commit_together(Selection::Checkpoint, &OneProcess)
+            .unwrap();
+        most = most.max(sim.files().len());
+    }
+    std::mem::forget(store);
+    assert!(most < 12, "{most} files are left");
+}
+
+/// What others have written is synced once by each process that vouches for it, and no more.
+#[test]
+fn a_commit_syncs_what_is_new_only() {
+    let sim = Sim::new();
+    for number in 0..20 {
+        let store = open(&sim, HOUR);
+        store.save(&made::entries([number])).unwrap();
+    }
+    let store = open(&sim, HOUR);
+    let syncs = |step| {
+        let before = sim.count(&[Call::Sync, Call::SyncDir]);
+        commit(&store, step).unwrap();
+        sim.count(&[Call::Sync, Call::SyncDir]) - before
+    };
+    let [first, second] = [1, 2].map(syncs);
+    assert!(first >= 20 && second < 10, "{first} and {second} syncs");
+}
+
+/// Found by reading: a warning was told while locks of the store were held, and a subscriber that used the store hung.
+#[test]
+fn who_is_warned_may_use_the_store() {
+    let sim = Sim::new();
+    let process = sim.process();
+    let store = open(&process, HOUR);
+    commit(&store, 1).unwrap();
+    let other = open(&sim, HOUR);
+    commit(&other, 1).unwrap();
+    let mut manifests = sim.files();
+    manifests.retain(|path| path.starts_with(dir().join("manifests")));
+    let newest = manifests.pop().unwrap();
+    sim.put(&newest, vec![0; 100]);
+    let told = Arc::new(AtomicUsize::new(0));
+    let used = (store.clone(), Arc::clone(&told));
+    let listener = move |_| {
+        let (store, told) = &used;
+        store.refresh().unwrap();
+        told.fetch_add(1, Ordering::Relaxed);
+    };
+    listening(Level::WARN, listener, || {
+        store.refresh().unwrap();
+        store.save(&made::states([made::scratch(9, 2)])).unwrap();
+        other.save(&made::states([made::scratch(8, 2)])).unwrap();
+        // That of what the other has written.
+        process.order_process(Order::of(&[Call::Sync], 1, Then::Fail(Error::Io)));
+        store.commit(Selection::Checkpoint).unwrap();
+    });
+    assert_eq!(told.load(Ordering::Relaxed), 2);
 }

@@ -224,6 +224,86 @@ fn a_program_with_a_capacity_larger_than_the_disk_saves_all_results() {
     assert_eq!((0..240).filter(has).count(), 240);
 }
 
+/// A store of several hundred kilobytes of which nothing may go, and a disk that is full.
+fn full_of_results() -> (Sim, DirStore) {
+    let sim = Sim::new();
+    let store = options(&sim).open(dir()).unwrap();
+    store.save(&made::entries(0..120)).unwrap();
+    store.commit(Selection::Checkpoint).unwrap();
+    sim.room(Some(sim.bytes()));
+    (sim, store)
+}
+
+fn reserve(sim: &Sim) -> Option<usize> {
+    let reserve = dir().join("RESERVE");
+    let is_there = sim.files().contains(&reserve);
+    is_there.then(|| sim.content(reserve).len())
+}
+
+#[test]
+fn a_manifest_fits_on_a_full_disk() {
+    let (sim, store) = full_of_results();
+    assert_eq!(reserve(&sim), Some(1 << 18));
+    // The last that fits.
+    let spare = 100_000;
+    sim.room(Some(sim.bytes() + spare));
+    let mut number = 200;
+    while store.save(&made::entries([number])).is_ok() {
+        number += 1;
+    }
+    assert_eq!(reserve(&sim), Some(1 << 18), "a save does not take it");
+    sim.room(Some(sim.bytes()));
+    store.commit(Selection::Checkpoint).unwrap();
+    assert_eq!(reserve(&sim), None, "a manifest does");
+    sim.room(None);
+    store.save(&made::entries([number])).unwrap();
+    store.commit(Selection::Checkpoint).unwrap();
+    assert_eq!(reserve(&sim), Some(1 << 18));
+    std::mem::forget(store);
+}
+
+#[test]
+fn a_small_store_keeps_no_reserve() {
+    let sim = Sim::new();
+    pages(&sim, 0..6);
+    assert_eq!(reserve(&sim), None);
+}
+
+/// A segment has the only mark that says that a result is invalid, and nothing else that may not go.
+#[test]
+fn an_invalidation_stays_on_a_full_disk() {
+    let sim = Sim::new();
+    pages(&sim, 0..8);
+    let store = options(&sim).open(dir()).unwrap();
+    let mut batch = made::entries(20..30);
+    batch.marks.push(made::mark(1));
+    store.save(&batch).unwrap();
+    store.commit(Selection::Checkpoint).unwrap();
+    drop(store);
+    pages(&sim, 8..10);
+    sim.room(Some(sim.bytes() + 3000));
+    let limit = Retention::new().results().max_bytes(1 << 30);
+    let sde = on(options(&sim).retention(limit.clone()));
+    for number in 10..60 {
+        page.call(&sde, number).unwrap();
+        // That may fail: the last segments of a process are its own.
+        drop(sde.checkpoint());
+    }
+    let check = || {
+        for left in [sim.after_kill(), sim.power_loss(1)] {
+            let marks = read_only(&left).marks().unwrap();
+            assert!(marks.contains(&made::mark(1)));
+        }
+    };
+    check();
+    sim.room(None);
+    let store = options(&sim).open(dir()).unwrap();
+    store.compact(&limit.max_bytes(0)).unwrap();
+    assert!(read_only(&sim).find(&made::key(20)).unwrap().is_none());
+    check();
+    std::mem::forget(sde);
+}
+
 const CAPACITY: u64 = 1 << 16;
 
 /// A program that saves pages within a capacity, and ends.

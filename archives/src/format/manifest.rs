@@ -60,7 +60,7 @@ pub(crate) struct ReplacedSegment {
     pub(crate) id: String,
     /// So many bytes of it were looked at, and what counts of them is in other segments.
     pub(crate) length: u64,
-    /// When, in nanoseconds since 1970; 0 if nobody needs time to read it.
+    /// When, in nanoseconds since 1970.
     pub(crate) at: u64,
 }
 

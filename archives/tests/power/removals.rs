@@ -76,6 +76,8 @@ fn a_segment_that_cannot_be_read_for_a_moment_stays_replaced() {
         let sim = Sim::new();
         drop(given_up(&sim, HOUR));
         let process = sim.process();
+        // The record is old enough to go.
+        process.pass_time(HOUR / 2);
         for at in [first, second] {
             process.order_process(Order::of(OPEN, at, Then::Fail(Error::Io)));
         }

@@ -17,9 +17,6 @@ use crate::store::{DirStore, LOOKS};
 /// What has grown by less than one part in so many is not compacted again.
 const GROWN: u64 = 16;
 
-/// So often it is looked after a compaction whether another process has left the next to this one.
-const SWEEPS: usize = 4;
-
 /// What is too old goes within one part in so many of the age.
 const AGES: u32 = 10;
 

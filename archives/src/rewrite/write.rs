@@ -54,8 +54,8 @@ impl Output {
         }
     }
 
-    /// Writes what is selected, makes it durable and reads it back; gives what others can read now, and what was sealed.
-    /// If it fails, new segments are removed.
+    /// Writes what is selected, makes it durable and reads it back; gives what is in segments that stay open, and what was
+    /// sealed. If it fails, new segments are removed.
     pub(crate) fn write(
         &self,
         catalog: &Catalog,
@@ -64,31 +64,6 @@ impl Output {
         uses: &UsesOf,
     ) -> Result<(Vec<Written>, Vec<Sealed>), ArchiveError> {
         lock(&self.written).clear();
-        let done = self.try_write(catalog, sources, selected, uses);
-        let written = std::mem::take(&mut *lock(&self.written));
-        if done.is_err() {
-            let begun = written.iter().map(|one| one.segment.path.clone());
-            let open = self.open().into_iter().map(|(one, _)| one.path.clone());
-            let begun: HashSet<PathBuf> = begun.chain(open).collect();
-            // Nobody knows what else is not as it should be there.
-            self.writer.forget();
-            if !self.stays_open {
-                // One that is left holds copies, and does no harm.
-                begun
-                    .iter()
-                    .for_each(|path| drop(self.config().vfs.remove(path)));
-            }
-        }
-        done.map(|sealed| (written, sealed))
-    }
-
-    fn try_write(
-        &self,
-        catalog: &Catalog,
-        sources: &[Source],
-        selected: &Selected,
-        uses: &UsesOf,
-    ) -> Result<Vec<Sealed>, ArchiveError> {
         let mut rewriting = Rewriting {
             output: self,
             catalog,
@@ -96,31 +71,33 @@ impl Output {
             frames: Vec::new(),
             bytes: 0,
             digests: Digests::default(),
+            back: Digests::default(),
+            written: Vec::new(),
             sealed: Vec::new(),
         };
-        for part in Part::ALL {
-            for (number, source) in sources.iter().enumerate() {
-                if source.segment.part == part && selected.keeps_any(number) {
-                    rewriting.source(source, &selected.places(source, number))?;
-                }
-            }
-        }
-        rewriting.frames.extend(uses::frames(uses)?);
-        rewriting.save.finish(rewriting.frames)?;
-        let mut sealed = rewriting.sealed;
-        let long = match self.stays_open {
-            true => self.config().segment_size,
-            false => 0,
+        let done = rewriting.run(sources, selected, uses);
+        let Rewriting {
+            written, sealed, ..
+        } = rewriting;
+        let Err(error) = done else {
+            return Ok((written, sealed));
         };
-        self.seal(long, &mut sealed);
-        let is_sealed = self.stays_open || self.open().is_empty();
-        match is_sealed && is_same(&self.read_back(&sealed)?, &rewriting.digests) {
-            true => Ok(sealed),
-            false => Err(ArchiveError::Other(format!(
-                "what was written to {} reads otherwise; nothing was replaced, see whether the disk is sound",
-                self.config().dir.display()
-            ))),
+        let begun = lock(&self.written)
+            .iter()
+            .map(|one| one.segment.path.clone())
+            .collect::<Vec<_>>();
+        let sealed = sealed.into_iter().map(|(one, _)| one.path.clone());
+        let open = self.open().into_iter().map(|(one, _)| one.path.clone());
+        let begun: HashSet<PathBuf> = begun.into_iter().chain(sealed).chain(open).collect();
+        // Nobody knows what else is not as it should be there.
+        self.writer.forget();
+        if !self.stays_open {
+            // One that is left holds copies, and does no harm.
+            begun
+                .iter()
+                .for_each(|path| drop(self.config().vfs.remove(path)));
         }
+        Err(error)
     }
 
     pub(crate) fn config(&self) -> &WriterConfig {
@@ -138,40 +115,34 @@ impl Output {
         self.writer.written()
     }
 
-    /// Digests what was written as others read it.
-    fn read_back(&self, sealed: &[Sealed]) -> Result<Digests, ArchiveError> {
-        let vfs = &self.config().vfs;
-        let mut digests = Digests::default();
-        let written = lock(&self.written);
-        for one in &*written {
-            let segment = &one.segment;
-            let failed = |error| ArchiveError::io("reading back", &segment.path, error);
-            let lost = || failed(io::ErrorKind::InvalidData.into());
-            let header = scan::open(&**vfs, &segment.path).map_err(failed)?;
-            if !matches!(header, Some(Ok(found)) if found.id == segment.id) {
+    /// Digests frames as others read them.
+    fn read_back(&self, one: &Written, to: &mut Digests) -> Result<(), ArchiveError> {
+        let (vfs, segment) = (&self.config().vfs, &one.segment);
+        let failed = |error| ArchiveError::io("reading back", &segment.path, error);
+        let lost = || failed(io::ErrorKind::InvalidData.into());
+        let header = scan::open(&**vfs, &segment.path).map_err(failed)?;
+        if !matches!(header, Some(Ok(found)) if found.id == segment.id) {
+            return Err(lost());
+        }
+        let file = vfs.open(&segment.path).map_err(failed)?;
+        for row in &one.rows {
+            let found = frame::read_at(&*file, segment, row.at()).map_err(failed)?;
+            let (header, body) = found.ok_or_else(lost)?;
+            if Row::new(&header, row.at()) != *row {
                 return Err(lost());
             }
-            let file = vfs.open(&segment.path).map_err(failed)?;
-            for row in &one.rows {
-                let found = frame::read_at(&*file, segment, row.at()).map_err(failed)?;
-                let (header, body) = found.ok_or_else(lost)?;
-                if Row::new(&header, row.at()) != *row {
-                    return Err(lost());
-                }
-                let payload = row.at() + header.length();
-                let length = header.payload(&body).ok_or_else(lost)?;
-                let place = (&*file, payload, length);
-                add(&mut digests[segment.part.number()], &header, &body, place).map_err(failed)?;
-            }
+            let payload = row.at() + header.length();
+            let length = header.payload(&body).ok_or_else(lost)?;
+            let place = (&*file, payload, length);
+            add(&mut to[segment.part.number()], &header, &body, place).map_err(failed)?;
         }
-        for (segment, _) in sealed {
-            let failed = |error| ArchiveError::io("reading back", &segment.path, error);
-            let file = vfs.open(&segment.path).map_err(failed)?;
-            let length = file.length().map_err(failed)?;
-            let block = IndexBlock::read(segment, &*file, length).map_err(failed)?;
-            block.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-        }
-        Ok(digests)
+        Ok(())
+    }
+
+    /// Whether a segment can be read by its index.
+    fn is_sealed(&self, segment: &Segment) -> io::Result<bool> {
+        let file = self.config().vfs.open(&segment.path)?;
+        Ok(IndexBlock::read(segment, &*file, file.length()?)?.is_some())
     }
 }
 
@@ -220,11 +191,69 @@ struct Rewriting<'a> {
     save: Save<'a>,
     frames: Vec<NewFrame>,
     bytes: u64,
+    /// What was read.
     digests: Digests,
+    /// What reads back of it.
+    back: Digests,
+    /// What was written to segments that stay open.
+    written: Vec<Written>,
     sealed: Vec<Sealed>,
 }
 
 impl Rewriting<'_> {
+    fn run(
+        &mut self,
+        sources: &[Source],
+        selected: &Selected,
+        uses: &UsesOf,
+    ) -> Result<(), ArchiveError> {
+        for part in Part::ALL {
+            for (number, source) in sources.iter().enumerate() {
+                if source.segment.part == part && selected.keeps_any(number) {
+                    self.source(source, &selected.places(source, number))?;
+                }
+            }
+        }
+        self.frames.extend(uses::frames(uses)?);
+        let last = std::mem::take(&mut self.frames);
+        let save = std::mem::replace(&mut self.save, self.output.writer.begin());
+        save.finish(last)?;
+        let stays_open = self.output.stays_open;
+        self.seal(if stays_open {
+            self.output.config().segment_size
+        } else {
+            0
+        })?;
+        let is_sealed = stays_open || self.output.open().is_empty();
+        match is_sealed && is_same(&self.back, &self.digests) {
+            true => Ok(()),
+            false => Err(ArchiveError::Other(format!(
+                "what was written to {} reads otherwise; nothing was replaced, see whether the disk is sound",
+                self.output.config().dir.display()
+            ))),
+        }
+    }
+
+    /// Seals what is as long as this, and reads back what can be read by now.
+    fn seal(&mut self, length: u64) -> Result<(), ArchiveError> {
+        let before = self.sealed.len();
+        self.output.seal(length, &mut self.sealed);
+        for (segment, _) in &self.sealed[before..] {
+            let failed = |error| ArchiveError::io("reading back", &segment.path, error);
+            if !self.output.is_sealed(segment).map_err(failed)? {
+                return Err(failed(io::ErrorKind::InvalidData.into()));
+            }
+        }
+        let written = std::mem::take(&mut *lock(&self.output.written));
+        for one in &written {
+            self.output.read_back(one, &mut self.back)?;
+        }
+        if self.output.stays_open {
+            self.written.extend(written);
+        }
+        Ok(())
+    }
+
     /// Writes what is at some places of a segment.
     fn source(&mut self, source: &Source, places: &[u64]) -> Result<(), ArchiveError> {
         let segment = &source.segment;
@@ -286,8 +315,7 @@ impl Rewriting<'_> {
         if self.bytes >= PIECE.min(self.output.config().segment_size) {
             self.bytes = 0;
             self.save.piece(std::mem::take(&mut self.frames))?;
-            let length = self.output.config().segment_size;
-            self.output.seal(length, &mut self.sealed);
+            self.seal(self.output.config().segment_size)?;
         }
         Ok(())
     }

@@ -35,6 +35,10 @@ fn bytes(dir: &Path) -> u64 {
     let mut bytes = 0;
     for entry in std::fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
+        // It is as long for any number of results.
+        if entry.file_name() == "RESERVE" {
+            continue;
+        }
         bytes += match entry.file_type().unwrap().is_dir() {
             true => self::bytes(&entry.path()),
             false => entry.metadata().unwrap().len(),

@@ -1,8 +1,8 @@
 //! What a save leaves to a thread of the store: sealing what has grown long, removing what is superseded of scratch, and
 //! keeping the limits. That may read and write all of the store, and no call is to wait for it.
 //!
-//! The thread is begun when something is due, and ends when nothing is any more. Whoever commits, finishes or drops the store
-//! waits for it.
+//! The thread is begun when something is due, and ends when nothing is any more. Whoever finishes or drops the store waits for it,
+//! and whoever commits to one with limits.
 
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::Builder;

@@ -16,6 +16,11 @@ use crate::vfs::{VfsFile, read_bytes};
 
 /// The length of a row.
 pub(crate) const ROW: usize = 24;
+/// So many frames a segment has at most, and a few: half of what the longest index takes. Tests have no time for as many.
+pub(crate) const ROWS: usize = match cfg!(test) {
+    true => 1 << 10,
+    false => LONGEST as usize / ROW / 2,
+};
 /// The length of the trailer.
 pub(crate) const TRAILER: usize = 32;
 const TRAILER_MAGIC: &[u8; 8] = b"SDEindex";

@@ -205,7 +205,7 @@ impl GroupCommit {
     /// Seals what is full. A segment is among what is [written](Self::written) until its index has been given.
     pub(crate) fn seal_full(&self, mut each: impl FnMut(Arc<Segment>, IndexBlock)) {
         let take =
-            || self.with_writers(|writers| writers.iter_mut().find_map(SegmentWriter::take_full));
+            || self.with_writers(|writers| writers.iter_mut().find_map(|writer| writer.full.pop()));
         while let Some(full) = take() {
             if let Some((segment, block)) = full.seal() {
                 let id = segment.id;
@@ -259,7 +259,7 @@ impl GroupCommit {
                     .flat_map(SegmentWriter::ended)
                     .map(owned)
                     .collect(),
-                has_full: writers.iter().any(SegmentWriter::has_full),
+                has_full: writers.iter().any(|writer| !writer.full.is_empty()),
             };
             done
         })
@@ -399,10 +399,10 @@ mod tests {
 
     use super::*;
     use crate::format::frame::{FrameKind, LONGEST};
-    use crate::format::index_block::ROW;
+    use crate::format::index_block::{ROW, ROWS};
     use crate::vfs::Disk;
     use crate::writer::frame::Body;
-    use crate::writer::segment_writer::{ROWS, header_of};
+    use crate::writer::segment_writer::header_of;
 
     fn save(to: &GroupCommit) {
         let body = Body::Bytes(vec![0xf6]);

@@ -32,9 +32,9 @@ use crate::format::about::About;
 use crate::format::class::{Class, Part};
 use crate::format::class::{EXTENSION, folder};
 use crate::format::directory::make_folder;
-use crate::format::frame::{self, FrameHeader, FrameKind, LONGEST};
+use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::id::UniqueId;
-use crate::format::index_block::{IndexBlock, ROW, Row};
+use crate::format::index_block::{IndexBlock, ROWS, Row};
 use crate::format::metadata::{ProvenanceId, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, SPARE, Segment};
 use crate::vfs::{Vfs, VfsFile};
@@ -49,11 +49,6 @@ const SMALL_SYNCS: u32 = 4;
 const ZEROS: [u8; SPARE as usize] = [0; SPARE as usize];
 /// A payload of this size is written from where it lies.
 const DIRECTLY: usize = 1 << 16;
-/// So many frames a segment has at most, and a few: half of what the longest index takes. Tests have no time for as many.
-pub(crate) const ROWS: usize = match cfg!(test) {
-    true => 1 << 10,
-    false => LONGEST as usize / ROW / 2,
-};
 
 /// Where and how to write.
 #[derive(Clone)]
@@ -77,8 +72,8 @@ impl WriterConfig {
 pub(crate) struct SegmentWriter {
     part: Part,
     active: Option<ActiveSegment>,
-    /// Those that are as long as they are to be, durable, and to be sealed.
-    full: Vec<ActiveSegment>,
+    /// Those that are as long as they are to be, durable, and to be sealed; until then they are among those that have ended.
+    pub(crate) full: Vec<ActiveSegment>,
     /// How many segments were abandoned.
     abandoned: u64,
     /// Those that have no index, and up to where they are durable.
@@ -165,7 +160,7 @@ impl SegmentWriter {
         self.active.as_ref().map(|active| active.segment.id)
     }
 
-    /// Whether the segment that is being written is as long as this, or has as many frames as an index takes.
+    /// Whether that is as long as this, or has as many frames as an index takes.
     pub(crate) fn is_full(&self, length: u64) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|active| active.end >= length || active.rows.len() >= ROWS)
@@ -212,15 +207,6 @@ impl SegmentWriter {
             .map(|one| (Arc::clone(&one.segment), one.durable));
         self.ended.extend(has_ended);
         self.full.extend(full);
-    }
-
-    pub(crate) fn has_full(&self) -> bool {
-        !self.full.is_empty()
-    }
-
-    /// A segment to be sealed. It is among those that have ended until it is [let go](Self::let_go).
-    pub(crate) fn take_full(&mut self) -> Option<ActiveSegment> {
-        self.full.pop()
     }
 
     /// In a child after a fork, what the parent was writing stays his.
@@ -494,7 +480,7 @@ mod tests {
         let before = std::fs::read(&parents.path).unwrap();
         // As it is after a fork.
         writer.leave_to_parent(std::process::id() ^ 1);
-        assert!(!writer.has_full());
+        assert!(writer.full.is_empty());
         let own = put(&mut writer);
         assert_ne!(own.path, parents.path);
         assert_eq!(std::fs::read(&parents.path).unwrap(), before);

@@ -224,7 +224,7 @@ mod tests {
         user_code("a destructor");
         panics(|| {
             let _held = lock(&mutex);
-            crate::warning!("a subscriber may use the engine");
+            sde::warning!("a subscriber may use the engine");
         });
         let shared = RwLock::new(Guarded);
         panics(|| {

@@ -105,12 +105,25 @@ impl ManifestSet {
     }
 }
 
+/// How often the directory is listed anew because manifests are gone that were listed.
+const LOOKS: usize = 8;
+
 /// Reads what is new, and forgets what is gone. Two threads may be at it at once, and another may commit.
 pub(crate) fn look(
     set: &Mutex<ManifestSet>,
     vfs: &dyn Vfs,
     store: &Path,
 ) -> Result<(), ArchiveError> {
+    for _ in 0..LOOKS {
+        if look_once(set, vfs, store)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives whether all manifests that were listed were there. If not, others have been committed since.
+fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bool, ArchiveError> {
     let before = lock(set).clone();
     let dir = store.join(FOLDER);
     let names = match vfs.list(&dir) {
@@ -123,7 +136,7 @@ pub(crate) fn look(
     let new = there.iter().filter(|name| !before.knows(name));
     let new = new.map(|name| (name, read_new(vfs, &dir.join(name), before.trust)));
     let new: Vec<_> = new.collect();
-    let mut refused = Vec::new();
+    let (mut refused, mut all) = (Vec::new(), true);
     let mut known = lock(set);
     // What was committed since the directory was listed stays.
     let stays = |name: &String| there.contains(name) || !before.knows(name);
@@ -135,7 +148,7 @@ pub(crate) fn look(
             Ok(Some(manifest)) => {
                 known.manifests.insert(name.clone(), Arc::new(manifest));
             }
-            Ok(None) => {}
+            Ok(None) => all = false,
             Err(Refused { why, distrusted }) => {
                 if distrusted {
                     known.distrusted.add(&path, &why);
@@ -151,7 +164,7 @@ pub(crate) fn look(
         let path = path.display();
         sde::warning!("{path} is left out: {why}; the generation before it counts instead");
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Why a manifest does not count.

@@ -38,6 +38,8 @@ impl Entered<'_> {
 
 impl Sim {
     fn enter(&self, call: Call) -> Result<Entered<'_>, Refused<'_>> {
+        let turns = self.turns.lock().unwrap().clone();
+        turns.inspect(|turns| turns.pass(self.number()));
         let mut state = self.state();
         let verdict = match state.orders.verdict(call) {
             Verdict::Do => self.process.lock().unwrap().verdict(call),

@@ -7,6 +7,7 @@
 //! - fail, stop or lose its power at any chosen call ([`Order`]);
 //! - write what it was not given ([`Then::Spoil`]), and give everybody each lock ([`Sim::lying_locks`]);
 //! - have the clock of a process ahead ([`Sim::pass_time`]);
+//! - have the calls of several processes take turns ([`Sim::take_turns`]);
 //! - be full, or read-only ([`Sim::room`], [`Sim::read_only`]);
 //! - leave out the syncs of one place in the source ([`Sim::leave_out`]).
 //!
@@ -27,9 +28,11 @@ pub mod made;
 mod orders;
 mod random;
 mod sim;
+mod turns;
 mod world;
 
 pub use gate::Gate;
 pub use orders::{CHANGING, Call, Error, LOOKING, Order, Then};
 pub use random::Random;
 pub use sim::{HOME, Place, Sim};
+pub use turns::Turns;

@@ -13,6 +13,7 @@ use super::content::Content;
 use super::gate::Gate;
 use super::orders::{Call, Order, Orders, Then};
 use super::random::Random;
+use super::turns::Turns;
 use super::world::{Id, Node, World};
 
 /// A medium in memory, as one process sees it. Clones are the same medium and the same process.
@@ -23,6 +24,8 @@ pub struct Sim {
     pub(super) process: Arc<Mutex<Orders>>,
     /// How far the clock of this process is ahead.
     pub(super) ahead: Arc<Mutex<Duration>>,
+    /// Whose turn it is, where several processes are at it.
+    pub(super) turns: Arc<Mutex<Option<Turns>>>,
     /// The names that this process sees, where it sees those of before.
     pub(super) cached: Arc<Mutex<Option<World>>>,
     number: usize,
@@ -90,6 +93,7 @@ impl Sim {
             state: Arc::new(Mutex::new(state)),
             process: Arc::default(),
             ahead: Arc::default(),
+            turns: Arc::default(),
             cached: Arc::default(),
             number: next_process(),
         }
@@ -101,6 +105,7 @@ impl Sim {
             state: Arc::clone(&self.state),
             process: Arc::default(),
             ahead: Arc::default(),
+            turns: Arc::default(),
             cached: Arc::default(),
             number: next_process(),
         }
@@ -111,13 +116,18 @@ impl Sim {
         *self.cached.lock().unwrap() = Some(self.state().world.clone());
     }
 
+    /// Has this process wait for its turn before each call, or not.
+    pub fn take_turns(&self, turns: Option<&Turns>) {
+        *self.turns.lock().unwrap() = turns.cloned();
+    }
+
     /// Sets the clock of this process forward.
     pub fn pass_time(&self, time: Duration) {
         *self.ahead.lock().unwrap() += time;
     }
 
     /// Which process this is.
-    pub(super) fn number(&self) -> usize {
+    pub fn number(&self) -> usize {
         self.number
     }
 

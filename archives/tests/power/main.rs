@@ -15,6 +15,7 @@ mod copied;
 mod crash;
 mod cut;
 mod engine;
+mod explorer;
 mod faults;
 mod floats;
 mod full;

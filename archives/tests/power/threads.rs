@@ -14,7 +14,7 @@ const THREADS: u64 = 16;
 const TURN: u64 = 20;
 
 /// Does something when a thread ends, also by a failed check, so that no other waits for it.
-struct AtEnd<F: Fn()>(F);
+pub struct AtEnd<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for AtEnd<F> {
     fn drop(&mut self) {

@@ -229,6 +229,8 @@ impl DirStore {
         let mut selection = there.selection(self, &all);
         selection.each_alone = true;
         selection.filter.journals = journals;
+        // A save may refer to a content meanwhile that nobody has named yet: no lock keeps it from that here.
+        selection.filter.contents = None;
         let now = id::now(&**self.0.vfs());
         let (given_up, _) = GivenUp::find(&selection, retention, &there.uses, now)?;
         selection.given_up = Some(&given_up);

@@ -39,7 +39,7 @@ struct Known {
 
 impl Known {
     /// What a store must have that is opened from now on, while others go on.
-    fn from_now_on(&self) -> Self {
+    fn while_others_go_on(&self) -> Self {
         let mut known = self.clone();
         let truth = &mut known.truth;
         let versions = truth.entries.values_mut().chain(truth.scratch.values_mut());
@@ -305,7 +305,7 @@ fn run(
         return writer.run(8);
     }
     for _ in 0..4 {
-        let must = known.lock().unwrap().from_now_on();
+        let must = known.lock().unwrap().while_others_go_on();
         let checked = must.check(options.clone().read_only());
         if process.is_off() {
             break;

@@ -358,6 +358,8 @@ struct There {
     uses: UsesOf,
     /// The contents that entries in these need.
     contents: HashSet<Key>,
+    /// Whether all contents are kept, whoever needs them.
+    keeps_contents: bool,
 }
 
 /// What a compaction does.
@@ -376,7 +378,7 @@ impl There {
             taken,
             each_alone: false,
             filter: Filter {
-                contents: Some(&self.contents),
+                contents: (!self.keeps_contents).then_some(&self.contents),
                 ..EVERYTHING
             },
             given_up: None,

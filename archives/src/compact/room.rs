@@ -22,7 +22,7 @@ use sde::ArchiveError;
 
 use super::There;
 use super::replaced::remove;
-use crate::format::directory;
+use crate::format::directory::{self, FORMAT};
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::locks::lock;
@@ -172,10 +172,13 @@ impl DirStore {
         if self.close_what_is_left()? {
             self.refresh()?;
         }
-        let there = self.sources()?;
-        let mut unused = self.unused(&there, &Retention::new())?;
-        let tighter = [7, 4, 0].map(|eighths| retention.with_aim(Aim::Eighths(eighths)));
+        let mut there = self.sources()?;
+        // Without it a save may refer to a content meanwhile that nobody has named yet.
+        let alone = self.0.vfs().try_lock(&self.0.dir.join(FORMAT));
+        there.keeps_contents = matches!(alone, Ok(None));
         let nothing = Retention::new();
+        let mut unused = self.unused(&there, &nothing)?;
+        let tighter = [7, 4, 0].map(|eighths| retention.with_aim(Aim::Eighths(eighths)));
         let mut tightest = &nothing;
         for tighter in tighter.iter().filter(|one| one.has_limits()) {
             if unused.is_empty() {
@@ -229,8 +232,6 @@ impl DirStore {
         let mut selection = there.selection(self, &all);
         selection.each_alone = true;
         selection.filter.journals = journals;
-        // A save may refer to a content meanwhile that nobody has named yet: no lock keeps it from that here.
-        selection.filter.contents = None;
         let now = id::now(&**self.0.vfs());
         let (given_up, _) = GivenUp::find(&selection, retention, &there.uses, now)?;
         selection.given_up = Some(&given_up);

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::random::Random;
 
 /// No test takes its order from a time: after this long something has gone wrong.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a thread waits before it looks whether all wait.
+const PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
 pub struct Turns(Arc<(Mutex<State>, Condvar)>);
@@ -65,10 +68,17 @@ impl Turns {
         *guard.waiting.entry(process).or_default() += 1;
         guard.next();
         changed.notify_all();
-        let (mut guard, waited) = changed
-            .wait_timeout_while(guard, LIMIT, |state| state.turn != Some(process))
-            .unwrap();
-        assert!(!waited.timed_out(), "no turn came");
+        let begun = Instant::now();
+        while guard.turn != Some(process) || !guard.waiting.contains_key(&process) {
+            assert!(begun.elapsed() < LIMIT, "no turn came");
+            guard = changed.wait_timeout(guard, PAUSE).unwrap().0;
+            // The thread that had the turn may wait for one that waits here.
+            guard.next();
+            changed.notify_all();
+            if !guard.running.contains(&process) {
+                return;
+            }
+        }
         guard.turn = None;
         let left = guard.waiting.remove(&process).unwrap() - 1;
         if left > 0 {
@@ -82,6 +92,7 @@ impl Turns {
         let mut guard = state.lock().unwrap();
         guard.running.remove(&process);
         guard.waiting.remove(&process);
+        guard.turn.take_if(|turn| *turn == process);
         guard.next();
         changed.notify_all();
     }

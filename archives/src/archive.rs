@@ -20,7 +20,6 @@ use crate::locks::lock;
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
-use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS, absolute};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
@@ -142,11 +141,9 @@ impl DirStore {
         let there = Catalog::new(&config.vfs, config.dir.clone(), Trust::Others, None);
         there.look()?;
         let known: Vec<KnownSegment> = lock(&there.segments).known().collect();
-        let listed = known.iter().map(|one| ListedSegment {
-            path: relative(&config.dir, &one.segment.path),
-            id: one.segment.id.to_string(),
-            length: one.end,
-        });
+        let listed = known
+            .iter()
+            .map(|one| ListedSegment::new(&one.segment, one.end));
         let mut listed: Vec<_> = listed.collect();
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         let manifest = Manifest {

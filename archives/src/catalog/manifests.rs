@@ -48,6 +48,11 @@ impl ManifestSet {
         self.manifests.contains_key(name) || self.damaged.contains(name)
     }
 
+    /// Adds a manifest that was read.
+    pub(crate) fn add(&mut self, manifest: Arc<Manifest>) {
+        self.manifests.insert(manifest.name(), manifest);
+    }
+
     /// Those that nobody names as a parent.
     pub(crate) fn heads(&self) -> Vec<&Manifest> {
         let parents: HashSet<&String> = self.all().flat_map(|one| &one.parents).collect();
@@ -146,7 +151,7 @@ fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bo
         let path = dir.join(name);
         match read {
             Ok(Some(manifest)) => {
-                known.manifests.insert(name.clone(), Arc::new(manifest));
+                known.add(Arc::new(manifest));
             }
             Ok(None) => all = false,
             Err(Refused { why, distrusted }) => {
@@ -201,9 +206,7 @@ pub(crate) fn commit(
     manifest: Manifest,
 ) -> Result<(), ArchiveError> {
     write(vfs, store, &manifest)?;
-    lock(set)
-        .manifests
-        .insert(manifest.name(), Arc::new(manifest));
+    lock(set).add(Arc::new(manifest));
     remove(set, vfs, store, &before.earlier());
     Ok(())
 }
@@ -225,15 +228,19 @@ fn remove(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path, names: &HashSet
 /// No manifest is as long: it would list a million segments.
 const LONGEST: u64 = 256 << 20;
 
-/// Reads a manifest; an error says what is wrong with it.
-pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
+/// The bytes of a manifest; an error says why they can't be read.
+pub(crate) fn bytes(vfs: &dyn Vfs, path: &Path) -> Result<Vec<u8>, String> {
     let file = vfs.open(path).map_err(|error| error.to_string())?;
     let length = file.length().map_err(|error| error.to_string())?;
     if length > LONGEST {
         return Err(format!("it has {length} bytes, more than any manifest"));
     }
-    let bytes = read_bytes(&*file, 0, length).map_err(|error| error.to_string())?;
-    match Manifest::read(&bytes)? {
+    read_bytes(&*file, 0, length).map_err(|error| error.to_string())
+}
+
+/// Reads a manifest; an error says what is wrong with it.
+pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
+    match Manifest::read(&bytes(vfs, path)?)? {
         manifest if manifest.generation == u64::MAX => {
             Err("no other could come after it".to_owned())
         }

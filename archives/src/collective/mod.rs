@@ -42,7 +42,6 @@ use crate::format::id::UniqueId;
 use crate::format::manifest::ReplacedSegment;
 use crate::locks::lock;
 use crate::store::DirStore;
-use crate::store::write_manifest::relative;
 
 use journal::{Handed, Journal};
 pub(crate) use open::open;
@@ -134,11 +133,9 @@ impl DirStore {
         }
         let at = self.0.catalog.clock.stamp();
         let replaced = left_over.iter().filter(|one| taken.contains(&one.id));
-        let replaced = replaced.map(|one| ReplacedSegment {
-            path: relative(&self.0.dir, &one.path(&self.0.dir)),
-            id: one.id.to_string(),
-            length: one.length,
-            at,
+        let replaced = replaced.map(|one| {
+            let segment = one.segment(one.path(&self.0.dir));
+            ReplacedSegment::new(&segment, one.length, at)
         });
         let vouched = self.write_manifest_for_all(taken, &replaced.collect::<Vec<_>>());
         self.remove_replaced(self.0.grace);

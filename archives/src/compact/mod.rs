@@ -44,7 +44,6 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
 use crate::store::uses::{self, UsesOf};
-use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS};
 use crate::writer::segment_writer::WriterConfig;
 
@@ -339,12 +338,10 @@ impl DirStore {
 
     fn replaced<'s>(&self, sources: impl IntoIterator<Item = &'s Source>) -> Vec<ReplacedSegment> {
         let now = id::now(&**self.0.vfs());
-        let replaced = sources.into_iter().map(|one| ReplacedSegment {
-            path: relative(&self.0.dir, &one.segment.path),
-            id: one.segment.id.to_string(),
-            length: one.length,
+        let replaced = sources.into_iter().map(|one| {
             // Nobody needs time to read what has no values.
-            at: if one.has_values() { now } else { 0 },
+            let at = if one.has_values() { now } else { 0 };
+            ReplacedSegment::new(&one.segment, one.length, at)
         });
         replaced.collect()
     }

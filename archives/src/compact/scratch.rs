@@ -32,7 +32,6 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
 use crate::store::uses::UsesOf;
-use crate::store::write_manifest::relative;
 
 /// How many states of a run are of use.
 const STATES: usize = 2;
@@ -175,12 +174,8 @@ impl DirStore {
             return Ok(());
         }
         let at = id::now(&**inner.vfs());
-        let replaced = replaced.iter().map(|one| ReplacedSegment {
-            path: relative(&inner.dir, &one.segment.path),
-            id: one.segment.id.to_string(),
-            length: one.end,
-            at,
-        });
+        let replaced = replaced.iter();
+        let replaced = replaced.map(|one| ReplacedSegment::new(&one.segment, one.end, at));
         self.write_manifest(&replaced.collect::<Vec<_>>())?;
         self.remove_replaced(self.0.grace);
         Ok(())

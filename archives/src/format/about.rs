@@ -3,14 +3,20 @@
 use sde::{Journal, Key};
 use serde::{Deserialize, Serialize};
 
-/// Who writes a segment, and where.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct About {
-    pub(crate) host: String,
-    pub(crate) process: u32,
-    pub(crate) program: String,
-    pub(crate) target: String,
-    pub(crate) sde: String,
+/// What a segment says of its writer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct About {
+    /// The machine.
+    pub host: String,
+    /// The number of the process.
+    pub process: u32,
+    /// The name of the program.
+    pub program: String,
+    /// Processor architecture and operating system.
+    pub target: String,
+    /// The release of SDE.
+    pub sde: String,
 }
 
 impl About {

@@ -11,23 +11,27 @@ use serde::{Deserialize, Serialize};
 use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::VERSION;
 use crate::format::id::UniqueId;
+use crate::format::segment::Segment;
 
 const MAGIC: &[u8; 8] = b"SDEmanif";
 const HEADER: usize = 56;
 
-/// One manifest.
+/// A manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+#[non_exhaustive]
+pub struct Manifest {
     /// One more than the latest of its parents.
-    pub(crate) generation: u64,
-    /// Who wrote it.
-    pub(crate) writer: String,
-    /// When, in nanoseconds since 1970.
-    pub(crate) at: u64,
+    pub generation: u64,
+    /// The id of its writer.
+    pub writer: String,
+    /// When it was written, in nanoseconds since 1970.
+    pub at: u64,
     /// The manifests that it takes the place of, by their file names.
-    pub(crate) parents: Vec<String>,
-    pub(crate) segments: Vec<ListedSegment>,
-    pub(crate) replaced: Vec<ReplacedSegment>,
+    pub parents: Vec<String>,
+    /// The segments that it vouches for.
+    pub segments: Vec<ListedSegment>,
+    /// The segments that others have taken the place of.
+    pub replaced: Vec<ReplacedSegment>,
     /// When room was made last, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) swept: Option<Sweep>,
@@ -44,24 +48,50 @@ pub(crate) struct Sweep {
 
 /// A segment, as far as a manifest vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ListedSegment {
+#[non_exhaustive]
+pub struct ListedSegment {
     /// Its folder and name.
-    pub(crate) path: String,
-    pub(crate) id: String,
-    /// So many bytes of it were on the medium.
-    pub(crate) length: u64,
+    pub path: String,
+    /// Its id.
+    pub id: String,
+    /// How many bytes of it were on the medium.
+    pub length: u64,
 }
 
 /// A segment that another has taken the place of, up to a length. What its writer appends
 /// after that (it was taken for dead, and was not) still counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReplacedSegment {
-    pub(crate) path: String,
-    pub(crate) id: String,
-    /// So many bytes of it were looked at, and what counts of them is in other segments.
-    pub(crate) length: u64,
-    /// When, in nanoseconds since 1970.
-    pub(crate) at: u64,
+#[non_exhaustive]
+pub struct ReplacedSegment {
+    /// Its folder and name.
+    pub path: String,
+    /// Its id.
+    pub id: String,
+    /// How many bytes of it were looked at: what counts of them is in other segments.
+    pub length: u64,
+    /// When it was replaced, in nanoseconds since 1970; 0 if nobody is given time to read it.
+    pub at: u64,
+}
+
+impl ListedSegment {
+    pub(crate) fn new(segment: &Segment, length: u64) -> Self {
+        Self {
+            path: segment.name(),
+            id: segment.id.to_string(),
+            length,
+        }
+    }
+}
+
+impl ReplacedSegment {
+    pub(crate) fn new(segment: &Segment, length: u64, at: u64) -> Self {
+        Self {
+            path: segment.name(),
+            id: segment.id.to_string(),
+            length,
+            at,
+        }
+    }
 }
 
 impl Manifest {
@@ -88,14 +118,11 @@ impl Manifest {
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
         let damaged = || "it is damaged".to_owned();
-        let header = bytes.get(..HEADER).ok_or_else(damaged)?;
-        let text = &bytes[HEADER..];
-        if &header[..8] != MAGIC {
+        let (header, text) = bytes.split_at_checked(HEADER).ok_or_else(damaged)?;
+        if !header.starts_with(MAGIC) {
             return Err("it does not begin as a manifest does".to_owned());
         }
-        if header[24..] != check(&header[..24], text) {
-            return Err(damaged());
-        }
+        Self::version(bytes).ok_or_else(damaged)?;
         if header[..24] != head(text.len() as u64) {
             let why = "it has another format than this program reads";
             return Err(why.to_owned());
@@ -105,12 +132,20 @@ impl Manifest {
             (_, more) => Err(format!("{} bytes are left over", more.len())),
         }
     }
+
+    /// The version of the format of a manifest that is whole, also if it is one that this crate does not read.
+    pub(crate) fn version(bytes: &[u8]) -> Option<u32> {
+        let (header, text) = bytes.split_at_checked(HEADER)?;
+        let is_whole = header.starts_with(MAGIC) && header[24..] == check(&header[..24], text);
+        let (_, version) = header[..12].split_last_chunk()?;
+        is_whole.then(|| u32::from_le_bytes(*version))
+    }
 }
 
-/// Where they are.
+/// The folder of the manifests in a store.
 pub(crate) const FOLDER: &str = "manifests";
 
-/// How manifests are called.
+/// What the names of manifests end with.
 pub(crate) const EXTENSION: &str = "manifest";
 
 fn head(length: u64) -> [u8; 24] {

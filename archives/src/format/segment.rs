@@ -1,6 +1,6 @@
 //! The header of a segment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::class::Part;
@@ -42,8 +42,7 @@ impl Segment {
 
     /// Its folder and name, within the store.
     pub(crate) fn name(&self) -> String {
-        let name = self.path.file_name().unwrap_or_default();
-        format!("{}/{}", self.part.folder(), name.to_string_lossy())
+        path_in_store(self.part, &self.path)
     }
 
     /// Notes that the value that begins here is damaged: it is not offered again.
@@ -73,13 +72,10 @@ impl Segment {
         path: PathBuf,
         header: &[u8; SEGMENT_HEADER],
     ) -> Result<Self, String> {
-        if &header[..8] != SEGMENT_MAGIC {
+        if !header.starts_with(SEGMENT_MAGIC) {
             return Err("it does not begin as a segment does".to_owned());
         }
-        if header[48..] != checksum(&header[..48]) {
-            return Err("its header is damaged".to_owned());
-        }
-        let version = version(header);
+        let version = Self::version(header).ok_or("its header is damaged")?;
         if version != VERSION {
             return Err(format!(
                 "it has format {version}, this program reads format {VERSION}"
@@ -94,13 +90,19 @@ impl Segment {
         };
         Ok(Self::new(path, id(16), part, id(32)))
     }
+
+    /// The version of the format of a header that is whole, also if it is one that this crate does not read.
+    pub(crate) fn version(header: &[u8; SEGMENT_HEADER]) -> Option<u32> {
+        let is_whole = header.starts_with(SEGMENT_MAGIC) && header[48..] == checksum(&header[..48]);
+        let (_, version) = header[..12].split_last_chunk()?;
+        is_whole.then(|| u32::from_le_bytes(*version))
+    }
 }
 
-/// The version of the format in a header, which may be damaged.
-fn version(header: &[u8; SEGMENT_HEADER]) -> u32 {
-    let mut version = [0; 4];
-    version.copy_from_slice(&header[8..12]);
-    u32::from_le_bytes(version)
+/// The folder and the name of the file of a segment.
+pub(crate) fn path_in_store(part: Part, path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    format!("{}/{}", part.folder(), name.to_string_lossy())
 }
 
 /// The first 16 bytes of a BLAKE3 digest.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use sde::key::Digest;
 use sde::{Journal, Key, Mark, Record, Tags};
 
-use crate::format::about::Capacity;
+use crate::format::about::{About, Capacity};
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 use crate::read::frame::CHECKED_WHEN_FOUND;
@@ -28,7 +28,7 @@ pub enum Item {
         mark: Mark,
     },
     /// Who writes the segment.
-    About(AboutWriter),
+    About(About),
     /// Which entries were used since such a frame was last written.
     Uses {
         /// Where the frame begins.
@@ -197,25 +197,9 @@ pub struct SavedJournal {
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
     /// Who that is.
-    pub about: AboutWriter,
+    pub about: About,
     /// What it has done.
     pub journal: Journal,
     /// How much room it allowed the store, if it did so.
     pub capacity: Option<Capacity>,
-}
-
-/// What a segment says of its writer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AboutWriter {
-    /// The machine.
-    pub host: String,
-    /// The number of the process.
-    pub process: u32,
-    /// The name of the program.
-    pub program: String,
-    /// Processor architecture and operating system.
-    pub target: String,
-    /// The release of SDE.
-    pub sde: String,
 }

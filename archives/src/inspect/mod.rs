@@ -65,13 +65,15 @@ use crate::format::directory;
 use crate::format::trust::{Trust, not_a_store};
 use crate::vfs::{Disk, Found, Vfs};
 
+pub use crate::format::about::About as AboutWriter;
+pub use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
 pub use crate::read::payload::{Payload, PayloadReader};
 pub use crate::read::trouble::Damage;
 
 pub use computations::{Computation, Computations, Resolved, Standing};
-pub use item::{AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
+pub use item::{Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
 pub use listed::Listed;
-pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
+pub use manifests::{ManifestFile, Manifests};
 pub use numbers::Numbers;
 pub use segments::{SegmentFile, SegmentId};
 pub use snapshot::{Snapshot, Wanted};

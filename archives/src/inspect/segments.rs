@@ -13,8 +13,7 @@ use crate::catalog::segments;
 use crate::format::VERSION;
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
-use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
-use crate::store::write_manifest::relative;
+use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, path_in_store};
 use crate::vfs::{Vfs, read_bytes};
 
 /// The name of a segment, or of a writer: 128 random bits.
@@ -139,7 +138,7 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
         .then(|| version(vfs, &file).filter(|version| *version != VERSION));
     Some(SegmentFile {
         other_format: other_format.flatten(),
-        path: relative(&inspection.dir, &file).into(),
+        path: path_in_store(part, &file).into(),
         inspection: inspection.clone(),
         file: file.into(),
         part,
@@ -152,8 +151,5 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
 fn version(vfs: &dyn Vfs, file: &Path) -> Option<u32> {
     let file = vfs.open(file).ok()?;
     let header = read_bytes(&*file, 0, SEGMENT_HEADER as u64).ok()?;
-    let (said, check) = header.split_at_checked(48)?;
-    let number = said.get(8..12)?.try_into().ok()?;
-    let is_whole = said.starts_with(SEGMENT_MAGIC) && *check == checksum(said);
-    is_whole.then(|| u32::from_le_bytes(number))
+    Segment::version(header.first_chunk()?)
 }

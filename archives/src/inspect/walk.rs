@@ -9,12 +9,12 @@ use std::sync::Arc;
 use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
-use super::item::{AboutWriter, Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
+use super::item::{Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
 use super::listed::Listed;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, SegmentReader, Stretch};
 use crate::cbor::metadata::from_bytes;
-use crate::format::about::{About, JournalBody};
+use crate::format::about::JournalBody;
 use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameKind};
 use crate::format::index_block::{IndexBlock, Row, TRAILER, prefix};
 use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
@@ -232,7 +232,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 at: frame.at,
                 mark: from_bytes(content).map_err(cannot)?.0,
             },
-            Some(FrameKind::About) => Item::About(about(from_bytes(content).map_err(cannot)?.0)),
+            Some(FrameKind::About) => Item::About(from_bytes(content).map_err(cannot)?.0),
             Some(FrameKind::Index) => {
                 self.index_at = Some(frame.at);
                 return Ok(None);
@@ -253,7 +253,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 Item::Journal(Box::new(SavedJournal {
                     at: frame.at,
                     saved_at: header.saved_at,
-                    about: about(body.about),
+                    about: body.about,
                     journal: body.journal,
                     capacity: body.capacity,
                 }))
@@ -417,14 +417,4 @@ fn uses(read: Vec<(u64, Use)>) -> Vec<EntryUses> {
         last: one.last,
     })
     .collect()
-}
-
-fn about(about: About) -> AboutWriter {
-    AboutWriter {
-        host: about.host,
-        process: about.process,
-        program: about.program,
-        target: about.target,
-        sde: about.sde,
-    }
 }

@@ -1,7 +1,7 @@
 //! Saying what a store holds: the next generation of manifests.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sde::ArchiveError;
@@ -168,11 +168,7 @@ impl DirStore {
             replaced.iter().map(|one| (&*one.id, one.length)).collect();
         let known = known.into_iter().map(|known| (known.segment, known.end));
         let all = known.chain(written).filter(|(_, length)| *length > 0);
-        let listed = all.map(|(segment, length)| ListedSegment {
-            path: relative(&self.0.dir, &segment.path),
-            id: segment.id.to_string(),
-            length,
-        });
+        let listed = all.map(|(segment, length)| ListedSegment::new(&segment, length));
         let counts = |one: &ListedSegment| {
             let replaced = replaced.get(&*one.id);
             replaced.is_none_or(|to| *to < one.length)
@@ -235,11 +231,4 @@ impl DirStore {
         }
         losses
     }
-}
-
-/// A path within a store, as manifests have it.
-pub(crate) fn relative(store: &Path, path: &Path) -> String {
-    let path = path.strip_prefix(store).unwrap_or(path);
-    let parts = path.iter().map(|part| part.to_string_lossy());
-    parts.collect::<Vec<_>>().join("/")
 }

@@ -20,7 +20,7 @@ use crate::locks::lock;
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
-use crate::store::{DirStore, LOOKS, absolute};
+use crate::store::{DirStore, absolute, where_files_are};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 
@@ -40,14 +40,7 @@ impl DirStore {
                 "there is a store already; name an empty directory, or one that does not exist yet";
             return Err(not_a_store(dir, why));
         }
-        for _ in 1..LOOKS {
-            match self.try_publish(dir) {
-                // A compaction has put what was in it elsewhere.
-                Err(error) if error.is_not_found() => {}
-                done => return done,
-            }
-        }
-        self.try_publish(dir)
+        where_files_are(|| self.try_publish(dir))
     }
 
     fn try_publish(&self, dir: &Path) -> Result<(), ArchiveError> {

@@ -13,7 +13,7 @@ use crate::format::trust::not_a_store;
 use crate::read::frame::EntryFrame;
 use crate::rewrite::select::{Facts, Filter, Selection, Wanted};
 use crate::store::uses::UsesOf;
-use crate::store::{DirStore, LOOKS};
+use crate::store::{DirStore, where_files_are};
 
 /// An entry that may be copied.
 #[derive(Clone, Copy, Debug)]
@@ -90,15 +90,7 @@ impl DirStore {
             let why = "it is the store that was to be copied from; name another directory";
             return Err(not_a_store(self.path(), why));
         }
-        let mut copied = self.try_copy(from, &wanted);
-        for _ in 1..LOOKS {
-            match &copied {
-                // A compaction has put what was in it elsewhere.
-                Err(error) if error.is_not_found() => copied = self.try_copy(from, &wanted),
-                _ => break,
-            }
-        }
-        copied
+        where_files_are(|| self.try_copy(from, &wanted))
     }
 
     fn try_copy(

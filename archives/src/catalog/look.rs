@@ -12,20 +12,17 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use super::Catalog;
 use super::changes::CatalogChanges;
 use super::reading::{read_anew, read_on};
 use super::scan;
 use super::segments::{KnownSegment, Progress};
+use super::{Catalog, LOOKS};
 use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
 use crate::locks::{lock, try_lock, warnings_after};
 use crate::vfs::{Found, Vfs};
-
-/// How often the directory is listed anew because files are gone that were listed.
-const LOOKS: usize = 8;
 
 /// What the thread holds that looks.
 pub(crate) struct Looking;

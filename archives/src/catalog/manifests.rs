@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
+use super::{Catalog, LOOKS};
 use crate::format::directory::{is_no_folder, make_folder};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, FOLDER, Manifest, Sweep};
@@ -110,21 +111,54 @@ impl ManifestSet {
     }
 }
 
-/// How often the directory is listed anew because manifests are gone that were listed.
-const LOOKS: usize = 8;
+impl Catalog {
+    /// The manifests as they are known now.
+    pub(crate) fn manifests(&self) -> ManifestSet {
+        lock(&self.manifests).clone()
+    }
 
-/// Reads what is new, and forgets what is gone. Two threads may be at it at once, and another may commit.
-pub(crate) fn look(
-    set: &Mutex<ManifestSet>,
-    vfs: &dyn Vfs,
-    store: &Path,
-) -> Result<(), ArchiveError> {
-    for _ in 0..LOOKS {
-        if look_once(set, vfs, store)? {
-            break;
+    /// Reads the manifests that are new, and forgets those that are gone. Two threads may be at it at once, and another may commit.
+    pub(crate) fn look_at_manifests(&self) -> Result<(), ArchiveError> {
+        let mut looked = Ok(false);
+        for _ in 0..LOOKS {
+            looked = look_once(&self.manifests, &*self.vfs, &self.dir);
+            if !matches!(looked, Ok(false)) {
+                break;
+            }
+        }
+        let replaced = self.manifests().replaced();
+        lock(&self.segments).replace(replaced);
+        looked.map(drop)
+    }
+
+    /// Writes the manifest after those of `before`, makes it durable, and removes the generations before its parents. One
+    /// thread at a time, which need not hold the lock of the set.
+    pub(crate) fn commit(
+        &self,
+        before: &ManifestSet,
+        manifest: Manifest,
+    ) -> Result<(), ArchiveError> {
+        write(&*self.vfs, &self.dir, &manifest)?;
+        lock(&self.manifests).add(Arc::new(manifest));
+        self.remove_manifests(&before.earlier());
+        Ok(())
+    }
+
+    /// Removes the generations before the heads: on a full disk they keep what was replaced from being removed.
+    pub(crate) fn remove_earlier_manifests(&self) {
+        let earlier = lock(&self.manifests).earlier();
+        self.remove_manifests(&earlier);
+    }
+
+    fn remove_manifests(&self, names: &HashSet<String>) {
+        let mut known = lock(&self.manifests);
+        known.manifests.retain(|name, _| !names.contains(name));
+        drop(known);
+        for name in names {
+            // One that is left only keeps what it lists.
+            let _ = self.vfs.remove(&self.dir.join(FOLDER).join(name));
         }
     }
-    Ok(())
 }
 
 /// Gives whether all manifests that were listed were there. If not, others have been committed since.
@@ -193,35 +227,6 @@ fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>
         Ok(_) => Err(refused(false)("it is of another name".to_owned())),
         Err(_) if matches!(vfs.look(path), Ok(None)) => Ok(None),
         Err(why) => Err(refused(false)(why)),
-    }
-}
-
-/// Writes the manifest after those of `before`, makes it durable, and removes the generations before its parents. One
-/// thread at a time, which need not hold the lock of the set.
-pub(crate) fn commit(
-    set: &Mutex<ManifestSet>,
-    vfs: &dyn Vfs,
-    store: &Path,
-    before: &ManifestSet,
-    manifest: Manifest,
-) -> Result<(), ArchiveError> {
-    write(vfs, store, &manifest)?;
-    lock(set).add(Arc::new(manifest));
-    remove(set, vfs, store, &before.earlier());
-    Ok(())
-}
-
-/// Removes the generations before the heads: on a full disk they keep what was replaced from being removed.
-pub(crate) fn remove_earlier(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) {
-    let earlier = lock(set).earlier();
-    remove(set, vfs, store, &earlier);
-}
-
-fn remove(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path, names: &HashSet<String>) {
-    lock(set).manifests.retain(|name, _| !names.contains(name));
-    for name in names {
-        // One that is left only keeps what it lists.
-        let _ = vfs.remove(&store.join(FOLDER).join(name));
     }
 }
 

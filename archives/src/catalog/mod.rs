@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
-use sde::{ArchiveError, Mark};
+use sde::Mark;
 
 use changes::CatalogChanges;
 use index::Index;
@@ -26,14 +26,17 @@ use segments::SegmentCatalog;
 
 use crate::format::id::{Clock, UniqueId};
 use crate::format::index_block::{IndexBlock, ROW, Row};
-use crate::format::manifest::Manifest;
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::Segment;
 use crate::format::trust::Trust;
 use crate::locks::{Guard, lock, read, write};
 use crate::vfs::Vfs;
 
-/// Nothing but who makes a generation.
+/// How often files are looked for again that were there and are gone: a compaction has put what was in them elsewhere, and another
+/// may follow it.
+pub(crate) const LOOKS: usize = 8;
+
+/// What a thread holds that makes a generation.
 #[derive(Default)]
 pub(crate) struct Committing;
 
@@ -81,33 +84,6 @@ impl Catalog {
             provenances: Mutex::default(),
             read_for_provenances: Mutex::default(),
         }
-    }
-
-    /// The manifests as they are known now.
-    pub(crate) fn manifests(&self) -> ManifestSet {
-        lock(&self.manifests).clone()
-    }
-
-    /// Reads the manifests that are new.
-    pub(crate) fn look_at_manifests(&self) -> Result<(), ArchiveError> {
-        let looked = manifests::look(&self.manifests, &*self.vfs, &self.dir);
-        let replaced = self.manifests().replaced();
-        lock(&self.segments).replace(replaced);
-        looked
-    }
-
-    /// Writes the manifest after those of `before`, and makes it durable.
-    pub(crate) fn commit(
-        &self,
-        before: &ManifestSet,
-        manifest: Manifest,
-    ) -> Result<(), ArchiveError> {
-        manifests::commit(&self.manifests, &*self.vfs, &self.dir, before, manifest)
-    }
-
-    /// Removes the generations before the heads.
-    pub(crate) fn remove_earlier_manifests(&self) {
-        manifests::remove_earlier(&self.manifests, &*self.vfs, &self.dir);
     }
 
     /// What the index says, copied: no lock is held while files are read.

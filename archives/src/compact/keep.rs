@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use sde::ArchiveError;
 
+use crate::catalog::LOOKS;
 use crate::format::id;
 use crate::locks::lock;
 use crate::retention::Aim;
-use crate::store::{DirStore, LOOKS};
+use crate::store::DirStore;
 
 /// What has grown by less than one part in so many is not compacted again.
 const GROWN: u64 = 16;

@@ -44,7 +44,7 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
 use crate::store::uses::{self, UsesOf};
-use crate::store::{DirStore, LOOKS};
+use crate::store::{DirStore, where_files_are};
 use crate::writer::segment_writer::WriterConfig;
 
 use replaced::Removed;
@@ -114,25 +114,14 @@ impl DirStore {
             });
         }
         if retention.dry_run {
-            return self.compact_here(retention);
+            return where_files_are(|| self.compact_alone(retention));
         }
         let mut freed = 0;
         let mut done = self.with_room(retention, &mut freed, || {
-            self.with_reserve(|| self.compact_here(retention))
+            self.with_reserve(|| where_files_are(|| self.compact_alone(retention)))
         })?;
         done.freed += freed;
         Ok(done)
-    }
-
-    fn compact_here(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
-        for _ in 1..LOOKS {
-            match self.compact_alone(retention) {
-                // A run that goes on has superseded what was in it, or another compaction copied it.
-                Err(error) if error.is_not_found() => {}
-                done => return done,
-            }
-        }
-        self.compact_alone(retention)
     }
 
     fn compact_alone(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {

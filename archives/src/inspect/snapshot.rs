@@ -11,6 +11,7 @@ use super::listed::Listed;
 use super::manifests::Manifests;
 use super::segments::SegmentFile;
 use super::walk::Walked;
+use crate::catalog::LOOKS;
 use crate::read::trouble::Damage;
 
 /// The manifests and segments of a store as they were listed, and what was found damaged in them since.
@@ -33,9 +34,6 @@ pub struct Snapshot {
 
 /// Which frames are wanted.
 pub type Wanted<'a> = &'a dyn Fn(&Listed) -> bool;
-
-/// How often a store is read from which files are removed meanwhile.
-const LOOKS: usize = 8;
 
 impl Inspection {
     /// Has `job` read what it wants of the store. If files are removed meanwhile, or damage was found that a

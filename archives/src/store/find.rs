@@ -6,11 +6,12 @@ use std::sync::Arc;
 use sde::key::Digest;
 use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntry};
 
+use crate::catalog::LOOKS;
 use crate::catalog::contents::content_key;
 use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
 use crate::resolve::resolve;
-use crate::store::{DirStore, LOOKS};
+use crate::store::DirStore;
 
 impl DirStore {
     /// What [`find`](sde::Archiver::find) gives, not counted as a use: for a program that only looks at what is there,

@@ -26,8 +26,8 @@ use sde::{
     ProcessGroup, Record, Saved, Selection, StoredEntry,
 };
 
-use crate::catalog::Catalog;
 use crate::catalog::index::{Index, KnownFrame};
+use crate::catalog::{Catalog, LOOKS};
 use crate::collective::Team;
 use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
@@ -118,9 +118,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Of the time of a program that misses all the time, looking takes one part in so many.
 const LOOKING: u32 = 20;
-
-/// How often a find looks again if the files that it knew of are gone.
-pub(crate) const LOOKS: usize = 8;
 
 /// How many records are looked at for a person who asks what is nearest.
 const RECORDS: usize = 10_000;
@@ -454,6 +451,19 @@ impl Archiver for DirStore {
     fn describe(&self) -> String {
         format!("the store in {}", self.0.dir.display())
     }
+}
+
+/// Does a job; once more each time that a file was gone: a compaction has put what was in it elsewhere, or a run has superseded it.
+pub(crate) fn where_files_are<T>(
+    job: impl Fn() -> Result<T, ArchiveError>,
+) -> Result<T, ArchiveError> {
+    for _ in 1..LOOKS {
+        match job() {
+            Err(error) if error.is_not_found() => {}
+            done => return done,
+        }
+    }
+    job()
 }
 
 pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {

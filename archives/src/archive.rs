@@ -75,19 +75,12 @@ impl DirStore {
     fn write_results(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         let catalog = &self.0.catalog;
         let sources = self.all_entries()?;
-        let selection = Selection {
-            catalog,
-            sources: &sources,
-            taken: &vec![true; sources.len()],
-            each_alone: false,
-            filter: Filter {
-                classes: &[Class::Result],
-                contents: Some(&HashSet::new()),
-                ..EVERYTHING
-            },
-            given_up: None,
+        let filter = Filter {
+            classes: &[Class::Result],
+            contents: Some(&HashSet::new()),
+            ..EVERYTHING
         };
-        let selected = selection.run()?;
+        let selected = Selection::new(catalog, &sources, filter).run()?;
         match selected.missing {
             0 => {}
             missing => sde::warning!(
@@ -96,7 +89,7 @@ impl DirStore {
             ),
         }
         let output = Output::new(config.clone(), false);
-        let written = output.write(catalog, &sources, &selected, &selected.uses);
+        let written = output.write(catalog, &sources, &selected);
         written.map(drop)
     }
 
@@ -105,10 +98,8 @@ impl DirStore {
         let inner = &*self.0;
         inner.seal();
         self.refresh()?;
-        let catalog = &inner.catalog;
-        let replaced = catalog.manifests().replaced();
         let known: Vec<_> = {
-            let segments = lock(&catalog.segments);
+            let segments = lock(&inner.catalog.segments);
             // An archive that is told to be there must have all results.
             if let Some(error) = segments.unread().first() {
                 return Err(error.clone());
@@ -120,12 +111,7 @@ impl DirStore {
         let entries = known
             .into_iter()
             .filter(|segment| segment.part == Part::Entries);
-        let sources = entries.map(|segment| {
-            let path = segment.path.clone();
-            let from = replaced.get(&segment.id).copied().unwrap_or(0);
-            let source = Source::open(&**inner.vfs(), segment, from, false);
-            source.map_err(|error| ArchiveError::io("reading", path, error))
-        });
+        let sources = entries.map(|segment| self.source(&segment, false));
         sources.collect()
     }
 

@@ -12,7 +12,6 @@ use crate::format::class::Class;
 use crate::format::trust::not_a_store;
 use crate::read::frame::EntryFrame;
 use crate::rewrite::select::{Facts, Filter, Selection, Wanted};
-use crate::store::uses::UsesOf;
 use crate::store::{DirStore, where_files_are};
 
 /// An entry that may be copied.
@@ -128,24 +127,16 @@ impl DirStore {
             }
         };
         let sources = from.all_entries()?;
-        let selection = Selection {
-            catalog: &from.0.catalog,
-            sources: &sources,
-            taken: &vec![true; sources.len()],
-            each_alone: false,
-            filter: Filter {
-                classes: &[Class::Result, Class::Intermediate],
-                wants: Some(&wants),
-                journals: false,
-                contents: Some(&HashSet::new()),
-            },
-            given_up: None,
+        let filter = Filter {
+            classes: &[Class::Result, Class::Intermediate],
+            wants: Some(&wants),
+            journals: false,
+            contents: Some(&HashSet::new()),
         };
-        let selected = selection.run()?;
+        let mut selected = Selection::new(&from.0.catalog, &sources, filter).run()?;
+        selected.uses.clear();
         if (0..sources.len()).any(|source| selected.keeps_any(source)) {
-            let none = UsesOf::default();
-            let from = &from.0.catalog;
-            self.rewrite_from(from, self.another_writer(), &sources, &selected, &none)?;
+            self.rewrite(&from.0.catalog, self.another_writer(), &sources, &selected)?;
             self.write_manifest(&[])?;
         }
         Ok(Copied {

@@ -119,18 +119,8 @@ impl Writer {
 
     /// Gives what others are to know of what was written.
     fn rewrite(&self, catalog: &Catalog, sources: &[Source]) -> Result<Listing, ArchiveError> {
-        let selection = Selection {
-            catalog,
-            sources,
-            taken: &vec![true; sources.len()],
-            each_alone: false,
-            filter: EVERYTHING,
-            given_up: None,
-        };
-        let selected = selection.run()?;
-        let (written, sealed) = self
-            .output
-            .write(catalog, sources, &selected, &selected.uses)?;
+        let selected = Selection::new(catalog, sources, EVERYTHING).run()?;
+        let (written, sealed) = self.output.write(catalog, sources, &selected)?;
         let sealed = sealed
             .into_iter()
             .map(|(segment, block)| (segment.id, (block.end, block.length)));

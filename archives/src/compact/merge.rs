@@ -4,9 +4,6 @@
 //! time that memory does not grow with their number. Only segments of like size are merged, so that a byte is written again
 //! as often as the number of segments doubles, and not each time.
 
-use std::io;
-use std::sync::Arc;
-
 use sde::ArchiveError;
 
 use crate::catalog::segments::KnownSegment;
@@ -69,29 +66,15 @@ impl DirStore {
     /// Writes what counts of some segments to others; gives those that were read.
     fn merge_batch(&self, batch: &[KnownSegment]) -> Result<Vec<Source>, ArchiveError> {
         let catalog = &self.0.catalog;
-        let replaced = catalog.manifests().replaced();
         let mut sources = Vec::new();
         for known in batch {
-            let segment = Arc::clone(&known.segment);
-            let from = replaced.get(&segment.id).copied().unwrap_or(0);
-            match Source::open(&**self.0.vfs(), segment, from, false) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                source => sources
-                    .push(source.map_err(|error| {
-                        ArchiveError::io("reading", &known.segment.path, error)
-                    })?),
+            match self.source(&known.segment, false) {
+                Err(error) if error.is_not_found() => {}
+                source => sources.push(source?),
             }
         }
-        let selection = Selection {
-            catalog,
-            sources: &sources,
-            taken: &vec![true; sources.len()],
-            each_alone: false,
-            filter: EVERYTHING,
-            given_up: None,
-        };
-        let selected = selection.run()?;
-        self.rewrite(self.another_writer(), &sources, &selected, &selected.uses)?;
+        let selected = Selection::new(catalog, &sources, EVERYTHING).run()?;
+        self.rewrite(catalog, self.another_writer(), &sources, &selected)?;
         Ok(sources)
     }
 

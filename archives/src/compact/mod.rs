@@ -163,8 +163,8 @@ impl DirStore {
             bytes: left,
         });
         if done.replaced > 0 {
-            let (sources, selected) = (&there.sources, &plan.selected);
-            done.written = self.rewrite(self.another_writer(), sources, selected, &plan.uses)?;
+            let (from, to) = (&inner.catalog, self.another_writer());
+            done.written = self.rewrite(from, to, &there.sources, &plan.selected)?;
             self.write_manifest(&self.replaced(taken().map(|(_, one)| one)))?;
             removed += self.remove_what_is_over(inner.grace)?;
         }
@@ -174,8 +174,7 @@ impl DirStore {
 
     /// What is replaced, and what of it is kept.
     fn plan(&self, there: &There, retention: &Retention, now: u64) -> Result<Plan, ArchiveError> {
-        let all = vec![true; there.sources.len()];
-        let selection = there.selection(self, &all);
+        let selection = there.selection(self);
         let (given_up, before) = GivenUp::find(&selection, retention, &there.uses, now)?;
         let given_up = Some(&given_up);
         let selection = Selection {
@@ -188,20 +187,20 @@ impl DirStore {
         };
         let taken = self.worth(&there.sources, &before, &selected);
         // What is kept is found out anew from these alone: see `rewrite::select`.
-        let selected = match taken.iter().all(|taken| *taken) {
+        let mut selected = match taken.iter().all(|taken| *taken) {
             true => selected,
             false => Selection {
-                taken: &taken,
+                taken: Some(&taken),
                 ..selection
             }
             .run()?,
         };
-        let mut uses = selected.uses.clone();
-        given_up.into_iter().for_each(|up| up.forget(&mut uses));
+        given_up
+            .into_iter()
+            .for_each(|up| up.forget(&mut selected.uses));
         Ok(Plan {
             taken,
             selected,
-            uses,
             given_up: given_up.map_or(0, GivenUp::len),
         })
     }
@@ -234,28 +233,16 @@ impl DirStore {
         }
     }
 
-    /// Writes what is kept to new segments, which this process knows from then on; gives how many.
-    fn rewrite(
-        &self,
-        config: WriterConfig,
-        sources: &[Source],
-        selected: &Selected,
-        uses: &UsesOf,
-    ) -> Result<usize, ArchiveError> {
-        self.rewrite_from(&self.0.catalog, config, sources, selected, uses)
-    }
-
-    /// Likewise of what another catalog knows.
-    pub(crate) fn rewrite_from(
+    /// Writes what is kept of sources that a catalog knows to new segments of this store, which this process knows from then on;
+    /// gives how many.
+    pub(crate) fn rewrite(
         &self,
         from: &Catalog,
-        config: WriterConfig,
+        to: WriterConfig,
         sources: &[Source],
         selected: &Selected,
-        uses: &UsesOf,
     ) -> Result<usize, ArchiveError> {
-        let output = Output::new(config, false);
-        let (_, sealed) = output.write(from, sources, selected, uses)?;
+        let (_, sealed) = Output::new(to, false).write(from, sources, selected)?;
         let count = sealed.len();
         for (segment, block) in sealed {
             self.0.catalog.note_new(&segment, block);
@@ -283,7 +270,6 @@ impl DirStore {
     fn sources(&self) -> Result<There, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
-        let replaced = catalog.manifests().replaced();
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
         let at_rest = self.at_rest(&known);
         let (mut there, mut seen) = (There::default(), HashSet::new());
@@ -293,21 +279,31 @@ impl DirStore {
                 continue;
             }
             let segment = &known.segment;
-            let failed = |error| ArchiveError::io("reading", &segment.path, error);
             if known.sealed || at_rest.contains(&segment.id) {
-                let from = replaced.get(&segment.id).copied().unwrap_or(0);
-                match Source::open(&**inner.vfs(), Arc::clone(segment), from, true) {
+                match self.source(segment, true) {
                     // Another compaction was done with it.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    source => there.sources.push(source.map_err(failed)?),
+                    Err(error) if error.is_not_found() => {}
+                    source => there.sources.push(source?),
                 }
             } else if segment.part == Part::Entries {
-                there.being_written(self, segment).map_err(failed)?;
+                let read = there.being_written(self, segment);
+                read.map_err(|error| ArchiveError::io("reading", &segment.path, error))?;
             }
         }
         let sources = &mut there.sources;
         sources.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
         Ok(there)
+    }
+
+    /// Opens a segment to rewrite what counts of it.
+    pub(crate) fn source(
+        &self,
+        segment: &Arc<Segment>,
+        looks_for_damage: bool,
+    ) -> Result<Source, ArchiveError> {
+        let from = lock(&self.0.catalog.segments).first(&segment.id);
+        let source = Source::open(&**self.0.vfs(), Arc::clone(segment), from, looks_for_damage);
+        source.map_err(|error| ArchiveError::io("reading", &segment.path, error))
     }
 
     /// Whether the writer of a segment that is not sealed has ended, as far as can be told.
@@ -352,23 +348,16 @@ struct There {
 struct Plan {
     taken: Vec<bool>,
     selected: Selected,
-    uses: UsesOf,
     given_up: usize,
 }
 
 impl There {
-    fn selection<'a>(&'a self, of: &'a DirStore, taken: &'a [bool]) -> Selection<'a> {
-        Selection {
-            catalog: &of.0.catalog,
-            sources: &self.sources,
-            taken,
-            each_alone: false,
-            filter: Filter {
-                contents: (!self.keeps_contents).then_some(&self.contents),
-                ..EVERYTHING
-            },
-            given_up: None,
-        }
+    fn selection<'a>(&'a self, of: &'a DirStore) -> Selection<'a> {
+        let filter = Filter {
+            contents: (!self.keeps_contents).then_some(&self.contents),
+            ..EVERYTHING
+        };
+        Selection::new(&of.0.catalog, &self.sources, filter)
     }
 
     fn being_written(&mut self, of: &DirStore, segment: &Segment) -> io::Result<()> {

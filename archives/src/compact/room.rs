@@ -31,7 +31,6 @@ use crate::rewrite::limits::GivenUp;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
-use crate::store::uses::UsesOf;
 
 /// What a store keeps to, and what it did for that.
 pub(crate) struct Room {
@@ -204,8 +203,8 @@ impl DirStore {
         let mut dropped: Vec<(u64, usize)> = sources.map(dropped).collect();
         dropped.sort_unstable_by_key(|one| Reverse(*one));
         for (_, number) in dropped.into_iter().filter(|(bytes, _)| *bytes > 0) {
-            let (only, none) = (selected.only(number), UsesOf::default());
-            let copied = self.rewrite(self.another_writer(), &there.sources, &only, &none);
+            let (from, to) = (&self.0.catalog, self.another_writer());
+            let copied = self.rewrite(from, to, &there.sources, &selected.only(number));
             // An index for which there is no room is told of as a copy that can't be read back.
             if copied.is_ok() {
                 self.write_manifest(&self.replaced([&there.sources[number]]))?;
@@ -228,8 +227,7 @@ impl DirStore {
         retention: &Retention,
         journals: bool,
     ) -> Result<Selected, ArchiveError> {
-        let all = vec![true; there.sources.len()];
-        let mut selection = there.selection(self, &all);
+        let mut selection = there.selection(self);
         selection.each_alone = true;
         selection.filter.journals = journals;
         let now = id::now(&**self.0.vfs());

@@ -31,7 +31,6 @@ use crate::locks::lock;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
-use crate::store::uses::UsesOf;
 
 /// How many states of a run are of use.
 const STATES: usize = 2;
@@ -145,12 +144,8 @@ impl DirStore {
     /// Writes what is of use in some segments to others.
     fn write_anew(&self, all: &[Own]) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        let mut sources = Vec::new();
-        for one in all {
-            let source = Source::open(&**inner.vfs(), Arc::clone(&one.segment), 0, false);
-            let failed = |error| ArchiveError::io("reading", &one.segment.path, error);
-            sources.push(source.map_err(failed)?);
-        }
+        let sources = all.iter().map(|one| self.source(&one.segment, false));
+        let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
         let of_use: HashSet<(UniqueId, u64)> = all
             .iter()
             .flat_map(|one| one.rows.iter().map(|row| (one.segment.id, row.at())))
@@ -159,7 +154,7 @@ impl DirStore {
             of_use.contains(&(source.segment.id, row.at()))
         });
         let config = inner.writer.config().clone();
-        self.rewrite(config, &sources, &selected, &UsesOf::default())?;
+        self.rewrite(&inner.catalog, config, &sources, &selected)?;
         Ok(())
     }
 

@@ -66,8 +66,8 @@ pub(crate) const EVERYTHING: Filter<'_> = Filter {
 pub(crate) struct Selection<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) sources: &'a [Source],
-    /// Which of them are taken. The others stay, and only tell what has ended and what is on the medium.
-    pub(crate) taken: &'a [bool],
+    /// Which of them are taken; all if nothing is said. The others stay, and only tell what has ended and what is on the medium.
+    pub(crate) taken: Option<&'a [bool]>,
     /// Whether each source is looked at as if no other were taken.
     pub(crate) each_alone: bool,
     pub(crate) filter: Filter<'a>,
@@ -110,7 +110,19 @@ pub(super) struct Group {
 /// Is told what is kept of each key, and when entries were used.
 type Tell<'a> = &'a mut (dyn FnMut(&Group, &UsesOf) + 'a);
 
-impl Selection<'_> {
+impl<'a> Selection<'a> {
+    /// All that counts of these sources, as far as the filter takes it.
+    pub(crate) fn new(catalog: &'a Catalog, sources: &'a [Source], filter: Filter<'a>) -> Self {
+        Self {
+            catalog,
+            sources,
+            taken: None,
+            each_alone: false,
+            filter,
+            given_up: None,
+        }
+    }
+
     /// Finds out what is kept.
     pub(crate) fn run(&self) -> Result<Selected, ArchiveError> {
         self.run_with(None)
@@ -140,7 +152,7 @@ impl Selection<'_> {
     }
 
     fn is_taken(&self, one: &Member) -> bool {
-        self.taken[one.source]
+        self.taken.is_none_or(|taken| taken[one.source])
     }
 }
 

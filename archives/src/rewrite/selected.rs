@@ -14,7 +14,7 @@ use crate::store::uses::UsesOf;
 pub(crate) struct Selected {
     /// Of each source a bit for each of its rows.
     kept: Vec<Vec<u64>>,
-    /// When entries were used, by all that the sources say.
+    /// When entries were used, by all that the sources say: it is written with what is kept.
     pub(crate) uses: UsesOf,
     /// How many bytes the contents take that are kept.
     pub(super) contents: HashMap<Key, u64>,
@@ -59,9 +59,10 @@ impl Selected {
         self.kept[source][number / 64] >> (number % 64) & 1 == 1
     }
 
-    /// What is kept of one source.
+    /// The frames that are kept of one source, without uses.
     pub(crate) fn only(&self, source: usize) -> Self {
         let mut only = self.clone();
+        only.uses.clear();
         let others = only.kept.iter_mut().enumerate();
         let others = others.filter(|(other, _)| *other != source);
         others.for_each(|(_, kept)| kept.fill(0));

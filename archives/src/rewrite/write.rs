@@ -22,7 +22,7 @@ use crate::format::metadata::{ProvenanceId, inline_provenance, split_entry};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::locks::lock;
 use crate::read::trouble::Trouble;
-use crate::store::uses::{self, UsesOf};
+use crate::store::uses;
 use crate::vfs::{VfsFile, pieces};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
 use crate::writer::group_commit::{GroupCommit, Save};
@@ -61,7 +61,6 @@ impl Output {
         catalog: &Catalog,
         sources: &[Source],
         selected: &Selected,
-        uses: &UsesOf,
     ) -> Result<(Vec<Written>, Vec<Sealed>), ArchiveError> {
         lock(&self.written).clear();
         let mut rewriting = Rewriting {
@@ -75,7 +74,7 @@ impl Output {
             written: Vec::new(),
             sealed: Vec::new(),
         };
-        let done = rewriting.run(sources, selected, uses);
+        let done = rewriting.run(sources, selected);
         let Rewriting {
             written, sealed, ..
         } = rewriting;
@@ -201,12 +200,7 @@ struct Rewriting<'a> {
 }
 
 impl Rewriting<'_> {
-    fn run(
-        &mut self,
-        sources: &[Source],
-        selected: &Selected,
-        uses: &UsesOf,
-    ) -> Result<(), ArchiveError> {
+    fn run(&mut self, sources: &[Source], selected: &Selected) -> Result<(), ArchiveError> {
         for part in Part::ALL {
             for (number, source) in sources.iter().enumerate() {
                 if source.segment.part == part && selected.keeps_any(number) {
@@ -214,7 +208,7 @@ impl Rewriting<'_> {
                 }
             }
         }
-        self.frames.extend(uses::frames(uses)?);
+        self.frames.extend(uses::frames(&selected.uses)?);
         let last = std::mem::take(&mut self.frames);
         let save = std::mem::replace(&mut self.save, self.output.writer.begin());
         save.finish(last)?;

@@ -7,7 +7,6 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
 
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::{Part, folder};
@@ -16,11 +15,10 @@ use crate::store::DirStore;
 
 impl DirStore {
     /// The segments that others wrote and those that this process has sealed, as far as they are
-    /// durable now, of those that `stays` is true of. Adds those that can't be made durable to `unsynced`.
+    /// durable now, of those that `stays` is true of. Warns of those that can't be made durable.
     pub(crate) fn sync_foreign_segments(
         &self,
         stays: impl Fn(&KnownSegment) -> bool,
-        unsynced: &mut Vec<(PathBuf, String)>,
     ) -> Vec<KnownSegment> {
         let inner = &*self.0;
         let (mut durable, unsure): (Vec<KnownSegment>, Vec<KnownSegment>) = {
@@ -35,7 +33,10 @@ impl DirStore {
             match synced_names.clone().and_then(|()| self.sync_foreign(&one)) {
                 Ok(true) => durable.push(one),
                 Ok(false) => {}
-                Err(why) => unsynced.push((one.segment.path.clone(), why)),
+                Err(why) => {
+                    let path = one.segment.path.display();
+                    sde::warning!("{path} is not vouched for, it can't be made durable: {why}");
+                }
             }
         }
         durable

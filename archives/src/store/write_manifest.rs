@@ -1,7 +1,6 @@
 //! Saying what a store holds: the next generation of manifests.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sde::ArchiveError;
@@ -51,25 +50,8 @@ impl DirStore {
         replaced: &[ReplacedSegment],
         stays: impl Fn(&KnownSegment) -> bool,
     ) -> Result<(), ArchiveError> {
-        let mut unsynced = Vec::new();
-        let committed = {
-            let _alone = lock(&self.0.catalog.committing);
-            self.commit_manifest(replaced, stays, &mut unsynced)
-        };
-        for (path, why) in unsynced {
-            let path = path.display();
-            sde::warning!("{path} is not vouched for, it can't be made durable: {why}");
-        }
-        committed
-    }
-
-    fn commit_manifest(
-        &self,
-        replaced: &[ReplacedSegment],
-        stays: impl Fn(&KnownSegment) -> bool,
-        unsynced: &mut Vec<(PathBuf, String)>,
-    ) -> Result<(), ArchiveError> {
         let inner = &*self.0;
+        let _alone = lock(&inner.catalog.committing);
         let before = inner.catalog.manifests();
         let replaced = self.still_replaced(&before, replaced);
         let (generation, parents) = before.next();
@@ -78,7 +60,7 @@ impl DirStore {
         // What this process could not make durable itself it must not sync again, under whatever name.
         let own: HashSet<UniqueId> = written.iter().map(|(segment, _)| segment.id).collect();
         let stays = |one: &KnownSegment| !own.contains(&one.segment.id) && stays(one);
-        let known = self.sync_foreign_segments(stays, unsynced);
+        let known = self.sync_foreign_segments(stays);
         let manifest = Manifest {
             generation,
             writer: inner.writer.config().writer().to_string(),

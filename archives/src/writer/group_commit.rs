@@ -69,8 +69,6 @@ struct Standing {
     active: [Option<UniqueId>; 2],
     /// The segments that have no index.
     written: Vec<Durable>,
-    /// Those of them that are not written to any more.
-    ended: Vec<Durable>,
     has_full: bool,
 }
 
@@ -175,9 +173,12 @@ impl GroupCommit {
         lock(&self.standing).active.contains(&Some(*id))
     }
 
-    /// Those of them that are not written to any more.
+    /// Those of the segments without an index that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
-        lock(&self.standing).ended.clone()
+        let standing = lock(&self.standing);
+        let mut ended = standing.written.clone();
+        ended.retain(|(segment, _)| !standing.active.contains(&Some(segment.id)));
+        ended
     }
 
     /// Whether there are segments to be sealed.
@@ -244,21 +245,11 @@ impl GroupCommit {
                 .iter_mut()
                 .for_each(|writer| writer.leave_to_parent(process));
             let done = job(&mut writers);
-            let owned = |(one, length): (&Arc<Segment>, u64)| (Arc::clone(one), length);
             *lock(&self.standing) = Standing {
                 process,
                 abandoned: writers.each_ref().map(SegmentWriter::abandoned),
                 active: writers.each_ref().map(SegmentWriter::active),
-                written: writers
-                    .iter()
-                    .flat_map(SegmentWriter::durable)
-                    .map(owned)
-                    .collect(),
-                ended: writers
-                    .iter()
-                    .flat_map(SegmentWriter::ended)
-                    .map(owned)
-                    .collect(),
+                written: writers.iter().flat_map(SegmentWriter::durable).collect(),
                 has_full: writers.iter().any(|writer| !writer.full.is_empty()),
             };
             done

@@ -142,17 +142,10 @@ impl SegmentWriter {
 
     /// The segments that have no index, and how much of each is durable: also of those that were
     /// abandoned, where no more is to be relied on, whatever they have.
-    pub(crate) fn durable(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
+    pub(crate) fn durable(&self) -> impl Iterator<Item = (Arc<Segment>, u64)> {
         let active = self.active.iter();
-        self.ended()
-            .chain(active.map(|active| (&active.segment, active.durable)))
-    }
-
-    /// Those of them that are not written to any more.
-    pub(crate) fn ended(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
-        self.ended
-            .iter()
-            .map(|(segment, length)| (segment, *length))
+        let active = active.map(|active| (Arc::clone(&active.segment), active.durable));
+        self.ended.iter().cloned().chain(active)
     }
 
     /// The segment that is being written.

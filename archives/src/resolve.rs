@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
 use crate::catalog::Catalog;
-use crate::catalog::index::KnownFrame;
 use crate::format::precedence::Precedence;
 use crate::read::frame;
 use crate::read::trouble::Trouble;
@@ -49,17 +48,13 @@ pub(crate) struct Resolved {
     pub(crate) gone: bool,
 }
 
-/// The entry that counts. What its frame lacks (the results of another class), or has damaged, is taken from other frames of
+/// The entry of a key that counts, by the index in memory. What its frame lacks (the results of another class), or has damaged, is taken from other frames of
 /// its computation.
-pub(crate) fn resolve(
-    catalog: &Catalog,
-    frames: &[KnownFrame],
-    key: &Key,
-) -> Result<Resolved, ArchiveError> {
+pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveError> {
     let mut found = Vec::new();
     let mut failed = None;
     let mut gone = false;
-    for at in frames {
+    for at in catalog.known(|index| index.entries(key)) {
         match frame::entry(catalog, &at.place, key) {
             Ok(entry) => found.push(entry),
             Err(Trouble::Gone) => gone = true,

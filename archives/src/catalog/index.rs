@@ -50,6 +50,9 @@ impl KnownFrame {
 /// leads to the same bits.
 pub(crate) const STATES: usize = 3;
 
+/// How many states of a run that goes on are of use.
+const STATES_OF_USE: usize = 2;
+
 /// A sealed segment of fewer frames has no table: with many, each would have to be searched.
 pub(crate) const LARGE: usize = 4096;
 
@@ -91,20 +94,16 @@ impl Index {
             self.segments.push(Arc::clone(segment));
         }
         for row in rows {
-            self.add_loose(row.prefix, row.place, row.saved_at, number);
+            // Four thousand million frames in memory are more than any machine holds.
+            let at = u32::try_from(self.loose.len()).unwrap_or(NONE);
+            let next = self.first.insert(row.prefix, at).unwrap_or(NONE);
+            self.loose.push(Loose {
+                place: row.place,
+                saved_at: row.saved_at,
+                segment: number,
+                next,
+            });
         }
-    }
-
-    fn add_loose(&mut self, prefix: u64, place: u64, saved_at: u64, segment: u32) {
-        // Four thousand million frames in memory are more than any machine holds.
-        let at = u32::try_from(self.loose.len()).unwrap_or(NONE);
-        let next = self.first.insert(prefix, at).unwrap_or(NONE);
-        self.loose.push(Loose {
-            place,
-            saved_at,
-            segment,
-            next,
-        });
     }
 
     /// Adds a sealed segment, none of whose frames are known.
@@ -145,73 +144,51 @@ impl Index {
         {
             rows.insert(table.segment.id, table.rows().collect());
         }
-        for (prefix, loose) in self.loose_rows() {
-            let Some(segment) = self.segment(&loose).filter(|one| of.contains(&one.id)) else {
-                continue;
-            };
-            rows.entry(segment.id).or_default().push(Row {
-                prefix,
-                place: loose.place,
-                saved_at: loose.saved_at,
-            });
+        for (row, segment) in self.loose_rows().filter(|(_, one)| of.contains(&one.id)) {
+            rows.entry(segment.id).or_default().push(row);
         }
         rows
     }
 
-    fn segment(&self, loose: &Loose) -> Option<&Arc<Segment>> {
-        self.segments.get(loose.segment as usize)
-    }
-
-    fn chain(&self, prefix: u64) -> impl Iterator<Item = Loose> + '_ {
-        let get = |at: u32| self.loose.get(at as usize).copied();
+    /// The frames of a prefix that are in no table.
+    fn chain(&self, prefix: u64) -> impl Iterator<Item = (Row, &Arc<Segment>)> {
+        let get = |at: u32| self.loose.get(at as usize);
         let first = self.first.get(&prefix).and_then(|at| get(*at));
-        std::iter::successors(first, move |loose| get(loose.next))
-    }
-
-    fn loose_rows(&self) -> impl Iterator<Item = (u64, Loose)> + '_ {
-        let prefixes = self.first.keys();
-        prefixes.flat_map(|prefix| self.chain(*prefix).map(|loose| (*prefix, loose)))
-    }
-
-    /// Forgets what was in segments; their marks stay.
-    pub(crate) fn remove(&mut self, goes: impl Fn(&UniqueId) -> bool) {
-        self.tables.retain(|table| !goes(&table.segment.id));
-        let stays: Vec<bool> = self.segments.iter().map(|one| !goes(&one.id)).collect();
-        if stays.iter().all(|stays| *stays) {
-            return;
-        }
-        let kept = |loose: &Loose| {
-            stays
-                .get(loose.segment as usize)
-                .is_some_and(|stays| *stays)
-        };
-        let loose: Vec<_> = self.loose_rows().filter(|(_, loose)| kept(loose)).collect();
-        let segments = std::mem::take(&mut self.segments);
-        self.numbers.clear();
-        self.first.clear();
-        self.loose.clear();
-        for (prefix, one) in loose {
-            if let Some(segment) = segments.get(one.segment as usize) {
-                let row = Row {
-                    prefix,
-                    place: one.place,
-                    saved_at: one.saved_at,
-                };
-                self.add(segment, [row]);
-            }
-        }
-    }
-
-    /// All frames of a key that begins like this one, the latest saved first.
-    fn frames(&self, prefix: u64) -> Vec<KnownFrame> {
-        let loose = self.chain(prefix).filter_map(|loose| {
+        let chain = std::iter::successors(first, move |loose| get(loose.next));
+        chain.filter_map(move |loose| {
             let row = Row {
                 prefix,
                 place: loose.place,
                 saved_at: loose.saved_at,
             };
-            KnownFrame::new(self.segment(&loose)?, &row)
-        });
+            Some((row, self.segments.get(loose.segment as usize)?))
+        })
+    }
+
+    fn loose_rows(&self) -> impl Iterator<Item = (Row, &Arc<Segment>)> {
+        let prefixes = self.first.keys();
+        prefixes.flat_map(|prefix| self.chain(*prefix))
+    }
+
+    /// Forgets what was in segments; their marks stay.
+    pub(crate) fn remove(&mut self, goes: impl Fn(&UniqueId) -> bool) {
+        self.tables.retain(|table| !goes(&table.segment.id));
+        if !self.segments.iter().any(|one| goes(&one.id)) {
+            return;
+        }
+        let stay = self.loose_rows().filter(|(_, one)| !goes(&one.id));
+        let stay: Vec<_> = stay.map(|(row, one)| (row, Arc::clone(one))).collect();
+        self.segments.clear();
+        self.numbers.clear();
+        self.first.clear();
+        self.loose.clear();
+        stay.iter().for_each(|(row, one)| self.add(one, [*row]));
+    }
+
+    /// All frames of a key that begins like this one, the latest saved first.
+    fn frames(&self, prefix: u64) -> Vec<KnownFrame> {
+        let loose = self.chain(prefix);
+        let loose = loose.filter_map(|(row, segment)| KnownFrame::new(segment, &row));
         let mut all: Vec<_> = loose.collect();
         if self.filter.may_have(prefix) {
             for table in &self.tables {
@@ -231,17 +208,10 @@ impl Index {
 
     /// Where the entries are that were saved last, so many at most, the latest first; of each key the latest.
     pub(crate) fn latest(&self, most: usize) -> Vec<Place> {
-        let loose = self.loose_rows().filter_map(|(prefix, loose)| {
-            let row = Row {
-                prefix,
-                place: loose.place,
-                saved_at: loose.saved_at,
-            };
-            Some((row, self.segment(&loose)?))
-        });
         let sealed = self.tables.iter();
         let sealed = sealed.flat_map(|table| table.rows().map(|row| (row, &table.segment)));
-        let entries = loose
+        let entries = self
+            .loose_rows()
             .chain(sealed)
             .filter(|(row, _)| row.kind() == Some(FrameKind::Entry));
         let mut latest = Vec::new();
@@ -296,12 +266,7 @@ impl Index {
 
     /// Since when the states of a run are of use, by the frames that `counts` is true of: the last of them,
     /// and those that were saved after an entry.
-    pub(crate) fn of_use(
-        &self,
-        prefix: u64,
-        states: usize,
-        counts: impl Fn(&Place) -> bool,
-    ) -> u64 {
+    pub(crate) fn of_use(&self, prefix: u64, counts: impl Fn(&Place) -> bool) -> u64 {
         let mut all = self.frames(prefix);
         all.retain(|at| counts(&at.place));
         let ended = all.iter().find(|at| at.kind == FrameKind::Entry);
@@ -310,7 +275,7 @@ impl Index {
         let mut saved: Vec<u64> = saved.map(|at| at.saved_at).collect();
         // One that was written twice is one.
         saved.dedup();
-        let since = saved.get(states.saturating_sub(1)).copied();
+        let since = saved.get(STATES_OF_USE - 1).copied();
         since.unwrap_or(0).max(ended)
     }
 

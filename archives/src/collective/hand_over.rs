@@ -5,12 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::Team;
 use super::journal::Journal;
 use crate::catalog::segments::KnownSegment;
+use crate::compact::MANY;
 use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
-
-/// So many short segments may lie in a store.
-const MANY: usize = 32;
 
 impl DirStore {
     /// Seals the journals of this rank and gives those that were not taken before. The lowest rank
@@ -45,7 +43,7 @@ impl DirStore {
     /// than one. For the first rank to ask, which has looked.
     pub(super) fn left_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
-        let short = inner.writer.config().segment_size / 4;
+        let short = inner.writer.config().short();
         let segments = lock(&inner.catalog.segments);
         let left = segments.known().filter(|known| {
             known.end < short

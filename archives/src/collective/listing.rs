@@ -44,9 +44,8 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    fn new(segment: &Segment, from: u64, (end, length): (u64, u64), mut rows: Vec<Row>) -> Self {
+    fn new(segment: &Segment, from: u64, (end, length): (u64, u64), rows: Vec<Row>) -> Self {
         let name = segment.path.file_name().unwrap_or_default();
-        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
         Self {
             part: segment.part.code(),
             id: segment.id.0,
@@ -55,7 +54,7 @@ impl Stretch {
             from,
             end,
             length,
-            rows: rows.iter().flat_map(Row::bytes).collect(),
+            rows: Row::sorted(rows),
         }
     }
 

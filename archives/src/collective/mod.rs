@@ -86,7 +86,7 @@ impl DirStore {
             )));
         }
         // What is handed over stays until it is let go.
-        let _alone = lock(&self.0.trim.alone);
+        let _alone = lock(&self.0.trimming);
         let mine = Handed {
             own: self.hand_over(team),
             left_over: self.left_over(team),

@@ -6,6 +6,7 @@
 
 use sde::ArchiveError;
 
+use super::MANY;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
 use crate::format::directory::FORMAT;
@@ -13,9 +14,6 @@ use crate::locks::lock;
 use crate::rewrite::select::{EVERYTHING, Selection};
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
-
-/// So many small segments of a part are left alone.
-const MANY: usize = 32;
 
 /// So many are merged at a time.
 const BATCH: usize = 64;
@@ -81,7 +79,7 @@ impl DirStore {
     /// The segments to merge, if there are many, the shortest first: those that are short, but for such as are longer than all
     /// shorter ones together.
     fn small(&self) -> Vec<KnownSegment> {
-        let most = self.0.writer.config().segment_size / 4;
+        let most = self.0.writer.config().short();
         let segments = lock(&self.0.catalog.segments);
         let is_small = |one: &KnownSegment| one.sealed && one.length < most;
         let mut small: Vec<KnownSegment> = segments.known().filter(is_small).collect();

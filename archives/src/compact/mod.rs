@@ -49,6 +49,9 @@ use crate::writer::segment_writer::WriterConfig;
 
 use replaced::Removed;
 
+/// So many short segments of a part are left alone.
+pub(crate) const MANY: usize = 32;
+
 /// A segment is worth replacing if so much of it is of no use: one part in so many.
 const WORTH: u64 = 8;
 
@@ -207,7 +210,7 @@ impl DirStore {
 
     /// Which segments are worth replacing.
     fn worth(&self, sources: &[Source], before: &Selected, selected: &Selected) -> Vec<bool> {
-        let small = self.0.writer.config().segment_size / 4;
+        let small = self.0.writer.config().short();
         let is_small = |one: &Source| one.length < small;
         let several_small = Part::ALL.map(|part| {
             let small = |one: &&Source| one.segment.part == part && is_small(one);

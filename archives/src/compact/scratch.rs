@@ -17,7 +17,7 @@
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sde::ArchiveError;
 
@@ -32,17 +32,12 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
 
-/// How many states of a run are of use.
-const STATES: usize = 2;
 /// Scratch segments are sealed when they are as long as this part of others.
 const PART: u64 = 16;
 
-/// What is remembered from one time to the next.
+/// What a thread holds that removes superseded scratch, or hands over to other ranks what this one has saved.
 #[derive(Default)]
-pub(crate) struct Trim {
-    /// One at a time; and nobody while what there is is handed over.
-    pub(crate) alone: Mutex<()>,
-}
+pub(crate) struct Trimming;
 
 /// A sealed segment of scratch that this store has written.
 struct Own {
@@ -126,7 +121,7 @@ impl DirStore {
             // What is in other segments may not be on the medium yet, although it can be read.
             let mut since = |prefix: u64| {
                 *since.entry(prefix).or_insert_with(|| {
-                    index.of_use(prefix, STATES, |place| {
+                    index.of_use(prefix, |place| {
                         let end = durable.get(&place.segment.id);
                         end.is_some_and(|end| place.at < *end)
                     })

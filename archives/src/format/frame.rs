@@ -116,6 +116,11 @@ impl FrameHeader {
         }
     }
 
+    /// The header of a frame of no key.
+    pub(crate) fn of_no_key(kind: FrameKind) -> Self {
+        Self::new(kind, Class::Result, Key::from_bytes([0; 32]), 0)
+    }
+
     /// `None` for a kind that a later release may add.
     pub(crate) fn kind(&self) -> Option<FrameKind> {
         FrameKind::of(self.code)

@@ -8,7 +8,6 @@ use std::io;
 
 use sde::Key;
 
-use super::class::Class;
 use super::frame::{self, FRAME_HEADER, FrameHeader, FrameKind, LONGEST};
 use super::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::cbor::metadata::{from_bytes, to_bytes};
@@ -74,6 +73,12 @@ impl Row {
         }
     }
 
+    /// Rows as an index has them: by key, one after the other.
+    pub(crate) fn sorted(mut rows: Vec<Self>) -> Vec<u8> {
+        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
+        rows.iter().flat_map(Self::bytes).collect()
+    }
+
     /// Rows one after the other.
     pub(crate) fn all(rows: &[u8]) -> impl Iterator<Item = Self> + '_ {
         rows.as_chunks().0.iter().map(Self::read)
@@ -100,15 +105,14 @@ pub(crate) struct IndexBlock {
 
 impl IndexBlock {
     /// The frame and the trailer that seal a segment which ends here, and the index; `None` if they would be too long.
-    pub(crate) fn seal(segment: &Segment, mut rows: Vec<Row>, end: u64) -> Option<(Self, Vec<u8>)> {
-        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
+    pub(crate) fn seal(segment: &Segment, rows: Vec<Row>, end: u64) -> Option<(Self, Vec<u8>)> {
         let latest = rows.iter().map(|row| row.saved_at).max().unwrap_or(0);
-        let bytes: Vec<u8> = rows.iter().flat_map(Row::bytes).collect();
         let text = to_bytes(&(rows.len() as u64, latest)).ok()?;
+        let bytes = Row::sorted(rows);
         if (bytes.len() + text.len()) as u64 > LONGEST {
             return None;
         }
-        let header = FrameHeader::new(FrameKind::Index, Class::Result, Key::from_bytes([0; 32]), 0);
+        let header = FrameHeader::of_no_key(FrameKind::Index);
         let mut tail = Vec::with_capacity(bytes.len() + text.len() + FRAME_HEADER + TRAILER);
         frame::append(&mut tail, header, 0, &[&text, &bytes], (segment, end));
         tail.extend_from_slice(&trailer(segment, end));
@@ -197,7 +201,7 @@ pub(crate) fn is_trailer(segment: &Segment, bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::class::Part;
+    use super::super::class::{Class, Part};
     use super::super::id::UniqueId;
     use super::*;
     use crate::vfs::{Disk, Vfs};

@@ -1,14 +1,14 @@
 //! What the index of a segment says of its frames.
 
 use std::io;
+use std::sync::Arc;
 
 use sde::{ArchiveError, Key};
 
 use super::segments::SegmentFile;
-use crate::catalog::scan;
 use crate::format::frame::FrameKind;
-use crate::format::index_block::{IndexBlock, Row, prefix};
-use crate::format::segment::SEGMENT_HEADER;
+use crate::format::index_block::{Row, prefix};
+use crate::rewrite::source::Source;
 
 /// A frame, as an index has it.
 #[derive(Clone, Copy, Debug)]
@@ -70,26 +70,17 @@ impl SegmentFile {
     ///
     /// # Errors
     /// If the file can't be read.
-    pub fn list(&self, mut each: impl FnMut(Listed)) -> Result<(), ArchiveError> {
+    pub fn list(&self, each: impl FnMut(Listed)) -> Result<(), ArchiveError> {
         let Ok(segment) = &self.header else {
             return Ok(());
         };
-        let mut listed = || {
-            let vfs = &*self.inspection.vfs;
-            let file = vfs.open(&self.file)?;
-            let length = file.length()?;
-            match IndexBlock::read(segment, &*file, length)? {
-                Some(block) => Row::all(&block.rows).map(Listed).for_each(&mut each),
-                None => {
-                    let scanned = scan::scan(vfs, segment, SEGMENT_HEADER as u64)?;
-                    scanned.rows.into_iter().map(Listed).for_each(&mut each);
-                }
-            }
-            Ok::<_, io::Error>(())
-        };
-        match listed() {
+        match Source::open(&*self.inspection.vfs, Arc::clone(segment), 0, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            listed => listed.map_err(|error| ArchiveError::io("reading", &*self.file, error)),
+            Err(error) => Err(ArchiveError::io("reading", &*self.file, error)),
+            Ok(source) => {
+                source.rows().map(Listed).for_each(each);
+                Ok(())
+            }
         }
     }
 }

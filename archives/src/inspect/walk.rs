@@ -15,11 +15,11 @@ use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, SegmentReader, Stretch};
 use crate::cbor::metadata::from_bytes;
 use crate::format::about::JournalBody;
-use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameKind};
-use crate::format::index_block::{IndexBlock, Row, TRAILER, prefix};
-use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
+use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameKind};
+use crate::format::index_block::{IndexBlock, Row, TRAILER};
+use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
-use crate::read::frame::{EntryFrame, Frame, scratch_body};
+use crate::read::frame::{EntryFrame, Frame, provenance_of, scratch_body};
 use crate::read::trouble::{Damage, Trouble};
 use crate::store::uses::{self, Use};
 use crate::vfs::VfsFile;
@@ -297,17 +297,8 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
 
     /// A provenance that this segment has a whole copy of.
     fn in_block(&self, id: &ProvenanceId) -> Option<Provenance> {
-        let prefix = prefix(&provenance_key(id));
         let rows = Row::all(&self.block.as_ref()?.rows);
-        let mut copies =
-            rows.filter(|row| row.prefix == prefix && row.kind() == Some(FrameKind::Provenance));
-        copies.find_map(|row| {
-            let read = frame::read_at(&*self.file, self.segment, row.at()).ok()?;
-            let (header, body) = read?;
-            let content = header.content(&body);
-            let is_it = checksum(content) == *id;
-            Provenance::read(content).ok().filter(|_| is_it)
-        })
+        provenance_of(&*self.file, self.segment, rows, id)
     }
 
     fn file_content(&self, frame: &FoundFrame, body: &[u8]) -> Content {

@@ -11,6 +11,7 @@ use crate::catalog::index::Place;
 use crate::catalog::scan::{self, FoundFrame};
 use crate::format::class::Class;
 use crate::format::frame::{self, FrameHeader, FrameKind};
+use crate::format::index_block::{Row, prefix};
 use crate::format::metadata::{
     EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
     inline_provenance, provenance_key,
@@ -319,6 +320,25 @@ impl Catalog {
     }
 }
 
+/// A provenance of which a segment has a whole copy, among the frames of these rows.
+pub(crate) fn provenance_of(
+    file: &dyn VfsFile,
+    segment: &Segment,
+    mut rows: impl Iterator<Item = Row>,
+    id: &ProvenanceId,
+) -> Option<Provenance> {
+    let prefix = prefix(&provenance_key(id));
+    rows.find_map(|row| {
+        if row.prefix != prefix || row.kind() != Some(FrameKind::Provenance) {
+            return None;
+        }
+        let (header, body) = frame::read_at(file, segment, row.at()).ok()??;
+        let content = header.content(&body);
+        let is_it = checksum(content) == *id;
+        Provenance::read(content).ok().filter(|_| is_it)
+    })
+}
+
 /// An entry as the engine wants it, and its precedence. Results whose bytes are found to be damaged
 /// are there without a payload, and warned of.
 pub(crate) fn entry(
@@ -356,11 +376,6 @@ pub(crate) fn entry(
         archived: entry.is_archive(),
     };
     Ok((precedence, entry))
-}
-
-/// How an entry was made. Its values are not looked at.
-pub(crate) fn record(catalog: &Catalog, place: &Place) -> Result<Record, Trouble> {
-    EntryFrame::read(catalog, place).map(|entry| entry.record())
 }
 
 /// A scratch state, if its bytes are whole. All of it is read, however long it is: when it is

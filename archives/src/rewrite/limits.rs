@@ -1,6 +1,6 @@
 //! What is given up for the limits of a [`Retention`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,8 +166,7 @@ impl<'a> GivenUp<'a> {
             }
             !is_old
         });
-        let apps: &BTreeMap<_, _> = &retention.apps;
-        for (app, bounds) in apps {
+        for (app, bounds) in &retention.apps {
             self.evict(&mut keys, |one| one.app == *app, bounds);
         }
         self.evict(&mut keys, |_| true, &retention.all);

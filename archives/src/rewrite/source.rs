@@ -11,8 +11,8 @@ use crate::catalog::{Catalog, scan};
 use crate::format::frame::FrameKind;
 use crate::format::index_block::{IndexBlock, ROW, Row, prefix};
 use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
-use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
-use crate::read::frame::{EntryFrame, Frame};
+use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::read::frame::{EntryFrame, Frame, provenance_of};
 use crate::read::trouble::Trouble;
 use crate::vfs::{Vfs, VfsFile};
 
@@ -45,14 +45,10 @@ impl Source {
         let (rows, length, damaged) = match block {
             Some(block) if !looks_for_damage => (block.rows, block.length, false),
             _ => {
-                let mut scanned = scan::scan(vfs, &segment, SEGMENT_HEADER as u64)?;
-                scanned
-                    .rows
-                    .sort_unstable_by_key(|row| (row.prefix, row.place));
-                let rows = scanned.rows.iter().flat_map(Row::bytes).collect();
+                let scanned = scan::scan(vfs, &segment, SEGMENT_HEADER as u64)?;
                 let mut damaged = scanned.damaged.iter();
                 let damaged = damaged.any(|(place, _)| place.end > from);
-                (rows, scanned.end, damaged)
+                (Row::sorted(scanned.rows), scanned.end, damaged)
             }
         };
         let rows = match from > SEGMENT_HEADER as u64 {
@@ -203,16 +199,13 @@ impl<'a> FrameReader<'a> {
             return Ok(known);
         }
         let of = &self.sources[source];
-        for row in of.of_prefix(prefix(&provenance_key(id))) {
-            let frame = self.frame_at(source, row.at(), FrameKind::Provenance);
-            if let Ok(frame) = frame
-                && checksum(frame.content()) == *id
-                && let Ok(provenance) = Provenance::read(frame.content())
-            {
-                return Ok(self.catalog.remember(*id, provenance));
-            }
+        let rows = of.of_prefix(prefix(&provenance_key(id)));
+        let file = self.file(source).ok();
+        let found = file.and_then(|file| provenance_of(&*file, &of.segment, rows, id));
+        match found {
+            Some(found) => Ok(self.catalog.remember(*id, found)),
+            None => self.catalog.provenance(id, &of.segment),
         }
-        self.catalog.provenance(id, &of.segment)
     }
 }
 

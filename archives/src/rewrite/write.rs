@@ -106,7 +106,7 @@ impl Output {
     /// Seals what is as long as this.
     pub(crate) fn seal(&self, length: u64, to: &mut Vec<Sealed>) {
         self.writer
-            .seal(|_| length, |segment, block| to.push((segment, block)));
+            .seal(length, |segment, block| to.push((segment, block)));
     }
 
     /// The segments that are being written, and up to where they are durable.

@@ -8,7 +8,7 @@ use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntr
 
 use crate::catalog::LOOKS;
 use crate::catalog::contents::content_key;
-use crate::read::frame::{self};
+use crate::read::frame;
 use crate::read::trouble::Trouble;
 use crate::resolve::resolve;
 use crate::store::DirStore;
@@ -28,15 +28,14 @@ impl DirStore {
     /// As `find`.
     pub fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let catalog = &self.0.catalog;
-        let places = self.candidates(key);
-        let mut found = resolve(catalog, &places, key)?;
+        let mut found = resolve(catalog, key)?;
         // One compaction may follow another while this looks.
         for _ in 0..LOOKS {
             let enough = found.entry.is_some() && !found.gone;
             if enough || !self.look_again(found.gone) {
                 break;
             }
-            found = resolve(catalog, &self.candidates(key), key)?;
+            found = resolve(catalog, key)?;
         }
         Ok(found.entry.map(|entry| self.relocatable(entry)))
     }
@@ -111,7 +110,7 @@ impl DirStore {
         }
         for entry in &batch.entries {
             let key = &entry.record().key;
-            let found = resolve(&self.0.catalog, &self.candidates(key), key)?.entry;
+            let found = resolve(&self.0.catalog, key)?.entry;
             if !found.is_some_and(|found| is_stored(&found, entry)) {
                 return Ok(false);
             }

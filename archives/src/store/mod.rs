@@ -26,15 +26,15 @@ use sde::{
     ProcessGroup, Record, Saved, Selection, StoredEntry,
 };
 
-use crate::catalog::index::{Index, KnownFrame};
+use crate::catalog::index::Index;
 use crate::catalog::{Catalog, LOOKS};
 use crate::collective::Team;
 use crate::compact::room::Room;
-use crate::compact::scratch::Trim;
+use crate::compact::scratch::Trimming;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
 use crate::locks::{lock, try_lock, warnings_after};
-use crate::read::frame::{self};
+use crate::read::frame::EntryFrame;
 use crate::read::trouble::Trouble;
 use crate::vfs::Vfs;
 use crate::writer::encode::Provenances;
@@ -96,7 +96,7 @@ pub(crate) struct Inner {
     pub(crate) settled: OnceLock<Result<(), ArchiveError>>,
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
-    pub(crate) trim: Trim,
+    pub(crate) trimming: Mutex<Trimming>,
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) room: Room,
     looked: Mutex<Looked>,
@@ -173,7 +173,7 @@ impl DirStore {
             provenances: Provenances::default(),
             settled: OnceLock::new(),
             unvouched: Mutex::default(),
-            trim: Trim::default(),
+            trimming: Mutex::default(),
             upkeep: Arc::default(),
             room: Room::new(options.retention),
             writers: options.writers,
@@ -260,10 +260,6 @@ impl DirStore {
             }
         }
     }
-
-    pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
-        self.0.catalog.known(|index| index.entries(key))
-    }
 }
 
 impl Inner {
@@ -279,17 +275,15 @@ impl Inner {
 
     /// Seals all that is durable.
     pub(crate) fn seal(&self) {
-        self.writer.seal(
-            |_| 0,
-            |segment, block| self.catalog.note_sealed(&segment, block),
-        );
+        let note = |segment: Arc<_>, block| self.catalog.note_sealed(&segment, block);
+        self.writer.seal(0, note);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         if !self.read_only {
-            self.writer.seal(|_| 0, |_, _| {});
+            self.writer.seal(0, |_, _| {});
             self.team.get().into_iter().for_each(Team::end);
         }
     }
@@ -435,8 +429,8 @@ impl Archiver for DirStore {
     fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let mut failed = None;
         for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
-            match frame::record(&self.0.catalog, &place) {
-                Ok(record) if &*record.app == app => each(&record),
+            match EntryFrame::read(&self.0.catalog, &place) {
+                Ok(entry) if &*entry.provenance.app == app => each(&entry.record()),
                 Ok(_) | Err(Trouble::Damaged(_)) => {}
                 Err(trouble) => failed = Some(trouble.into()).or(failed),
             }

@@ -66,7 +66,7 @@ impl RelocatablePayload {
         let What::Result(run, name) = &self.what else {
             return store.scratch(&self.key, 0).ok()?.0;
         };
-        let found = resolve(&store.0.catalog, &store.candidates(&self.key), &self.key).ok()?;
+        let found = resolve(&store.0.catalog, &self.key).ok()?;
         let entry = found.entry.filter(|entry| entry.record.run == *run)?;
         let mut results = entry.results.into_iter();
         results.find(|result| result.name == *name)?.payload

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Batch, EncodedSave, Key, Saved};
 
-use crate::format::class::Class;
 use crate::locks::lock;
 use crate::store::DirStore;
-use crate::writer::encode::{Accepts, BatchEncoder, CopyOf, EncodedBatch};
+use crate::writer::encode::{BatchEncoder, CopyOf, EncodedBatch};
 use crate::writer::group_commit::Until;
 use crate::writer::pipeline::PipelinedWriter;
 
@@ -25,10 +24,10 @@ impl DirStore {
         batch: &Batch,
         until: Until,
     ) -> Result<EncodedBatch, ArchiveError> {
-        let (accepts, copy_of) = (self.accepts(), |key: &Key| self.copy_of(key));
+        let copy_of = |key: &Key| self.copy_of(key);
         std::thread::scope(|scope| {
             let save = PipelinedWriter::new(&self.0.writer, until, scope);
-            self.encode_batch(batch, &accepts, &copy_of, Some(save))
+            self.encode_batch(batch, &copy_of, Some(save))
         })
     }
 
@@ -36,13 +35,13 @@ impl DirStore {
     fn encode_batch<'scope, 'env: 'scope>(
         &'env self,
         batch: &Batch,
-        accepts: &'env Accepts<'env>,
         copy_of: &'env CopyOf<'env>,
         save: Option<PipelinedWriter<'scope, 'env>>,
     ) -> Result<EncodedBatch, ArchiveError> {
         let inner = &*self.0;
         let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
-        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, accepts, copy_of);
+        let retention = &inner.room.retention;
+        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, retention, copy_of);
         encoder.batch(batch, |entry| writer.through.has(entry))?;
         encoder.finish()
     }
@@ -74,7 +73,7 @@ impl DirStore {
         batch: &'a Batch,
     ) -> Result<EncodedSave<'a>, ArchiveError> {
         let copy_of = |key: &Key| self.copy_of(key);
-        let encoded = self.encode_batch(batch, &self.accepts(), &copy_of, None)?;
+        let encoded = self.encode_batch(batch, &copy_of, None)?;
         Ok(Box::new(move || {
             self.save_by(batch, || {
                 let save = self.0.writer.begin_entries(Until::Durable);
@@ -83,9 +82,5 @@ impl DirStore {
                 Ok(encoded.left_out.iter().cloned().chain(lost).collect())
             })
         }))
-    }
-
-    fn accepts(&self) -> impl Fn(&str, Class, u64) -> bool {
-        |app, class, bytes| self.0.room.retention.accepts(app, class, bytes)
     }
 }

@@ -109,7 +109,7 @@ impl DirStore {
     /// result commits at its end only.
     fn keep_up(&self) {
         let sealed = warnings_after(|| {
-            let _alone = lock(&self.0.trim.alone);
+            let _alone = lock(&self.0.trimming);
             let sealed = self.seal_full();
             if sealed.contains(&Part::Scratch) {
                 self.trim();

@@ -12,12 +12,11 @@ use sde::{ArchiveError, Key, Selection};
 
 use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::class::Part;
-use crate::format::frame::FrameKind;
+use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::index_block::prefix;
 use crate::locks::{MutexGuard, lock};
 use crate::store::DirStore;
 use crate::writer::frame::{Body, NewFrame};
-use crate::writer::segment_writer::header_of;
 
 /// How often an entry was given out, and when last, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +80,11 @@ pub(crate) fn frames(uses: &UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
     let frame = |uses: &[(u64, Use)]| {
         to_bytes(&(uses.len() as u64)).and_then(|mut body| {
             body.extend(uses.iter().flat_map(|(prefix, one)| row(*prefix, *one)));
-            NewFrame::new(Part::Entries, header_of(FrameKind::Uses), Body::Bytes(body))
+            NewFrame::new(
+                Part::Entries,
+                FrameHeader::of_no_key(FrameKind::Uses),
+                Body::Bytes(body),
+            )
         })
     };
     let frames = uses.chunks(MOST).map(frame).collect::<Result<_, _>>();

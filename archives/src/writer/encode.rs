@@ -26,6 +26,7 @@ use crate::format::metadata::{
 };
 use crate::format::stored_name::stored_name;
 use crate::locks::lock;
+use crate::retention::Retention;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::pipeline::PipelinedWriter;
@@ -68,7 +69,7 @@ pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     piece: u64,
     /// Why each value was left out that has no bytes.
     left_out: Vec<ArchiveError>,
-    accepts: &'env Accepts<'env>,
+    retention: &'env Retention,
 }
 
 /// A copy of a content that a save may refer to.
@@ -85,9 +86,6 @@ pub(crate) struct EncodedBatch {
     pub(crate) copies: Vec<(OutputFile, Place)>,
 }
 
-/// Whether an entry of this app is kept whose values of a class have so many bytes.
-pub(crate) type Accepts<'a> = dyn Fn(&str, Class, u64) -> bool + 'a;
-
 impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     /// Pieces are as long as a segment, if that is not long.
     pub(crate) fn new(
@@ -95,7 +93,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         provenances: &'env Provenances,
         writer: &GroupCommit,
         save: Option<PipelinedWriter<'scope, 'env>>,
-        accepts: &'env Accepts<'env>,
+        retention: &'env Retention,
         copy_of: &'env CopyOf<'env>,
     ) -> Self {
         Self {
@@ -110,7 +108,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             frames: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
-            accepts,
+            retention,
         }
     }
 
@@ -192,7 +190,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.is_empty() && !(self.accepts)(&record.app, class, bytes) {
+        if contents.is_empty() && !self.retention.accepts(&record.app, class, bytes) {
             return Ok(());
         }
         let frame = self.entry_frame((record, results), class, (&places, &contents), values);

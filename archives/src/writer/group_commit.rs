@@ -186,18 +186,12 @@ impl GroupCommit {
         lock(&self.standing).has_full
     }
 
-    /// Seals what is full or as long as is said of its part.
-    pub(crate) fn seal(
-        &self,
-        length: impl Fn(Part) -> u64,
-        each: impl FnMut(Arc<Segment>, IndexBlock),
-    ) {
+    /// Seals what is full or as long as this.
+    pub(crate) fn seal(&self, length: u64, each: impl FnMut(Arc<Segment>, IndexBlock)) {
         self.with_writers(|writers| {
-            for (part, writer) in Part::ALL.into_iter().zip(writers) {
-                if writer.is_full(length(part)) {
-                    // Another thread may have put a piece of its save there. If this fails it is told.
-                    let _ = self.close(writer, length(part));
-                }
+            for writer in writers.iter_mut().filter(|one| one.is_full(length)) {
+                // Another thread may have put a piece of its save there. If this fails it is told.
+                let _ = self.close(writer, length);
             }
         });
         self.seal_full(each);
@@ -389,15 +383,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::format::frame::{FrameKind, LONGEST};
+    use crate::format::frame::{FrameHeader, FrameKind, LONGEST};
     use crate::format::index_block::{ROW, ROWS};
     use crate::vfs::Disk;
     use crate::writer::frame::Body;
-    use crate::writer::segment_writer::header_of;
 
     fn save(to: &GroupCommit) {
         let body = Body::Bytes(vec![0xf6]);
-        let frame = NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body).unwrap();
+        let frame =
+            NewFrame::new(Part::Entries, FrameHeader::of_no_key(FrameKind::Uses), body).unwrap();
         to.begin().finish(vec![frame]).unwrap();
     }
 
@@ -416,13 +410,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let commit = GroupCommit::new(config(&dir), |_| ());
         let body = || Body::Bytes(vec![0xf6]);
-        let frame = || NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body()).unwrap();
+        let frame = || {
+            NewFrame::new(
+                Part::Entries,
+                FrameHeader::of_no_key(FrameKind::Uses),
+                body(),
+            )
+            .unwrap()
+        };
         let frames = |count: usize| (0..count).map(|_| frame()).collect::<Vec<_>>();
         let mut save = commit.begin();
         save.piece(frames(2 * ROWS + 1)).unwrap();
         save.finish(frames(ROWS)).unwrap();
         let mut rows = Vec::new();
-        commit.seal(|_| 0, |_, block| rows.push(block.rows.len() / ROW));
+        commit.seal(0, |_, block| rows.push(block.rows.len() / ROW));
         rows.sort_unstable();
         assert_eq!(rows, [1, ROWS, ROWS, ROWS]);
         assert_eq!(commit.written().len(), 0);

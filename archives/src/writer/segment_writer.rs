@@ -24,7 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key, Mark};
+use sde::{ArchiveError, Mark};
 
 use crate::catalog::Written;
 use crate::cbor::metadata::to_bytes;
@@ -62,6 +62,11 @@ pub(crate) struct WriterConfig {
 }
 
 impl WriterConfig {
+    /// A segment that is shorter is merged with others.
+    pub(crate) fn short(&self) -> u64 {
+        self.segment_size / 4
+    }
+
     /// Who writes: this opening of the store, in this process. A child after a fork is another.
     pub(crate) fn writer(&self) -> UniqueId {
         self.opening.of_part(&std::process::id().to_le_bytes())
@@ -268,7 +273,7 @@ impl ActiveSegment {
             provenances: HashMap::new(),
         };
         if let Ok(about) = to_bytes(&About::this()) {
-            active.append(header_of(FrameKind::About), 0, &[&about]);
+            active.append(FrameHeader::of_no_key(FrameKind::About), 0, &[&about]);
         }
         Ok(active)
     }
@@ -438,11 +443,6 @@ impl ActiveSegment {
     }
 }
 
-/// The header of a frame of no key.
-pub(crate) fn header_of(kind: FrameKind) -> FrameHeader {
-    FrameHeader::new(kind, Class::Result, Key::from_bytes([0; 32]), 0)
-}
-
 /// Where a segment is that somebody has begun.
 pub(crate) fn path(store: &Path, part: Part, writer: &UniqueId, id: &UniqueId) -> PathBuf {
     folder(store, part).join(format!("{}-{id}.{EXTENSION}", writer.short()))
@@ -464,7 +464,8 @@ mod tests {
         };
         let put = |writer: &mut SegmentWriter| {
             let body = Body::Bytes(vec![0xf6]);
-            let frame = NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body).unwrap();
+            let frame = NewFrame::new(Part::Entries, FrameHeader::of_no_key(FrameKind::Uses), body)
+                .unwrap();
             writer.put(&frame, &config).unwrap();
             writer.sync(&config).unwrap().unwrap().segment
         };

@@ -100,10 +100,10 @@ pub const ARCHIVES: Layered = Layered {
         &["locks"],
         &["cbor", "vfs"],
         &["format"],
-        &["catalog", "work"],
+        &["catalog", "retention", "work"],
         &["writer", "read"],
         &["resolve"],
-        &["archive", "collective", "compact", "store"],
+        &["archive", "collective", "compact", "copy", "rewrite", "store"],
         &["inspect"],
     ],
     may_read_files: Some((

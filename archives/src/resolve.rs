@@ -6,8 +6,8 @@ use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
 use crate::catalog::Catalog;
 use crate::format::precedence::Precedence;
+use crate::read::error::ReadError;
 use crate::read::frame;
-use crate::read::trouble::Trouble;
 
 /// A computation of a key, from all its frames.
 pub(crate) struct Computation<T> {
@@ -57,8 +57,8 @@ pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveE
     for at in catalog.known(|index| index.entries(key)) {
         match frame::entry(catalog, &at.place, key) {
             Ok(entry) => found.push(entry),
-            Err(Trouble::Gone) => gone = true,
-            Err(trouble) => failed = trouble.warned(key, "an entry").or(failed),
+            Err(ReadError::Gone) => gone = true,
+            Err(error) => failed = error.warned(key, "an entry").or(failed),
         }
     }
     let best = computations(found).into_iter().next();

@@ -8,9 +8,9 @@ use sde::{Journal, Key, Mark, Record, Tags};
 use crate::format::about::{About, Capacity};
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
+use crate::read::error::Damage;
 use crate::read::frame::CHECKED_WHEN_FOUND;
 use crate::read::payload::Payload;
-use crate::read::trouble::Damage;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, FOLDER, Manifest};
 use crate::format::trust::Trust;
-use crate::read::trouble::Damage;
+use crate::read::error::Damage;
 use crate::vfs::Vfs;
 
 /// The manifests of a store.

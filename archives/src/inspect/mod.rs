@@ -67,8 +67,8 @@ use crate::vfs::{Disk, Found, Vfs};
 
 pub use crate::format::about::About as AboutWriter;
 pub use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
+pub use crate::read::error::Damage;
 pub use crate::read::payload::{Payload, PayloadReader};
-pub use crate::read::trouble::Damage;
 
 pub use computations::{Computation, Computations, Resolved, Standing};
 pub use item::{Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};

@@ -12,7 +12,7 @@ use super::manifests::Manifests;
 use super::segments::SegmentFile;
 use super::walk::Walked;
 use crate::catalog::LOOKS;
-use crate::read::trouble::Damage;
+use crate::read::error::Damage;
 
 /// The manifests and segments of a store as they were listed, and what was found damaged in them since.
 ///

@@ -19,8 +19,8 @@ use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameKind};
 use crate::format::index_block::{IndexBlock, Row, TRAILER};
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
+use crate::read::error::{Damage, ReadError};
 use crate::read::frame::{EntryFrame, Frame, provenance_of, scratch_body};
-use crate::read::trouble::{Damage, Trouble};
 use crate::store::uses::{self, Use};
 use crate::vfs::VfsFile;
 
@@ -283,7 +283,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         })
     }
 
-    fn provenance(&self, id: &ProvenanceId) -> Result<Arc<Provenance>, Trouble> {
+    fn provenance(&self, id: &ProvenanceId) -> Result<Arc<Provenance>, ReadError> {
         if let Some(known) = self.provenances.borrow().get(id) {
             return Ok(Arc::clone(known));
         }
@@ -393,9 +393,9 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
     }
 }
 
-fn why(trouble: Trouble) -> String {
-    match trouble {
-        Trouble::Damaged(why) => why,
+fn why(error: ReadError) -> String {
+    match error {
+        ReadError::Damaged(why) => why,
         other => ArchiveError::from(other).to_string(),
     }
 }

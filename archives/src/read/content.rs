@@ -7,9 +7,9 @@ use std::sync::Arc;
 use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
+use super::error::ReadError;
 use super::frame::Frame;
 use super::payload::{Payload, ValueSource};
-use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::frame::FrameKind;
@@ -33,9 +33,9 @@ impl Frame<'_> {
 }
 
 /// The content of this key at a place.
-fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, Trouble> {
+fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, ReadError> {
     if place.segment.is_damaged(place.at) {
-        return Err(Trouble::OtherKey);
+        return Err(ReadError::OtherKey);
     }
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Content)?.of_key(key)?;
     Ok(frame.file_content())
@@ -62,12 +62,12 @@ impl Catalog {
                     written.map_err(|error| cannot_write(&error))?;
                     return Ok((true, gone));
                 }
-                Err(Trouble::Gone) => gone = true,
-                Err(trouble) => {
-                    if let Trouble::Damaged(_) = trouble {
+                Err(ReadError::Gone) => gone = true,
+                Err(error) => {
+                    if let ReadError::Damaged(_) = error {
                         copy.place.segment.note_damaged(copy.place.at);
                     }
-                    if let Some(error) = trouble.warned(key, "the content of an output file") {
+                    if let Some(error) = error.warned(key, "the content of an output file") {
                         return Err(error);
                     }
                 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Key, Record, StoredEntry, StoredResult};
 
+use super::error::ReadError;
 use super::payload::{Payload, StoredValue, ValueSource};
-use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::catalog::scan::{self, FoundFrame};
@@ -43,10 +43,10 @@ impl<'a> Frame<'a> {
         vfs: &'a Arc<dyn Vfs>,
         place: &'a Place,
         kind: FrameKind,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ReadError> {
         let segment = &place.segment;
         let file = vfs.open(&segment.path);
-        let file = file.map_err(|error| Trouble::io(segment, error))?;
+        let file = file.map_err(|error| ReadError::io(segment, error))?;
         Self::read_from(&*file, (vfs, segment), place.at, kind)
     }
 
@@ -56,13 +56,13 @@ impl<'a> Frame<'a> {
         (vfs, segment): (&'a Arc<dyn Vfs>, &'a Arc<Segment>),
         at: u64,
         kind: FrameKind,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ReadError> {
         let found = frame::read_at(file, segment, at);
-        let found = found.map_err(|error| Trouble::io(segment, error))?;
+        let found = found.map_err(|error| ReadError::io(segment, error))?;
         let found = found.filter(|(header, _)| header.kind() == Some(kind));
         let (header, body) = found.ok_or_else(|| {
             let why = "its frame is damaged, or the file was cut short";
-            Trouble::Damaged(why.to_owned())
+            ReadError::Damaged(why.to_owned())
         })?;
         Ok(Self {
             vfs,
@@ -73,10 +73,10 @@ impl<'a> Frame<'a> {
         })
     }
 
-    pub(super) fn of_key(self, key: &Key) -> Result<Self, Trouble> {
+    pub(super) fn of_key(self, key: &Key) -> Result<Self, ReadError> {
         match self.header.key == *key {
             true => Ok(self),
-            false => Err(Trouble::OtherKey),
+            false => Err(ReadError::OtherKey),
         }
     }
 
@@ -100,8 +100,8 @@ impl<'a> Frame<'a> {
     pub(crate) fn sources<'p>(
         &self,
         places: impl IntoIterator<Item = Option<&'p ValuePlace>> + Clone,
-    ) -> Result<Vec<Option<ValueSource>>, Trouble> {
-        let outside = || Trouble::Damaged("a value lies outside of its frame".to_owned());
+    ) -> Result<Vec<Option<ValueSource>>, ReadError> {
+        let outside = || ReadError::Damaged("a value lies outside of its frame".to_owned());
         let short = places
             .clone()
             .into_iter()
@@ -157,7 +157,7 @@ impl<'a> Frame<'a> {
         checked: u64,
     ) -> Option<Arc<dyn sde::Payload>> {
         let sound = match self.segment.is_damaged(payload.place().start) {
-            true => Err(Trouble::Damaged(
+            true => Err(ReadError::Damaged(
                 "it was found to be damaged before".to_owned(),
             )),
             false if payload.length() <= checked => payload.verify(|_| ()),
@@ -165,8 +165,8 @@ impl<'a> Frame<'a> {
         };
         match sound {
             Ok(()) => Some(Arc::new(StoredValue::new(payload, has_files, of))),
-            Err(trouble) => {
-                let error = ArchiveError::from(trouble);
+            Err(error) => {
+                let error = ArchiveError::from(error);
                 let path = self.segment.path.display();
                 sde::warning!("{of} in {path} can't be used: {error}");
                 None
@@ -183,7 +183,7 @@ pub(crate) struct EntryFrame<'a> {
 }
 
 impl<'a> EntryFrame<'a> {
-    pub(crate) fn read(catalog: &'a Catalog, place: &'a Place) -> Result<Self, Trouble> {
+    pub(crate) fn read(catalog: &'a Catalog, place: &'a Place) -> Result<Self, ReadError> {
         let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?;
         let segment = &place.segment;
         Self::of(frame, |id| catalog.provenance(id, segment))
@@ -191,17 +191,17 @@ impl<'a> EntryFrame<'a> {
 
     pub(crate) fn of(
         frame: Frame<'a>,
-        shared: impl FnOnce(&ProvenanceId) -> Result<Arc<Provenance>, Trouble>,
-    ) -> Result<Self, Trouble> {
+        shared: impl FnOnce(&ProvenanceId) -> Result<Arc<Provenance>, ReadError>,
+    ) -> Result<Self, ReadError> {
         let (provenance, body) = EntryBody::read(frame.content())
-            .map_err(|why| Trouble::Damaged(format!("its body can't be read: {why}")))?;
+            .map_err(|why| ReadError::Damaged(format!("its body can't be read: {why}")))?;
         let provenance = match provenance {
             ProvenanceRef::Here(provenance) => Arc::new(*provenance),
             ProvenanceRef::Shared(id) => shared(&id)?,
         };
         if body.values.len() != provenance.results.len() {
             let why = "its values are not those of its provenance";
-            return Err(Trouble::Damaged(why.to_owned()));
+            return Err(ReadError::Damaged(why.to_owned()));
         }
         Ok(Self {
             frame,
@@ -232,7 +232,7 @@ impl<'a> EntryFrame<'a> {
     }
 
     /// The value of each result, if it has one.
-    pub(crate) fn values(&self) -> Result<Vec<Option<Payload>>, Trouble> {
+    pub(crate) fn values(&self) -> Result<Vec<Option<Payload>>, ReadError> {
         let places = self.body.values.iter().map(Option::as_ref);
         let sources = self.frame.sources(places)?.into_iter();
         let with_type = sources.zip(&self.provenance.results);
@@ -248,15 +248,15 @@ impl Catalog {
         &self,
         id: &ProvenanceId,
         segment: &Segment,
-    ) -> Result<Arc<Provenance>, Trouble> {
+    ) -> Result<Arc<Provenance>, ReadError> {
         if let Some(known) = self.remembered(id) {
             return Ok(known);
         }
         let read = match self.provenance_bytes(id) {
-            Err(trouble @ Trouble::Damaged(_)) => {
-                return self.inline_provenance(id, segment).ok_or(trouble);
+            Err(error @ ReadError::Damaged(_)) => {
+                return self.inline_provenance(id, segment).ok_or(error);
             }
-            bytes => Provenance::read(&bytes?).map_err(Trouble::Damaged),
+            bytes => Provenance::read(&bytes?).map_err(ReadError::Damaged),
         };
         Ok(self.remember(*id, read?))
     }
@@ -300,7 +300,7 @@ impl Catalog {
     }
 
     /// The same, as it was written. Any copy serves.
-    pub(crate) fn provenance_bytes(&self, id: &ProvenanceId) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn provenance_bytes(&self, id: &ProvenanceId) -> Result<Vec<u8>, ReadError> {
         let mut failed = None;
         for copy in self.known(|index| index.provenances(&provenance_key(id))) {
             let frame = Frame::read(&self.vfs, &copy.place, FrameKind::Provenance);
@@ -309,13 +309,13 @@ impl Catalog {
                     return Ok(frame.content().to_vec());
                 }
                 Ok(_) => {}
-                Err(Trouble::Gone) => failed = Some(Trouble::Gone),
-                Err(trouble) => failed = failed.or(Some(trouble)),
+                Err(ReadError::Gone) => failed = Some(ReadError::Gone),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
         Err(match failed {
-            Some(trouble @ (Trouble::Gone | Trouble::Io(_))) => trouble,
-            _ => Trouble::Damaged("what says how it was made is missing".to_owned()),
+            Some(error @ (ReadError::Gone | ReadError::Io(_))) => error,
+            _ => ReadError::Damaged("what says how it was made is missing".to_owned()),
         })
     }
 }
@@ -345,7 +345,7 @@ pub(crate) fn entry(
     catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<(Precedence, StoredEntry), Trouble> {
+) -> Result<(Precedence, StoredEntry), ReadError> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?.of_key(key)?;
     let entry = EntryFrame::of(frame, |id| catalog.provenance(id, &place.segment))?;
     let mut precedence = entry.precedence();
@@ -384,7 +384,7 @@ pub(crate) fn scratch(
     catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<Option<Arc<dyn sde::Payload>>, Trouble> {
+) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
     let (_, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
@@ -392,11 +392,11 @@ pub(crate) fn scratch(
 }
 
 /// What the body of a scratch state says, and its value.
-pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, Payload), Trouble> {
+pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, Payload), ReadError> {
     let body = ScratchBody::read(frame.content())
-        .map_err(|why| Trouble::Damaged(format!("its body can't be read: {why}")))?;
+        .map_err(|why| ReadError::Damaged(format!("its body can't be read: {why}")))?;
     let source = frame.sources([Some(&body.value)])?.pop().flatten();
-    let none = || Trouble::Damaged("it has no value".to_owned());
+    let none = || ReadError::Damaged("it has no value".to_owned());
     let value = frame.value(source.ok_or_else(none)?, &body.stored);
     Ok((body, value))
 }

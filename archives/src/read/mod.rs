@@ -1,6 +1,6 @@
 //! Entries, scratch states and their values.
 
 pub(crate) mod content;
+pub(crate) mod error;
 pub(crate) mod frame;
 pub(crate) mod payload;
-pub(crate) mod trouble;

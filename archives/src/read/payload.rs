@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue};
 
-use super::trouble::{Damage, Trouble};
+use super::error::{Damage, ReadError};
 use crate::cbor;
 use crate::format::frame::{self, FRAME_HEADER};
 use crate::format::metadata::TypeInfo;
@@ -130,9 +130,9 @@ impl Payload {
     pub fn check(&self, each: impl FnMut(u64)) -> Result<Option<Damage>, ArchiveError> {
         match self.verify(each) {
             Ok(()) => Ok(None),
-            Err(Trouble::Damaged(why)) => Ok(Some(self.damage(why))),
-            Err(Trouble::Gone) => Err(self.failed(io::ErrorKind::NotFound.into())),
-            Err(trouble) => Err(trouble.into()),
+            Err(ReadError::Damaged(why)) => Ok(Some(self.damage(why))),
+            Err(ReadError::Gone) => Err(self.failed(io::ErrorKind::NotFound.into())),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -159,8 +159,8 @@ impl Payload {
                 self.length()
             )));
         }
-        self.read().map_err(|trouble| match trouble {
-            Trouble::Damaged(why) => damaged(&self.damage(why)),
+        self.read().map_err(|error| match error {
+            ReadError::Damaged(why) => damaged(&self.damage(why)),
             other => other.into(),
         })
     }
@@ -174,19 +174,19 @@ impl Payload {
     }
 
     /// All its bytes, checked. On one thread only: BLAKE3 on several would steal other work while it waits.
-    pub(crate) fn read(&self) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::new();
         let mut reader = self.unchecked()?;
         if let (PayloadReader(Bytes::InFile { file, left }), ValueSource::Payload { .. }) =
             (&reader, &self.source)
-            && left.end > file.length().map_err(|e| Trouble::io(&self.segment, e))?
+            && left.end > file.length().map_err(|e| ReadError::io(&self.segment, e))?
         {
-            return Err(Trouble::Damaged(CUT_SHORT.to_owned()));
+            return Err(ReadError::Damaged(CUT_SHORT.to_owned()));
         }
         let length = usize::try_from(self.length()).unwrap_or(usize::MAX);
         let room = bytes.try_reserve_exact(length).map_err(io::Error::from);
         let read = room.and_then(|()| reader.read_to_end(&mut bytes));
-        read.map_err(|error| Trouble::io(&self.segment, error))?;
+        read.map_err(|error| ReadError::io(&self.segment, error))?;
         match &self.source {
             ValueSource::Body { .. } => Ok(bytes),
             ValueSource::Payload { digest, .. } => {
@@ -196,7 +196,7 @@ impl Payload {
     }
 
     /// Whether its bytes are those that were saved.
-    pub(crate) fn verify(&self, mut each: impl FnMut(u64)) -> Result<(), Trouble> {
+    pub(crate) fn verify(&self, mut each: impl FnMut(u64)) -> Result<(), ReadError> {
         let copied = self.copy(|piece| {
             each(piece.len() as u64);
             Ok(())
@@ -208,11 +208,11 @@ impl Payload {
     pub(crate) fn copy(
         &self,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<io::Result<()>, Trouble> {
+    ) -> Result<io::Result<()>, ReadError> {
         let ValueSource::Payload { at, length, digest } = &self.source else {
             return Ok(take(&self.held()?.unwrap_or_default()));
         };
-        let failed = |error| Trouble::io(&self.segment, error);
+        let failed = |error| ReadError::io(&self.segment, error);
         let file = self.vfs.open(&self.segment.path).map_err(failed)?;
         let mut hasher = blake3::Hasher::new();
         let mut refused = None;
@@ -237,37 +237,39 @@ impl Payload {
     }
 
     /// The bytes of a short value, which are those that were saved.
-    fn held(&self) -> Result<Option<Arc<[u8]>>, Trouble> {
+    fn held(&self) -> Result<Option<Arc<[u8]>>, ReadError> {
         let ValueSource::Body { frame, .. } = &self.source else {
             return Ok(None);
         };
         if let Some(held) = &self.held {
             return Ok(Some(Arc::clone(held)));
         }
-        let failed = |error| Trouble::io(&self.segment, error);
+        let failed = |error| ReadError::io(&self.segment, error);
         let file = self.vfs.open(&self.segment.path).map_err(failed)?;
         let found = frame::read_at(&*file, &self.segment, *frame).map_err(failed)?;
         let bytes = found.and_then(|(_, body)| self.source.of_body(&body).map(Arc::from));
-        let damaged = || Trouble::Damaged("its frame is damaged".to_owned());
+        let damaged = || ReadError::Damaged("its frame is damaged".to_owned());
         bytes.map(Some).ok_or_else(damaged)
     }
 
-    pub(crate) fn unchecked(&self) -> Result<PayloadReader, Trouble> {
+    pub(crate) fn unchecked(&self) -> Result<PayloadReader, ReadError> {
         if let Some(held) = self.held()? {
             return Ok(PayloadReader(Bytes::Held(Cursor::new(held))));
         }
         let file = self.vfs.open(&self.segment.path);
         Ok(PayloadReader(Bytes::InFile {
-            file: file.map_err(|error| Trouble::io(&self.segment, error))?,
+            file: file.map_err(|error| ReadError::io(&self.segment, error))?,
             left: self.place(),
         }))
     }
 }
 
-fn compare(found: blake3::Hash, digest: &Digest) -> Result<(), Trouble> {
+fn compare(found: blake3::Hash, digest: &Digest) -> Result<(), ReadError> {
     match found.as_bytes() == digest.as_bytes() {
         true => Ok(()),
-        false => Err(Trouble::Damaged("its bytes are not those saved".to_owned())),
+        false => Err(ReadError::Damaged(
+            "its bytes are not those saved".to_owned(),
+        )),
     }
 }
 
@@ -328,16 +330,16 @@ impl StoredValue {
         lock(&self.payload).clone()
     }
 
-    fn read(payload: &Payload, codec: &Codec) -> Result<ErasedValue, Trouble> {
+    fn read(payload: &Payload, codec: &Codec) -> Result<ErasedValue, ReadError> {
         if !may_be(payload, codec) {
             let (stored, wanted) = (payload.type_name(), codec.type_name());
             let why = match is_same_name(stored, wanted) {
                 true => format!("the type {wanted} has changed since"),
                 false => format!("it is a {stored:?}, not a {wanted}"),
             };
-            return Err(Trouble::OtherType(why));
+            return Err(ReadError::OtherType(why));
         }
-        cbor::decode(&payload.read()?, codec).map_err(Trouble::Damaged)
+        cbor::decode(&payload.read()?, codec).map_err(ReadError::Damaged)
     }
 }
 
@@ -353,15 +355,15 @@ impl sde::Payload for StoredValue {
         if may_be(&payload, codec) {
             lock(&self.payload).held = None;
         }
-        Self::read(&payload, codec).map_err(|trouble| {
+        Self::read(&payload, codec).map_err(|error| {
             let (of, path) = (&self.of, payload.segment.path.display());
-            let error = match trouble {
-                Trouble::Damaged(why) => {
+            let error = match error {
+                ReadError::Damaged(why) => {
                     payload.segment.note_damaged(payload.place().start);
                     let why = format!("{of} in {path}: {why}");
                     ArchiveError::Damaged { why }
                 }
-                Trouble::OtherType(why) => {
+                ReadError::OtherType(why) => {
                     ArchiveError::Other(format!("{of} in {path} is not what is wanted: {why}"))
                 }
                 gone_or_io => gone_or_io.into(),

@@ -12,8 +12,8 @@ use crate::format::frame::FrameKind;
 use crate::format::index_block::{IndexBlock, ROW, Row, prefix};
 use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::read::error::ReadError;
 use crate::read::frame::{EntryFrame, Frame, provenance_of};
-use crate::read::trouble::Trouble;
 use crate::vfs::{Vfs, VfsFile};
 
 /// A segment that nobody writes to any more.
@@ -173,9 +173,14 @@ impl<'a> FrameReader<'a> {
         whole(entry, &self.sources[source].segment)
     }
 
-    fn frame_at(&mut self, source: usize, at: u64, kind: FrameKind) -> Result<Frame<'a>, Trouble> {
+    fn frame_at(
+        &mut self,
+        source: usize,
+        at: u64,
+        kind: FrameKind,
+    ) -> Result<Frame<'a>, ReadError> {
         let segment = &self.sources[source].segment;
-        let file = self.file(source).map_err(|e| Trouble::io(segment, e))?;
+        let file = self.file(source).map_err(|e| ReadError::io(segment, e))?;
         Frame::read_from(&*file, (&self.catalog.vfs, segment), at, kind)
     }
 
@@ -194,7 +199,11 @@ impl<'a> FrameReader<'a> {
         Ok(file)
     }
 
-    fn provenance(&mut self, source: usize, id: &ProvenanceId) -> Result<Arc<Provenance>, Trouble> {
+    fn provenance(
+        &mut self,
+        source: usize,
+        id: &ProvenanceId,
+    ) -> Result<Arc<Provenance>, ReadError> {
         if let Some(known) = self.catalog.remembered(id) {
             return Ok(known);
         }
@@ -210,12 +219,12 @@ impl<'a> FrameReader<'a> {
 }
 
 /// What is damaged is of no use; what can't be read may be.
-fn whole<T>(found: Result<T, Trouble>, segment: &Segment) -> Result<Option<T>, ArchiveError> {
+fn whole<T>(found: Result<T, ReadError>, segment: &Segment) -> Result<Option<T>, ArchiveError> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(Trouble::Damaged(_) | Trouble::OtherType(_) | Trouble::OtherKey) => Ok(None),
-        Err(Trouble::Io(error)) => Err(error),
-        Err(Trouble::Gone) => Err(ArchiveError::io(
+        Err(ReadError::Damaged(_) | ReadError::OtherType(_) | ReadError::OtherKey) => Ok(None),
+        Err(ReadError::Io(error)) => Err(error),
+        Err(ReadError::Gone) => Err(ArchiveError::io(
             "reading",
             &segment.path,
             io::ErrorKind::NotFound.into(),

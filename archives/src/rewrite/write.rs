@@ -21,7 +21,7 @@ use crate::format::index_block::{IndexBlock, Row};
 use crate::format::metadata::{ProvenanceId, inline_provenance, split_entry};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::locks::lock;
-use crate::read::trouble::Trouble;
+use crate::read::error::ReadError;
 use crate::store::uses;
 use crate::vfs::{VfsFile, pieces};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
@@ -335,8 +335,8 @@ impl Rewriting<'_> {
                         provenances.insert(id, Arc::clone(&encoded));
                         encoded
                     }
-                    Err(Trouble::Damaged(_)) => return Ok(Body::Bytes(content.to_vec())),
-                    Err(trouble) => return Err(trouble.into()),
+                    Err(ReadError::Damaged(_)) => return Ok(Body::Bytes(content.to_vec())),
+                    Err(error) => return Err(error.into()),
                 },
             },
         };

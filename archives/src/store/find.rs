@@ -8,8 +8,8 @@ use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntr
 
 use crate::catalog::LOOKS;
 use crate::catalog::contents::content_key;
+use crate::read::error::ReadError;
 use crate::read::frame;
-use crate::read::trouble::Trouble;
 use crate::resolve::resolve;
 use crate::store::DirStore;
 
@@ -93,8 +93,8 @@ impl DirStore {
                 Ok(Some(payload)) if later.len() == before => return Ok((Some(payload), gone)),
                 Ok(Some(_)) => later.push(state.saved_at),
                 Ok(None) => {}
-                Err(Trouble::Gone) => gone = true,
-                Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),
+                Err(ReadError::Gone) => gone = true,
+                Err(error) => failed = error.warned(key, "a scratch state").or(failed),
             }
         }
         match failed {

@@ -34,8 +34,8 @@ use crate::compact::scratch::Trimming;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
 use crate::locks::{lock, try_lock, warnings_after};
+use crate::read::error::ReadError;
 use crate::read::frame::EntryFrame;
-use crate::read::trouble::Trouble;
 use crate::vfs::Vfs;
 use crate::writer::encode::Provenances;
 use crate::writer::group_commit::GroupCommit;
@@ -431,8 +431,8 @@ impl Archiver for DirStore {
         for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
             match EntryFrame::read(&self.0.catalog, &place) {
                 Ok(entry) if &*entry.provenance.app == app => each(&entry.record()),
-                Ok(_) | Err(Trouble::Damaged(_)) => {}
-                Err(trouble) => failed = Some(trouble.into()).or(failed),
+                Ok(_) | Err(ReadError::Damaged(_)) => {}
+                Err(error) => failed = Some(error.into()).or(failed),
             }
         }
         failed.map_or(Ok(()), Err)

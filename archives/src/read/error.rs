@@ -11,7 +11,7 @@ const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
 
 /// Why a frame gave nothing.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum ReadError {
     /// It is not what it should be: a miss.
     Damaged(String),
     /// It is sound, and not what was asked for.
@@ -24,7 +24,7 @@ pub(crate) enum Trouble {
     Io(ArchiveError),
 }
 
-impl Trouble {
+impl ReadError {
     pub(crate) fn io(segment: &Segment, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
@@ -47,15 +47,15 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for ArchiveError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Damaged(why) => Self::Damaged { why },
-            Trouble::OtherType(why) => Self::Other(why),
-            Trouble::Gone | Trouble::OtherKey => Self::Damaged {
+impl From<ReadError> for ArchiveError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Damaged(why) => Self::Damaged { why },
+            ReadError::OtherType(why) => Self::Other(why),
+            ReadError::Gone | ReadError::OtherKey => Self::Damaged {
                 why: GONE.to_owned(),
             },
-            Trouble::Io(error) => error,
+            ReadError::Io(error) => error,
         }
     }
 }

@@ -42,7 +42,7 @@ impl DirStore {
         let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
         let retention = &inner.room.retention;
         let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, retention, copy_of);
-        encoder.batch(batch, |entry| writer.through.has(entry))?;
+        encoder.batch(batch, |entry| writer.unsynced.has(entry))?;
         encoder.finish()
     }
 
@@ -53,13 +53,13 @@ impl DirStore {
         write: impl Fn() -> Result<Vec<ArchiveError>, ArchiveError>,
     ) -> Result<Saved, ArchiveError> {
         let inner = &*self.0;
-        inner.writer.check_through();
+        inner.writer.check_unsynced();
         let saved = self.with_room(&inner.room.retention, &mut 0, write);
         if saved.is_err() {
             self.check_there()?;
         }
         let left_out = saved?;
-        inner.writer.through.saved(batch);
+        inner.writer.unsynced.saved(batch);
         *lock(&inner.unvouched) = true;
         if inner.writer.has_full() {
             self.begin_upkeep();

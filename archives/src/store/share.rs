@@ -78,7 +78,7 @@ impl DirStore {
         let written = self.write_until(batch, Until::Written)?;
         // What is left out is told of by the save, which makes sure of copies too.
         if written.left_out.is_empty() && written.copies.is_empty() {
-            writer.through.add(batch, abandoned);
+            writer.unsynced.add(batch, abandoned);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! second. So the first thread that comes writes for all that have come by then, and
 //! syncs once; those that come meanwhile are next. Nobody else's thread is needed.
 //!
-//! The writers are locked while that goes on. What others ask of them is in [`Standing`], whose lock is held for memory only.
+//! The writers are locked while that goes on. What others ask of them is in [`WriterState`], whose lock is held for memory only.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::format::segment::Segment;
 use crate::locks::{lock, wait, warnings_after};
 use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
-use crate::writer::through::Through;
+use crate::writer::unsynced::UnsyncedEntries;
 
 /// What one thread wants written.
 struct Job {
@@ -61,7 +61,7 @@ pub(crate) type Durable = (Arc<Segment>, u64);
 
 /// What the writers have come to.
 #[derive(Clone, Default)]
-struct Standing {
+struct WriterState {
     /// The process whose writers they are: after a fork there are two.
     process: u32,
     abandoned: [u64; 2],
@@ -82,10 +82,10 @@ pub(crate) struct GroupCommit {
     queue: Mutex<Queue>,
     changed: Condvar,
     writers: Mutex<[SegmentWriter; 2]>,
-    standing: Mutex<Standing>,
+    state: Mutex<WriterState>,
     /// A segment of scratch that is as long is full.
     scratch_size: AtomicU64,
-    pub(crate) through: Through,
+    pub(crate) unsynced: UnsyncedEntries,
 }
 
 /// One save, which may come in pieces.
@@ -108,8 +108,8 @@ impl GroupCommit {
             queue: Mutex::default(),
             changed: Condvar::new(),
             writers: Mutex::new(Part::ALL.map(SegmentWriter::new)),
-            standing: Mutex::default(),
-            through: Through::default(),
+            state: Mutex::default(),
+            unsynced: UnsyncedEntries::default(),
         }
     }
 
@@ -126,20 +126,20 @@ impl GroupCommit {
         }
     }
 
-    /// Begins to save entries, some of which may have been [written through](Through) before.
+    /// Begins to save entries, some of which may have been [written through](UnsyncedEntries) before.
     pub(crate) fn begin_entries(&self, until: Until) -> Save<'_> {
         let with_those_before = until == Until::Durable;
         Save {
             until,
-            begun: self.through.abandoned().filter(|_| with_those_before),
+            begun: self.unsynced.abandoned().filter(|_| with_those_before),
             ..self.begin()
         }
     }
 
     /// Forgets what was written through and is lost.
-    pub(crate) fn check_through(&self) {
-        if !self.through.is_empty() {
-            self.through.check(self.abandoned());
+    pub(crate) fn check_unsynced(&self) {
+        if !self.unsynced.is_empty() {
+            self.unsynced.check(self.abandoned());
         }
     }
 
@@ -157,33 +157,33 @@ impl GroupCommit {
 
     /// How many segments of each part were abandoned.
     pub(crate) fn abandoned(&self) -> [u64; 2] {
-        if lock(&self.standing).process != std::process::id() {
+        if lock(&self.state).process != std::process::id() {
             self.with_writers(|_| ());
         }
-        lock(&self.standing).abandoned
+        lock(&self.state).abandoned
     }
 
     /// The segments of this process that have no index, as far as they are durable.
     pub(crate) fn written(&self) -> Vec<Durable> {
-        lock(&self.standing).written.clone()
+        lock(&self.state).written.clone()
     }
 
     /// Whether frames are being appended to this segment.
     pub(crate) fn is_written_to(&self, id: &UniqueId) -> bool {
-        lock(&self.standing).active.contains(&Some(*id))
+        lock(&self.state).active.contains(&Some(*id))
     }
 
     /// Those of the segments without an index that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
-        let standing = lock(&self.standing);
-        let mut ended = standing.written.clone();
-        ended.retain(|(segment, _)| !standing.active.contains(&Some(segment.id)));
+        let state = lock(&self.state);
+        let mut ended = state.written.clone();
+        ended.retain(|(segment, _)| !state.active.contains(&Some(segment.id)));
         ended
     }
 
     /// Whether there are segments to be sealed.
     pub(crate) fn has_full(&self) -> bool {
-        lock(&self.standing).has_full
+        lock(&self.state).has_full
     }
 
     /// Seals what is full or as long as this.
@@ -222,7 +222,7 @@ impl GroupCommit {
     /// manifest is to name what was there.
     pub(crate) fn forget(&self) {
         self.with_writers(|writers| writers.iter_mut().for_each(SegmentWriter::forget));
-        self.through.clear();
+        self.unsynced.clear();
     }
 
     /// Forgets segments that have no index and are not written to any more.
@@ -239,7 +239,7 @@ impl GroupCommit {
                 .iter_mut()
                 .for_each(|writer| writer.leave_to_parent(process));
             let done = job(&mut writers);
-            *lock(&self.standing) = Standing {
+            *lock(&self.state) = WriterState {
                 process,
                 abandoned: writers.each_ref().map(SegmentWriter::abandoned),
                 active: writers.each_ref().map(SegmentWriter::active),

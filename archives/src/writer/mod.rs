@@ -5,4 +5,4 @@ pub(crate) mod frame;
 pub(crate) mod group_commit;
 pub(crate) mod pipeline;
 pub(crate) mod segment_writer;
-pub(crate) mod through;
+pub(crate) mod unsynced;

@@ -11,16 +11,16 @@ use sde::{Batch, Key, RunId, SavedEntry};
 use crate::locks::lock;
 
 #[derive(Default)]
-pub(crate) struct Through(Mutex<State>);
+pub(crate) struct UnsyncedEntries(Mutex<Entries>);
 
 #[derive(Default)]
-struct State {
+struct Entries {
     entries: HashSet<(Key, RunId)>,
     /// How many segments of each part had been abandoned before these were written.
     abandoned: [u64; 2],
 }
 
-impl Through {
+impl UnsyncedEntries {
     /// Takes note of a checkpoint that was written; `abandoned` is from before that.
     pub(crate) fn add(&self, batch: &Batch, abandoned: [u64; 2]) {
         let mut state = lock(&self.0);
@@ -66,7 +66,7 @@ impl Through {
     }
 }
 
-impl State {
+impl Entries {
     fn keep_if(&mut self, abandoned: [u64; 2]) {
         if self.abandoned != abandoned {
             self.entries.clear();

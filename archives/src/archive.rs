@@ -12,7 +12,7 @@ use crate::catalog::manifests;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::folder;
 use crate::format::class::{Class, Part};
-use crate::format::directory::{self, There};
+use crate::format::directory::{self, DirectoryContent};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
 use crate::format::trust::{Trust, not_a_store};
@@ -35,7 +35,7 @@ impl DirStore {
             let why = "it is this store itself or lies in it; name a directory outside, where nothing that happens to the store can harm it";
             return Err(not_a_store(dir, why));
         }
-        if directory::look(vfs, dir)? == There::Store {
+        if directory::look(vfs, dir)? == DirectoryContent::Store {
             let why =
                 "there is a store already; name an empty directory, or one that does not exist yet";
             return Err(not_a_store(dir, why));

@@ -19,15 +19,15 @@ use crate::locks::lock;
 /// What is in some segments of the store.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Listing {
-    pub(super) segments: Vec<Stretch>,
+    pub(super) segments: Vec<SegmentRows>,
     pub(super) marks: Vec<Mark>,
     /// Segments that were replaced and are to be removed some day.
-    replaced: Vec<Stretch>,
+    replaced: Vec<SegmentRows>,
 }
 
 /// What is in a segment from a place on.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stretch {
+pub(super) struct SegmentRows {
     part: u8,
     id: [u8; 16],
     writer: [u8; 16],
@@ -43,7 +43,7 @@ pub(super) struct Stretch {
     rows: Vec<u8>,
 }
 
-impl Stretch {
+impl SegmentRows {
     fn new(segment: &Segment, from: u64, (end, length): (u64, u64), rows: Vec<Row>) -> Self {
         let name = segment.path.file_name().unwrap_or_default();
         Self {
@@ -85,13 +85,13 @@ impl Listing {
         let stretch = |one: &KnownSegment| {
             let rows = rows.remove(&one.segment.id).unwrap_or_default();
             let ends = (one.end, one.length);
-            Stretch::new(&one.segment, SEGMENT_HEADER as u64, ends, rows)
+            SegmentRows::new(&one.segment, SEGMENT_HEADER as u64, ends, rows)
         };
         let mut all: Vec<_> = known.iter().map(stretch).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let replaced = segments.replaced();
         let replaced =
-            replaced.map(|one| Stretch::new(&one.segment, 0, (one.end, one.end), Vec::new()));
+            replaced.map(|one| SegmentRows::new(&one.segment, 0, (one.end, one.end), Vec::new()));
         Self {
             segments: all,
             marks,
@@ -112,7 +112,7 @@ impl Listing {
             rows.extend(&one.rows);
         }
         let stretch = |(id, (segment, rows)): (UniqueId, (&Segment, Vec<Row>))| {
-            Some(Stretch::new(segment, from(&id), ends(&id)?, rows))
+            Some(SegmentRows::new(segment, from(&id), ends(&id)?, rows))
         };
         Self {
             segments: rows.into_iter().filter_map(stretch).collect(),

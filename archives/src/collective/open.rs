@@ -15,7 +15,7 @@ use super::parts::Parts;
 use super::rewrite::Writer;
 use super::share::share;
 use crate::cbor::metadata::{from_bytes, to_bytes};
-use crate::format::directory::{self, There};
+use crate::format::directory::{self, DirectoryContent};
 use crate::format::id::UniqueId;
 use crate::format::trust::Trust;
 use crate::store::options::Options;
@@ -156,8 +156,8 @@ fn make(vfs: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
         .map_err(|error| ArchiveError::io("making the directory", local, error))?;
     trust.check(vfs, local)?;
     match directory::look(vfs, local)? {
-        There::Store => directory::check_parts(vfs, local, trust, false),
-        There::Nothing => directory::create(vfs, local),
+        DirectoryContent::Store => directory::check_parts(vfs, local, trust, false),
+        DirectoryContent::Nothing => directory::create(vfs, local),
     }
 }
 

@@ -176,7 +176,12 @@ impl DirStore {
     }
 
     /// What is replaced, and what of it is kept.
-    fn plan(&self, there: &There, retention: &Retention, now: u64) -> Result<Plan, ArchiveError> {
+    fn plan(
+        &self,
+        there: &CompactionInput,
+        retention: &Retention,
+        now: u64,
+    ) -> Result<Plan, ArchiveError> {
         let selection = there.selection(self);
         let (given_up, before) = GivenUp::find(&selection, retention, &there.uses, now)?;
         let given_up = Some(&given_up);
@@ -270,12 +275,12 @@ impl DirStore {
     }
 
     /// The segments to which nothing is added any more, and what the others say.
-    fn sources(&self) -> Result<There, ArchiveError> {
+    fn sources(&self) -> Result<CompactionInput, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
         let at_rest = self.at_rest(&known);
-        let (mut there, mut seen) = (There::default(), HashSet::new());
+        let (mut there, mut seen) = (CompactionInput::default(), HashSet::new());
         for known in known {
             if !seen.insert(known.segment.id) {
                 // Under another name.
@@ -337,7 +342,7 @@ impl DirStore {
 
 /// What a compaction looks at.
 #[derive(Default)]
-struct There {
+struct CompactionInput {
     sources: Vec<Source>,
     /// What segments that are being written say of uses.
     uses: UsesOf,
@@ -354,7 +359,7 @@ struct Plan {
     given_up: usize,
 }
 
-impl There {
+impl CompactionInput {
     fn selection<'a>(&'a self, of: &'a DirStore) -> Selection<'a> {
         let filter = Filter {
             contents: (!self.keeps_contents).then_some(&self.contents),

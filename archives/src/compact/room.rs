@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use sde::ArchiveError;
 
-use super::There;
+use super::CompactionInput;
 use super::replaced::remove;
 use crate::format::directory::{self, FORMAT};
 use crate::format::id;
@@ -196,7 +196,11 @@ impl DirStore {
     }
 
     /// Copies what is kept of one segment, and removes it: of that with most that is not, if there is room for the rest.
-    fn free_by_copying(&self, there: &There, retention: &Retention) -> Result<u64, ArchiveError> {
+    fn free_by_copying(
+        &self,
+        there: &CompactionInput,
+        retention: &Retention,
+    ) -> Result<u64, ArchiveError> {
         let selected = self.each_alone(there, retention, true)?;
         let sources = there.sources.iter().enumerate();
         let dropped = |(number, one)| (selected.bytes(one, number).1, number);
@@ -223,7 +227,7 @@ impl DirStore {
     /// What of each segment would be kept if no other were there: what others hold does not make anything superfluous.
     fn each_alone(
         &self,
-        there: &There,
+        there: &CompactionInput,
         retention: &Retention,
         journals: bool,
     ) -> Result<Selected, ArchiveError> {
@@ -239,7 +243,7 @@ impl DirStore {
     /// The segments of which nothing is kept, or what a process did only, so that they can go without anything being written.
     fn unused<'s>(
         &self,
-        there: &'s There,
+        there: &'s CompactionInput,
         retention: &Retention,
     ) -> Result<Vec<&'s Source>, ArchiveError> {
         let selected = self.each_alone(there, retention, false)?;

@@ -40,7 +40,7 @@ const PART: u64 = 16;
 pub(crate) struct Trimming;
 
 /// A sealed segment of scratch that this store has written.
-struct Own {
+struct OwnScratch {
     segment: Arc<Segment>,
     /// Up to where its frames reach.
     end: u64,
@@ -88,7 +88,7 @@ impl DirStore {
             self.refresh()?;
         }
         let own = self.own_scratch();
-        let (mut replaced, kept): (Vec<Own>, Vec<Own>) =
+        let (mut replaced, kept): (Vec<OwnScratch>, Vec<OwnScratch>) =
             own.into_iter().partition(|one| one.rows.is_empty());
         let of_use = kept.iter().map(|one| one.bytes).sum();
         self.note_scratch_of_use(of_use);
@@ -101,7 +101,7 @@ impl DirStore {
     }
 
     /// The sealed segments of scratch that this store has written, and what is of use in them.
-    fn own_scratch(&self) -> Vec<Own> {
+    fn own_scratch(&self) -> Vec<OwnScratch> {
         let catalog = &self.0.catalog;
         let written = self.0.writer.written().into_iter();
         let mut durable: Durable = written.map(|(one, length)| (one.id, length)).collect();
@@ -130,14 +130,14 @@ impl DirStore {
             let own = own.into_values();
             own.map(|one| {
                 let rows = rows.remove(&one.segment.id).unwrap_or_default();
-                Own::of(&one, rows, &mut since)
+                OwnScratch::of(&one, rows, &mut since)
             })
             .collect()
         })
     }
 
     /// Writes what is of use in some segments to others.
-    fn write_anew(&self, all: &[Own]) -> Result<(), ArchiveError> {
+    fn write_anew(&self, all: &[OwnScratch]) -> Result<(), ArchiveError> {
         let inner = &*self.0;
         let sources = all.iter().map(|one| self.source(&one.segment, false));
         let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
@@ -154,7 +154,7 @@ impl DirStore {
     }
 
     /// Has segments go in which nothing is of use.
-    fn replace(&self, replaced: &[Own]) -> Result<(), ArchiveError> {
+    fn replace(&self, replaced: &[OwnScratch]) -> Result<(), ArchiveError> {
         let inner = &*self.0;
         if replaced.is_empty() {
             return Ok(());
@@ -172,7 +172,7 @@ impl DirStore {
     }
 
     /// Removes segments that no manifest lists.
-    fn remove_own(&self, all: &[Own]) {
+    fn remove_own(&self, all: &[OwnScratch]) {
         let inner = &*self.0;
         let goes = |id: &UniqueId| all.iter().any(|one| one.segment.id == *id);
         lock(&inner.catalog.segments).forget(goes);
@@ -187,7 +187,7 @@ impl DirStore {
     }
 }
 
-impl Own {
+impl OwnScratch {
     fn of(known: &KnownSegment, mut all: Vec<Row>, mut since: impl FnMut(u64) -> u64) -> Self {
         all.sort_unstable_by_key(Row::at);
         let ends = all.iter().skip(1).map(Row::at).chain([known.end]);

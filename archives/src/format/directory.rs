@@ -29,7 +29,7 @@ const LONGEST_TO_NAME: Duration = Duration::from_secs(60);
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum There {
+pub(crate) enum DirectoryContent {
     /// A store that this crate reads.
     Store,
     /// Nothing, or a directory with nothing in it.
@@ -37,10 +37,10 @@ pub(crate) enum There {
 }
 
 /// Looks without changing anything.
-pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> {
+pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<DirectoryContent, ArchiveError> {
     let looked = vfs.look(dir);
     match looked.map_err(|error| cannot_open(dir, "looking at it", error))? {
-        None => return Ok(There::Nothing),
+        None => return Ok(DirectoryContent::Nothing),
         Some(found) if found.kind != FileKind::Directory => {
             return Err(not_a_store(
                 dir,
@@ -50,14 +50,14 @@ pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> {
         Some(_) => {}
     }
     if has_format(vfs, dir)? {
-        return Ok(There::Store);
+        return Ok(DirectoryContent::Store);
     }
     if is_empty(vfs, dir).map_err(|error| cannot_open(dir, "listing it", error))? {
-        return Ok(There::Nothing);
+        return Ok(DirectoryContent::Nothing);
     }
     // Another process may just be making it a store.
     match has_format(vfs, dir)? {
-        true => Ok(There::Store),
+        true => Ok(DirectoryContent::Store),
         false => Err(not_a_store(
             dir,
             "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet; what a killed program has left of an archive may be removed",

@@ -109,8 +109,8 @@ impl Inspection {
     pub fn open_on(vfs: Arc<dyn Vfs>, dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
         let dir = dir.as_ref().to_owned();
         let format = match directory::look(&*vfs, &dir) {
-            Ok(directory::There::Store) => None,
-            Ok(directory::There::Nothing) => {
+            Ok(directory::DirectoryContent::Store) => None,
+            Ok(directory::DirectoryContent::Nothing) => {
                 return Err(not_a_store(&dir, "there is nothing"));
             }
             // Damage only if there is more of a store, and it is not of another release.

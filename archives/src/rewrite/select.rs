@@ -93,7 +93,7 @@ pub(crate) struct Facts {
 }
 
 /// A state of a run that has not finished.
-pub(super) struct State {
+pub(super) struct ScratchState {
     pub(super) member: Member,
     pub(super) key: Key,
     pub(super) app: Arc<str>,
@@ -104,7 +104,7 @@ pub(super) struct State {
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) entries: Vec<Facts>,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<ScratchState>,
 }
 
 /// Is told what is kept of each key, and when entries were used.
@@ -310,7 +310,7 @@ impl Run<'_> {
                 if let Some((body, value)) = state
                     && (!checked || is_sound(&value)?)
                 {
-                    group.states.push(State {
+                    group.states.push(ScratchState {
                         member: *one,
                         key: frame.header.key,
                         app: body.app,

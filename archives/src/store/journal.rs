@@ -18,15 +18,15 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// The journal of this process.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<State>);
+pub(crate) struct ProcessJournal(Mutex<Journals>);
 
 #[derive(Default)]
-struct State {
+struct Journals {
     journal: Option<Journal>,
     written: Option<(Journal, SystemTime)>,
 }
 
-impl Kept {
+impl ProcessJournal {
     pub(crate) fn keep(&self, journal: Journal) {
         lock(&self.0).journal = Some(journal);
     }

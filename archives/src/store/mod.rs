@@ -88,7 +88,7 @@ pub(crate) struct Inner {
     pub(crate) read_only: bool,
     pub(crate) grace: Duration,
     pub(crate) uses: Option<Uses>,
-    pub(crate) journal: journal::Kept,
+    pub(crate) journal: journal::ProcessJournal,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     pub(crate) trimming: Mutex<Trimming>,
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) room: Room,
-    looked: Mutex<Looked>,
+    looked: Mutex<LastLook>,
     pub(crate) sharing: share::Sharing,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
@@ -108,7 +108,7 @@ pub(crate) struct Inner {
 }
 
 /// When the directory was looked at last for what others saved, and how long that took.
-struct Looked {
+struct LastLook {
     at: SystemTime,
     took: Duration,
 }
@@ -158,7 +158,7 @@ impl DirStore {
         let are_counted = goes_by_uses && !options.read_only;
         let noting = Arc::clone(&catalog);
         let inner = Arc::new(Inner {
-            looked: Mutex::new(Looked {
+            looked: Mutex::new(LastLook {
                 at: looked,
                 took: Duration::ZERO,
             }),
@@ -167,7 +167,7 @@ impl DirStore {
             read_only: options.read_only,
             grace: options.grace,
             uses: are_counted.then(Uses::default),
-            journal: journal::Kept::default(),
+            journal: journal::ProcessJournal::default(),
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
@@ -200,7 +200,7 @@ impl DirStore {
     fn note_look(&self, begun: SystemTime) {
         let at = self.0.vfs().now();
         let took = at.duration_since(begun).unwrap_or_default();
-        *lock(&self.0.looked) = Looked { at, took };
+        *lock(&self.0.looked) = LastLook { at, took };
     }
 
     /// Looks for what other processes have saved since.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sde::{ArchiveError, ProcessGroup};
 
-use crate::format::directory::{self, There};
+use crate::format::directory::{self, DirectoryContent};
 use crate::format::trust::{Trust, not_a_store};
 use crate::retention::Retention;
 use crate::store::{DirStore, absolute};
@@ -219,7 +219,7 @@ impl Options {
         let vfs = &*options.vfs;
         let trust = Trust::new(vfs, options.trust_others);
         match directory::look(vfs, &dir)? {
-            There::Store => {
+            DirectoryContent::Store => {
                 trust.check(vfs, &dir)?;
                 directory::check_parts(vfs, &dir, trust, options.read_only)?;
                 if !options.read_only {
@@ -230,11 +230,11 @@ impl Options {
                     }
                 }
             }
-            There::Nothing if options.read_only => {
+            DirectoryContent::Nothing if options.read_only => {
                 let why = "there is nothing; `DirStore::open` makes a new store";
                 return Err(not_a_store(&dir, why));
             }
-            There::Nothing => {
+            DirectoryContent::Nothing => {
                 // It would be refused the next time, with what was saved in it.
                 trust.check(vfs, &dir)?;
                 directory::create(vfs, &dir)?;

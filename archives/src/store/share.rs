@@ -16,18 +16,18 @@ use crate::writer::group_commit::Until;
 pub(crate) struct Sharing {
     /// `None` if other processes are told nothing.
     work: Option<Work>,
-    looks: Mutex<Looks>,
+    looks: Mutex<LookCost>,
 }
 
 /// How it is to look for what others wrote.
 #[derive(Default)]
-struct Looks {
+struct LookCost {
     last: Option<Instant>,
     /// How long a look takes, as a rule: one that has to wait for a processor is none.
     takes: Duration,
 }
 
-impl Looks {
+impl LookCost {
     /// Whether what it may spare is worth a look. If not, a tenth of the time goes into looking at most.
     fn is_worth(&self, spares: Duration) -> bool {
         let is_rare = |last: Instant| last.elapsed() > 10 * self.takes;
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_takes_longer_than_it_spares_is_done_seldom() {
         let (short, long) = (Duration::from_millis(20), Duration::from_secs(1000));
-        let mut looks = Looks::default();
+        let mut looks = LookCost::default();
         assert!(looks.is_worth(Duration::ZERO));
         looks.took(long);
         assert!(looks.is_worth(short), "it may have been an exception");

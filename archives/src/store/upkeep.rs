@@ -13,18 +13,18 @@ use crate::store::{DirStore, Inner};
 
 #[derive(Default)]
 pub(crate) struct Upkeep {
-    state: Mutex<State>,
+    state: Mutex<UpkeepState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct UpkeepState {
     /// The process whose thread is at it: a child that was forked has none.
     running: Option<u32>,
     is_due: bool,
 }
 
-impl State {
+impl UpkeepState {
     fn is_running(&self) -> bool {
         self.running == Some(std::process::id())
     }
@@ -43,7 +43,7 @@ impl Upkeep {
     fn note_due(&self) -> bool {
         let mut state = lock(&self.state);
         let begins = !state.is_running();
-        *state = State {
+        *state = UpkeepState {
             running: Some(std::process::id()),
             is_due: true,
         };

@@ -32,23 +32,23 @@ pub(super) struct Lease {
 }
 
 /// What is known of the leases of this process.
-struct Own {
+struct OwnLease {
     id: FileId,
     process: u32,
     kept: Vec<File>,
 }
 
-static OWN: Mutex<Vec<Own>> = Mutex::new(Vec::new());
+static OWN: Mutex<Vec<OwnLease>> = Mutex::new(Vec::new());
 
 /// When the lease is renewed.
 #[derive(Default)]
 struct Renewal {
-    state: Mutex<State>,
+    state: Mutex<RenewalState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct RenewalState {
     /// How many announcements there are.
     announced: usize,
     has_thread: bool,
@@ -78,7 +78,7 @@ impl Lease {
         options.read(true).write(true).create_new(true).mode(0o600);
         let mut file = options.open(&path)?;
         let id = id(&file.metadata()?);
-        lock(&OWN).push(Own {
+        lock(&OWN).push(OwnLease {
             id,
             process: std::process::id(),
             kept: Vec::new(),

@@ -26,7 +26,7 @@ use sde::{Announced, Holder, Key};
 use crate::locks::{MutexGuard, lock};
 
 use lease::{Lease, Renewed};
-use other::Found;
+use other::HolderState;
 pub(crate) use watch::Changed;
 use watch::Watch;
 
@@ -98,8 +98,8 @@ impl Work {
         // Mostly nobody is, and then nothing is made.
         other::id_of(&path).ok()?;
         match self.look(&path).ok()? {
-            Found::Alive(holder) => Some(holder),
-            Found::Nothing | Found::Dead(_) => None,
+            HolderState::Alive(holder) => Some(holder),
+            HolderState::Nothing | HolderState::Dead(_) => None,
         }
     }
 
@@ -119,7 +119,7 @@ impl Work {
     pub(crate) fn clean(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            if let Ok(Found::Dead(dead)) = self.look(&path) {
+            if let Ok(HolderState::Dead(dead)) = self.look(&path) {
                 dead.remove(&path);
             }
         }
@@ -139,9 +139,9 @@ impl Work {
                     })));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => match self.look(&path)? {
-                    Found::Alive(holder) => return Ok(Announced::Others(holder)),
-                    Found::Dead(dead) => dead.remove(&path),
-                    Found::Nothing => {}
+                    HolderState::Alive(holder) => return Ok(Announced::Others(holder)),
+                    HolderState::Dead(dead) => dead.remove(&path),
+                    HolderState::Nothing => {}
                 },
                 // The lease was removed, or the folder.
                 Err(error) if error.kind() == ErrorKind::NotFound => *self.own() = None,
@@ -151,7 +151,7 @@ impl Work {
         Ok(Announced::Unsupported)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn look(&self, path: &Path) -> io::Result<HolderState> {
         // The time of the file system, by which another's lease is told, is that of a file of one's own.
         let now = || self.lease()?.now(self.duration);
         other::look(path, self.duration, now)

@@ -12,7 +12,7 @@ use sde::Holder;
 use super::lease::{self, FileId, Locked};
 
 /// What there is under a name.
-pub(super) enum Found {
+pub(super) enum HolderState {
     Nothing,
     /// A process lives that holds it, as far as can be told.
     Alive(Holder),
@@ -47,29 +47,29 @@ pub(super) fn look(
     path: &Path,
     duration: Duration,
     now: impl FnOnce() -> io::Result<SystemTime>,
-) -> io::Result<Found> {
+) -> io::Result<HolderState> {
     let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HolderState::Nothing),
         found => found?,
     };
     if !found.is_file() {
         return Err(ErrorKind::InvalidInput.into());
     }
     if lease::is_own(lease::id(&found)) {
-        return Ok(Found::Alive(holder_of(&lease::this()).0));
+        return Ok(HolderState::Alive(holder_of(&lease::this()).0));
     }
     let mut options = OpenOptions::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     options.read(true).write(true).custom_flags(flags as i32);
     let file = match options.open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HolderState::Nothing),
         file => file?,
     };
     let found = file.metadata()?;
     let id = lease::id(&found);
     // This process may have announced it between the two.
     let Some(file) = lease::keep_if_own(file, id) else {
-        return Ok(Found::Alive(holder_of(&lease::this()).0));
+        return Ok(HolderState::Alive(holder_of(&lease::this()).0));
     };
     let locked = lease::try_lock(&file);
     let mut text = String::new();
@@ -86,8 +86,8 @@ pub(super) fn look(
         }
     };
     Ok(match is_dead {
-        true => Found::Dead(Dead { id, _locked: file }),
-        false => Found::Alive(holder),
+        true => HolderState::Dead(Dead { id, _locked: file }),
+        false => HolderState::Alive(holder),
     })
 }
 

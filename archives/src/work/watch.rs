@@ -25,10 +25,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The watch on the folder of announcements.
 #[derive(Default)]
-pub(super) struct Watch(Mutex<State>);
+pub(super) struct Watch(Mutex<WatchState>);
 
 #[derive(Default)]
-struct State {
+struct WatchState {
     waiters: Vec<Arc<Waiter>>,
     /// While there is a waiter: where the kernel tells, and the number of the watch there.
     kernel: Option<(Arc<OwnedFd>, i32)>,

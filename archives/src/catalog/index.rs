@@ -11,10 +11,9 @@ use foldhash::fast::RandomState;
 use sde::{Key, Mark, RunId};
 
 use super::filter::Filter;
-use super::table::Table;
 use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
-use crate::format::index_block::{IndexBlock, Row, prefix};
+use crate::format::index_block::{IndexBlock, Row, Rows, prefix};
 use crate::format::segment::Segment;
 
 /// Where a frame is.
@@ -71,6 +70,12 @@ pub(crate) struct Index {
     marks: HashMap<(Key, RunId), Mark>,
 }
 
+/// The rows of one large segment.
+struct Table {
+    segment: Arc<Segment>,
+    rows: Rows,
+}
+
 /// A frame, and the next one of its prefix.
 #[derive(Clone, Copy)]
 struct Loose {
@@ -108,20 +113,19 @@ impl Index {
 
     /// Adds a sealed segment, none of whose frames are known.
     pub(crate) fn add_sealed(&mut self, segment: &Arc<Segment>, block: IndexBlock) {
-        let table = Table::new(segment, block);
-        if table.len() < LARGE {
-            return self.add(segment, table.rows());
+        if block.rows.len() < LARGE {
+            return self.add(segment, block.rows.iter());
         }
-        self.tables.push(table);
-        let last = self.tables.last();
-        let added = last.is_none_or(|table| {
-            let prefixes = table.rows().map(|row| row.prefix);
-            self.filter.add(table.len(), prefixes)
+        let prefixes = block.rows.iter().map(|row| row.prefix);
+        let added = self.filter.add(block.rows.len(), prefixes);
+        self.tables.push(Table {
+            segment: Arc::clone(segment),
+            rows: block.rows,
         });
         if !added {
-            let count = self.tables.iter().map(Table::len).sum();
-            let prefixes = self.tables.iter().flat_map(Table::rows);
-            self.filter = Filter::of(count, prefixes.map(|row| row.prefix));
+            let count = self.tables.iter().map(|table| table.rows.len()).sum();
+            let rows = self.tables.iter().flat_map(|table| table.rows.iter());
+            self.filter = Filter::of(count, rows.map(|row| row.prefix));
         }
     }
 
@@ -142,7 +146,7 @@ impl Index {
             .iter()
             .filter(|table| of.contains(&table.segment.id))
         {
-            rows.insert(table.segment.id, table.rows().collect());
+            rows.insert(table.segment.id, table.rows.iter().collect());
         }
         for (row, segment) in self.loose_rows().filter(|(_, one)| of.contains(&one.id)) {
             rows.entry(segment.id).or_default().push(row);
@@ -192,7 +196,7 @@ impl Index {
         let mut all: Vec<_> = loose.collect();
         if self.filter.may_have(prefix) {
             for table in &self.tables {
-                let found = table.find(prefix);
+                let found = table.rows.find(prefix);
                 all.extend(found.filter_map(|row| KnownFrame::new(&table.segment, &row)));
             }
         }
@@ -209,7 +213,7 @@ impl Index {
     /// Where the entries are that were saved last, so many at most, the latest first; of each key the latest.
     pub(crate) fn latest(&self, most: usize) -> Vec<Place> {
         let sealed = self.tables.iter();
-        let sealed = sealed.flat_map(|table| table.rows().map(|row| (row, &table.segment)));
+        let sealed = sealed.flat_map(|table| table.rows.iter().map(|row| (row, &table.segment)));
         let entries = self
             .loose_rows()
             .chain(sealed)

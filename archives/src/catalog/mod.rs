@@ -9,7 +9,6 @@ pub(crate) mod manifests;
 mod reading;
 pub(crate) mod scan;
 pub(crate) mod segments;
-pub(crate) mod table;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -25,7 +24,7 @@ use manifests::ManifestSet;
 use segments::SegmentCatalog;
 
 use crate::format::id::{Clock, UniqueId};
-use crate::format::index_block::{IndexBlock, ROW, Row};
+use crate::format::index_block::{IndexBlock, Row};
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::Segment;
 use crate::format::trust::Trust;
@@ -134,7 +133,7 @@ impl Catalog {
     /// Takes note of a segment that this process has sealed; the index takes the place of single frames.
     pub(crate) fn note_sealed(&self, segment: &Arc<Segment>, block: IndexBlock) {
         lock(&self.segments).note_sealed(segment, &block);
-        if block.rows.len() / ROW >= index::LARGE {
+        if block.rows.len() >= index::LARGE {
             let mut index = self.index();
             index.remove(|id| *id == segment.id);
             index.add_sealed(segment, block);

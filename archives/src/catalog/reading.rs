@@ -35,7 +35,7 @@ pub(super) fn read_anew(
         match from == SEGMENT_HEADER as u64 {
             true => changes.sealed.push((Arc::clone(segment), block)),
             false => {
-                let rows = Row::all(&block.rows).filter(counts).collect();
+                let rows = block.rows.iter().filter(counts).collect();
                 changes.frames.push((Arc::clone(segment), rows));
             }
         }
@@ -84,7 +84,11 @@ fn note_scanned(
 /// The marks in a sealed segment.
 fn marks(file: &dyn VfsFile, segment: &Segment, block: &IndexBlock) -> io::Result<Vec<Mark>> {
     let mut marks = Vec::new();
-    for row in Row::all(&block.rows).filter(|row| row.kind() == Some(FrameKind::Mark)) {
+    for row in block
+        .rows
+        .iter()
+        .filter(|row| row.kind() == Some(FrameKind::Mark))
+    {
         let frame = frame::read_at(file, segment, row.at())?;
         let read = |body: &[u8]| Some(from_bytes(body).ok()?.0);
         match frame.and_then(|(header, body)| read(header.content(&body))) {

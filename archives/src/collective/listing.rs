@@ -12,7 +12,7 @@ use crate::catalog::segments::KnownSegment;
 use crate::cbor::metadata::bytes;
 use crate::format::class::{Part, folder};
 use crate::format::id::UniqueId;
-use crate::format::index_block::{IndexBlock, Row};
+use crate::format::index_block::{IndexBlock, Row, Rows};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::locks::lock;
 
@@ -54,7 +54,7 @@ impl SegmentRows {
             from,
             end,
             length,
-            rows: Row::sorted(rows),
+            rows: Rows::sorted(rows).0,
         }
     }
 
@@ -144,7 +144,8 @@ impl Listing {
                 continue;
             };
             let segment = Arc::clone(&known.segment);
-            let latest = Row::all(&stretch.rows).map(|row| row.saved_at).max();
+            let rows = Rows(stretch.rows);
+            let latest = rows.iter().map(|row| row.saved_at).max();
             latest.into_iter().for_each(|at| catalog.clock.saw(at));
             // A rank that has looked itself has read it.
             if !segments.apply(known, stretch.from) {
@@ -154,13 +155,13 @@ impl Listing {
                 true => index.add_sealed(
                     &segment,
                     IndexBlock {
-                        rows: stretch.rows,
+                        rows,
                         latest: 0,
                         end: stretch.end,
                         length: stretch.length,
                     },
                 ),
-                false => index.add(&segment, Row::all(&stretch.rows)),
+                false => index.add(&segment, rows.iter()),
             }
         }
         for known in self

@@ -30,40 +30,31 @@ const COVERED: usize = 20;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum FrameKind {
     /// The results of a run.
-    Entry,
+    Entry = 1,
     /// A state of a run that has not finished.
-    Scratch,
+    Scratch = 2,
     /// That an entry is not to be used, or may be used again.
-    Mark,
+    Mark = 3,
     /// Where each frame of the segment is, at its end.
-    Index,
+    Index = 4,
     /// Who writes the segment, and where.
-    About,
+    About = 5,
     /// Which entries were used.
-    Uses,
+    Uses = 6,
     /// What many entries have in common, under its digest.
-    Provenance,
+    Provenance = 7,
     /// What an output file holds: the payload, whose digest is the key.
-    Content,
+    Content = 8,
     /// What a process did with the store so far.
-    Journal,
+    Journal = 9,
 }
 
 impl FrameKind {
     pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Entry => 1,
-            Self::Scratch => 2,
-            Self::Mark => 3,
-            Self::Index => 4,
-            Self::About => 5,
-            Self::Uses => 6,
-            Self::Provenance => 7,
-            Self::Content => 8,
-            Self::Journal => 9,
-        }
+        self as u8
     }
 
     pub(crate) const fn of(code: u8) -> Option<Self> {

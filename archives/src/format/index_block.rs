@@ -72,17 +72,6 @@ impl Row {
             saved_at: u64::from_le_bytes(part(16)),
         }
     }
-
-    /// Rows as an index has them: by key, one after the other.
-    pub(crate) fn sorted(mut rows: Vec<Self>) -> Vec<u8> {
-        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
-        rows.iter().flat_map(Self::bytes).collect()
-    }
-
-    /// Rows one after the other.
-    pub(crate) fn all(rows: &[u8]) -> impl Iterator<Item = Self> + '_ {
-        rows.as_chunks().0.iter().map(Self::read)
-    }
 }
 
 /// What a row has of a key.
@@ -91,10 +80,78 @@ pub(crate) fn prefix(key: &Key) -> u64 {
     u64::from_be_bytes(*first)
 }
 
+/// Sorted rows. Keys are digests, evenly spread, so a row is found by guessing where it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rows(pub(crate) Vec<u8>);
+
+impl FromIterator<Row> for Rows {
+    /// Of rows that are sorted.
+    fn from_iter<I: IntoIterator<Item = Row>>(rows: I) -> Self {
+        Self(rows.into_iter().flat_map(|row| row.bytes()).collect())
+    }
+}
+
+impl Rows {
+    pub(crate) fn sorted(mut rows: Vec<Row>) -> Self {
+        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
+        rows.into_iter().collect()
+    }
+
+    /// The rows of a key, in the order of their places.
+    pub(crate) fn find(&self, prefix: u64) -> impl Iterator<Item = Row> + '_ {
+        let first = self.first_not_before(prefix);
+        (first..self.len()).map_while(move |at| self.get(at).filter(|row| row.prefix == prefix))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Row> + '_ {
+        self.0.as_chunks().0.iter().map(Row::read)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() / ROW
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<Row> {
+        self.0.as_chunks().0.get(at).map(Row::read)
+    }
+
+    /// The first row whose key is not before this one: a guess from the key's first 32 bits,
+    /// steps away from it that double until they are past it, then halving.
+    fn first_not_before(&self, prefix: u64) -> usize {
+        let len = self.len();
+        let guess = (((prefix >> 32) * len as u64) >> 32) as usize;
+        let is_before = |at: usize| self.get(at).is_some_and(|row| row.prefix < prefix);
+        let (mut low, mut high);
+        let mut step = 4;
+        if guess < len && is_before(guess) {
+            low = guess + 1;
+            while low + step < len && is_before(low + step) {
+                low += step + 1;
+                step *= 2;
+            }
+            high = (low + step).min(len);
+        } else {
+            high = guess;
+            while high > step && !is_before(high - step) {
+                high -= step;
+                step *= 2;
+            }
+            low = high.saturating_sub(step);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_before(middle) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
 /// The index of a segment.
 pub(crate) struct IndexBlock {
-    /// Sorted rows.
-    pub(crate) rows: Vec<u8>,
+    pub(crate) rows: Rows,
     /// The latest time of saving in the segment.
     pub(crate) latest: u64,
     /// Where the index frame begins: up to there reach the frames.
@@ -108,17 +165,17 @@ impl IndexBlock {
     pub(crate) fn seal(segment: &Segment, rows: Vec<Row>, end: u64) -> Option<(Self, Vec<u8>)> {
         let latest = rows.iter().map(|row| row.saved_at).max().unwrap_or(0);
         let text = to_bytes(&(rows.len() as u64, latest)).ok()?;
-        let bytes = Row::sorted(rows);
-        if (bytes.len() + text.len()) as u64 > LONGEST {
+        let rows = Rows::sorted(rows);
+        if (rows.0.len() + text.len()) as u64 > LONGEST {
             return None;
         }
         let header = FrameHeader::of_no_key(FrameKind::Index);
-        let mut tail = Vec::with_capacity(bytes.len() + text.len() + FRAME_HEADER + TRAILER);
-        frame::append(&mut tail, header, 0, &[&text, &bytes], (segment, end));
+        let mut tail = Vec::with_capacity(rows.0.len() + text.len() + FRAME_HEADER + TRAILER);
+        frame::append(&mut tail, header, 0, &[&text, &rows.0], (segment, end));
         tail.extend_from_slice(&trailer(segment, end));
         let length = end + tail.len() as u64;
         let block = Self {
-            rows: bytes,
+            rows,
             latest,
             end,
             length,
@@ -146,7 +203,7 @@ impl IndexBlock {
             let mut bytes = bytes;
             bytes.drain(..bytes.len() - rows);
             Self {
-                rows: bytes,
+                rows: Rows(bytes),
                 latest,
                 end,
                 length,
@@ -244,5 +301,37 @@ mod tests {
         let row = Row::new(&header, 12345);
         assert_eq!((row.at(), row.kind()), (12345, Some(FrameKind::Entry)));
         assert_eq!(Row::read(&row.bytes()), row);
+    }
+
+    fn row(prefix: u64, at: u64) -> Row {
+        Row {
+            prefix,
+            place: at << 8 | 1,
+            saved_at: at + 1,
+        }
+    }
+
+    /// Evenly spread keys, crowded ones, one key many times, and what is not there.
+    #[test]
+    fn each_row_is_found_and_nothing_else() {
+        let spread = |n: u64| n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let crowded = |n: u64| (0x7f7f_7f7f << 32) + n;
+        for count in [0, 1, 2, 3, 10, 1000] {
+            for key in [spread, crowded] {
+                let rows: Vec<_> = (0..count).map(|n| row(key(n), 64 + n * 8)).collect();
+                let sorted = Rows::sorted(rows.clone());
+                for row in &rows {
+                    assert_eq!(sorted.find(row.prefix).collect::<Vec<_>>(), [*row]);
+                }
+                for n in count..count + 100 {
+                    assert_eq!(sorted.find(key(n)).count(), 0);
+                }
+                for edge in [0, u64::MAX] {
+                    assert_eq!(sorted.find(edge).count(), 0);
+                }
+            }
+        }
+        let same: Vec<_> = (0..100).map(|n| row(5, 64 + n * 8)).collect();
+        assert_eq!(Rows::sorted(same.clone()).find(5).collect::<Vec<_>>(), same);
     }
 }

@@ -78,7 +78,7 @@ impl SegmentFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(ArchiveError::io("reading", &*self.file, error)),
             Ok(source) => {
-                source.rows().map(Listed).for_each(each);
+                source.rows.iter().map(Listed).for_each(each);
                 Ok(())
             }
         }

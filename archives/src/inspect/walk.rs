@@ -160,7 +160,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
     }
 
     fn by_index(&mut self, reader: &mut SegmentReader, wanted: &mut Wanted<'_>) -> io::Result<()> {
-        let rows = self.block.iter().flat_map(|block| Row::all(&block.rows));
+        let rows = self.block.iter().flat_map(|block| block.rows.iter());
         let mut rows: Vec<Row> = rows.filter(|row| wanted(&Listed(*row))).collect();
         rows.sort_unstable_by_key(Row::at);
         for row in rows {
@@ -297,7 +297,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
 
     /// A provenance that this segment has a whole copy of.
     fn in_block(&self, id: &ProvenanceId) -> Option<Provenance> {
-        let rows = Row::all(&self.block.as_ref()?.rows);
+        let rows = &self.block.as_ref()?.rows;
         provenance_of(&*self.file, self.segment, rows, id)
     }
 
@@ -359,7 +359,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         self.walked.sealed = true;
         self.walked.torn = left.saturating_sub(TRAILER as u64);
         self.walked.end = length - self.walked.torn;
-        Row::all(&block.rows).for_each(|row| {
+        block.rows.iter().for_each(|row| {
             self.found.remove(&row.at());
         });
         if let Some(at) = self.found.iter().next().copied() {

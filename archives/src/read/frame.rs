@@ -11,7 +11,7 @@ use crate::catalog::index::Place;
 use crate::catalog::scan::{self, FoundFrame};
 use crate::format::class::Class;
 use crate::format::frame::{self, FrameHeader, FrameKind};
-use crate::format::index_block::{Row, prefix};
+use crate::format::index_block::{Rows, prefix};
 use crate::format::metadata::{
     EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
     inline_provenance, provenance_key,
@@ -320,18 +320,16 @@ impl Catalog {
     }
 }
 
-/// A provenance of which a segment has a whole copy, among the frames of these rows.
+/// A provenance of which a segment with these rows has a whole copy.
 pub(crate) fn provenance_of(
     file: &dyn VfsFile,
     segment: &Segment,
-    mut rows: impl Iterator<Item = Row>,
+    rows: &Rows,
     id: &ProvenanceId,
 ) -> Option<Provenance> {
-    let prefix = prefix(&provenance_key(id));
-    rows.find_map(|row| {
-        if row.prefix != prefix || row.kind() != Some(FrameKind::Provenance) {
-            return None;
-        }
+    let of_key = rows.find(prefix(&provenance_key(id)));
+    let mut copies = of_key.filter(|row| row.kind() == Some(FrameKind::Provenance));
+    copies.find_map(|row| {
         let (header, body) = frame::read_at(file, segment, row.at()).ok()??;
         let content = header.content(&body);
         let is_it = checksum(content) == *id;

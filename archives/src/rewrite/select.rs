@@ -130,7 +130,7 @@ impl<'a> Selection<'a> {
 
     pub(super) fn run_with<'t>(&'t self, tell: Option<Tell<'t>>) -> Result<Selected, ArchiveError> {
         let has_contents = |source: &Source| {
-            let mut rows = source.rows();
+            let mut rows = source.rows.iter();
             rows.any(|row| row.kind() == Some(FrameKind::Content))
         };
         let is_partial = self.filter.classes.len() < Class::ALL.len();

@@ -26,7 +26,7 @@ pub(crate) struct Selected {
 
 impl Selected {
     pub(super) fn new(sources: &[Source]) -> Self {
-        let bits = |source: &Source| vec![0; source.len().div_ceil(64)];
+        let bits = |source: &Source| vec![0; source.rows.len().div_ceil(64)];
         Self {
             kept: sources.iter().map(bits).collect(),
             uses: UsesOf::default(),
@@ -40,7 +40,7 @@ impl Selected {
     pub(crate) fn of(sources: &[Source], keeps: impl Fn(&Source, &Row) -> bool) -> Self {
         let mut selected = Self::new(sources);
         for (source, of) in sources.iter().enumerate() {
-            for (number, row) in of.rows().enumerate().filter(|(_, row)| keeps(of, row)) {
+            for (number, row) in of.rows.iter().enumerate().filter(|(_, row)| keeps(of, row)) {
                 selected.keep(&Member {
                     source,
                     number,
@@ -80,7 +80,7 @@ impl Selected {
 
     /// The places of what is kept of a source, in their order.
     pub(super) fn places(&self, of: &Source, source: usize) -> Vec<u64> {
-        let rows = of.rows().enumerate();
+        let rows = of.rows.iter().enumerate();
         let kept = rows.filter(|(number, _)| self.keeps(source, *number));
         let mut places: Vec<u64> = kept.map(|(_, row)| row.at()).collect();
         places.sort_unstable();
@@ -89,7 +89,7 @@ impl Selected {
 
     /// How many bytes of a source are kept, and how many frames that are of use to nobody have.
     pub(crate) fn bytes(&self, of: &Source, source: usize) -> (u64, u64) {
-        let rows = of.rows().enumerate();
+        let rows = of.rows.iter().enumerate();
         let mut rows: Vec<_> = rows
             .map(|(number, row)| (row.at(), row.kind(), self.keeps(source, number)))
             .collect();

@@ -9,8 +9,8 @@ use sde::ArchiveError;
 
 use crate::catalog::{Catalog, scan};
 use crate::format::frame::FrameKind;
-use crate::format::index_block::{IndexBlock, ROW, Row, prefix};
-use crate::format::metadata::{Provenance, ProvenanceId, provenance_key};
+use crate::format::index_block::{IndexBlock, Row, Rows};
+use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::read::error::ReadError;
 use crate::read::frame::{EntryFrame, Frame, provenance_of};
@@ -25,8 +25,8 @@ pub(crate) struct Source {
     pub(crate) sealed: bool,
     /// Whether a frame in it is not whole, as far as that was looked at.
     pub(crate) damaged: bool,
-    /// Sorted by key, as an index has them.
-    rows: Vec<u8>,
+    /// Its frames, but for that which says who writes it.
+    pub(crate) rows: Rows,
 }
 
 impl Source {
@@ -48,14 +48,11 @@ impl Source {
                 let scanned = scan::scan(vfs, &segment, SEGMENT_HEADER as u64)?;
                 let mut damaged = scanned.damaged.iter();
                 let damaged = damaged.any(|(place, _)| place.end > from);
-                (Row::sorted(scanned.rows), scanned.end, damaged)
+                (Rows::sorted(scanned.rows), scanned.end, damaged)
             }
         };
         let rows = match from > SEGMENT_HEADER as u64 {
-            true => Row::all(&rows)
-                .filter(counts)
-                .flat_map(|row| row.bytes())
-                .collect(),
+            true => rows.iter().filter(counts).collect(),
             false => rows,
         };
         Ok(Self {
@@ -67,32 +64,11 @@ impl Source {
         })
     }
 
-    /// How many frames it has, without what says who writes it.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len() / ROW
-    }
-
-    /// Its frames, by key.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
-        Row::all(&self.rows)
-    }
-
     /// Whether it has more than what processes did and used.
     pub(crate) fn has_values(&self) -> bool {
         let is_of_processes =
             |row: Row| matches!(row.kind(), Some(FrameKind::Uses | FrameKind::Journal));
-        !self.rows().all(is_of_processes)
-    }
-
-    fn row(&self, number: usize) -> Option<Row> {
-        self.rows.as_chunks().0.get(number).map(Row::read)
-    }
-
-    fn of_prefix(&self, prefix: u64) -> impl Iterator<Item = Row> + '_ {
-        let rows = self.rows.as_chunks::<ROW>().0;
-        let first = rows.partition_point(|row| Row::read(row).prefix < prefix);
-        let rows = rows[first..].iter().map(Row::read);
-        rows.take_while(move |row| row.prefix == prefix)
+        !self.rows.iter().all(is_of_processes)
     }
 }
 
@@ -111,7 +87,7 @@ pub(super) fn by_key(
 ) -> Result<(), ArchiveError> {
     let mut next = BinaryHeap::new();
     let member = |source: usize, number: usize| {
-        let row = sources.get(source)?.row(number)?;
+        let row = sources.get(source)?.rows.get(number)?;
         Some(Reverse((row.prefix, source, number)))
     };
     next.extend((0..sources.len()).filter_map(|source| member(source, 0)));
@@ -122,7 +98,7 @@ pub(super) fn by_key(
             each(&group)?;
             group.clear();
         }
-        let row = sources[source].row(number);
+        let row = sources[source].rows.get(number);
         group.extend(row.map(|row| Member {
             source,
             number,
@@ -208,9 +184,8 @@ impl<'a> FrameReader<'a> {
             return Ok(known);
         }
         let of = &self.sources[source];
-        let rows = of.of_prefix(prefix(&provenance_key(id)));
         let file = self.file(source).ok();
-        let found = file.and_then(|file| provenance_of(&*file, &of.segment, rows, id));
+        let found = file.and_then(|file| provenance_of(&*file, &of.segment, &of.rows, id));
         match found {
             Some(found) => Ok(self.catalog.remember(*id, found)),
             None => self.catalog.provenance(id, &of.segment),

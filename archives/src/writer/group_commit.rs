@@ -423,7 +423,7 @@ mod tests {
         save.piece(frames(2 * ROWS + 1)).unwrap();
         save.finish(frames(ROWS)).unwrap();
         let mut rows = Vec::new();
-        commit.seal(0, |_, block| rows.push(block.rows.len() / ROW));
+        commit.seal(0, |_, block| rows.push(block.rows.len()));
         rows.sort_unstable();
         assert_eq!(rows, [1, ROWS, ROWS, ROWS]);
         assert_eq!(commit.written().len(), 0);

@@ -1,4 +1,4 @@
-//! What was found in a store that was not known.
+//! Frames and segments that a look found new.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
 use crate::format::segment::Segment;
 
-/// What is new.
+/// Frames and segments that are new, and segments that are gone.
 #[derive(Default)]
 pub(crate) struct CatalogChanges {
     pub(crate) sealed: Vec<(Arc<Segment>, IndexBlock)>,

@@ -24,7 +24,7 @@ use crate::format::segment::Segment;
 use crate::locks::{lock, try_lock, warnings_after};
 use crate::vfs::{Found, Vfs};
 
-/// What the thread holds that looks.
+/// Held by the thread that looks.
 pub(crate) struct Looking;
 
 /// A look at the directory.
@@ -58,7 +58,7 @@ impl Catalog {
         })
     }
 
-    /// The same, unless another thread is at it. Gives whether it was done.
+    /// Reads what is new, unless another thread does so now. Gives whether it was done.
     pub(crate) fn look_if_idle(&self) -> Result<bool, ArchiveError> {
         warnings_after(|| match try_lock(&self.looking) {
             Some(_looking) => self.look_alone().map(|()| true),

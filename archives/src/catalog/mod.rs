@@ -35,7 +35,7 @@ use crate::vfs::Vfs;
 /// may follow it.
 pub(crate) const LOOKS: usize = 8;
 
-/// What a thread holds that makes a generation.
+/// Held by the thread that makes a generation.
 #[derive(Default)]
 pub(crate) struct Committing;
 

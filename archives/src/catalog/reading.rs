@@ -48,7 +48,7 @@ pub(super) fn read_anew(
     Ok((end, false))
 }
 
-/// Reads what is new of a segment; gives the same.
+/// Reads a segment on from a place. Gives up to where it was read, and whether it is sealed.
 pub(super) fn read_on(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,

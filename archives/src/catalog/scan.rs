@@ -23,7 +23,7 @@ pub(crate) struct Scanned {
     pub(crate) marks: Vec<Mark>,
     /// Where the next frame would begin: up to here nothing is left to read.
     pub(crate) end: u64,
-    /// The same without an index at the end: nobody may vouch for that, since it is not synced.
+    /// Up to where the frames reach, without an index at the end: an index is not synced, so no manifest vouches for it.
     pub(crate) frames_end: u64,
     /// How long the file was, without what its writer has to spare.
     pub(crate) length: u64,
@@ -71,7 +71,7 @@ pub(crate) fn scan(vfs: &dyn Vfs, segment: &Segment, from: u64) -> io::Result<Sc
     scan_with(vfs, segment, from, |_, _| Ok(()))
 }
 
-/// Reads frames likewise, and calls `each` for every whole one, with its body.
+/// Reads the frames of a segment from a place on, and calls `each` for every whole one, with its body.
 pub(crate) fn scan_with(
     vfs: &dyn Vfs,
     segment: &Segment,
@@ -291,7 +291,7 @@ impl SegmentReader {
         Ok(found)
     }
 
-    /// What is in memory from a place on, a few bytes at least unless the file ends before; `None` if it is not that
+    /// The bytes in memory from a place on, a few at least unless the file ends before; `None` if it is not that
     /// long.
     fn some(&mut self, at: u64) -> io::Result<Option<&[u8]>> {
         let in_memory = self.start + self.bytes.len() as u64;

@@ -53,7 +53,7 @@ pub(crate) fn encode(value: &ErasedValue, codec: &Codec) -> Result<Encoded, Stri
     })
 }
 
-/// The same for other ranks.
+/// Encodes a value for other ranks.
 pub(crate) fn encode_to<'a>(
     value: &'a ErasedValue,
     codec: &Codec,

@@ -45,5 +45,5 @@ pub(crate) fn order(tag: u64) -> Option<Order> {
 
 /// An integer of more than 64 bits, as a byte string, big-endian.
 pub(crate) const BIG: u64 = 2;
-/// The same, negative: minus one minus the integer.
+/// A negative integer of more than 64 bits: minus one minus the integer, as a byte string, big-endian.
 pub(crate) const BIG_NEGATIVE: u64 = 3;

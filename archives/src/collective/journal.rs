@@ -40,7 +40,7 @@ impl Journal {
         segment_writer::path(dir, self.part, &self.writer, &self.id)
     }
 
-    /// The same, as it is known by one who reads it.
+    /// The segment at this path, for a rank that reads it.
     pub(super) fn segment(&self, path: PathBuf) -> Arc<Segment> {
         Arc::new(Segment::new(path, self.id, self.part, self.writer))
     }

@@ -1,4 +1,4 @@
-//! What is in segments, as one rank tells it to others, so that they need not read it.
+//! The frames of segments, as one rank tells them to others, so that they need not read the files.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::format::index_block::{IndexBlock, Row, Rows};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::locks::lock;
 
-/// What is in some segments of the store.
+/// The frames of some segments of the store.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Listing {
     pub(super) segments: Vec<SegmentRows>,
@@ -25,7 +25,7 @@ pub(super) struct Listing {
     replaced: Vec<SegmentRows>,
 }
 
-/// What is in a segment from a place on.
+/// The frames of a segment from a place on.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SegmentRows {
     part: u8,

@@ -61,7 +61,7 @@ pub(crate) struct Team {
     is_local: bool,
     /// What it writes for others.
     writer: Writer,
-    /// Whether something was saved since the last commit. The same on all ranks.
+    /// Whether something was saved since the last commit. All ranks agree.
     unvouched: Mutex<bool>,
 }
 

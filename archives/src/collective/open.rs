@@ -81,7 +81,7 @@ fn terms(options: &Options, dir: &Path) -> Result<String, ArchiveError> {
     ))
 }
 
-/// The same for ranks to compare.
+/// A digest of these terms, for ranks to compare.
 pub(super) fn short(terms: &str) -> [u8; 8] {
     let digest = blake3::hash(terms.as_bytes());
     digest.as_bytes().first_chunk().copied().unwrap_or_default()

@@ -35,7 +35,7 @@ impl DirStore {
         !is_left_to_others && self.0.room.retention.has_limits()
     }
 
-    /// The same, by the thread of the store too. What fails is warned of.
+    /// Gives up what is too much, if it is due. The thread of the store calls it too. Warns of what fails.
     pub(crate) fn sweep_what_is_due(&self) {
         if let Err(error) = self.try_sweep() {
             sde::warning!(

@@ -175,7 +175,7 @@ impl DirStore {
         Ok(done)
     }
 
-    /// What is replaced, and what of it is kept.
+    /// Decides which segments are replaced, and which of their frames are kept.
     fn plan(
         &self,
         there: &CompactionInput,
@@ -340,7 +340,7 @@ impl DirStore {
     }
 }
 
-/// What a compaction looks at.
+/// The segments that a compaction looks at.
 #[derive(Default)]
 struct CompactionInput {
     sources: Vec<Source>,

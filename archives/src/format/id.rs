@@ -99,7 +99,7 @@ impl Clock {
         self.stamp_at(now(&*self.vfs))
     }
 
-    /// The same, for one of many things that are saved at a time.
+    /// A time later than all others given or seen, and not before `now`: one look at the clock serves many stamps.
     pub(crate) fn stamp_at(&self, now: u64) -> u64 {
         let later = |last: u64| now.max(last.saturating_add(1));
         let last = self

@@ -110,7 +110,7 @@ pub(crate) struct EntryBody {
 /// Of each result, the digests of what its output files hold; nothing if none has any.
 pub(crate) type Contents = Vec<Vec<Digest>>;
 
-/// The same as it is read: an array, of which what comes last may be missing.
+/// The body of an entry as it is read: an array, of which the last elements may be missing.
 #[derive(Deserialize)]
 struct Elements(
     ProvenanceRef,

@@ -46,7 +46,7 @@ impl Trust {
         }
     }
 
-    /// The same for a directory that the user names, by whatever way he comes there.
+    /// Why a directory that the user names is not to be trusted. That its name is a link is no reason.
     fn refusal_of_owner(self, found: &Found) -> Option<String> {
         let (Self::Own(user), Some((owner, mode))) = (self, found.owner) else {
             return None;

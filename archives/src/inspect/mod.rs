@@ -102,7 +102,7 @@ impl Inspection {
         Self::open_on(Arc::new(Disk), dir)
     }
 
-    /// The same, on another medium than the disk.
+    /// Looks at the store in this directory of another medium than the disk.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -173,7 +173,7 @@ impl Inspection {
 }
 
 impl Inspection {
-    /// The same with nothing known of its segments.
+    /// A new inspection of this store, with nothing known of its segments.
     fn again(&self) -> Self {
         Self {
             catalog: Arc::default(),

@@ -74,7 +74,7 @@ pub(super) fn head(bytes: &[u8], length: u64) -> Option<(Numbers, u64)> {
     (at.checked_add(size) == Some(length)).then_some((numbers, at))
 }
 
-/// The same at the front of some bytes: what it has, what comes after its head, and how many
+/// An array at the front of some bytes: its shape, what comes after its head, and how many
 /// bytes of that are its numbers.
 pub(super) fn take(bytes: &[u8]) -> Option<(Numbers, &[u8], u64)> {
     let mut rest = bytes;

@@ -62,8 +62,8 @@ impl SegmentFile {
         self.walk_some(None, each)
     }
 
-    /// The same for those frames that are wanted. Of a segment with an index the others are not even read, and damage to
-    /// them is not told of.
+    /// Reads the segment likewise, and gives only the frames that are wanted. Of a segment with an index the others are not
+    /// read, and damage to them is not told of.
     ///
     /// # Errors
     /// If the file can't be read.

@@ -299,7 +299,7 @@ impl Catalog {
         found
     }
 
-    /// The same, as it was written. Any copy serves.
+    /// The bytes of a provenance, from any copy of it.
     pub(crate) fn provenance_bytes(&self, id: &ProvenanceId) -> Result<Vec<u8>, ReadError> {
         let mut failed = None;
         for copy in self.known(|index| index.provenances(&provenance_key(id))) {

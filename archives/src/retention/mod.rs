@@ -166,7 +166,7 @@ impl Retention {
         self
     }
 
-    /// The same with another aim.
+    /// These limits with another aim.
     pub(crate) fn with_aim(&self, aim: Aim) -> Self {
         Self {
             aim,

@@ -76,7 +76,7 @@ impl DirStore {
         Ok(found.map(|payload| self.relocatable_state(payload, *key)))
     }
 
-    /// The same, and whether the file of a later one is gone.
+    /// A scratch state that can be read, by the index in memory, and whether the file of a later one is gone.
     pub(crate) fn scratch(
         &self,
         key: &Key,

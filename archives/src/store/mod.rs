@@ -213,8 +213,8 @@ impl DirStore {
         catalog.look()
     }
 
-    /// The same, if no other thread is at it: a call that has missed something is not to wait for a disk. Gives whether it was
-    /// done.
+    /// Refreshes if no other thread does so now: a call that has missed something is not to wait for a disk. Gives whether it
+    /// was done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
         if try_lock(&catalog.segments).is_none() {

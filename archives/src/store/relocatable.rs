@@ -43,7 +43,7 @@ impl DirStore {
         entry
     }
 
-    /// The same of a scratch state.
+    /// Has a scratch state looked for again if it is not where it was found.
     pub(crate) fn relocatable_state(
         &self,
         payload: Arc<dyn Payload>,

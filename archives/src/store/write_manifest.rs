@@ -26,8 +26,8 @@ impl DirStore {
         warnings_after(|| self.write_manifest_of(replaced, |_| true))
     }
 
-    /// The same for all ranks, by one of them, of what it was told is there. Their journals are about to
-    /// go: they are not vouched for.
+    /// Writes the next manifest for all ranks, by one of them, without looking for new segments. The journals in `taken` are
+    /// about to go: they are not vouched for.
     pub(crate) fn write_manifest_for_all(
         &self,
         taken: &HashSet<UniqueId>,

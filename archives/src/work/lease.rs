@@ -31,7 +31,7 @@ pub(super) struct Lease {
     renewal: Arc<Renewal>,
 }
 
-/// What is known of the leases of this process.
+/// A lease of this process.
 struct OwnLease {
     id: FileId,
     process: u32,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sde::{Announced, Holder, Key};
 
-/// What is called when an announcement may be gone.
+/// A function that is called when an announcement may be gone.
 pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
 
 /// The announcements of a store, of which there are none.

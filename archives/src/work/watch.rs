@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::locks::lock;
 
-/// What is called when an announcement is removed.
+/// A function that is called when an announcement is removed.
 pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
 
 /// How long the thread pauses between two reads: in a folder where much happens it costs no more than looking so often.

@@ -85,7 +85,7 @@ impl NewFrame {
         })
     }
 
-    /// The same, with the mark that it holds.
+    /// Adds the mark that the frame holds.
     pub(crate) fn with_mark(mut self, mark: Mark) -> Self {
         self.mark = Some(mark);
         self

@@ -59,7 +59,7 @@ struct Queue {
 /// A segment that has no index, and how much of it is durable.
 pub(crate) type Durable = (Arc<Segment>, u64);
 
-/// What the writers have come to.
+/// The state of the writers after a job, for threads that do not wait for their lock.
 #[derive(Clone, Default)]
 struct WriterState {
     /// The process whose writers they are: after a fork there are two.

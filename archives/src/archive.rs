@@ -101,7 +101,7 @@ impl DirStore {
         let known: Vec<_> = {
             let segments = lock(&inner.catalog.segments);
             // An archive that is told to be there must have all results.
-            if let Some(error) = segments.unread().first() {
+            if let Some(error) = segments.unread.first() {
                 return Err(error.clone());
             }
             let known = segments.known().map(|one| one.segment);

@@ -24,7 +24,8 @@ use crate::vfs::{Vfs, read_bytes};
 #[derive(Clone)]
 pub(crate) struct ManifestSet {
     trust: Trust,
-    distrusted: Distrusted,
+    /// Those that are not to be trusted.
+    pub(crate) distrusted: Distrusted,
     manifests: HashMap<String, Arc<Manifest>>,
     /// Those that can't be read, and were warned of.
     damaged: HashSet<String>,
@@ -38,11 +39,6 @@ impl ManifestSet {
             manifests: HashMap::new(),
             damaged: HashSet::new(),
         }
-    }
-
-    /// The manifests that are not to be trusted.
-    pub(crate) fn distrusted(&self) -> &Distrusted {
-        &self.distrusted
     }
 
     fn knows(&self, name: &str) -> bool {

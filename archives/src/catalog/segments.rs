@@ -14,20 +14,21 @@ use crate::format::trust::Distrusted;
 /// The segments of a store as far as they were read.
 #[derive(Default)]
 pub(crate) struct SegmentCatalog {
-    distrusted: Distrusted,
+    /// Those that are not to be trusted.
+    pub(crate) distrusted: Distrusted,
     pub(super) files: HashMap<PathBuf, Progress>,
     /// Changes when segments are forgotten, or another rank tells of some.
     pub(super) edition: u64,
-    /// The segments that this process has sealed.
-    sealed: HashSet<UniqueId>,
+    /// The segments that this process has sealed, so that all in them is durable.
+    pub(crate) sealed: HashSet<UniqueId>,
     /// Replaced by a compaction up to a length, and only still there for those who read them.
     replaced: HashMap<UniqueId, u64>,
     /// Those of which that was not known when the directory was looked at last.
     pub(super) newly_replaced: HashSet<UniqueId>,
-    /// What can't be made durable.
-    doubted: HashSet<UniqueId>,
-    /// The files that could not be read when the directory was looked at last.
-    pub(super) unread: Vec<ArchiveError>,
+    /// Those that no manifest may vouch for: a sync has failed, and nobody knows which of their bytes are on the medium.
+    pub(crate) doubted: HashSet<UniqueId>,
+    /// Why files could not be read when the directory was looked at last. They may be readable again at the next look.
+    pub(crate) unread: Vec<ArchiveError>,
     /// Up to where this process, or another rank of its program, has made files durable, with their names.
     durable: HashMap<PathBuf, u64>,
     /// Whether the directory was looked at before.
@@ -75,25 +76,6 @@ impl KnownSegment {
 }
 
 impl SegmentCatalog {
-    /// The segments that are not to be trusted.
-    pub(crate) fn distrusted(&self) -> &Distrusted {
-        &self.distrusted
-    }
-
-    /// Has a segment never vouched for: nobody knows which of its bytes are on the medium.
-    pub(crate) fn doubt(&mut self, id: UniqueId) {
-        self.doubted.insert(id);
-    }
-
-    pub(crate) fn is_doubted(&self, id: &UniqueId) -> bool {
-        self.doubted.contains(id)
-    }
-
-    /// Why files could not be read at the last look. They may be readable again at the next.
-    pub(crate) fn unread(&self) -> &[ArchiveError] {
-        &self.unread
-    }
-
     /// Takes note that a file is durable as far as it is known, with its name.
     pub(crate) fn note_durable(&mut self, known: &KnownSegment) {
         let path = known.segment.path.clone();
@@ -191,11 +173,6 @@ impl SegmentCatalog {
         };
         self.note_durable(&known);
         self.note_read(known);
-    }
-
-    /// The segments that this process has sealed, so that all in them is durable.
-    pub(crate) fn sealed(&self) -> &HashSet<UniqueId> {
-        &self.sealed
     }
 
     /// The segments that this process has saved to and that have no index: those that it writes, and

@@ -129,7 +129,7 @@ impl Listing {
     }
 
     /// Takes note that all of it is durable.
-    pub(super) fn is_durable(&self, catalog: &Catalog) {
+    pub(super) fn note_durable(&self, catalog: &Catalog) {
         let mut segments = lock(&catalog.segments);
         let known = self.segments.iter().filter_map(|one| one.known(catalog));
         known.for_each(|one| segments.note_durable(&one));

@@ -125,7 +125,7 @@ impl DirStore {
         taken: &HashSet<UniqueId>,
     ) -> String {
         for report in reports {
-            report.listing.is_durable(&self.0.catalog);
+            report.listing.note_durable(&self.0.catalog);
             report.listing.apply(&self.0.catalog);
         }
         if team.rank != 0 || !*lock(&team.unvouched) {

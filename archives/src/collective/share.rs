@@ -33,7 +33,7 @@ pub(super) fn share(group: &dyn ProcessGroup, mine: &[u8]) -> Result<Vec<Vec<u8>
     Ok(split.collect())
 }
 
-pub(super) fn cut_off(error: &GroupError) -> ArchiveError {
+fn cut_off(error: &GroupError) -> ArchiveError {
     ArchiveError::Other(format!(
         "the ranks were cut off while they saved together: {error}; what each had saved is still there"
     ))

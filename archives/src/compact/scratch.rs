@@ -107,9 +107,9 @@ impl DirStore {
         let mut durable: Durable = written.map(|(one, length)| (one.id, length)).collect();
         let own: HashMap<UniqueId, KnownSegment> = {
             let segments = lock(&catalog.segments);
-            durable.extend(segments.sealed().iter().map(|id| (*id, u64::MAX)));
+            durable.extend(segments.sealed.iter().map(|id| (*id, u64::MAX)));
             let is_own = |one: &KnownSegment| {
-                one.segment.part == Part::Scratch && segments.sealed().contains(&one.segment.id)
+                one.segment.part == Part::Scratch && segments.sealed.contains(&one.segment.id)
             };
             let own = segments.known().filter(is_own);
             own.map(|one| (one.segment.id, one)).collect()

@@ -180,9 +180,6 @@ fn add(
     })
 }
 
-/// How many bytes of bodies wait at most before they are written.
-const PIECE: u64 = 1 << 18;
-
 /// One rewrite while it goes on.
 struct Rewriting<'a> {
     output: &'a Output,
@@ -306,7 +303,7 @@ impl Rewriting<'_> {
         }
         self.bytes += frame.bytes() + length;
         self.frames.push(frame);
-        if self.bytes >= PIECE.min(self.output.config().segment_size) {
+        if self.bytes >= self.output.config().piece() {
             self.bytes = 0;
             self.save.piece(std::mem::take(&mut self.frames))?;
             self.seal(self.output.config().segment_size)?;

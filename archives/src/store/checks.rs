@@ -11,8 +11,8 @@ impl DirStore {
     /// An error if a file of the store is not to be trusted. What comes later is warned of.
     pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        inner.catalog.manifests().distrusted().check(&inner.dir)?;
-        lock(&inner.catalog.segments).distrusted().check(&inner.dir)
+        inner.catalog.manifests().distrusted.check(&inner.dir)?;
+        lock(&inner.catalog.segments).distrusted.check(&inner.dir)
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), ArchiveError> {

@@ -41,7 +41,7 @@ impl DirStore {
             let segments = lock(&inner.catalog.segments);
             let known = segments.known().find(|one| one.segment.id == *id);
             let is_durable = known.as_ref().is_some_and(|one| segments.is_durable(one));
-            (known.filter(|_| !segments.is_doubted(id)), is_durable)
+            (known.filter(|_| !segments.doubted.contains(id)), is_durable)
         };
         known.is_some_and(|known| known.sealed && (is_durable || self.make_durable(&known)))
     }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use sde::{Announced, ArchiveError, Batch, Holder, Key};
 
 use super::DirStore;
-use crate::format::directory::FORMAT;
 use crate::locks::lock;
 use crate::work::{Changed, Work};
 use crate::writer::group_commit::Until;
@@ -44,7 +43,7 @@ impl LookCost {
 impl Sharing {
     pub(crate) fn new(store: Option<&Path>) -> Self {
         Self {
-            work: store.map(|dir| Work::new(dir, FORMAT)),
+            work: store.map(Work::new),
             looks: Mutex::default(),
         }
     }

@@ -24,7 +24,8 @@ impl DirStore {
         let (mut durable, unsure): (Vec<KnownSegment>, Vec<KnownSegment>) = {
             let segments = lock(&inner.catalog.segments);
             let known = segments.known();
-            let known = known.filter(|one| !segments.is_doubted(&one.segment.id) && stays(one));
+            let known =
+                known.filter(|one| !segments.doubted.contains(&one.segment.id) && stays(one));
             known.partition(|one| segments.is_durable(one))
         };
         let parts = unsure.iter().map(|one| one.segment.part).collect();
@@ -71,7 +72,7 @@ impl DirStore {
                 Ok(true)
             }
             Err(error) => {
-                segments.doubt(one.segment.id);
+                segments.doubted.insert(one.segment.id);
                 Err(error.to_string())
             }
         }

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use sde::{Announced, Holder, Key};
 
+use crate::format::directory::FORMAT;
 use crate::locks::{MutexGuard, lock};
 
 use lease::{Lease, Renewed};
@@ -69,11 +70,11 @@ impl Drop for Announcement {
 }
 
 impl Work {
-    /// Those of the store in this directory, which has a file of this name.
-    pub(crate) fn new(store: &Path, format: &str) -> Self {
+    /// The announcements of the store in this directory.
+    pub(crate) fn new(store: &Path) -> Self {
         Self {
             dir: store.join(FOLDER),
-            format: store.join(format),
+            format: store.join(FORMAT),
             duration: LEASE,
             lease: Mutex::default(),
             watch: Arc::default(),

@@ -12,7 +12,7 @@ pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
 pub(crate) struct Work;
 
 impl Work {
-    pub(crate) fn new(_: &Path, _: &str) -> Self {
+    pub(crate) fn new(_: &Path) -> Self {
         Self
     }
 

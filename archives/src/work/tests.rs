@@ -26,7 +26,7 @@ impl Place {
     }
 
     fn work(&self) -> Work {
-        Work::new(&self.store, FORMAT)
+        Work::new(&self.store)
     }
 
     fn names(&self) -> usize {

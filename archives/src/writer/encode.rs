@@ -31,9 +31,6 @@ use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::pipeline::PipelinedWriter;
 
-/// How much is encoded at most before it is handed on to be written.
-const PIECE: u64 = 1 << 18;
-
 /// A value up to this size is in the body of its frame, and is read and checked with it.
 const IN_BODY: u64 = 64 << 10;
 
@@ -87,7 +84,6 @@ pub(crate) struct EncodedBatch {
 }
 
 impl<'scope, 'env> BatchEncoder<'scope, 'env> {
-    /// Pieces are as long as a segment, if that is not long.
     pub(crate) fn new(
         catalog: &'env Catalog,
         provenances: &'env Provenances,
@@ -97,7 +93,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         copy_of: &'env CopyOf<'env>,
     ) -> Self {
         Self {
-            piece: PIECE.min(writer.config().segment_size),
+            piece: writer.config().piece(),
             now: now(&*catalog.vfs),
             catalog,
             provenances,

@@ -62,6 +62,11 @@ pub(crate) struct WriterConfig {
 }
 
 impl WriterConfig {
+    /// How many bytes of frames wait in memory at most before they are written: as many as a segment has, if that is short.
+    pub(crate) fn piece(&self) -> u64 {
+        self.segment_size.min(1 << 18)
+    }
+
     /// A segment that is shorter is merged with others.
     pub(crate) fn short(&self) -> u64 {
         self.segment_size / 4

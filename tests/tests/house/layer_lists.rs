@@ -103,7 +103,14 @@ pub const ARCHIVES: Layered = Layered {
         &["catalog", "retention", "work"],
         &["writer", "read"],
         &["resolve"],
-        &["archive", "collective", "compact", "copy", "rewrite", "store"],
+        &[
+            "archive",
+            "collective",
+            "compact",
+            "copy",
+            "rewrite",
+            "store",
+        ],
         &["inspect"],
     ],
     may_read_files: Some((

@@ -132,8 +132,7 @@ impl Index {
     pub(crate) fn add_mark(&mut self, mark: Mark) {
         let known = self.marks.entry((mark.key, mark.run));
         let known = known.or_insert_with(|| mark.clone());
-        // Of two that were made at one time, that which says that it is not to be used.
-        if (known.at, !known.undone) < (mark.at, !mark.undone) {
+        if known.rank() < mark.rank() {
             *known = mark;
         }
     }

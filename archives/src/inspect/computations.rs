@@ -128,7 +128,7 @@ impl<T> Computations<T> {
             Item::Mark { mark, .. } => {
                 let known = self.marks.entry((mark.key, mark.run));
                 let known = known.or_insert_with(|| mark.clone());
-                if known.at <= mark.at {
+                if known.rank() < mark.rank() {
                     *known = mark;
                 }
             }

@@ -209,7 +209,7 @@ impl Run<'_> {
 
     /// Keeps the latest mark of each computation.
     fn marks(&mut self, marks: &[Member]) -> Result<(), ArchiveError> {
-        let mut latest: HashMap<(Key, RunId), (SystemTime, Member)> = HashMap::new();
+        let mut latest: HashMap<(Key, RunId), ((SystemTime, bool), Member)> = HashMap::new();
         for one in marks {
             let frame = self.frames.frame(one)?;
             let read = frame.and_then(|frame| Some(from_bytes::<Mark>(frame.content()).ok()?.0));
@@ -217,9 +217,9 @@ impl Run<'_> {
             let wanted = read.filter(|mark| wants.is_none_or(|wants| wants(Wanted::Mark(mark))));
             let Some(mark) = wanted else { continue };
             let known = latest.entry((mark.key, mark.run));
-            let known = known.or_insert((mark.at, *one));
-            if known.0 <= mark.at {
-                *known = (mark.at, *one);
+            let known = known.or_insert((mark.rank(), *one));
+            if known.0 < mark.rank() {
+                *known = (mark.rank(), *one);
             }
         }
         latest.values().for_each(|(_, one)| self.selected.keep(one));

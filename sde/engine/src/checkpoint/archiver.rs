@@ -438,3 +438,12 @@ pub struct Mark {
     /// Whether this takes an earlier mark back.
     pub undone: bool,
 }
+
+impl Mark {
+    /// Its rank among the marks of one computation: the highest counts. The latest has it, and of two that were made at one time
+    /// that which says that the entry is not to be used.
+    #[must_use]
+    pub fn rank(&self) -> (SystemTime, bool) {
+        (self.at, !self.undone)
+    }
+}

@@ -1,7 +1,8 @@
 //! Copying entries from one store to another.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use sde::{ArchiveError, Key};
@@ -106,8 +107,13 @@ impl DirStore {
         });
         let [entries, there, damaged] = [const { Cell::new(0) }; 3];
         let count = |of: &Cell<usize>| of.set(of.get() + 1);
+        // What the entries need that are there: a copy that was stopped may have brought the one without the other.
+        let needed = RefCell::new(HashSet::<Key>::new());
         let wants = |one: Wanted<'_>| match one {
             Wanted::Mark(mark) => !marks.contains(&(mark.key, mark.run, mark.at)),
+            Wanted::Content(key) => {
+                needed.borrow().contains(key) && !catalog.has_whole_content(key)
+            }
             Wanted::Entry(one) => {
                 let copyable = Copyable {
                     key: &one.key,
@@ -123,6 +129,9 @@ impl DirStore {
                     (false, true) => &damaged,
                     (false, false) => &entries,
                 });
+                if is_there {
+                    needed.borrow_mut().extend(&one.contents);
+                }
                 !is_there && !one.damaged
             }
         };
@@ -137,8 +146,9 @@ impl DirStore {
         selected.uses.clear();
         if (0..sources.len()).any(|source| selected.keeps_any(source)) {
             self.rewrite(&from.0.catalog, self.another_writer(), &sources, &selected)?;
-            self.write_manifest(&[])?;
         }
+        // What is there already may not be on the medium.
+        self.write_manifest(&[])?;
         Ok(Copied {
             entries: entries.get(),
             there: there.get(),
@@ -157,11 +167,15 @@ impl Catalog {
                 let is_same = entry.frame.header.key == one.key
                     && entry.frame.header.class() == one.class
                     && entry.precedence().run == one.precedence.run;
-                let values = || entry.values().unwrap_or_default().into_iter().flatten();
-                let are_whole = |count: usize| {
-                    count >= one.sound.len() && values().all(|value| value.verify(|_| ()).is_ok())
+                let values = entry.values().unwrap_or_default();
+                let is_whole = |name: &Arc<str>| {
+                    let mut there = entry.provenance.results.iter().zip(&values);
+                    there.any(|(kind, value)| {
+                        let value = value.as_ref().filter(|_| kind.name == *name);
+                        value.is_some_and(|value| value.verify(|_| ()).is_ok())
+                    })
                 };
-                is_same && are_whole(values().count())
+                is_same && one.sound.iter().all(is_whole)
             })
         })
     }

@@ -42,6 +42,15 @@ fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, Re
 }
 
 impl Catalog {
+    /// Whether a whole copy is there.
+    pub(crate) fn has_whole_content(&self, key: &Key) -> bool {
+        let copies = self.known(|index| index.contents(key));
+        copies.iter().any(|copy| {
+            let content = content_at(self, &copy.place, key);
+            content.is_ok_and(|content| content.verify(|_| ()).is_ok())
+        })
+    }
+
     /// Writes a content to a file; gives whether there is a whole copy, and whether the file of one is gone.
     pub(crate) fn copy_content(
         &self,

@@ -1,6 +1,6 @@
 //! What is given up for the limits of a [`Retention`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl<'a> GivenUp<'a> {
                 .sum::<u64>();
         }
         given_up.choose(limited, now);
-        let ids: Vec<_> = selection.sources.iter().map(|one| one.segment.id).collect();
+        let ids: HashSet<_> = selection.sources.iter().map(|one| one.segment.id).collect();
         // An earlier computation that lies elsewhere would take the place of what goes.
         given_up.keys.retain(|prefix, _| {
             let lies_in = selection.catalog.known(|index| index.segments_of(*prefix));

@@ -52,6 +52,8 @@ pub(crate) struct Filter<'a> {
 pub(crate) enum Wanted<'a> {
     Entry(&'a Facts),
     Mark(&'a Mark),
+    /// A content of an output file that no kept entry names.
+    Content(&'a Key),
 }
 
 /// All that counts.
@@ -89,7 +91,7 @@ pub(crate) struct Facts {
     pub(crate) sound: Vec<Arc<str>>,
     /// Whether there are others that are damaged.
     pub(crate) damaged: bool,
-    pub(super) contents: Vec<Key>,
+    pub(crate) contents: Vec<Key>,
 }
 
 /// A state of a run that has not finished.
@@ -340,8 +342,12 @@ impl Run<'_> {
         let takes_all = self.of.filter.contents.is_none();
         for (key, one) in &self.contents {
             let kept = &mut self.selected.contents;
+            if kept.contains_key(key) {
+                continue;
+            }
+            let wants = self.of.filter.wants;
             let is_needed = takes_all || self.needed.contains(key);
-            if !is_needed || kept.contains_key(key) {
+            if !is_needed && !wants.is_some_and(|wants| wants(Wanted::Content(key))) {
                 continue;
             }
             // Of several the first that is whole. A copy that is elsewhere is not relied on.

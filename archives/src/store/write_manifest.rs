@@ -107,16 +107,15 @@ impl DirStore {
         let Ok(files) = segments(&**inner.vfs(), &inner.dir) else {
             return all;
         };
-        let names: Vec<_> = files
+        let names = files
             .iter()
-            .filter_map(|(path, _)| path.file_name())
-            .map(|name| name.to_string_lossy())
-            .collect();
+            .filter_map(|(path, _)| path.file_name()?.to_str());
+        let in_names: HashSet<&str> = names.flat_map(|name| name.split(['-', '.'])).collect();
         // Its file may have lost its name to another, which has the id too unless a person gave it.
         let known = lock(&inner.catalog.segments);
         let by_id = known.by_id();
         let is_there = |one: &ReplacedSegment| {
-            names.iter().any(|name| name.contains(&one.id))
+            in_names.contains(&*one.id)
                 || UniqueId::parse(&one.id).is_some_and(|id| by_id.contains_key(&id))
         };
         let (mut there, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);

@@ -12,6 +12,8 @@ mod log;
 mod background;
 mod bits;
 mod copied;
+#[cfg(unix)]
+mod copying;
 mod crash;
 mod cut;
 mod engine;

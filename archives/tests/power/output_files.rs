@@ -14,13 +14,13 @@ use crate::engine::{engine, open};
 use crate::kit::{CHANGING, Call, Error, Order, Sim, Then, made};
 
 #[sde::app]
-fn written(to: &Path, number: u64) -> io::Result<OutputFile> {
+pub fn written(to: &Path, number: u64) -> io::Result<OutputFile> {
     fs::write(to, text(number))?;
     OutputFile::new(to)
 }
 
 /// Two of three are alike, and take several sectors.
-fn text(number: u64) -> String {
+pub fn text(number: u64) -> String {
     format!("file {}", number / 2).repeat(300)
 }
 

@@ -1,0 +1,99 @@
+//! Entries of one store that are copied to another, where the copy is ended in each of its calls.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sde::{ArchiveError, Archiver, SavePolicy, SavedEntry, Selection, Tags};
+use sde_archives::Copied;
+
+use crate::engine::{dir, engine, open, options, page, read_only};
+use crate::kit::{CHANGING, HOME, Order, Sim, Then, made};
+use crate::output_files::{text, written};
+
+fn to() -> PathBuf {
+    Path::new(HOME).join("to")
+}
+
+fn copy(sim: &Sim) -> Result<Copied, ArchiveError> {
+    let to = options(sim).segment_size(1 << 12).open(to())?;
+    let copied = to.copy_from(&options(sim).read_only().open(dir())?, |_| true);
+    std::mem::forget(to);
+    copied
+}
+
+/// Two programs have saved a page each, and a file that holds what the other's does.
+fn saved(files: &Path) -> Sim {
+    let sim = Sim::new();
+    for number in 0..2 {
+        let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
+        page.call(&sde, number).unwrap();
+        written
+            .call(&sde, &files.join(number.to_string()), number)
+            .unwrap();
+        sde.finish().unwrap();
+    }
+    drop(read_only(&sim));
+    sim
+}
+
+/// How many runs the copy lacks.
+fn lacks(sim: &Sim, files: &Path) -> u64 {
+    let store = options(sim).read_only().open(to()).unwrap();
+    let sde = engine(store, SavePolicy::OnRequest);
+    for number in 0..2 {
+        page.call(&sde, number).unwrap();
+        let path = files.join(number.to_string());
+        let _ = fs::remove_file(&path);
+        written.call(&sde, &path, number).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text(number));
+    }
+    let computed = sde.stats().total.computed;
+    std::mem::forget(sde);
+    computed
+}
+
+/// Found by reading: an entry that was there already was passed over with the content of its output file, and with
+/// what was not on the medium yet.
+#[test]
+fn a_copy_that_was_ended_goes_on_when_it_is_called_again() {
+    let files = tempfile::tempdir().unwrap();
+    let mut ended = 0;
+    for at in 1.. {
+        let sim = saved(files.path());
+        sim.seed(at);
+        sim.order(Order::of(CHANGING, at, Then::PowerOff));
+        if copy(&sim).is_ok() {
+            break;
+        }
+        ended = at;
+        for left in [sim.after_kill(), sim.power_loss(at)] {
+            copy(&left).unwrap();
+            for left in [left.after_kill(), left.power_loss(at)] {
+                assert_eq!(lacks(&left, files.path()), 0, "ended in call {at}");
+            }
+        }
+    }
+    assert!(ended > 10, "{ended}");
+}
+
+/// Found by reading: of a computation whose results lie in two frames of one class, the one was taken for the other. They
+/// are in two stores after a copy that was ended.
+#[test]
+fn results_of_one_computation_that_lie_in_two_stores_come_together() {
+    let sim = Sim::new();
+    let [from, to] = [(dir(), made::VALUE), (to(), made::TEXT)].map(|(dir, name)| {
+        let mut batch = made::batch(Selection::Archive);
+        let results = [made::VALUE, made::TEXT].map(|result| {
+            let value = made::value(made::text(1, 1)).filter(|_| result == name);
+            (result, Tags::NONE, value)
+        });
+        let entry = SavedEntry::new(made::record(1, 1), batch.selection, results);
+        batch.entries.push(entry);
+        let store = options(&sim).open(dir).unwrap();
+        store.save(&batch).unwrap();
+        store
+    });
+    assert_eq!(to.copy_from(&from, |_| true).unwrap().entries, 1);
+    let found = to.find(&made::key(1)).unwrap().unwrap();
+    assert!(found.results.iter().all(|one| one.payload.is_some()));
+}

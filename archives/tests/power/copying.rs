@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sde::{ArchiveError, Archiver, SavePolicy, SavedEntry, Selection, Tags};
 use sde_archives::Copied;
 
-use crate::engine::{dir, engine, open, options, page, read_only};
+use crate::engine::{dir, engine, open, options, page};
 use crate::kit::{CHANGING, HOME, Order, Sim, Then, made};
 use crate::output_files::{text, written};
 
@@ -21,18 +21,24 @@ fn copy(sim: &Sim) -> Result<Copied, ArchiveError> {
     copied
 }
 
-/// Two programs have saved a page each, and a file that holds what the other's does.
+/// Each program saves so many pages.
+const PAGES: u64 = 5;
+
+/// Two programs have saved some pages each, and a file that holds what the other's does.
 fn saved(files: &Path) -> Sim {
     let sim = Sim::new();
     for number in 0..2 {
         let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
-        page.call(&sde, number).unwrap();
         written
             .call(&sde, &files.join(number.to_string()), number)
             .unwrap();
+        sde.checkpoint().unwrap();
+        // So that what comes from one of them is written before the rest.
+        for number in PAGES * number..PAGES * (number + 1) {
+            page.call(&sde, number).unwrap();
+        }
         sde.finish().unwrap();
     }
-    drop(read_only(&sim));
     sim
 }
 
@@ -40,8 +46,10 @@ fn saved(files: &Path) -> Sim {
 fn lacks(sim: &Sim, files: &Path) -> u64 {
     let store = options(sim).read_only().open(to()).unwrap();
     let sde = engine(store, SavePolicy::OnRequest);
-    for number in 0..2 {
+    for number in 0..2 * PAGES {
         page.call(&sde, number).unwrap();
+    }
+    for number in 0..2 {
         let path = files.join(number.to_string());
         let _ = fs::remove_file(&path);
         written.call(&sde, &path, number).unwrap();
@@ -74,6 +82,28 @@ fn a_copy_that_was_ended_goes_on_when_it_is_called_again() {
         }
     }
     assert!(ended > 10, "{ended}");
+}
+
+/// Found by reading: an entry that was there was passed over, whatever had become of the content of its output file.
+#[test]
+fn a_content_that_is_damaged_where_it_was_copied_to_is_copied_again() {
+    let files = tempfile::tempdir().unwrap();
+    let sim = saved(files.path());
+    copy(&sim).unwrap();
+    for path in sim.files() {
+        let mut bytes = sim.content(&path);
+        let content = text(0).into_bytes();
+        let mut there = bytes.windows(content.len());
+        if let Some(at) = there.position(|bytes| bytes == content)
+            && path.starts_with(to())
+        {
+            bytes[at + content.len() / 2] ^= 1;
+            sim.put(path, bytes);
+        }
+    }
+    assert_eq!(lacks(&sim, files.path()), 2);
+    assert_eq!(copy(&sim).unwrap().entries, 0);
+    assert_eq!(lacks(&sim, files.path()), 0);
 }
 
 /// Found by reading: of a computation whose results lie in two frames of one class, the one was taken for the other. They

@@ -5,7 +5,7 @@
 //! and whoever commits to one with limits.
 
 use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::thread::Builder;
+use std::thread::{self, Builder, ThreadId};
 
 use crate::format::class::Part;
 use crate::locks::{lock, wait, warnings_after};
@@ -21,6 +21,8 @@ pub(crate) struct Upkeep {
 struct UpkeepState {
     /// The process whose thread is at it: a child that was forked has none.
     running: Option<u32>,
+    /// The one that was begun last. It is given warnings to tell, and who hears them may use the store there.
+    thread: Option<ThreadId>,
     is_due: bool,
 }
 
@@ -31,10 +33,10 @@ impl UpkeepState {
 }
 
 impl Upkeep {
-    /// Waits until nothing is due.
+    /// Waits until nothing is due, on any other thread.
     pub(crate) fn wait(&self) {
         let mut state = lock(&self.state);
-        while state.is_running() {
+        while state.is_running() && state.thread != Some(thread::current().id()) {
             state = wait(&self.ended, state);
         }
     }
@@ -43,15 +45,14 @@ impl Upkeep {
     fn note_due(&self) -> bool {
         let mut state = lock(&self.state);
         let begins = !state.is_running();
-        *state = UpkeepState {
-            running: Some(std::process::id()),
-            is_due: true,
-        };
+        state.running = Some(std::process::id());
+        state.is_due = true;
         begins
     }
 
     fn run(&self, store: &Weak<Inner>) {
         let _end = End(self);
+        lock(&self.state).thread = Some(thread::current().id());
         while self.goes_on() {
             if let Some(inner) = store.upgrade() {
                 DirStore::inner(inner).keep_up();

@@ -127,6 +127,7 @@ fn job() {
         "saved pages" => super::kill::saved_pages(Path::new(&dir)),
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
         "capacity" => super::capacity::work(Path::new(&dir)),
+        "warned" => super::sharing::end_when_warned(Path::new(&dir)),
         "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
         #[cfg(target_os = "linux")]

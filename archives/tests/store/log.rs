@@ -46,6 +46,11 @@ pub fn listening<T>(
     tracing::subscriber::with_default(Listener(level, listener), job)
 }
 
+/// Hands on what is told of this level, and those above it, on all threads of this process from now on.
+pub fn listen(level: Level, listener: impl Fn(String) + Send + Sync + 'static) {
+    tracing::subscriber::set_global_default(Listener(level, listener)).unwrap();
+}
+
 /// Does something and gives the warnings that came on this thread.
 pub fn warnings<T>(job: impl FnOnce() -> T) -> (T, Vec<String>) {
     let warnings = Arc::new(Mutex::new(Vec::new()));

@@ -1,17 +1,19 @@
 //! Several writers in one directory.
 
-use std::sync::{Barrier, mpsc};
+use std::path::Path;
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection, Source};
-use sde_archives::DirStore;
+use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 use tracing::Level;
 
 use super::apps::{engine, expected_page, page};
-use super::child::Worker;
-use super::log::listening;
+use super::child::{Worker, tell};
+use super::log::{listen, listening};
+use super::odd_disk::OddDisk;
 use super::watchdog::Watchdog;
 
 #[test]
@@ -152,4 +154,38 @@ fn what_hears_of_a_warning_may_use_the_store() {
         listening(Level::WARN, hears, || store.refresh().unwrap());
         assert_eq!(told.iter().count(), 1);
     }
+}
+
+/// Is warned by the thread of a store, and ends the store there.
+pub fn end_when_warned(dir: &Path) {
+    drop(DirStore::open(dir).unwrap());
+    let no_manifests = OddDisk::that_first(|| Err(std::io::ErrorKind::PermissionDenied.into()));
+    let limit = Retention::new().max_bytes(1);
+    let options = Options::new().retention(limit).segment_size(1 << 12);
+    let store = options.vfs(Arc::new(no_manifests)).open(dir).unwrap();
+    let last = Mutex::new(Some(store.clone()));
+    let (ended, has_ended) = mpsc::channel();
+    listen(Level::WARN, move |text| {
+        let last = last.lock().unwrap().take();
+        if let Some(store) = last.filter(|_| text.contains("larger than it should be")) {
+            store.finish();
+            drop(store);
+            ended.send(()).unwrap();
+        }
+    });
+    for number in 0..200 {
+        store.save(&state(Key::from_bytes([number; 32]))).unwrap();
+    }
+    drop(store);
+    has_ended.recv().unwrap();
+    tell(format_args!("ended"));
+}
+
+/// Found by reading: the thread waited for itself, and whoever had dropped the store or finished it for the thread.
+#[test]
+fn what_hears_of_a_warning_may_end_the_store() {
+    let _dog = Watchdog::new("a subscriber that ends the store", Duration::from_secs(120));
+    let dir = tempdir().unwrap();
+    let told = Worker::start("warned", &dir.path().join("store"), &[]).rest();
+    assert_eq!(told, ["ended"]);
 }

@@ -77,7 +77,7 @@ impl DirStore {
     /// ```
     ///
     /// # Errors
-    /// If both are one store, or one can't be read or written. Then nothing was copied.
+    /// If both are one store, this one lies in the other, or one can't be read or written. Then nothing was copied.
     pub fn copy_from(
         &self,
         from: &Self,
@@ -86,8 +86,9 @@ impl DirStore {
         self.check_writable()?;
         let vfs = &**self.0.vfs();
         let (source, target) = (real_path(vfs, from.path()), real_path(vfs, self.path()));
-        if source == target {
-            let why = "it is the store that was to be copied from; name another directory";
+        if target.starts_with(source) {
+            let why =
+                "it is the store that was to be copied from, or lies in it; name another directory";
             return Err(not_a_store(self.path(), why));
         }
         where_files_are(|| self.try_copy(from, &wanted))

@@ -280,12 +280,8 @@ impl DirStore {
         let catalog = &inner.catalog;
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
         let at_rest = self.at_rest(&known);
-        let (mut there, mut seen) = (CompactionInput::default(), HashSet::new());
+        let mut there = CompactionInput::default();
         for known in known {
-            if !seen.insert(known.segment.id) {
-                // Under another name.
-                continue;
-            }
             let segment = &known.segment;
             if known.sealed || at_rest.contains(&segment.id) {
                 match self.source(segment, true) {

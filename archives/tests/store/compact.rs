@@ -442,3 +442,22 @@ fn segments_that_were_hardly_begun_go() {
     assert_eq!(are_there, [false, true, true]);
     loads(DirStore::open(dir.path()).unwrap(), 0..2);
 }
+
+/// Found by hostile use: of two files of one id, as a program that keeps folders alike makes them, one was read, and where
+/// that was damaged what the other held was lost.
+#[test]
+fn what_is_damaged_in_one_of_two_copies_of_a_segment_is_taken_from_the_other() {
+    for _ in 0..8 {
+        let dir = tempdir().unwrap();
+        compute(dir.path(), 0..4);
+        let segment = segments(dir.path()).into_keys().next().unwrap();
+        let mut bytes = std::fs::read(&segment).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(segment.with_extension("copy.sde"), bytes).unwrap();
+        let store = DirStore::open(dir.path()).unwrap();
+        store.compact(&Retention::new()).unwrap();
+        drop(store);
+        loads(DirStore::open(dir.path()).unwrap(), 0..4);
+    }
+}

@@ -146,6 +146,9 @@ fn a_store_is_not_copied_to_itself() {
     let (dir, _sde) = fresh(SavePolicy::OnRequest);
     let [from, to] = [(); 2].map(|()| DirStore::open(dir.path()).unwrap());
     assert!(to.copy_from(&from, |_| true).is_err());
+    // Nor into itself, where whoever removes it removes the copy too.
+    let inside = DirStore::open(dir.path().join("entries/inside")).unwrap();
+    assert!(inside.copy_from(&from, |_| true).is_err());
 }
 
 /// Both are written and compacted while each is copied to the other again and again.

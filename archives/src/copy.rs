@@ -12,7 +12,8 @@ use crate::catalog::Catalog;
 use crate::format::class::Class;
 use crate::format::trust::not_a_store;
 use crate::read::frame::EntryFrame;
-use crate::rewrite::select::{Facts, Filter, Selection, Wanted};
+use crate::rewrite::facts::Facts;
+use crate::rewrite::select::{Filter, Selection, Wanted};
 use crate::store::{DirStore, where_files_are};
 
 /// An entry that may be copied.

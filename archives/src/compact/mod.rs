@@ -36,6 +36,7 @@ use crate::format::id::{self, UniqueId};
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::format::metadata::EntryBody;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::format::uses::{self, UsesOf};
 use crate::locks::lock;
 use crate::retention::Retention;
 use crate::rewrite::limits::GivenUp;
@@ -43,7 +44,6 @@ use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
-use crate::store::uses::{self, UsesOf};
 use crate::store::{DirStore, where_files_are};
 use crate::writer::segment_writer::WriterConfig;
 
@@ -183,7 +183,7 @@ impl DirStore {
         now: u64,
     ) -> Result<Plan, ArchiveError> {
         let selection = there.selection(self);
-        let (given_up, before) = GivenUp::find(&selection, retention, &there.uses, now)?;
+        let (given_up, before) = selection.give_up(retention, &there.uses, now)?;
         let given_up = Some(&given_up);
         let selection = Selection {
             given_up,

@@ -27,7 +27,6 @@ use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::locks::lock;
 use crate::retention::{Aim, Retention};
-use crate::rewrite::limits::GivenUp;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
@@ -235,7 +234,7 @@ impl DirStore {
         selection.each_alone = true;
         selection.filter.journals = journals;
         let now = id::now(&**self.0.vfs());
-        let (given_up, _) = GivenUp::find(&selection, retention, &there.uses, now)?;
+        let (given_up, _) = selection.give_up(retention, &there.uses, now)?;
         selection.given_up = Some(&given_up);
         selection.run()
     }

@@ -12,6 +12,7 @@ pub(crate) mod precedence;
 pub(crate) mod segment;
 pub(crate) mod stored_name;
 pub(crate) mod trust;
+pub(crate) mod uses;
 
 /// The version of the format that this crate writes and reads.
 pub(crate) const VERSION: u32 = 2;

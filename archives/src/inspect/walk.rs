@@ -19,9 +19,9 @@ use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameKind};
 use crate::format::index_block::{IndexBlock, Row, TRAILER};
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
+use crate::format::uses::{self, Use};
 use crate::read::error::{Damage, ReadError};
 use crate::read::frame::{EntryFrame, Frame, provenance_of, scratch_body};
-use crate::store::uses::{self, Use};
 use crate::vfs::VfsFile;
 
 /// What a walk found of the segment as a whole.

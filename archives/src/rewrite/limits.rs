@@ -1,19 +1,18 @@
 //! What is given up for the limits of a [`Retention`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sde::Key;
 use sde::key::BuildKeyHasher;
-use sde::{ArchiveError, Key};
 
-use super::select::{Facts, Group, Selection};
-use super::selected::Selected;
+use super::facts::{Facts, Group};
 use crate::format::class::Class;
 use crate::format::id::nanos;
 use crate::format::index_block::prefix;
+use crate::format::uses::UsesOf;
 use crate::retention::{Limits, Order, Retention};
-use crate::store::uses::UsesOf;
 
 /// How much of a key is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,61 +30,28 @@ pub(crate) struct GivenUp<'a> {
 }
 
 /// A key that the limits hold for. Times are in nanoseconds since 1970.
-struct Limited {
+pub(super) struct Limited {
     prefix: u64,
     app: Arc<str>,
     saved_at: u64,
     /// When it was made or last used, by the time of day.
     used: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// What its output files hold, of which it takes a part.
-    contents: Vec<Key>,
+    pub(super) contents: Vec<Key>,
 }
 
 impl<'a> GivenUp<'a> {
-    /// What of some sources is given up, and what would be kept without. `uses` and `now` are in nanoseconds since 1970.
-    pub(crate) fn find(
-        selection: &Selection<'_>,
-        retention: &'a Retention,
-        uses: &UsesOf,
-        now: u64,
-    ) -> Result<(Self, Selected), ArchiveError> {
-        let mut given_up = Self {
+    pub(super) fn nothing(retention: &'a Retention) -> Self {
+        Self {
             retention,
             keys: HashMap::default(),
-        };
-        if !retention.gives_up_anything() {
-            return Ok((given_up, selection.run()?));
         }
-        let mut limited = Vec::new();
-        let mut needed: HashMap<Key, u64> = HashMap::new();
-        let selected = selection.run_with(Some(&mut |group, known| {
-            for key in group.entries.iter().flat_map(|one| &one.contents) {
-                *needed.entry(*key).or_default() += 1;
-            }
-            let used = |prefix| {
-                let last = |of: &UsesOf| of.get(&prefix).map_or(0, |one| one.last);
-                last(known).max(last(uses))
-            };
-            limited.extend(given_up.limited(group, used));
-        }))?;
-        for one in &mut limited {
-            let part = |key: &Key| selected.contents.get(key)?.checked_div(*needed.get(key)?);
-            one.bytes += one
-                .contents
-                .drain(..)
-                .filter_map(|key| part(&key))
-                .sum::<u64>();
-        }
-        given_up.choose(limited, now);
-        let ids: HashSet<_> = selection.sources.iter().map(|one| one.segment.id).collect();
-        // An earlier computation that lies elsewhere would take the place of what goes.
-        given_up.keys.retain(|prefix, _| {
-            let lies_in = selection.catalog.known(|index| index.segments_of(*prefix));
-            let is_one = || lies_in.iter().all(|id| Some(id) == lies_in.first());
-            lies_in.iter().all(|id| ids.contains(id)) && (!selection.each_alone || is_one())
-        });
-        Ok((given_up, selected))
+    }
+
+    /// Gives up no key of which that is not true.
+    pub(super) fn keep_unless(&mut self, goes: impl Fn(u64) -> bool) {
+        self.keys.retain(|prefix, _| goes(*prefix));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -119,7 +85,7 @@ impl<'a> GivenUp<'a> {
     }
 
     /// What of a group the limits hold for.
-    fn limited(&mut self, group: &Group, used: impl Fn(u64) -> u64) -> Option<Limited> {
+    pub(super) fn limited(&mut self, group: &Group, used: impl Fn(u64) -> u64) -> Option<Limited> {
         let retention = self.retention;
         let entries = group.entries.iter();
         let entries: Vec<&Facts> = entries
@@ -154,7 +120,7 @@ impl<'a> GivenUp<'a> {
         })
     }
 
-    fn choose(&mut self, mut keys: Vec<Limited>, now: u64) {
+    pub(super) fn choose(&mut self, mut keys: Vec<Limited>, now: u64) {
         let retention = self.retention;
         // What is too old first, wherever its turn is: nothing else goes for the room it takes.
         keys.retain(|one| {

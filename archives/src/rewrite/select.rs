@@ -17,6 +17,7 @@ use std::time::SystemTime;
 
 use sde::{ArchiveError, Key, Mark, RunId};
 
+use super::facts::{Facts, Group, ScratchState, is_sound};
 use super::limits::GivenUp;
 use super::selected::Selected;
 use super::source::{FrameReader, Member, Source, by_key};
@@ -25,11 +26,10 @@ use crate::catalog::index::STATES;
 use crate::cbor::metadata::from_bytes;
 use crate::format::class::Class;
 use crate::format::frame::FrameKind;
-use crate::format::precedence::Precedence;
-use crate::read::frame::{EntryFrame, scratch_body};
-use crate::read::payload::Payload;
+use crate::format::uses::{self, UsesOf};
+use crate::read::frame::scratch_body;
 use crate::resolve::{Computation, computations};
-use crate::store::uses::{self, UsesOf};
+use crate::retention::Retention;
 
 /// The journals of so many processes are kept.
 const JOURNALS: usize = 10_000;
@@ -76,39 +76,6 @@ pub(crate) struct Selection<'a> {
     pub(crate) given_up: Option<&'a GivenUp<'a>>,
 }
 
-/// An entry, as far as it matters for whether it is kept.
-pub(crate) struct Facts {
-    pub(super) member: Member,
-    pub(crate) key: Key,
-    pub(crate) app: Arc<str>,
-    pub(crate) class: Class,
-    /// How many bytes its values have that are in the frame.
-    pub(super) values: u64,
-    /// How many bytes the frame has.
-    pub(super) bytes: u64,
-    pub(crate) precedence: Precedence,
-    /// The results whose values are in the frame, and whole.
-    pub(crate) sound: Vec<Arc<str>>,
-    /// Whether there are others that are damaged.
-    pub(crate) damaged: bool,
-    pub(crate) contents: Vec<Key>,
-}
-
-/// A state of a run that has not finished.
-pub(super) struct ScratchState {
-    pub(super) member: Member,
-    pub(super) key: Key,
-    pub(super) app: Arc<str>,
-    pub(super) bytes: u64,
-}
-
-/// The entries and states of keys that begin alike, the latest saved first.
-#[derive(Default)]
-pub(super) struct Group {
-    pub(super) entries: Vec<Facts>,
-    pub(super) states: Vec<ScratchState>,
-}
-
 /// Is told what is kept of each key, and when entries were used.
 type Tell<'a> = &'a mut (dyn FnMut(&Group, &UsesOf) + 'a);
 
@@ -130,7 +97,47 @@ impl<'a> Selection<'a> {
         self.run_with(None)
     }
 
-    pub(super) fn run_with<'t>(&'t self, tell: Option<Tell<'t>>) -> Result<Selected, ArchiveError> {
+    /// What of the sources is given up for limits, and what would be kept without. `now` and the times of uses are in nanoseconds
+    /// since 1970.
+    pub(crate) fn give_up<'r>(
+        &self,
+        retention: &'r Retention,
+        uses: &UsesOf,
+        now: u64,
+    ) -> Result<(GivenUp<'r>, Selected), ArchiveError> {
+        let mut given_up = GivenUp::nothing(retention);
+        if !retention.gives_up_anything() {
+            return Ok((given_up, self.run()?));
+        }
+        let mut limited = Vec::new();
+        let mut needed: HashMap<Key, u64> = HashMap::new();
+        let selected = self.run_with(Some(&mut |group, known| {
+            for key in group.entries.iter().flat_map(|one| &one.contents) {
+                *needed.entry(*key).or_default() += 1;
+            }
+            let used = |prefix| {
+                let last = |of: &UsesOf| of.get(&prefix).map_or(0, |one| one.last);
+                last(known).max(last(uses))
+            };
+            limited.extend(given_up.limited(group, used));
+        }))?;
+        for one in &mut limited {
+            let part = |key: &Key| selected.contents.get(key)?.checked_div(*needed.get(key)?);
+            let parts = one.contents.drain(..).filter_map(|key| part(&key));
+            one.bytes += parts.sum::<u64>();
+        }
+        given_up.choose(limited, now);
+        let ids: HashSet<_> = self.sources.iter().map(|one| one.segment.id).collect();
+        // An earlier computation that lies elsewhere would take the place of what goes.
+        given_up.keep_unless(|prefix| {
+            let lies_in = self.catalog.known(|index| index.segments_of(prefix));
+            let is_one = || lies_in.iter().all(|id| Some(id) == lies_in.first());
+            lies_in.iter().all(|id| ids.contains(id)) && (!self.each_alone || is_one())
+        });
+        Ok((given_up, selected))
+    }
+
+    fn run_with<'t>(&'t self, tell: Option<Tell<'t>>) -> Result<Selected, ArchiveError> {
         let has_contents = |source: &Source| {
             let mut rows = source.rows.iter();
             rows.any(|row| row.kind() == Some(FrameKind::Content))
@@ -369,48 +376,6 @@ impl Run<'_> {
             latest.for_each(|one| self.selected.keep(one));
         }
         Ok(self.selected)
-    }
-}
-
-fn is_sound(value: &Payload) -> Result<bool, ArchiveError> {
-    Ok(value.check(|_| ())?.is_none())
-}
-
-impl Facts {
-    /// `None` if its values are not where it says.
-    fn of(
-        member: &Member,
-        entry: &EntryFrame<'_>,
-        checked: bool,
-    ) -> Result<Option<Self>, ArchiveError> {
-        let mut precedence = entry.precedence();
-        let (mut sound, mut values, mut damaged) = (Vec::new(), 0_u64, false);
-        let Ok(found) = entry.values() else {
-            return Ok(None);
-        };
-        for (kind, value) in entry.provenance.results.iter().zip(found) {
-            let Some(value) = value else { continue };
-            values = values.saturating_add(value.length());
-            match !checked || is_sound(&value)? {
-                true => sound.push(Arc::clone(&kind.name)),
-                false => {
-                    damaged = true;
-                    precedence.has_results &= !kind.tags.is_archived();
-                }
-            }
-        }
-        Ok(Some(Self {
-            member: *member,
-            key: entry.frame.header.key,
-            app: Arc::clone(&entry.provenance.app),
-            class: entry.frame.header.class(),
-            values,
-            bytes: entry.frame.bytes(),
-            precedence,
-            sound,
-            damaged,
-            contents: entry.body.contents().collect(),
-        }))
     }
 }
 

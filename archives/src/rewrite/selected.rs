@@ -7,7 +7,7 @@ use sde::Key;
 use super::source::{Member, Source};
 use crate::format::frame::FrameKind;
 use crate::format::index_block::Row;
-use crate::store::uses::UsesOf;
+use crate::format::uses::UsesOf;
 
 /// What is kept of some sources.
 #[derive(Clone)]

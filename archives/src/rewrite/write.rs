@@ -22,7 +22,6 @@ use crate::format::metadata::{ProvenanceId, inline_provenance, split_entry};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::locks::lock;
 use crate::read::error::ReadError;
-use crate::store::uses;
 use crate::vfs::{VfsFile, pieces};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
 use crate::writer::group_commit::{GroupCommit, Save};
@@ -205,7 +204,7 @@ impl Rewriting<'_> {
                 }
             }
         }
-        self.frames.extend(uses::frames(&selected.uses)?);
+        self.frames.extend(NewFrame::of_uses(&selected.uses)?);
         let last = std::mem::take(&mut self.frames);
         let save = std::mem::replace(&mut self.save, self.output.writer.begin());
         save.finish(last)?;

@@ -3,13 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
-use sde::{Mark, OutputFile};
+use sde::{ArchiveError, Mark, OutputFile};
 
 use crate::cbor::Encoded;
 use crate::format::class::Part;
-use crate::format::frame::{FrameHeader, LONGEST};
+use crate::format::frame::{FrameHeader, FrameKind, LONGEST};
 use crate::format::metadata::{ProvenanceId, array_head, reference};
+use crate::format::uses::{self, UsesOf};
 use crate::vfs::{Disk, Vfs, VfsFile, pieces};
+
+/// How many uses a frame has at most.
+const USES: usize = 1 << 16;
 
 /// A provenance, ready to be written: in an entry, or in frames of its own.
 pub(crate) struct EncodedProvenance {
@@ -83,6 +87,16 @@ impl NewFrame {
             payload,
             mark: None,
         })
+    }
+
+    /// Frames that say when entries were used, in the order of the keys.
+    pub(crate) fn of_uses(uses: &UsesOf) -> Result<Vec<Self>, ArchiveError> {
+        let mut uses: Vec<_> = uses.iter().map(|(prefix, one)| (*prefix, *one)).collect();
+        uses.sort_unstable_by_key(|(prefix, _)| *prefix);
+        let header = || FrameHeader::of_no_key(FrameKind::Uses);
+        let frame = |uses| Self::new(Part::Entries, header(), Body::Bytes(uses::body(uses)?));
+        let frames = uses.chunks(USES).map(frame).collect::<Result<_, _>>();
+        frames.map_err(ArchiveError::Other)
     }
 
     /// Adds the mark that the frame holds.

@@ -9,6 +9,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::apps::{Table, engine, expected_page, fresh, page};
 use super::compact::{loads, segments};
+use super::output_files::Place;
 
 fn copy(from: &Path, to: &Path) -> Copied {
     let from = DirStore::open_read_only(from).unwrap();
@@ -193,4 +194,25 @@ fn two_stores_that_are_written_are_merged() {
         loads(DirStore::open(dir).unwrap(), 0..each);
         loads(DirStore::open(dir).unwrap(), 1000..1000 + each);
     }
+}
+
+/// Its content is copied with it, and once.
+#[test]
+fn an_entry_is_copied_with_what_its_file_holds() {
+    let (one, other) = (Place::new(), Place::new());
+    one.call("a", "text");
+    let copy = || {
+        let from = DirStore::open_read_only(one.store()).unwrap();
+        let to = DirStore::open(other.store()).unwrap();
+        to.copy_from(&from, |_| true).unwrap()
+    };
+    let copied = copy();
+    assert_eq!((copied.entries, copied.missing), (1, 0));
+    let before = other.bytes();
+    assert_eq!(copy().there, 1);
+    assert_eq!(other.bytes(), before);
+    std::fs::remove_dir_all(one.store()).unwrap();
+    std::fs::rename(other.store(), one.store()).unwrap();
+    std::fs::remove_file(one.file("a")).unwrap();
+    assert_eq!(one.call("a", "text"), 0);
 }

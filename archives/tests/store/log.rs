@@ -47,6 +47,7 @@ pub fn listening<T>(
 }
 
 /// Hands on what is told of this level, and those above it, on all threads of this process from now on.
+#[allow(dead_code, reason = "it is for a test of its own process")]
 pub fn listen(level: Level, listener: impl Fn(String) + Send + Sync + 'static) {
     tracing::subscriber::set_global_default(Listener(level, listener)).unwrap();
 }

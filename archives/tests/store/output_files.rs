@@ -27,34 +27,34 @@ fn report(to: &Path, text: &str) -> io::Result<OutputFile> {
 }
 
 /// A folder for files, and one for a store.
-struct Place(TempDir);
+pub struct Place(TempDir);
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempdir().unwrap())
     }
 
-    fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.0.path().join("store")
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn engine(&self) -> Sde {
+    pub fn engine(&self) -> Sde {
         engine(&self.store(), SavePolicy::EveryResult).0
     }
 
     /// Calls an app in a process of its own; gives how many runs that took.
-    fn call(&self, name: &str, text: &str) -> u64 {
+    pub fn call(&self, name: &str, text: &str) -> u64 {
         let sde = self.engine();
         report.call(&sde, &self.file(name), text).unwrap();
         assert_eq!(fs::read_to_string(self.file(name)).unwrap(), text);
         sde.stats().total.computed
     }
 
-    fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let files = fs::read_dir(self.store().join("entries")).unwrap();
         files
             .map(|file| file.unwrap().metadata().unwrap().len())
@@ -486,25 +486,4 @@ fn a_flip_of_any_bit_gives_no_other_content() {
         "{loaded} of {}",
         bytes.len()
     );
-}
-
-/// Its content is copied with it, and once.
-#[test]
-fn an_entry_is_copied_with_what_its_file_holds() {
-    let (one, other) = (Place::new(), Place::new());
-    one.call("a", "text");
-    let copy = || {
-        let from = DirStore::open_read_only(one.store()).unwrap();
-        let to = DirStore::open(other.store()).unwrap();
-        to.copy_from(&from, |_| true).unwrap()
-    };
-    let copied = copy();
-    assert_eq!((copied.entries, copied.missing), (1, 0));
-    let before = other.bytes();
-    assert_eq!(copy().there, 1);
-    assert_eq!(other.bytes(), before);
-    fs::remove_dir_all(one.store()).unwrap();
-    fs::rename(other.store(), one.store()).unwrap();
-    fs::remove_file(one.file("a")).unwrap();
-    assert_eq!(one.call("a", "text"), 0);
 }

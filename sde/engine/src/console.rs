@@ -65,7 +65,7 @@ pub fn warnings_after<T>(job: impl FnOnce() -> T) -> T {
         fn drop(&mut self) {
             let warnings = HELD_BACK.take();
             let warnings = warnings.into_iter().flatten();
-            warnings.for_each(|warning| sde::warning!("{warning}"));
+            warnings.for_each(|warning| warning!("{warning}"));
         }
     }
     // A thread that is ending tells them at once.

@@ -27,7 +27,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("archives/src", &["collective", "compact", "store"]),
     ("archives/src/cbor", &["access", "read"]),
-    ("archives/src/inspect", &["item", "payload"]),
     (
         "sde/engine/src",
         &[

@@ -1,0 +1,87 @@
+//! What frames say, as far as it matters for whether they are kept.
+
+use std::sync::Arc;
+
+use sde::{ArchiveError, Key};
+
+use super::source::Member;
+use crate::format::class::Class;
+use crate::format::precedence::Precedence;
+use crate::read::frame::EntryFrame;
+use crate::read::payload::Payload;
+
+/// An entry, as far as it matters for whether it is kept.
+pub(crate) struct Facts {
+    pub(super) member: Member,
+    pub(crate) key: Key,
+    pub(crate) app: Arc<str>,
+    pub(crate) class: Class,
+    /// How many bytes its values have that are in the frame.
+    pub(super) values: u64,
+    /// How many bytes the frame has.
+    pub(super) bytes: u64,
+    pub(crate) precedence: Precedence,
+    /// The results whose values are in the frame, and whole.
+    pub(crate) sound: Vec<Arc<str>>,
+    /// Whether there are others that are damaged.
+    pub(crate) damaged: bool,
+    pub(crate) contents: Vec<Key>,
+}
+
+/// A state of a run that has not finished.
+pub(super) struct ScratchState {
+    pub(super) member: Member,
+    pub(super) key: Key,
+    pub(super) app: Arc<str>,
+    pub(super) bytes: u64,
+}
+
+/// The entries and states of keys that begin alike, the latest saved first.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) entries: Vec<Facts>,
+    pub(super) states: Vec<ScratchState>,
+}
+
+impl Facts {
+    /// `None` if its values are not where it says.
+    pub(super) fn of(
+        member: &Member,
+        entry: &EntryFrame<'_>,
+        checked: bool,
+    ) -> Result<Option<Self>, ArchiveError> {
+        let mut precedence = entry.precedence();
+        let (mut sound, mut values, mut damaged) = (Vec::new(), 0_u64, false);
+        let Ok(found) = entry.values() else {
+            return Ok(None);
+        };
+        for (kind, value) in entry.provenance.results.iter().zip(found) {
+            let Some(value) = value else { continue };
+            values = values.saturating_add(value.length());
+            match !checked || is_sound(&value)? {
+                true => sound.push(Arc::clone(&kind.name)),
+                false => {
+                    damaged = true;
+                    precedence.has_results &= !kind.tags.is_archived();
+                }
+            }
+        }
+        Ok(Some(Self {
+            member: *member,
+            key: entry.frame.header.key,
+            app: Arc::clone(&entry.provenance.app),
+            class: entry.frame.header.class(),
+            values,
+            bytes: entry.frame.bytes(),
+            precedence,
+            sound,
+            damaged,
+            contents: entry.body.contents().collect(),
+        }))
+    }
+}
+
+/// Whether a value is whole.
+pub(super) fn is_sound(value: &Payload) -> Result<bool, ArchiveError> {
+    Ok(value.check(|_| ())?.is_none())
+}

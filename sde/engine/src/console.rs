@@ -336,3 +336,22 @@ impl Work {
         bar
     }
 }
+
+#[cfg(all(test, debug_assertions, not(sde_model)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Mutex;
+
+    use crate::sync::lock;
+
+    #[test]
+    fn a_warning_is_told_with_no_lock_held() {
+        struct Guarded;
+        let mutex = Mutex::new(Guarded);
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            let _held = lock(&mutex);
+            warning!("a subscriber may use the engine");
+        }));
+        assert!(told.is_err());
+    }
+}

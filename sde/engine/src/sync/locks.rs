@@ -222,10 +222,6 @@ mod tests {
         );
         // The panic has given it back.
         user_code("a destructor");
-        panics(|| {
-            let _held = lock(&mutex);
-            crate::console::is_held_back(format_args!("a subscriber may use the engine"));
-        });
         let shared = RwLock::new(Guarded);
         panics(|| {
             let _held = read(&shared);

@@ -151,10 +151,10 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 walk.block = IndexBlock::read(segment, &*reader.file, reader.length)?;
                 match walk.block {
                     Some(_) => walk.by_index(&mut reader, wanted)?,
-                    None => walk.from_end_to_end(&mut reader, wanted)?,
+                    None => walk.each_stretch(&mut reader, wanted)?,
                 }
             }
-            None => walk.from_end_to_end(&mut reader, &mut |_| true)?,
+            None => walk.each_stretch(&mut reader, &mut |_| true)?,
         }
         Ok(walk.walked)
     }
@@ -178,7 +178,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         Ok(())
     }
 
-    fn from_end_to_end(
+    fn each_stretch(
         &mut self,
         reader: &mut SegmentReader,
         wanted: &mut Wanted<'_>,

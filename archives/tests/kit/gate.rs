@@ -35,6 +35,11 @@ impl Gate {
         self.0.1.notify_all();
     }
 
+    /// Forgets who came, and holds up whoever comes from now on.
+    pub fn close(&self) {
+        *self.0.0.lock().unwrap() = State::default();
+    }
+
     /// Is held up.
     pub fn pass(&self) {
         self.0.0.lock().unwrap().came = true;

@@ -38,8 +38,11 @@ fn options(sim: &Sim) -> Options {
 /// One thread has written part of what it saves when another seals the segment that it is in.
 fn sealed_by_another(store: &DirStore) {
     let gate = Gate::default();
+    // What makes an entry looks for output files in its values.
+    gate.open();
+    let slow = entry(9, made::Slow(gate.clone()));
+    gate.close();
     thread::scope(|scope| {
-        let slow = entry(9, made::Slow(gate.clone()));
         let saving = scope.spawn(move || store.save(&batch([long(0), long(1), slow])));
         // The second part is taken when the first is written.
         assert!(gate.wait_for_somebody());

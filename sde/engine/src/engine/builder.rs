@@ -14,7 +14,7 @@ use super::share::Sharing;
 use super::signals;
 use super::uses::Uses;
 use super::{Engine, app_store};
-use crate::cache::{CacheTable, MemoryBudget};
+use crate::cache::{CacheTable, MemoryBudget, PERIODS};
 use crate::checkpoint::{Archiver, SavePolicy, SharedWork};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
@@ -257,14 +257,15 @@ impl Builder {
             console.begin();
             observers.push(Box::new(console));
         }
+        // An entry is made in period 0: its first use is noted in any other.
+        let counts_uses = self.archiver.is_some() && self.policy != SavePolicy::Never;
         let engine = Engine {
             caches: CacheTable::new(memory_budget, memory_budgets.collect()),
             recent: Recent::new(),
             apps: app_store::AppStore::default(),
             catalog: AppCatalog::linked(),
-            // What was not used in any period says 0 of it.
-            epoch: AtomicU64::new(1),
-            uses: Uses::new(self.archiver.is_some() && self.policy != SavePolicy::Never),
+            epoch: AtomicU64::new(PERIODS + u64::from(counts_uses)),
+            uses: Uses::new(counts_uses),
             hears_hits: observers.iter().any(|observer| observer.hears_hits()),
             observers,
             archiver: RwLock::new(self.archiver),

@@ -60,5 +60,6 @@ impl Engine {
     /// Has uses counted for another store.
     pub(super) fn count_uses(&self) {
         self.uses.are_counted.store(true, Ordering::Relaxed);
+        self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 }

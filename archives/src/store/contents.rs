@@ -13,8 +13,8 @@ use crate::format::directory::FORMAT;
 use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
-use crate::writer::encode::content_frame;
-use crate::writer::frame::changed;
+use crate::writer::encode::{EncodedBatch, content_frame};
+use crate::writer::frame::{Payload, changed};
 
 impl DirStore {
     /// A copy that a save may refer to.
@@ -51,6 +51,19 @@ impl DirStore {
         let part = HashSet::from([known.segment.part]);
         let named = self.sync_names(&part);
         named.and_then(|()| self.sync_foreign(known)) == Ok(true)
+    }
+
+    /// Leaves out of what is to be written the contents of which a copy has come since they were encoded.
+    pub(crate) fn leave_out_copied(&self, encoded: &mut EncodedBatch) {
+        let EncodedBatch { frames, copies, .. } = encoded;
+        frames.retain(|frame| {
+            let Payload::File(file) = &frame.payload else {
+                return true;
+            };
+            let copy = self.copy_of(&frame.header.key);
+            copies.extend(copy.clone().map(|copy| (file.clone(), copy)));
+            copy.is_none()
+        });
     }
 
     /// Writes those contents anew whose copies are lost. Gives why one can't be had any more.

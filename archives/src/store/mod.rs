@@ -93,7 +93,7 @@ pub(crate) struct Inner {
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
     /// Whether what makes the directory a store is durable.
-    pub(crate) settled: OnceLock<Result<(), ArchiveError>>,
+    pub(crate) settled: OnceLock<()>,
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trimming: Mutex<Trimming>,
@@ -290,21 +290,12 @@ impl Drop for Inner {
 }
 
 impl Archiver for DirStore {
-    /// In a store opened for reading only nothing can be saved; entries that were loaded from it are.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        if self.0.read_only && !batch.entries.is_empty() && self.has_all(batch)? {
-            return Ok(Saved::default());
-        }
-        self.check_writable()?;
-        if batch.is_empty() {
-            return Ok(Saved::default());
-        }
-        self.save_by(batch, || self.write_batch(batch))
+        self.encode_to_save(batch)?()
     }
 
-    fn encode<'a>(&'a self, batch: &'a Batch) -> Result<EncodedSave<'a>, ArchiveError> {
-        self.check_writable()?;
-        self.encode_to_save(batch)
+    fn encode(&self, batch: &Batch) -> Result<Option<EncodedSave<'_>>, ArchiveError> {
+        self.encode_to_save(batch).map(Some)
     }
 
     fn keep_journal(&self, journal: Journal) {

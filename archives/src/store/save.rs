@@ -1,4 +1,4 @@
-//! Saving a batch: encoded while it is written, or before.
+//! Saving a batch: encoded first, and then written by any thread.
 
 use std::sync::Arc;
 
@@ -6,81 +6,77 @@ use sde::{ArchiveError, Batch, EncodedSave, Key, Saved};
 
 use crate::locks::lock;
 use crate::store::DirStore;
-use crate::writer::encode::{BatchEncoder, CopyOf, EncodedBatch};
-use crate::writer::group_commit::Until;
-use crate::writer::pipeline::PipelinedWriter;
+use crate::writer::encode::{BatchEncoder, EncodedBatch};
+use crate::writer::unsynced::{Abandoned, EntryId, id};
+
+/// What a batch has and is not there.
+pub(crate) struct NewInBatch {
+    pub(crate) encoded: EncodedBatch,
+    /// What is there and not durable yet, and how many segments had been abandoned before it was written.
+    unsynced: (Vec<EntryId>, Option<Abandoned>),
+}
 
 impl DirStore {
-    /// Makes durable what a batch has and is not there; gives why values were left out.
-    pub(crate) fn write_batch(&self, batch: &Batch) -> Result<Vec<ArchiveError>, ArchiveError> {
-        let mut written = self.write_until(batch, Until::Durable)?;
-        written.left_out.extend(self.write_lost(&written.copies)?);
-        Ok(written.left_out)
-    }
-
-    /// Writes what a batch has and is not there.
-    pub(crate) fn write_until(
-        &self,
-        batch: &Batch,
-        until: Until,
-    ) -> Result<EncodedBatch, ArchiveError> {
-        let copy_of = |key: &Key| self.copy_of(key);
-        std::thread::scope(|scope| {
-            let save = PipelinedWriter::new(&self.0.writer, until, scope);
-            self.encode_batch(batch, &copy_of, Some(save))
-        })
-    }
-
-    /// What a batch has and is not there.
-    fn encode_batch<'scope, 'env: 'scope>(
-        &'env self,
-        batch: &Batch,
-        copy_of: &'env CopyOf<'env>,
-        save: Option<PipelinedWriter<'scope, 'env>>,
-    ) -> Result<EncodedBatch, ArchiveError> {
-        let inner = &*self.0;
-        let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
-        let retention = &inner.room.retention;
-        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, retention, copy_of);
-        encoder.batch(batch, |entry| writer.unsynced.has(entry))?;
-        encoder.finish()
-    }
-
-    /// Makes a batch durable by what writes it, which is done once more if room had to be made.
-    pub(crate) fn save_by(
-        &self,
-        batch: &Batch,
-        write: impl Fn() -> Result<Vec<ArchiveError>, ArchiveError>,
-    ) -> Result<Saved, ArchiveError> {
+    /// Encodes what a batch has and is not there.
+    pub(crate) fn encode_batch(&self, batch: &Batch) -> NewInBatch {
         let inner = &*self.0;
         inner.writer.check_unsynced();
-        let saved = self.with_room(&inner.room.retention, &mut 0, write);
+        let known = &inner.writer.unsynced;
+        let (abandoned, mut unsynced) = (known.abandoned(), Vec::new());
+        let copy_of = |key: &Key| self.copy_of(key);
+        let retention = &inner.room.retention;
+        let mut encoder =
+            BatchEncoder::new(&inner.catalog, &inner.provenances, retention, &copy_of);
+        encoder.batch(batch, |entry| {
+            let is_there = known.has(entry);
+            unsynced.extend(is_there.then(|| id(entry)));
+            is_there
+        });
+        let abandoned = abandoned.filter(|_| !unsynced.is_empty());
+        let encoded = encoder.encoded;
+        NewInBatch {
+            encoded,
+            unsynced: (unsynced, abandoned),
+        }
+    }
+
+    /// Encodes a batch; gives what makes it durable, which is done once more if room had to be made. In a store opened for reading
+    /// only nothing can be saved; entries that were loaded from it are.
+    pub(crate) fn encode_to_save(&self, batch: &Batch) -> Result<EncodedSave<'_>, ArchiveError> {
+        let is_saved = self.0.read_only && !batch.entries.is_empty() && self.has_all(batch)?;
+        if !is_saved {
+            self.check_writable()?;
+        }
+        if is_saved || batch.is_empty() {
+            return Ok(Box::new(|| Ok(Saved::default())));
+        }
+        let new = self.encode_batch(batch);
+        Ok(Box::new(move || self.save_encoded(new)))
+    }
+
+    fn save_encoded(&self, new: NewInBatch) -> Result<Saved, ArchiveError> {
+        let inner = &*self.0;
+        let NewInBatch {
+            mut encoded,
+            unsynced: (unsynced, abandoned),
+        } = new;
+        // The batch before this one may have had them.
+        self.leave_out_copied(&mut encoded);
+        let (frames, copies) = (Arc::new(encoded.frames), encoded.copies);
+        let saved = self.with_room(&inner.room.retention, &mut 0, || {
+            let save = inner.writer.begin_after(abandoned);
+            save.finish(Arc::clone(&frames))?;
+            self.write_lost(&copies)
+        });
         if saved.is_err() {
             self.check_there()?;
         }
-        let left_out = saved?;
-        inner.writer.unsynced.saved(batch);
+        encoded.left_out.extend(saved?);
+        inner.writer.unsynced.are_durable(&unsynced);
         *lock(&inner.unvouched) = true;
         if inner.writer.has_full() {
             self.begin_upkeep();
         }
-        Ok(Saved::without(left_out))
-    }
-
-    /// Encodes a batch; gives what makes it durable.
-    pub(crate) fn encode_to_save<'a>(
-        &'a self,
-        batch: &'a Batch,
-    ) -> Result<EncodedSave<'a>, ArchiveError> {
-        let copy_of = |key: &Key| self.copy_of(key);
-        let encoded = self.encode_batch(batch, &copy_of, None)?;
-        Ok(Box::new(move || {
-            self.save_by(batch, || {
-                let save = self.0.writer.begin_entries(Until::Durable);
-                save.finish(Arc::clone(&encoded.frames))?;
-                let lost = self.write_lost(&encoded.copies)?;
-                Ok(encoded.left_out.iter().cloned().chain(lost).collect())
-            })
-        }))
+        Ok(Saved::without(encoded.left_out))
     }
 }

@@ -9,7 +9,6 @@ use sde::{Announced, ArchiveError, Batch, Holder, Key};
 use super::DirStore;
 use crate::locks::lock;
 use crate::work::{Changed, Work};
-use crate::writer::group_commit::Until;
 
 /// What a store needs for that.
 pub(crate) struct Sharing {
@@ -74,9 +73,10 @@ impl DirStore {
         self.check_writable()?;
         let writer = &self.0.writer;
         let abandoned = writer.abandoned();
-        let written = self.write_until(batch, Until::Written)?;
+        let new = self.encode_batch(batch).encoded;
+        writer.begin_written().finish(new.frames)?;
         // What is left out is told of by the save, which makes sure of copies too.
-        if written.left_out.is_empty() && written.copies.is_empty() {
+        if new.left_out.is_empty() && new.copies.is_empty() {
             writer.unsynced.add(batch, abandoned);
         }
         Ok(())

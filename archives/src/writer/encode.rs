@@ -28,8 +28,6 @@ use crate::format::stored_name::stored_name;
 use crate::locks::lock;
 use crate::retention::Retention;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
-use crate::writer::group_commit::GroupCommit;
-use crate::writer::pipeline::PipelinedWriter;
 
 /// A value up to this size is in the body of its frame, and is read and checked with it.
 const IN_BODY: u64 = 64 << 10;
@@ -48,25 +46,17 @@ struct LastOfApp {
 /// So many are remembered.
 const MOST: usize = 1 << 12;
 
-/// What turns a batch into frames, and hands them on before they fill the memory.
-pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
-    catalog: &'env Catalog,
-    provenances: &'env Provenances,
+/// What turns a batch into frames.
+pub(crate) struct BatchEncoder<'a> {
+    catalog: &'a Catalog,
+    provenances: &'a Provenances,
+    retention: &'a Retention,
+    copy_of: &'a CopyOf<'a>,
     /// When the batch is saved.
     now: u64,
     /// The contents that are among the frames, or in the store.
     contents: HashSet<Key>,
-    /// Those of which a copy is in the store.
-    copies: Vec<(OutputFile, Place)>,
-    copy_of: &'env CopyOf<'env>,
-    /// What writes them meanwhile; `None` if all are wanted before any is written.
-    save: Option<PipelinedWriter<'scope, 'env>>,
-    frames: Vec<NewFrame>,
-    bytes: u64,
-    piece: u64,
-    /// Why each value was left out that has no bytes.
-    left_out: Vec<ArchiveError>,
-    retention: &'env Retention,
+    pub(crate) encoded: EncodedBatch,
 }
 
 /// A copy of a content that a save may refer to.
@@ -75,96 +65,53 @@ pub(crate) type CopyOf<'a> = dyn Fn(&Key) -> Option<Place> + 'a;
 /// What a batch has.
 #[derive(Default)]
 pub(crate) struct EncodedBatch {
-    /// What nothing has written yet.
-    pub(crate) frames: Arc<Vec<NewFrame>>,
+    pub(crate) frames: Vec<NewFrame>,
     /// Why values were left out.
     pub(crate) left_out: Vec<ArchiveError>,
     /// The contents that are not among the frames, and the copies that were there.
     pub(crate) copies: Vec<(OutputFile, Place)>,
 }
 
-impl<'scope, 'env> BatchEncoder<'scope, 'env> {
+impl<'a> BatchEncoder<'a> {
     pub(crate) fn new(
-        catalog: &'env Catalog,
-        provenances: &'env Provenances,
-        writer: &GroupCommit,
-        save: Option<PipelinedWriter<'scope, 'env>>,
-        retention: &'env Retention,
-        copy_of: &'env CopyOf<'env>,
+        catalog: &'a Catalog,
+        provenances: &'a Provenances,
+        retention: &'a Retention,
+        copy_of: &'a CopyOf<'a>,
     ) -> Self {
         Self {
-            piece: writer.config().piece(),
-            now: now(&*catalog.vfs),
             catalog,
             provenances,
-            contents: HashSet::new(),
-            copies: Vec::new(),
-            copy_of,
-            save,
-            frames: Vec::new(),
-            bytes: 0,
-            left_out: Vec::new(),
             retention,
+            copy_of,
+            now: now(&*catalog.vfs),
+            contents: HashSet::new(),
+            encoded: EncodedBatch::default(),
         }
     }
 
     /// All of a batch, but for the entries that are there, as `is_there` says.
-    pub(crate) fn batch(
-        &mut self,
-        batch: &Batch,
-        is_there: impl Fn(&SavedEntry) -> bool,
-    ) -> Result<(), ArchiveError> {
+    pub(crate) fn batch(&mut self, batch: &Batch, mut is_there: impl FnMut(&SavedEntry) -> bool) {
         for entry in batch.entries.iter().filter(|entry| !is_there(entry)) {
             let results: Vec<_> = entry.results().collect();
             for class in classes(&results, batch.selection) {
-                self.entry(entry.record(), &results, class)?;
+                self.entry(entry.record(), &results, class);
             }
         }
-        for scratch in &batch.scratch {
-            self.scratch(scratch)?;
-        }
-        batch.marks.iter().try_for_each(|mark| self.mark(mark))
+        batch.scratch.iter().for_each(|one| self.scratch(one));
+        batch.marks.iter().for_each(|mark| self.mark(mark));
     }
 
-    /// Writes what is left, so that all of it is durable, or only readable if the save goes no further.
-    pub(crate) fn finish(self) -> Result<EncodedBatch, ArchiveError> {
-        let frames = match self.save {
-            Some(save) => save.finish(self.frames).map(|()| Vec::new())?,
-            None => self.frames,
-        };
-        Ok(EncodedBatch {
-            frames: Arc::new(frames),
-            left_out: self.left_out,
-            copies: self.copies,
-        })
-    }
-
-    fn add(&mut self, frame: Result<NewFrame, String>) -> Result<(), ArchiveError> {
+    fn add(&mut self, frame: Result<NewFrame, String>) {
         match frame {
-            Ok(frame) => {
-                self.bytes += frame.bytes();
-                self.frames.push(frame);
-            }
-            Err(why) => self.left_out.push(ArchiveError::Other(format!(
+            Ok(frame) => self.encoded.frames.push(frame),
+            Err(why) => self.encoded.left_out.push(ArchiveError::Other(format!(
                 "an entry could not be saved, its metadata has no bytes: {why}"
             ))),
         }
-        if self.bytes >= self.piece
-            && let Some(save) = &mut self.save
-        {
-            self.bytes = 0;
-            let room = Vec::with_capacity(self.frames.len());
-            save.piece(std::mem::replace(&mut self.frames, room))?;
-        }
-        Ok(())
     }
 
-    fn entry(
-        &mut self,
-        record: &Record,
-        results: &[SavedResult<'_>],
-        class: Class,
-    ) -> Result<(), ArchiveError> {
+    fn entry(&mut self, record: &Record, results: &[SavedResult<'_>], class: Class) {
         let mut values = Values::default();
         let mut places = Vec::with_capacity(results.len());
         let mut contents = Contents::new();
@@ -175,8 +122,8 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             let mut place = None;
             if let Some((value, codec)) = value {
                 let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, &codec));
-                if self.save_contents(&files, name)? {
-                    place = values.add(encoded, &codec, &mut self.left_out, name);
+                if self.save_contents(&files, name) {
+                    place = values.add(encoded, &codec, &mut self.encoded.left_out, name);
                     if !files.is_empty() {
                         contents.resize(results.len(), Vec::new());
                         contents[places.len()] = files.iter().map(OutputFile::digest).collect();
@@ -186,39 +133,33 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.is_empty() && !self.retention.accepts(&record.app, class, bytes) {
-            return Ok(());
+        if !contents.is_empty() || self.retention.accepts(&record.app, class, bytes) {
+            self.add(self.entry_frame((record, results), class, (&places, &contents), values));
         }
-        let frame = self.entry_frame((record, results), class, (&places, &contents), values);
-        self.add(frame)
     }
 
     /// Writes what output files hold, unless the store has it. Gives whether it has it then: what can't be had any more is
     /// told of, and the result is not saved.
-    fn save_contents(
-        &mut self,
-        files: &[OutputFile],
-        name: impl Fn() -> String,
-    ) -> Result<bool, ArchiveError> {
+    fn save_contents(&mut self, files: &[OutputFile], name: impl Fn() -> String) -> bool {
         for file in files {
             let key = content_key(&file.digest());
             if self.contents.contains(&key) {
                 continue;
             }
             if let Some(copy) = (self.copy_of)(&key) {
-                self.copies.push((file.clone(), copy));
+                self.encoded.copies.push((file.clone(), copy));
                 self.contents.insert(key);
                 continue;
             }
             if !file.is_unchanged().unwrap_or(false) {
                 let why = format!("{} can't be saved: {}", name(), changed(file));
-                self.left_out.push(ArchiveError::Other(why));
-                return Ok(false);
+                self.encoded.left_out.push(ArchiveError::Other(why));
+                return false;
             }
-            self.add(content_frame(self.catalog, file))?;
+            self.add(content_frame(self.catalog, file));
             self.contents.insert(key);
         }
-        Ok(true)
+        true
     }
 
     fn entry_frame(
@@ -242,12 +183,12 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         NewFrame::with_payload(Part::Entries, header, body, Payload::Encoded(values.long))
     }
 
-    fn scratch(&mut self, scratch: &SavedScratch) -> Result<(), ArchiveError> {
+    fn scratch(&mut self, scratch: &SavedScratch) {
         let mut values = Values::default();
         let name = || format!("the scratch of {} [{}]", scratch.app, scratch.key.short());
         let encoded = cbor::encode(&scratch.value, &scratch.codec);
-        let place = values.add(encoded, &scratch.codec, &mut self.left_out, name);
-        let Some(value) = place else { return Ok(()) };
+        let place = values.add(encoded, &scratch.codec, &mut self.encoded.left_out, name);
+        let Some(value) = place else { return };
         let body = to_bytes(&ScratchBody {
             app: Arc::clone(&scratch.app),
             stored: type_info(&scratch.codec),
@@ -260,16 +201,16 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             let payload = Payload::Encoded(values.long);
             NewFrame::with_payload(Part::Scratch, header, Body::Bytes(body), payload)
         });
-        self.add(frame)
+        self.add(frame);
     }
 
-    fn mark(&mut self, mark: &Mark) -> Result<(), ArchiveError> {
+    fn mark(&mut self, mark: &Mark) {
         let saved_at = self.catalog.clock.stamp();
         let header = FrameHeader::new(FrameKind::Mark, Class::Result, mark.key, saved_at);
         let frame = to_bytes(mark)
             .and_then(|body| NewFrame::new(Part::Entries, header, Body::Bytes(body)))
             .map(|frame| frame.with_mark(mark.clone()));
-        self.add(frame)
+        self.add(frame);
     }
 }
 

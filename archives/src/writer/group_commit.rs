@@ -21,7 +21,7 @@ use crate::format::segment::Segment;
 use crate::locks::{lock, wait, warnings_after};
 use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
-use crate::writer::unsynced::UnsyncedEntries;
+use crate::writer::unsynced::{Abandoned, UnsyncedEntries};
 
 /// What one thread wants written.
 struct Job {
@@ -33,7 +33,7 @@ struct Job {
 
 /// How far a save goes with what it and its pieces before have put.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Until {
+enum Until {
     /// Another piece follows.
     Put,
     /// Other processes find it.
@@ -42,9 +42,8 @@ pub(crate) enum Until {
     Durable,
 }
 
-/// How many segments of each part were abandoned when a save began: if that changes, the
-/// pieces of it that were put before are lost.
-type Begun = Option<[u64; 2]>;
+/// What was so when a save began: if that changes, the pieces of it that were put before are lost.
+type Begun = Option<Abandoned>;
 
 type Outcome = Result<Begun, ArchiveError>;
 
@@ -126,12 +125,18 @@ impl GroupCommit {
         }
     }
 
-    /// Begins to save entries, some of which may have been [written through](UnsyncedEntries) before.
-    pub(crate) fn begin_entries(&self, until: Until) -> Save<'_> {
-        let with_those_before = until == Until::Durable;
+    /// Begins to save what rests on entries that were [written through](UnsyncedEntries) when so many segments were abandoned.
+    pub(crate) fn begin_after(&self, abandoned: Option<Abandoned>) -> Save<'_> {
         Save {
-            until,
-            begun: self.unsynced.abandoned().filter(|_| with_those_before),
+            begun: abandoned,
+            ..self.begin()
+        }
+    }
+
+    /// Begins to write what other processes find, and is not durable yet.
+    pub(crate) fn begin_written(&self) -> Save<'_> {
+        Save {
+            until: Until::Written,
             ..self.begin()
         }
     }
@@ -156,7 +161,7 @@ impl GroupCommit {
     }
 
     /// How many segments of each part were abandoned.
-    pub(crate) fn abandoned(&self) -> [u64; 2] {
+    pub(crate) fn abandoned(&self) -> Abandoned {
         if lock(&self.state).process != std::process::id() {
             self.with_writers(|_| ());
         }

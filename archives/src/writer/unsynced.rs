@@ -10,19 +10,25 @@ use sde::{Batch, Key, RunId, SavedEntry};
 
 use crate::locks::lock;
 
+/// One computation that has an entry.
+pub(crate) type EntryId = (Key, RunId);
+
+/// How many segments of each part were abandoned.
+pub(crate) type Abandoned = [u64; 2];
+
 #[derive(Default)]
 pub(crate) struct UnsyncedEntries(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    entries: HashSet<(Key, RunId)>,
-    /// How many segments of each part had been abandoned before these were written.
-    abandoned: [u64; 2],
+    entries: HashSet<EntryId>,
+    /// What was so before these were written.
+    abandoned: Abandoned,
 }
 
 impl UnsyncedEntries {
     /// Takes note of a checkpoint that was written; `abandoned` is from before that.
-    pub(crate) fn add(&self, batch: &Batch, abandoned: [u64; 2]) {
+    pub(crate) fn add(&self, batch: &Batch, abandoned: Abandoned) {
         let mut state = lock(&self.0);
         state.keep_if(abandoned);
         state.entries.extend(batch.entries.iter().map(id));
@@ -39,24 +45,23 @@ impl UnsyncedEntries {
     }
 
     /// Since when no segment must have been abandoned, if there is anything.
-    pub(crate) fn abandoned(&self) -> Option<[u64; 2]> {
+    pub(crate) fn abandoned(&self) -> Option<Abandoned> {
         let state = lock(&self.0);
         (!state.entries.is_empty()).then_some(state.abandoned)
     }
 
     /// Forgets all of it if more segments are abandoned now: it may be lost.
-    pub(crate) fn check(&self, abandoned: [u64; 2]) {
+    pub(crate) fn check(&self, abandoned: Abandoned) {
         lock(&self.0).keep_if(abandoned);
     }
 
-    /// Forgets a batch, which is durable.
-    pub(crate) fn saved(&self, batch: &Batch) {
-        let mut state = lock(&self.0);
-        if state.entries.is_empty() {
-            return;
-        }
-        for entry in &batch.entries {
-            state.entries.remove(&id(entry));
+    /// Forgets entries that are durable.
+    pub(crate) fn are_durable(&self, entries: &[EntryId]) {
+        if !entries.is_empty() {
+            let mut state = lock(&self.0);
+            for one in entries {
+                state.entries.remove(one);
+            }
         }
     }
 
@@ -67,7 +72,7 @@ impl UnsyncedEntries {
 }
 
 impl Entries {
-    fn keep_if(&mut self, abandoned: [u64; 2]) {
+    fn keep_if(&mut self, abandoned: Abandoned) {
         if self.abandoned != abandoned {
             self.entries.clear();
             self.abandoned = abandoned;
@@ -75,6 +80,6 @@ impl Entries {
     }
 }
 
-fn id(entry: &SavedEntry) -> (Key, RunId) {
+pub(crate) fn id(entry: &SavedEntry) -> EntryId {
     (entry.record().key, entry.record().run)
 }

@@ -233,7 +233,7 @@ fn a_content_that_is_lost_with_its_segment_is_written_again() {
         let store = open(&sim).unwrap();
         store.write_through(&batch(1)).unwrap();
         let second = batch(2);
-        let saves = store.encode(&second).unwrap();
+        let saves = store.encode(&second).unwrap().unwrap();
         sim.order(Order::of(&[Call::Sync], 1, Then::Fail(Error::Io)));
         store.save(&batch(1)).unwrap_err();
         sim.no_orders();

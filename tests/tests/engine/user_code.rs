@@ -251,9 +251,11 @@ impl Archiver for Shows {
         self.0.save(batch)
     }
 
-    fn encode<'a>(&'a self, batch: &'a Batch) -> Result<sde::EncodedSave<'a>, ArchiveError> {
+    fn encode(&self, batch: &Batch) -> Result<Option<sde::EncodedSave<'_>>, ArchiveError> {
         show(batch)?;
-        Ok(Box::new(|| self.0.save(batch)))
+        let mut shown = Batch::new(batch.selection);
+        shown.entries.clone_from(&batch.entries);
+        Ok(Some(Box::new(move || self.0.save(&shown))))
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

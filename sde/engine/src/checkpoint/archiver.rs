@@ -34,14 +34,15 @@ pub trait Archiver: Send + Sync {
     /// If it can't be saved. What was saved before is still there.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError>;
 
-    /// Turns the batch into bytes now, so that writing them calls no code of the values' types: others wait for a result
-    /// that is being written. Gives what writes them, once, as [`save`](Self::save) would; calling the engine from there is an
-    /// error. A store that does not say so encodes as it writes.
+    /// Turns the batch into bytes, and gives what writes them, once, as [`save`](Self::save) would. Writing calls no code of the
+    /// values' types, so threads may wait for it, and it goes on beside the encoding of the next batch. To call the engine while
+    /// writing is an error. A store that encodes as it writes gives `None`.
     ///
     /// # Errors
     /// If nothing can be saved.
-    fn encode<'a>(&'a self, batch: &'a Batch) -> Result<EncodedSave<'a>, ArchiveError> {
-        Ok(Box::new(|| self.save(batch)))
+    fn encode(&self, batch: &Batch) -> Result<Option<EncodedSave<'_>>, ArchiveError> {
+        let _ = batch;
+        Ok(None)
     }
 
     /// Takes what this process has done so far, to be written with one of the next [commits](Self::commit) in place of what
@@ -218,7 +219,7 @@ pub trait Archiver: Send + Sync {
 }
 
 /// Writes an [encoded](Archiver::encode) batch.
-pub type EncodedSave<'a> = Box<dyn FnOnce() -> Result<Saved, ArchiveError> + 'a>;
+pub type EncodedSave<'a> = Box<dyn FnOnce() -> Result<Saved, ArchiveError> + Send + 'a>;
 
 /// Which part of what is remembered is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,6 +24,7 @@ mod publish;
 mod run;
 mod run_state;
 mod save;
+mod save_parts;
 mod scratch;
 mod sde;
 mod share;

@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use crate::app::ThreadContext;
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Replaced, SavePolicy, Saved, Selection};
 use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
@@ -30,17 +29,21 @@ pub(crate) struct NewSave {
 impl NewSave {
     /// Calls the code by which the values' types turn into bytes.
     pub(crate) fn encode(&self) -> Encoded<'_> {
-        caught(|| self.archiver.encode(&self.batch))
+        let encoded = caught(|| self.archiver.encode(&self.batch))?;
+        Ok(encoded.unwrap_or_else(|| Box::new(|| self.archiver.save(&self.batch))))
     }
 }
 
 /// A new entry in bytes.
 pub(crate) type Encoded<'a> = Result<EncodedSave<'a>, ArchiveError>;
 
+/// What a store says that wrote a batch, and how long it took.
+pub(super) type Written = Result<(Saved, Duration), ArchiveError>;
+
 /// What is to be told of a new entry.
 #[derive(Default)]
 pub(crate) struct NewSaved {
-    written: Option<Result<(Saved, Duration), ArchiveError>>,
+    written: Option<Written>,
     /// To be dropped when it is told.
     _replaced: Option<Replaced>,
 }
@@ -71,14 +74,7 @@ impl Engine {
             return NewSaved::default();
         };
         let replaced = self.pending.add(entry);
-        let written = encoded.map(|encoded| {
-            let write = encoded?;
-            let start = Instant::now();
-            WRITES.set(true);
-            let saved = caught(write);
-            WRITES.set(false);
-            Ok((saved?, start.elapsed()))
-        });
+        let written = encoded.map(|encoded| write_encoded(encoded?));
         if matches!(written, Some(Ok(_))) {
             self.are_saved(
                 &*archiver,
@@ -122,7 +118,12 @@ impl Engine {
     }
 
     /// Takes entries off the lists of what is to be saved.
-    fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
+    pub(super) fn are_saved(
+        &self,
+        archiver: &dyn Archiver,
+        selection: Selection,
+        entries: &[Arc<Entry>],
+    ) {
         let tags = |named: &Named| named.tags.unwrap_or_default();
         let has_all = |entry: &Entry| {
             let mut results = entry.results.results().iter();
@@ -196,136 +197,6 @@ impl Engine {
         saved
     }
 
-    /// Saves what is new in one selection, in parts: what is told of a long save moves on with each. Of several threads that
-    /// do so each part is saved by one.
-    fn save_new_ones(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
-        let doing = selection.name();
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
-        let (mut save, mut is_told) = (Save::default(), false);
-        let committed = loop {
-            let part = self.save_part(&archiver, selection, &mut save);
-            // With nothing locked: observers may save too.
-            let total = save.total;
-            is_told |= total > FIRST_PART;
-            if is_told {
-                self.tell(|| Event::Progress {
-                    label: Arc::from(format!("saving the {doing}")),
-                    done: save.entries,
-                    // However it ends, that is all there is.
-                    total: if matches!(part, Ok(true)) {
-                        total
-                    } else {
-                        save.entries
-                    },
-                    nested: !is_awaited,
-                });
-            }
-            match part {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
-        let failed = match committed {
-            Ok(()) if !save.has_written => None,
-            Ok(()) => {
-                let counts = (save.entries, save.scratch);
-                let written = Ok((Saved::without(save.left_out), save.took));
-                self.tell_written(selection, counts, written)
-                    .unwrap_or_else(Some)
-            }
-            Err(error) => {
-                self.look_whether_removed(&error);
-                Some(error)
-            }
-        };
-        failed.map_or(Ok(()), |source| {
-            let doing = format!("saving the {doing} to {}", archiver.describe());
-            Err(ErrorKind::Archive { doing, source }.into())
-        })
-    }
-
-    /// Saves the next part, and says whether there are more; if there are not, what is saved is committed.
-    fn save_part(
-        &self,
-        archiver: &Arc<dyn Archiver>,
-        selection: Selection,
-        save: &mut Save,
-    ) -> Result<bool, ArchiveError> {
-        // Dropped when others may save again: destructors may, too.
-        let (entries, batch);
-        // From the collecting on: a second thread that finds nothing left must
-        // not say that it is saved before it is.
-        let _turn = self.pending.saver.turn(self.patience_with_saves())?;
-        let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
-        if !self.archiver().is_some_and(is_same) {
-            // What there was to save is forgotten.
-            *save = Save::default();
-            return Ok(false);
-        }
-        // Counted in its turn: another save may have had them in hand, and put them back.
-        let put_back = Some(self.pending.put_back_so_far());
-        if save.put_back != put_back {
-            save.put_back = put_back;
-            save.left = self.pending.number(selection);
-            save.total = save.entries + save.left;
-            save.at_once = FIRST_PART;
-        }
-        let most = save.at_once.min(save.left);
-        let (taken, marks) = self.pending.take(selection, most, PART_BYTES);
-        entries = taken;
-        let scratch = match selection {
-            Selection::Checkpoint if !save.has_written => self.unsaved_scratch(),
-            _ => Vec::new(),
-        };
-        batch = Batch {
-            scratch,
-            marks,
-            ..Batch::of(selection, &entries)
-        };
-        save.left -= entries.len();
-        let is_last = entries.is_empty() || save.left == 0;
-        if !batch.is_empty() {
-            save.has_written = true;
-            match write(&**archiver, &batch) {
-                // Not held until all are written: a limit may have dropped them.
-                Ok(written) => {
-                    self.are_saved(&**archiver, selection, &entries);
-                    save.add(&batch, written);
-                }
-                Err(error) => {
-                    if self.archiver().is_some_and(is_same) {
-                        self.pending.put_back(selection, entries, batch.marks);
-                    }
-                    let scratch: Vec<_> = batch.scratch.iter().map(|one| one.key).collect();
-                    for cache in self.caches.all() {
-                        cache.scratches.put_back(scratch.iter().copied());
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        if is_last {
-            // Also if nothing was left to write: results may have been saved one by one.
-            let stretch = crate::stretch!("commit", kind = selection.name());
-            caught(|| {
-                archiver.keep_journal(self.journal());
-                self.tell_uses(&**archiver);
-                archiver.commit(selection)
-            })?;
-            stretch.end("committed");
-        }
-        Ok(!is_last)
-    }
-
-    /// How long a save waits for another on this thread. The other may be at a value's own code, which may wait for a run or a job
-    /// of rayon's, so where this is one the wait is bounded.
-    fn patience_with_saves(&self) -> Option<Duration> {
-        let here = ThreadContext::here();
-        let may_be_awaited = here.top.is_some() || here.is_on_rayon(None);
-        may_be_awaited.then(|| self.rayon_patience.saturating_mul(100))
-    }
-
     /// Has the store write its results elsewhere.
     pub(super) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
         let doing = "archive";
@@ -365,11 +236,11 @@ impl Engine {
 
     /// Tells what came of a save. What had to be left out is warned of; the first
     /// such error is given back.
-    fn tell_written(
+    pub(super) fn tell_written(
         &self,
         selection: Selection,
         (entries, scratch): (usize, usize),
-        written: Result<(Saved, Duration), ArchiveError>,
+        written: Written,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         let (saved, took) = written.inspect_err(|error| self.look_whether_removed(error))?;
         if let Some(sharing) = &self.sharing {
@@ -391,7 +262,7 @@ impl Engine {
 
     /// If a save failed because the store was removed, all in memory counts as not saved yet. Parts of distributed results
     /// are left out: all ranks would have to save theirs.
-    fn look_whether_removed(&self, error: &ArchiveError) {
+    pub(super) fn look_whether_removed(&self, error: &ArchiveError) {
         if !matches!(error, ArchiveError::Removed { .. }) {
             return;
         }
@@ -407,57 +278,8 @@ impl Engine {
     }
 }
 
-/// So many entries are the first part of a save, and all of a short one.
-const FIRST_PART: usize = 64;
-
-/// So many are the longest: what a batch says of its entries takes memory too.
-const LONGEST_PART: usize = 1 << 14;
-
-/// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
-const PART_BYTES: usize = 16 << 20;
-
-/// What takes less is followed by a longer part.
-const QUICK: Duration = Duration::from_millis(250);
-
-/// What takes more is followed by a shorter part.
-const SLOW: Duration = Duration::from_secs(1);
-
-/// A save of all that is new, and what it has done so far.
-#[derive(Default)]
-struct Save {
-    /// How many entries there were when it was counted.
-    total: usize,
-    /// How many of them there are yet.
-    left: usize,
-    /// How often others had put entries back then.
-    put_back: Option<u64>,
-    /// How many of them the next part has.
-    at_once: usize,
-    /// How many are written.
-    entries: usize,
-    /// How many states of scratch are.
-    scratch: usize,
-    left_out: Vec<ArchiveError>,
-    took: Duration,
-    has_written: bool,
-}
-
-impl Save {
-    fn add(&mut self, batch: &Batch, (saved, took): (Saved, Duration)) {
-        self.entries += batch.entries.len();
-        self.scratch += batch.scratch.len();
-        self.left_out.extend(saved.left_out);
-        self.took += took;
-        if took < QUICK {
-            self.at_once = (4 * self.at_once).min(LONGEST_PART);
-        } else if took > SLOW {
-            self.at_once = (self.at_once / 4).max(1);
-        }
-    }
-}
-
 /// Has the archiver save a batch; what it says, and how long it took.
-fn write(archiver: &dyn Archiver, batch: &Batch) -> Result<(Saved, Duration), ArchiveError> {
+pub(super) fn write(archiver: &dyn Archiver, batch: &Batch) -> Written {
     let kind = batch.selection.name();
     let stretch = crate::stretch!("save", kind, entries = batch.entries.len());
     let start = Instant::now();
@@ -466,8 +288,18 @@ fn write(archiver: &dyn Archiver, batch: &Batch) -> Result<(Saved, Duration), Ar
     Ok((saved, start.elapsed()))
 }
 
+/// Has the store write what is encoded; what it says, and how long it took. Whatever asks the engine for something here is given an
+/// error.
+pub(super) fn write_encoded(write: EncodedSave<'_>) -> Written {
+    let start = Instant::now();
+    WRITES.set(true);
+    let saved = caught(write);
+    WRITES.set(false);
+    Ok((saved?, start.elapsed()))
+}
+
 /// What a store says. If it panics, that is what it says: what was to be saved is so still, and the thread goes on.
-fn caught<T>(ask: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+pub(super) fn caught<T>(ask: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
     let said = catch_unwind(AssertUnwindSafe(ask));
     said.unwrap_or_else(|panic| {
         let message = panic_message(&*panic);

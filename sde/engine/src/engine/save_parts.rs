@@ -1,0 +1,317 @@
+//! Saving all that is new, in parts.
+//!
+//! What is told of a long save moves on with its parts. While a second thread writes a part, and the disk does, this one takes
+//! the next off the list and encodes it. The second is not one of rayon's, which may be busy with the computation for hours.
+
+use std::cell::LazyCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SendError, SyncSender, channel, sync_channel};
+use std::thread::{Builder, Scope, scope};
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use super::save::{Written, caught, write, write_encoded};
+use crate::app::ThreadContext;
+use crate::cache::Entry;
+use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedScratch, Selection};
+use crate::error::{ArchiveError, Error, ErrorKind};
+use crate::event::Event;
+
+/// So many entries are the first part of a save, and all of a short one.
+const FIRST_PART: usize = 64;
+
+/// So many are the longest: what a batch says of its entries takes memory too.
+const LONGEST_PART: usize = 1 << 14;
+
+/// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
+const PART_BYTES: usize = 16 << 20;
+
+/// What takes less is followed by a longer part. After this long a save lets others save too.
+const QUICK: Duration = Duration::from_millis(250);
+
+/// What takes more is followed by a shorter part.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// A save of all that is new, and what it has done so far.
+#[derive(Default)]
+struct Save {
+    /// How many entries there were when it was counted.
+    total: usize,
+    /// How many of them there are yet.
+    left: usize,
+    /// How often others had put entries back then.
+    put_back: Option<u64>,
+    /// How many of them the next part has.
+    at_once: usize,
+    /// How many are written.
+    entries: usize,
+    /// How many states of scratch are.
+    scratch: usize,
+    left_out: Vec<ArchiveError>,
+    took: Duration,
+    has_begun: bool,
+}
+
+/// What is saved in one go.
+struct Part {
+    entries: Vec<Arc<Entry>>,
+    batch: Batch,
+}
+
+/// What a save has in hand in its turn.
+#[derive(Default)]
+struct InHand {
+    /// The part that is written, and the next.
+    parts: VecDeque<Part>,
+    /// What nothing else holds, of parts that are saved. It is dropped when others may save: destructors may, too.
+    orphans: Vec<Entry>,
+    orphan_bytes: usize,
+    scratch: Vec<SavedScratch>,
+}
+
+impl Engine {
+    /// Saves what is new in one selection. Of several threads that do so each part is saved by one.
+    pub(super) fn save_new_ones(
+        &self,
+        selection: Selection,
+        is_awaited: bool,
+    ) -> Result<(), Error> {
+        let doing = selection.name();
+        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let (mut save, mut is_told) = (Save::default(), false);
+        let committed = loop {
+            let saved = self.save_some_parts(&archiver, selection, &mut save);
+            // With nothing locked: observers may save too.
+            let total = save.total;
+            is_told |= total > FIRST_PART;
+            if is_told {
+                self.tell(|| Event::Progress {
+                    label: Arc::from(format!("saving the {doing}")),
+                    done: save.entries,
+                    // However it ends, that is all there is.
+                    total: if matches!(saved, Ok(true)) {
+                        total
+                    } else {
+                        save.entries
+                    },
+                    nested: !is_awaited,
+                });
+            }
+            match saved {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let failed = match committed {
+            Ok(()) if !save.has_begun => None,
+            Ok(()) => {
+                let counts = (save.entries, save.scratch);
+                let written = Ok((Saved::without(save.left_out), save.took));
+                self.tell_written(selection, counts, written)
+                    .unwrap_or_else(Some)
+            }
+            Err(error) => {
+                self.look_whether_removed(&error);
+                Some(error)
+            }
+        };
+        failed.map_or(Ok(()), |source| {
+            let doing = format!("saving the {doing} to {}", archiver.describe());
+            Err(ErrorKind::Archive { doing, source }.into())
+        })
+    }
+
+    /// Saves the next parts, and says whether there are more; if there are not, what is saved is committed.
+    fn save_some_parts(
+        &self,
+        archiver: &Arc<dyn Archiver>,
+        selection: Selection,
+        save: &mut Save,
+    ) -> Result<bool, ArchiveError> {
+        let mut in_hand = InHand::default();
+        // From the collecting on: a second thread that finds nothing left must
+        // not say that it is saved before it is.
+        let _turn = self.pending.saver.turn(self.patience_with_saves())?;
+        let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
+        if !self.archiver().is_some_and(is_same) {
+            // What there was to save is forgotten.
+            *save = Save::default();
+            return Ok(false);
+        }
+        // Counted in its turn: another save may have had them in hand, and put them back.
+        let put_back = Some(self.pending.put_back_so_far());
+        if save.put_back != put_back {
+            save.put_back = put_back;
+            save.left = self.pending.number(selection);
+            save.total = save.entries + save.left;
+            save.at_once = FIRST_PART;
+        }
+        let written =
+            scope(|scope| self.write_parts(scope, &**archiver, selection, save, &mut in_hand));
+        let goes_on = written.inspect_err(|_| {
+            let is_current = self.archiver().is_some_and(is_same);
+            for part in in_hand.parts.drain(..) {
+                let scratch: Vec<_> = part.batch.scratch.iter().map(|one| one.key).collect();
+                for cache in self.caches.all() {
+                    cache.scratches.put_back(scratch.iter().copied());
+                }
+                if is_current {
+                    self.pending
+                        .put_back(selection, part.entries, part.batch.marks);
+                }
+            }
+        })?;
+        if !goes_on {
+            // Also if nothing was left to write: results may have been saved one by one.
+            let stretch = crate::stretch!("commit", kind = selection.name());
+            caught(|| {
+                archiver.keep_journal(self.journal());
+                self.tell_uses(&**archiver);
+                archiver.commit(selection)
+            })?;
+            stretch.end("committed");
+        }
+        Ok(goes_on)
+    }
+
+    /// Writes parts until all are written, or others are to have their turn; says whether there are more.
+    fn write_parts<'scope, 'env: 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, 'env>,
+        archiver: &'env dyn Archiver,
+        selection: Selection,
+        save: &mut Save,
+        in_hand: &mut InHand,
+    ) -> Result<bool, ArchiveError> {
+        let (writer, begun) = (LazyCell::new(|| PartWriter::begin(scope)), Instant::now());
+        loop {
+            let part = self.take_part(selection, save);
+            if part.batch.is_empty() {
+                return Ok(false);
+            }
+            let start = Instant::now();
+            let encoded = caught(|| archiver.encode(&part.batch));
+            save.took += start.elapsed();
+            in_hand.parts.push_back(part);
+            if in_hand.parts.len() > 1 {
+                self.note_written(archiver, save, in_hand, writer.wait())?;
+            }
+            let pauses = begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
+            let ends = pauses || save.left == 0;
+            let written = match (encoded?, in_hand.parts.front()) {
+                (Some(write), _) if !ends => writer.write(write),
+                (Some(write), _) => Some(write_encoded(write)),
+                (None, part) => part.map(|part| write(archiver, &part.batch)),
+            };
+            if let Some(written) = written {
+                self.note_written(archiver, save, in_hand, written)?;
+            }
+            if ends {
+                return Ok(save.left > 0);
+            }
+        }
+    }
+
+    /// Takes the next part off the list. It is empty if nothing is left.
+    fn take_part(&self, selection: Selection, save: &mut Save) -> Part {
+        let most = save.at_once.min(save.left);
+        let (entries, marks) = self.pending.take(selection, most, PART_BYTES);
+        let scratch = match selection {
+            Selection::Checkpoint if !save.has_begun => self.unsaved_scratch(),
+            _ => Vec::new(),
+        };
+        let batch = Batch {
+            scratch,
+            marks,
+            ..Batch::of(selection, &entries)
+        };
+        save.left = match entries.len() {
+            0 => 0,
+            taken => save.left.saturating_sub(taken),
+        };
+        save.has_begun |= !batch.is_empty();
+        Part { entries, batch }
+    }
+
+    /// Takes note that the first part in hand is saved, or of why it is not.
+    fn note_written(
+        &self,
+        archiver: &dyn Archiver,
+        save: &mut Save,
+        in_hand: &mut InHand,
+        written: Written,
+    ) -> Result<(), ArchiveError> {
+        let written = written?;
+        if let Some(Part { entries, batch }) = in_hand.parts.pop_front() {
+            self.are_saved(archiver, batch.selection, &entries);
+            save.add(&batch, written);
+            in_hand.scratch.extend(batch.scratch);
+            drop(batch.entries);
+            for orphan in entries.into_iter().filter_map(Arc::into_inner) {
+                in_hand.orphan_bytes += orphan.known_memory();
+                in_hand.orphans.push(orphan);
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a save waits for another on this thread. The other may be at a value's own code, which may wait for a run or a job
+    /// of rayon's, so where this is one the wait is bounded.
+    fn patience_with_saves(&self) -> Option<Duration> {
+        let here = ThreadContext::here();
+        let may_be_awaited = here.top.is_some() || here.is_on_rayon(None);
+        may_be_awaited.then(|| self.rayon_patience.saturating_mul(100))
+    }
+}
+
+impl Save {
+    fn add(&mut self, batch: &Batch, (saved, took): (Saved, Duration)) {
+        self.entries += batch.entries.len();
+        self.scratch += batch.scratch.len();
+        self.left_out.extend(saved.left_out);
+        self.took += took;
+        if took < QUICK {
+            self.at_once = (4 * self.at_once).min(LONGEST_PART);
+        } else if took > SLOW {
+            self.at_once = (self.at_once / 4).max(1);
+        }
+    }
+}
+
+/// A thread that writes one part after the other.
+struct PartWriter<'scope> {
+    parts: SyncSender<EncodedSave<'scope>>,
+    written: Receiver<Written>,
+}
+
+impl<'scope> PartWriter<'scope> {
+    fn begin(scope: &'scope Scope<'scope, '_>) -> Self {
+        let (parts, next) = sync_channel(0);
+        let (say, written) = channel();
+        let write = move || {
+            let mut outcomes = next.iter().map(write_encoded);
+            while outcomes
+                .next()
+                .is_some_and(|outcome| say.send(outcome).is_ok())
+            {}
+        };
+        let thread = Builder::new().name("sde-save".to_owned());
+        // Where the system has no thread to give, nobody receives parts.
+        drop(thread.spawn_scoped(scope, write));
+        Self { parts, written }
+    }
+
+    /// Has a part written. Gives what came of it if this thread did it.
+    fn write(&self, part: EncodedSave<'scope>) -> Option<Written> {
+        let refused = self.parts.send(part).err();
+        refused.map(|SendError(part)| write_encoded(part))
+    }
+
+    /// Waits for the part that is written.
+    fn wait(&self) -> Written {
+        let ended = |_| ArchiveError::Other("the thread that writes a save has ended".to_owned());
+        self.written.recv().map_err(ended)?
+    }
+}

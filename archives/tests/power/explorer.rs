@@ -145,7 +145,9 @@ impl Writer<'_> {
 
     /// On one thread, so that a seed gives one order.
     fn submit(store: &DirStore, batch: &Batch) -> bool {
-        store.encode(batch).is_ok_and(|write| write.unwrap()().is_ok())
+        store
+            .encode(batch)
+            .is_ok_and(|write| write.unwrap()().is_ok())
     }
 
     fn save(&mut self, store: &DirStore, is_scratch: bool) {

@@ -198,7 +198,9 @@ impl Engine {
             if in_hand.parts.len() > 1 {
                 self.note_written(archiver, save, in_hand, writer.wait())?;
             }
-            let pauses = begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
+            // After the first part of a long save it is told how many entries there are.
+            let is_first = save.entries == 0 && save.total > FIRST_PART;
+            let pauses = is_first || begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
             let ends = pauses || save.left == 0;
             let written = match (encoded?, in_hand.parts.front()) {
                 (Some(write), _) if !ends => writer.write(write),

@@ -151,13 +151,13 @@ impl Engine {
         let written =
             scope(|scope| self.write_parts(scope, &**archiver, selection, save, &mut in_hand));
         let goes_on = written.inspect_err(|_| {
-            let is_current = self.archiver().is_some_and(is_same);
-            for part in in_hand.parts.drain(..) {
-                let scratch: Vec<_> = part.batch.scratch.iter().map(|one| one.key).collect();
-                for cache in self.caches.all() {
-                    cache.scratches.put_back(scratch.iter().copied());
-                }
-                if is_current {
+            let states = in_hand.parts.iter().flat_map(|part| &part.batch.scratch);
+            let states: Vec<_> = states.map(|one| one.key).collect();
+            for cache in self.caches.all() {
+                cache.scratches.put_back(states.iter().copied());
+            }
+            if self.archiver().is_some_and(is_same) {
+                for part in in_hand.parts.drain(..) {
                     self.pending
                         .put_back(selection, part.entries, part.batch.marks);
                 }

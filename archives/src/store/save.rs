@@ -25,13 +25,16 @@ impl DirStore {
         until: Until,
     ) -> Result<EncodedBatch, ArchiveError> {
         let copy_of = |key: &Key| self.copy_of(key);
+        // Before anything is left out for being written through.
+        let save = self.0.writer.begin_entries(until);
         std::thread::scope(|scope| {
-            let save = PipelinedWriter::new(&self.0.writer, until, scope);
+            let save = PipelinedWriter::new(save, scope);
             self.encode_batch(batch, &copy_of, Some(save))
         })
     }
 
-    /// What a batch has and is not there.
+    /// What a batch has and is not there. What is encoded in advance has all: what was written through may be lost until it is
+    /// saved.
     fn encode_batch<'scope, 'env: 'scope>(
         &'env self,
         batch: &Batch,
@@ -41,8 +44,9 @@ impl DirStore {
         let inner = &*self.0;
         let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
         let retention = &inner.room.retention;
+        let is_written = save.is_some();
         let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, retention, copy_of);
-        encoder.batch(batch, |entry| writer.unsynced.has(entry))?;
+        encoder.batch(batch, |entry| is_written && writer.unsynced.has(entry))?;
         encoder.finish()
     }
 
@@ -53,8 +57,10 @@ impl DirStore {
         write: impl Fn() -> Result<Vec<ArchiveError>, ArchiveError>,
     ) -> Result<Saved, ArchiveError> {
         let inner = &*self.0;
-        inner.writer.check_unsynced();
-        let saved = self.with_room(&inner.room.retention, &mut 0, write);
+        let saved = self.with_room(&inner.room.retention, &mut 0, || {
+            inner.writer.check_unsynced();
+            write()
+        });
         if saved.is_err() {
             self.check_there()?;
         }
@@ -76,7 +82,7 @@ impl DirStore {
         let encoded = self.encode_batch(batch, &copy_of, None)?;
         Ok(Box::new(move || {
             self.save_by(batch, || {
-                let save = self.0.writer.begin_entries(Until::Durable);
+                let save = self.0.writer.begin();
                 save.finish(Arc::clone(&encoded.frames))?;
                 let lost = self.write_lost(&encoded.copies)?;
                 Ok(encoded.left_out.iter().cloned().chain(lost).collect())

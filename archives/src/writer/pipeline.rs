@@ -11,12 +11,11 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use sde::ArchiveError;
 
 use crate::writer::frame::NewFrame;
-use crate::writer::group_commit::{GroupCommit, Save, Until};
+use crate::writer::group_commit::Save;
 
 /// One save, whose pieces are written as they come.
 pub(crate) struct PipelinedWriter<'scope, 'env: 'scope> {
-    to: &'env GroupCommit,
-    until: Until,
+    save: Save<'env>,
     scope: &'scope Scope<'scope, 'env>,
     /// Nobody before the first piece.
     writer: Option<Writer<'scope, 'env>>,
@@ -35,14 +34,9 @@ enum Writer<'scope, 'env> {
 }
 
 impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
-    pub(crate) fn new(
-        to: &'env GroupCommit,
-        until: Until,
-        scope: &'scope Scope<'scope, 'env>,
-    ) -> Self {
+    pub(crate) fn new(save: Save<'env>, scope: &'scope Scope<'scope, 'env>) -> Self {
         Self {
-            to,
-            until,
+            save,
             scope,
             writer: None,
         }
@@ -50,8 +44,8 @@ impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
 
     /// Hands on a piece. It may fail later, and then the next call or the last says so.
     pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        let (to, until, scope) = (self.to, self.until, self.scope);
-        match self.writer.get_or_insert_with(|| start(to, until, scope)) {
+        let (save, scope) = (self.save, self.scope);
+        match self.writer.get_or_insert_with(|| start(save, scope)) {
             Writer::Here(save) => save.piece(frames),
             Writer::Thread { pieces, .. } => match pieces.send(frames) {
                 Ok(()) => Ok(()),
@@ -69,7 +63,7 @@ impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
     /// Waits until all pieces are written.
     fn stop(&mut self) -> Result<Save<'env>, ArchiveError> {
         let ended = match self.writer.take() {
-            None => Ok(self.to.begin_entries(self.until)),
+            None => Ok(self.save),
             Some(Writer::Here(save)) => Ok(save),
             Some(Writer::Thread { pieces, thread }) => {
                 drop(pieces);
@@ -89,19 +83,18 @@ impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
 
 /// Has a thread write from the first piece on, if there is one.
 fn start<'scope, 'env>(
-    to: &'env GroupCommit,
-    until: Until,
+    save: Save<'env>,
     scope: &'scope Scope<'scope, 'env>,
 ) -> Writer<'scope, 'env> {
     let (pieces, next) = sync_channel::<Vec<NewFrame>>(0);
-    let mut save = to.begin_entries(until);
+    let mut written = save;
     let write = move || {
-        next.iter().try_for_each(|frames| save.piece(frames))?;
-        Ok(save)
+        next.iter().try_for_each(|frames| written.piece(frames))?;
+        Ok(written)
     };
     let thread = Builder::new().name("sde-save".to_owned());
     match thread.spawn_scoped(scope, write) {
         Ok(thread) => Writer::Thread { pieces, thread },
-        Err(_) => Writer::Here(to.begin_entries(until)),
+        Err(_) => Writer::Here(save),
     }
 }

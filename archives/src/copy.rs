@@ -78,7 +78,8 @@ impl DirStore {
     /// ```
     ///
     /// # Errors
-    /// If both are one store, this one lies in the other, or one can't be read or written. Then nothing was copied.
+    /// If both are one store, this one lies in the other, or one can't be read or written. What was copied by then stays, and a
+    /// copy that is called again goes on.
     pub fn copy_from(
         &self,
         from: &Self,
@@ -92,7 +93,15 @@ impl DirStore {
                 "it is the store that was to be copied from, or lies in it; name another directory";
             return Err(not_a_store(self.path(), why));
         }
-        where_files_are(|| self.try_copy(from, &wanted))
+        let retention = &self.0.room.retention;
+        let copied = self.with_room(retention, &mut 0, || {
+            where_files_are(|| self.try_copy(from, &wanted))
+        })?;
+        // What is there already may not be on the medium.
+        self.with_room(retention, &mut 0, || {
+            self.with_reserve(|| self.write_manifest(&[]))
+        })?;
+        Ok(copied)
     }
 
     fn try_copy(
@@ -149,8 +158,6 @@ impl DirStore {
         if (0..sources.len()).any(|source| selected.keeps_any(source)) {
             self.rewrite(&from.0.catalog, self.another_writer(), &sources, &selected)?;
         }
-        // What is there already may not be on the medium.
-        self.write_manifest(&[])?;
         Ok(Copied {
             entries: entries.get(),
             there: there.get(),

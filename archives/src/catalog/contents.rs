@@ -17,6 +17,7 @@ pub(crate) fn content_key(digest: &Digest) -> Key {
 impl Catalog {
     /// Whether there is such a content, as far as can be told without reading it.
     pub(crate) fn has_content(&self, key: &Key) -> Result<bool, ArchiveError> {
+        let mut failed = None;
         for copy in self.known(|index| index.contents(key)) {
             match self.read_header(&copy.place, key) {
                 Ok(true) => return Ok(true),
@@ -24,11 +25,12 @@ impl Catalog {
                 // A compaction has put it elsewhere.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    return Err(ArchiveError::io("reading", &copy.place.segment.path, error));
+                    let path = &copy.place.segment.path;
+                    failed = failed.or(Some(ArchiveError::io("reading", path, error)));
                 }
             }
         }
-        Ok(false)
+        failed.map_or(Ok(false), Err)
     }
 
     /// Whether a copy is there, as far as can be told without reading it.

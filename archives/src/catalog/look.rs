@@ -153,24 +153,27 @@ impl<'a> Look<'a> {
                 self.gone.push(path.clone());
             }
         }
-        // All of its own stays known to this process.
+        // All of its own stays known to this process. What it has given up is read as another's is.
         for (path, progress) in &self.before {
             if let Progress::Own(own) = progress
                 && there.contains(path.as_path())
             {
-                again.remove(&own.id);
+                match own.is_abandoned() {
+                    true => again.insert(own.id),
+                    false => again.remove(&own.id),
+                };
             }
         }
         // What was read of these is forgotten; what they have beyond what was replaced is read again.
         for (path, progress) in &self.before {
-            if let Progress::Read(known) = progress
-                && again.contains(&known.segment.id)
+            if let Some(segment) = progress.segment()
+                && again.contains(&segment.id)
                 && there.contains(path.as_path())
             {
                 let again = KnownSegment {
                     length: 0,
-                    end: self.first(&known.segment.id),
-                    segment: Arc::clone(&known.segment),
+                    end: self.first(&segment.id),
+                    segment: Arc::clone(segment),
                     sealed: false,
                 };
                 self.read.insert(path.clone(), Progress::Read(again));

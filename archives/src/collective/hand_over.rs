@@ -20,7 +20,8 @@ impl DirStore {
         let read: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
         let is_heir = team.is_local && team.parts.leader(team.rank) == team.rank;
         let sealed = read.into_iter().filter(|known| {
-            known.segment.writer == own || (is_heir && self.is_left_behind(team, known))
+            (known.segment.writer == own && known.sealed)
+                || (is_heir && self.is_left_behind(team, known))
         });
         let sealed = sealed.map(|known| Journal::of(&known));
         // Those that were left after an error, as far as they are durable. Not what another thread has
@@ -40,17 +41,19 @@ impl DirStore {
 
     /// The short segments in the store that ranks of earlier jobs have left there, if they are many: they
     /// are written with the others' journals, so that jobs that follow one another leave no more files
-    /// than one. For the first rank to ask, which has looked.
+    /// than one. For the first rank to ask, which has looked. They are sealed, or were closed a grace ago.
     pub(super) fn left_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
         let short = inner.writer.config().short();
-        let segments = lock(&inner.catalog.segments);
-        let left = segments.known().filter(|known| {
+        let known: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
+        let at_rest = self.at_rest(&known);
+        let left = known.iter().filter(|known| {
             known.end < short
                 && !team.writers.contains(&known.segment.writer)
-                && Journal::of(known).path(&inner.dir) == known.segment.path
+                && known.segment.path.starts_with(&inner.dir)
+                && (known.sealed || at_rest.contains(&known.segment.id))
         });
-        let mut left: Vec<_> = left.map(|known| Journal::of(&known)).collect();
+        let mut left: Vec<_> = left.map(Journal::of).collect();
         if team.rank != 0 || left.len() <= MANY {
             return Vec::new();
         }

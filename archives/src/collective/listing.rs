@@ -36,7 +36,7 @@ pub(super) struct SegmentRows {
     from: u64,
     /// Up to where its frames are told of.
     end: u64,
-    /// How long its file is.
+    /// How long its file is, if it is sealed, or where its frames end.
     pub(super) length: u64,
     /// Rows, as an index has them, sorted.
     #[serde(with = "bytes")]
@@ -70,7 +70,7 @@ impl SegmentRows {
             segment: Arc::new(Segment::new(path, id, part, writer)),
             end: self.end,
             length: self.length,
-            sealed: false,
+            sealed: self.length > self.end,
         })
     }
 }
@@ -84,7 +84,8 @@ impl Listing {
         let (mut rows, marks) = catalog.known(|index| (index.rows_of(&ids), index.marks()));
         let stretch = |one: &KnownSegment| {
             let rows = rows.remove(&one.segment.id).unwrap_or_default();
-            let ends = (one.end, one.length);
+            let length = if one.sealed { one.length } else { one.end };
+            let ends = (one.end, length);
             SegmentRows::new(&one.segment, SEGMENT_HEADER as u64, ends, rows)
         };
         let mut all: Vec<_> = known.iter().map(stretch).collect();

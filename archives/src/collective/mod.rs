@@ -147,10 +147,11 @@ impl DirStore {
     fn left_over_of(&self, team: &Team, writer: usize, left_over: &[Journal]) -> Vec<Journaled> {
         let own = left_over.iter().skip(writer);
         let own = own.step_by(team.parts.writers());
+        let segments = lock(&self.0.catalog.segments);
+        let known = segments.by_id();
         let sources = own.filter_map(|journal| {
-            let path = journal.path(&self.0.dir);
-            self.is_left(&path).then(|| Journaled {
-                segment: journal.segment(path),
+            Some(Journaled {
+                segment: Arc::clone(known.get(&journal.id)?),
                 length: journal.length,
                 is_left_behind: true,
             })

@@ -114,6 +114,13 @@ pub(super) fn look(options: &Options, dir: &Path) -> Said {
     let mut alone = options.clone();
     alone.local = None;
     let store = alone.open(dir).map_err(|error| error.to_string())?;
+    if !options.read_only
+        && store
+            .close_what_is_left()
+            .map_err(|error| error.to_string())?
+    {
+        store.refresh().map_err(|error| error.to_string())?;
+    }
     to_bytes(&Listing::all(&store.0.catalog))
 }
 

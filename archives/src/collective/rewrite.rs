@@ -20,6 +20,7 @@ use crate::locks::lock;
 use crate::rewrite::select::{EVERYTHING, Selection};
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
+use crate::store::warn_unsealed;
 use crate::writer::segment_writer::WriterConfig;
 
 /// The segments of a writer.
@@ -92,7 +93,7 @@ impl Writer {
 
     /// Seals all segments.
     pub(super) fn end(&self) {
-        self.output.seal(0, &mut Vec::new());
+        warn_unsealed(self.output.seal(0, &mut Vec::new()));
     }
 
     /// Writes what counts of some segments.

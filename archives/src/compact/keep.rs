@@ -5,12 +5,13 @@
 //! after the store has grown by a part of what it has, and for ages once in a tenth of the age. When that was last is in the
 //! manifests: of a thousand short programs only those compact for which it is due.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use sde::ArchiveError;
 
 use crate::catalog::LOOKS;
-use crate::format::id;
+use crate::format::id::{self, UniqueId};
 use crate::locks::lock;
 use crate::retention::Aim;
 use crate::store::DirStore;
@@ -45,11 +46,15 @@ impl DirStore {
         }
     }
 
-    /// How many bytes the segments have that count. One that is sealed meanwhile may count twice.
+    /// How many bytes the segments have that count.
     pub(crate) fn bytes(&self) -> u64 {
+        let written = self.0.writer.written().into_iter();
+        let written = written.map(|(one, length)| (one.id, length));
         let known = lock(&self.0.catalog.segments);
-        let known: u64 = known.known().map(|one| one.length).sum();
-        known + self.unsealed_bytes()
+        let known = known.known().map(|one| (one.segment.id, one.length));
+        // What was given up is among both.
+        let lengths: HashMap<UniqueId, u64> = written.chain(known).collect();
+        lengths.into_values().sum()
     }
 
     /// How many of them are in segments that no other process has looked at to make room.

@@ -119,6 +119,7 @@ impl DirStore {
         if retention.dry_run {
             return where_files_are(|| self.compact_alone(retention));
         }
+        self.write_uses(SaveSelection::Archive)?;
         let mut freed = 0;
         let mut done = self.with_room(retention, &mut freed, || {
             self.with_reserve(|| where_files_are(|| self.compact_alone(retention)))
@@ -131,7 +132,6 @@ impl DirStore {
         let inner = &*self.0;
         let mut removed = Removed::default();
         if !retention.dry_run {
-            self.write_uses(SaveSelection::Archive)?;
             inner.seal();
             removed += self.remove_what_is_over(inner.grace)?;
         }

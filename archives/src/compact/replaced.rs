@@ -157,7 +157,7 @@ impl DirStore {
         let mut any = false;
         for KnownSegment { segment, .. } in known.iter().filter(|one| !one.sealed) {
             let path = &segment.path;
-            if closed_at(path).is_some() || !self.is_left(path) {
+            if segment.is_abandoned() || closed_at(path).is_some() || !self.is_left(path) {
                 continue;
             }
             any = true;
@@ -173,11 +173,12 @@ impl DirStore {
     }
 
     /// Those segments without an index to which nothing is added any more that its writer was told is saved: they were
-    /// closed a grace ago, and have no other name.
+    /// closed a grace ago, and have no other name; or this process has given them up itself.
     pub(crate) fn at_rest(&self, known: &[KnownSegment]) -> HashSet<UniqueId> {
         let mut closed: HashMap<UniqueId, Option<u64>> = HashMap::new();
         for KnownSegment { segment, .. } in known {
-            let at = closed_at(&segment.path);
+            let abandoned = segment.is_abandoned().then_some(0);
+            let at = abandoned.or_else(|| closed_at(&segment.path));
             let of_all = closed.entry(segment.id).or_insert(at);
             *of_all = of_all.zip(at).map(|(one, other)| one.max(other));
         }

@@ -1,6 +1,7 @@
 //! Making room on a full disk.
 //!
-//! A write that fails for want of room is tried again after something was freed, in this order:
+//! A write that fails for want of room is tried again after something was freed, be it for another thread. One thread at a time makes
+//! room, while no other of its process saves. Things go in this order:
 //!
 //! 1. Segments that were replaced, whether their time of grace is over or not (a reader that misses one looks again), and
 //!    files that nobody finished. Generations before the latest go too, which would keep them.
@@ -16,6 +17,7 @@
 
 use std::cmp::Reverse;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use sde::ArchiveError;
@@ -25,7 +27,7 @@ use super::replaced::remove;
 use crate::format::directory::{self, FORMAT};
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
-use crate::locks::lock;
+use crate::locks::{lock, warnings_after};
 use crate::retention::{Aim, Retention};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
@@ -38,6 +40,8 @@ pub(crate) struct Room {
     pub(crate) swept: Mutex<Option<Sweep>>,
     /// When all segments were looked at, and nothing could go, and how many bytes they had.
     in_vain: Mutex<Option<(SystemTime, u64)>>,
+    /// How often room was made.
+    made: AtomicU64,
 }
 
 /// What the reserve is called.
@@ -54,6 +58,7 @@ impl Room {
             retention,
             swept: Mutex::default(),
             in_vain: Mutex::default(),
+            made: AtomicU64::default(),
         }
     }
 }
@@ -67,50 +72,71 @@ impl DirStore {
         freed: &mut u64,
         job: impl Fn() -> Result<T, ArchiveError>,
     ) -> Result<T, ArchiveError> {
-        let mut done = job();
-        if self.0.team.get().is_some() {
-            return done;
+        let made = &self.0.room.made;
+        loop {
+            let before = made.load(Ordering::Acquire);
+            let error = match job() {
+                Err(error) if error.is_full() && self.0.team.get().is_none() => error,
+                done => return done,
+            };
+            let bytes = self.make_room(retention, before);
+            *freed += bytes;
+            if bytes == 0 && made.load(Ordering::Acquire) == before {
+                return Err(match error {
+                    ArchiveError::Io {
+                        doing,
+                        path,
+                        source,
+                    } => ArchiveError::Full {
+                        doing,
+                        path,
+                        source,
+                    },
+                    error => error,
+                });
+            }
         }
-        while is_full(&done) {
+    }
+
+    /// Makes room, unless that was done since it had been made so often. Gives how many bytes were freed.
+    fn make_room(&self, retention: &Retention, before: u64) -> u64 {
+        let made = &self.0.room.made;
+        warnings_after(|| {
+            let _alone = self.0.writer.pause();
+            if made.load(Ordering::Acquire) != before {
+                return 0;
+            }
             self.give_up_reserve();
             // What can't be freed is not what the caller wants to hear of.
             let mut bytes = self.free_replaced().unwrap_or(0);
             if bytes == 0 {
                 bytes = self.free_unused(retention).unwrap_or(0);
             }
-            self.keep_reserve();
-            if bytes == 0 {
-                break;
-            }
-            *freed += bytes;
-            done = job();
-        }
-        let was_full = is_full(&done);
-        done.map_err(|error| match error {
-            ArchiveError::Io {
-                doing,
-                path,
-                source,
-            } if was_full => ArchiveError::Full {
-                doing,
-                path,
-                source,
-            },
-            error => error,
+            self.make_reserve();
+            made.fetch_add(u64::from(bytes > 0), Ordering::Release);
+            bytes
         })
     }
 
-    /// Does a job that makes room or tells of what is there, with the reserve where there is no other room for it.
+    /// Does a job that makes room or tells of what is there, with the reserve where there is no other room for it. It saves
+    /// nothing, and nobody else does meanwhile.
     pub(crate) fn with_reserve<T>(
         &self,
         job: impl Fn() -> Result<T, ArchiveError>,
     ) -> Result<T, ArchiveError> {
-        let mut done = job();
-        if is_full(&done) && self.give_up_reserve() {
-            done = job();
-            self.keep_reserve();
+        let done = job();
+        if !done.as_ref().is_err_and(ArchiveError::is_full) {
+            return done;
         }
-        done
+        warnings_after(|| {
+            let _alone = self.0.writer.pause();
+            if !self.give_up_reserve() {
+                return done;
+            }
+            let done = job();
+            self.make_reserve();
+            done
+        })
     }
 
     /// Gives whether there was one.
@@ -119,8 +145,14 @@ impl DirStore {
         inner.vfs().remove(&inner.dir.join(RESERVE)).is_ok()
     }
 
-    /// Makes the reserve, if the store is worth it and there is room. It is not synced: nothing is lost with it.
+    /// Makes the reserve, when no other thread makes room.
     pub(crate) fn keep_reserve(&self) {
+        let _alone = self.0.writer.pause();
+        self.make_reserve();
+    }
+
+    /// Makes the reserve, if the store is worth it and there is room. It is not synced: nothing is lost with it.
+    fn make_reserve(&self) {
         let inner = &*self.0;
         let (vfs, path) = (&**inner.vfs(), inner.dir.join(RESERVE));
         if inner.team.get().is_some() || self.bytes() < RESERVED {
@@ -202,13 +234,18 @@ impl DirStore {
     ) -> Result<u64, ArchiveError> {
         let selected = self.each_alone(there, retention, true)?;
         let sources = there.sources.iter().enumerate();
-        let dropped = |(number, one)| (selected.bytes(one, number).1, number);
+        let vfs = &**self.0.vfs();
+        let dropped = |(number, one): (usize, &Source)| {
+            // What a write that failed has left behind its frames goes too.
+            let length = vfs.length_of(&one.segment.path).ok().flatten();
+            let behind = length.map_or(0, |length| length.saturating_sub(one.length));
+            (selected.bytes(one, number).1 + behind, number)
+        };
         let mut dropped: Vec<(u64, usize)> = sources.map(dropped).collect();
         dropped.sort_unstable_by_key(|one| Reverse(*one));
         for (_, number) in dropped.into_iter().filter(|(bytes, _)| *bytes > 0) {
             let (from, to) = (&self.0.catalog, self.another_writer());
             let copied = self.rewrite(from, to, &there.sources, &selected.only(number));
-            // An index for which there is no room is told of as a copy that can't be read back.
             if copied.is_ok() {
                 self.write_manifest(&self.replaced([&there.sources[number]]))?;
                 return Ok(self.remove_at_once());
@@ -269,8 +306,4 @@ impl DirStore {
         }
         Ok(freed + self.remove_at_once())
     }
-}
-
-fn is_full<T>(done: &Result<T, ArchiveError>) -> bool {
-    done.as_ref().is_err_and(ArchiveError::is_full)
 }

@@ -30,7 +30,7 @@ use crate::format::segment::Segment;
 use crate::locks::lock;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
-use crate::store::DirStore;
+use crate::store::{DirStore, warn_unsealed};
 
 /// Scratch segments are sealed when they are as long as this part of others.
 const PART: u64 = 16;
@@ -57,10 +57,10 @@ impl DirStore {
     /// Seals what is full. Gives of which parts something was.
     pub(crate) fn seal_full(&self) -> Vec<Part> {
         let mut sealed = Vec::new();
-        self.0.writer.seal_full(|segment, block| {
+        warn_unsealed(self.0.writer.seal_full(|segment, block| {
             sealed.push(segment.part);
             self.0.catalog.note_sealed(&segment, block);
-        });
+        }));
         sealed
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::class::Part;
 use super::id::UniqueId;
@@ -26,6 +27,8 @@ pub(crate) struct Segment {
     pub(crate) writer: UniqueId,
     /// Where values begin that were found to be damaged when they were asked for.
     damaged: Mutex<Vec<u64>>,
+    /// Whether this process wrote it and has given it up after an error, without an index.
+    abandoned: AtomicBool,
 }
 
 impl Segment {
@@ -37,6 +40,7 @@ impl Segment {
             part,
             writer,
             damaged,
+            abandoned: AtomicBool::default(),
         }
     }
 
@@ -52,6 +56,15 @@ impl Segment {
 
     pub(crate) fn is_damaged(&self, at: u64) -> bool {
         lock(&self.damaged).contains(&at)
+    }
+
+    /// Notes that this process writes no more to it.
+    pub(crate) fn note_abandoned(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
     }
 
     /// The first bytes of the file, as `docs/store-format.md` has them in section "A segment".

@@ -57,7 +57,7 @@ impl Catalog {
         key: &Key,
         to: &mut File,
     ) -> Result<(bool, bool), ArchiveError> {
-        let mut gone = false;
+        let (mut gone, mut failed) = (false, None);
         for copy in self.known(|index| index.contents(key)) {
             let copied = content_at(self, &copy.place, key).and_then(|content| {
                 let begun = to.rewind().and_then(|()| to.set_len(0));
@@ -76,13 +76,14 @@ impl Catalog {
                     if let ReadError::Damaged(_) = error {
                         copy.place.segment.note_damaged(copy.place.at);
                     }
-                    if let Some(error) = error.warned(key, "the content of an output file") {
-                        return Err(error);
-                    }
+                    failed = failed.or(error.warned(key, "the content of an output file"));
                 }
             }
         }
-        Ok((false, gone))
+        match failed {
+            Some(error) if !gone => Err(error),
+            _ => Ok((false, gone)),
+        }
     }
 }
 

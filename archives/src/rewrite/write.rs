@@ -103,9 +103,9 @@ impl Output {
     }
 
     /// Seals what is as long as this.
-    pub(crate) fn seal(&self, length: u64, to: &mut Vec<Sealed>) {
+    pub(crate) fn seal(&self, length: u64, to: &mut Vec<Sealed>) -> Result<(), ArchiveError> {
         self.writer
-            .seal(length, |segment, block| to.push((segment, block)));
+            .seal(length, |segment, block| to.push((segment, block)))
     }
 
     /// The segments that are being written, and up to where they are durable.
@@ -214,8 +214,7 @@ impl Rewriting<'_> {
         } else {
             0
         })?;
-        let is_sealed = stays_open || self.output.open().is_empty();
-        match is_sealed && is_same(&self.back, &self.digests) {
+        match is_same(&self.back, &self.digests) {
             true => Ok(()),
             false => Err(ArchiveError::Other(format!(
                 "what was written to {} reads otherwise; nothing was replaced, see whether the disk is sound",
@@ -227,7 +226,7 @@ impl Rewriting<'_> {
     /// Seals what is as long as this, and reads back what can be read by now.
     fn seal(&mut self, length: u64) -> Result<(), ArchiveError> {
         let before = self.sealed.len();
-        self.output.seal(length, &mut self.sealed);
+        self.output.seal(length, &mut self.sealed)?;
         for (segment, _) in &self.sealed[before..] {
             let failed = |error| ArchiveError::io("reading back", &segment.path, error);
             if !self.output.is_sealed(segment).map_err(failed)? {

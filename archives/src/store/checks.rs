@@ -27,16 +27,15 @@ impl DirStore {
         }
     }
 
-    /// Makes durable, once, what makes the directory a store: a person may have copied or moved it. What failed is tried again by
-    /// the next save: a second sync may say nothing, but a program that saves no more loses all that it computes.
+    /// Makes durable what makes the directory a store, if this process found it one: a person may have copied or moved it. If
+    /// that fails it is not tried again: a second sync may succeed without having written.
     fn settle(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        if inner.settled.get().is_none() {
+        let settled = inner.settled.get_or_init(|| {
             let settled = directory::settle(&**inner.vfs(), &inner.dir);
-            settled.map_err(|error| ArchiveError::io("syncing", &inner.dir, error))?;
-            _ = inner.settled.set(());
-        }
-        Ok(())
+            settled.map_err(|error| ArchiveError::io("syncing", &inner.dir, error))
+        });
+        settled.clone()
     }
 
     /// The directory may have been removed since, or its `FORMAT`: what is written without that

@@ -17,7 +17,8 @@ use crate::writer::encode::{EncodedBatch, content_frame};
 use crate::writer::frame::{Payload, changed};
 
 impl DirStore {
-    /// A copy that a save may refer to.
+    /// A copy that a save may refer to: durable, and whole as far as its header tells. Its bytes are not read: where they are
+    /// damaged the result that refers to it is computed again, as one whose own copy is damaged.
     pub(crate) fn copy_of(&self, key: &Key) -> Option<Place> {
         let copies = self.0.catalog.known(|index| index.contents(key));
         let mut copies = copies.into_iter().map(|copy| copy.place);

@@ -93,7 +93,7 @@ pub(crate) struct Inner {
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
     /// Whether what makes the directory a store is durable.
-    pub(crate) settled: OnceLock<()>,
+    pub(crate) settled: OnceLock<Result<(), ArchiveError>>,
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trimming: Mutex<Trimming>,
@@ -276,14 +276,14 @@ impl Inner {
     /// Seals all that is durable.
     pub(crate) fn seal(&self) {
         let note = |segment: Arc<_>, block| self.catalog.note_sealed(&segment, block);
-        self.writer.seal(0, note);
+        warn_unsealed(self.writer.seal(0, note));
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         if !self.read_only {
-            self.writer.seal(0, |_, _| {});
+            self.seal();
             self.team.get().into_iter().for_each(Team::end);
         }
     }
@@ -323,11 +323,7 @@ impl Archiver for DirStore {
             return self.write_uses(selection);
         }
         self.check_there()?;
-        match self.write_uses(selection) {
-            // They are written some other time, or lost: what was saved is not.
-            Err(error) if error.is_full() => {}
-            written => written?,
-        }
+        self.write_uses(selection)?;
         if std::mem::take(&mut *lock(&self.0.unvouched)) {
             let retention = &self.0.room.retention;
             let committed = self.with_room(retention, &mut 0, || {
@@ -449,6 +445,13 @@ pub(crate) fn where_files_are<T>(
         }
     }
     job()
+}
+
+/// Warns of a segment that has no index: nothing is lost.
+pub(crate) fn warn_unsealed(sealed: Result<(), ArchiveError>) {
+    if let Err(error) = sealed {
+        sde::warning!("a segment has no index, it is read from end to end: {error}");
+    }
 }
 
 pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {

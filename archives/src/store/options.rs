@@ -218,7 +218,8 @@ impl Options {
         let dir = absolute(dir.as_ref())?;
         let vfs = &*options.vfs;
         let trust = Trust::new(vfs, options.trust_others);
-        match directory::look(vfs, &dir)? {
+        let found = directory::look(vfs, &dir)?;
+        match &found {
             DirectoryContent::Store => {
                 trust.check(vfs, &dir)?;
                 directory::check_parts(vfs, &dir, trust, options.read_only)?;
@@ -241,6 +242,10 @@ impl Options {
             }
         }
         let store = DirStore::new(options, dir, trust);
+        if found == DirectoryContent::Nothing {
+            // `directory::create` has synced its `FORMAT`, and `make_folder` syncs that name.
+            _ = store.0.settled.set(Ok(()));
+        }
         store.look_first()?;
         store.check_trust()?;
         store.warn_of_losses()?;

@@ -53,7 +53,8 @@ impl DirStore {
         let inner = &*self.0;
         let _alone = lock(&inner.catalog.committing);
         let before = inner.catalog.manifests();
-        let replaced = self.still_replaced(&before, replaced);
+        let more = replaced;
+        let replaced = self.still_replaced(&before, more);
         let (generation, parents) = before.next();
         // Before those that are known: what is sealed in between is among both then, and else among none.
         let written = self.written();
@@ -70,7 +71,13 @@ impl DirStore {
             replaced,
             swept: lock(&inner.room.swept).take().or(before.swept()),
         };
-        inner.catalog.commit(&before, manifest)
+        inner.catalog.commit(&before, manifest)?;
+        if !more.is_empty() {
+            // What this process has given up and replaced.
+            let ids: HashSet<_> = more.iter().map(|one| UniqueId::parse(&one.id)).collect();
+            inner.writer.let_go(|id| ids.contains(&Some(*id)));
+        }
+        Ok(())
     }
 
     /// What is replaced, by all that the heads say and these. A record goes when its segment can't come back: its file is gone

@@ -88,6 +88,7 @@ pub(crate) struct GroupCommit {
 }
 
 /// One save, which may come in pieces.
+#[derive(Clone, Copy)]
 pub(crate) struct Save<'a> {
     to: &'a GroupCommit,
     until: Until,
@@ -192,27 +193,42 @@ impl GroupCommit {
     }
 
     /// Seals what is full or as long as this.
-    pub(crate) fn seal(&self, length: u64, each: impl FnMut(Arc<Segment>, IndexBlock)) {
-        self.with_writers(|writers| {
-            for writer in writers.iter_mut().filter(|one| one.is_full(length)) {
-                // Another thread may have put a piece of its save there. If this fails it is told.
-                let _ = self.close(writer, length);
-            }
+    ///
+    /// # Errors
+    /// The first, after all that can be sealed was. A segment without an index is read from end to end.
+    pub(crate) fn seal(
+        &self,
+        length: u64,
+        each: impl FnMut(Arc<Segment>, IndexBlock),
+    ) -> Result<(), ArchiveError> {
+        let closed = self.with_writers(|writers| {
+            let full = writers.iter_mut().filter(|one| one.is_full(length));
+            full.map(|one| self.close(one, length))
+                .fold(Ok(()), Result::and)
         });
-        self.seal_full(each);
+        closed.and(self.seal_full(each))
     }
 
     /// Seals what is full. A segment is among what is [written](Self::written) until its index has been given.
-    pub(crate) fn seal_full(&self, mut each: impl FnMut(Arc<Segment>, IndexBlock)) {
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub(crate) fn seal_full(
+        &self,
+        mut each: impl FnMut(Arc<Segment>, IndexBlock),
+    ) -> Result<(), ArchiveError> {
         let take =
             || self.with_writers(|writers| writers.iter_mut().find_map(|writer| writer.full.pop()));
+        let mut done = Ok(());
         while let Some(full) = take() {
-            if let Some((segment, block)) = full.seal() {
+            let sealed = full.seal().map(|(segment, block)| {
                 let id = segment.id;
                 each(segment, block);
                 self.let_go(|one| *one == id);
-            }
+            });
+            done = done.and(sealed);
         }
+        done
     }
 
     /// Makes a segment durable and writes no more to it, if it is as long as this.
@@ -255,6 +271,16 @@ impl GroupCommit {
         })
     }
 
+    /// Has saves wait until the guard is dropped. Whoever holds it saves nothing.
+    pub(crate) fn pause(&self) -> impl Drop + '_ {
+        let mut queue = lock(&self.queue);
+        while queue.writing {
+            queue = wait(&self.changed, queue);
+        }
+        queue.writing = true;
+        Stop(self)
+    }
+
     /// Writes a job, and those of others that wait; gives what came of it.
     fn submit(&self, frames: Arc<Vec<NewFrame>>, until: Until, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);
@@ -286,6 +312,8 @@ impl GroupCommit {
             drop(queue);
             let stop = Stop(self);
             let outcomes = self.with_writers(|writers| self.write(&jobs, writers));
+            // While those who wait still have the values: a destructor is not to run here.
+            drop(jobs);
             // Before any thread is woken: one that then finds no outcome takes it that there will be none.
             lock(&self.queue).done.extend(outcomes);
             drop(stop);
@@ -327,7 +355,7 @@ impl GroupCommit {
         let now = writers.each_ref().map(SegmentWriter::abandoned);
         let outcome = |job: &Job| {
             let begun = job.begun.unwrap_or(before);
-            (job.number, outcome(job, &failed, begun, now))
+            (job.number, outcome(job, &failed, begun, now, writers))
         };
         jobs.iter().map(outcome).collect()
     }
@@ -338,6 +366,7 @@ fn outcome(
     failed: &[Option<ArchiveError>; 2],
     begun: [u64; 2],
     now: [u64; 2],
+    writers: &[SegmentWriter; 2],
 ) -> Outcome {
     let touched = |part: usize| {
         let own = job.frames.iter().any(|frame| frame.part.number() == part);
@@ -349,8 +378,7 @@ fn outcome(
             return Err(error.clone());
         }
         if begun[part] != now[part] {
-            let why = "another save failed while this one was written; nothing of it was saved: save it again";
-            return Err(ArchiveError::Other(why.to_owned()));
+            return Err(writers[part].why_abandoned());
         }
     }
     Ok(Some(begun))
@@ -393,11 +421,13 @@ mod tests {
     use crate::vfs::Disk;
     use crate::writer::frame::Body;
 
-    fn save(to: &GroupCommit) {
+    fn frame() -> NewFrame {
         let body = Body::Bytes(vec![0xf6]);
-        let frame =
-            NewFrame::new(Part::Entries, FrameHeader::of_no_key(FrameKind::Uses), body).unwrap();
-        to.begin().finish(vec![frame]).unwrap();
+        NewFrame::new(Part::Entries, FrameHeader::of_no_key(FrameKind::Uses), body).unwrap()
+    }
+
+    fn save(to: &GroupCommit) {
+        to.begin().finish(vec![frame()]).unwrap();
     }
 
     fn config(dir: &tempfile::TempDir) -> WriterConfig {
@@ -414,25 +444,32 @@ mod tests {
     fn a_segment_of_many_small_results_is_sealed_whatever_its_size() {
         let dir = tempfile::tempdir().unwrap();
         let commit = GroupCommit::new(config(&dir), |_| ());
-        let body = || Body::Bytes(vec![0xf6]);
-        let frame = || {
-            NewFrame::new(
-                Part::Entries,
-                FrameHeader::of_no_key(FrameKind::Uses),
-                body(),
-            )
-            .unwrap()
-        };
         let frames = |count: usize| (0..count).map(|_| frame()).collect::<Vec<_>>();
         let mut save = commit.begin();
         save.piece(frames(2 * ROWS + 1)).unwrap();
         save.finish(frames(ROWS)).unwrap();
         let mut rows = Vec::new();
-        commit.seal(0, |_, block| rows.push(block.rows.len()));
+        commit
+            .seal(0, |_, block| rows.push(block.rows.len()))
+            .unwrap();
         rows.sort_unstable();
         assert_eq!(rows, [1, ROWS, ROWS, ROWS]);
         assert_eq!(commit.written().len(), 0);
         const { assert!(LONGEST as usize / ROW / 2 * ROW + 1024 < LONGEST as usize) }
+    }
+
+    /// Found by an attack: it was told otherwise, so that no room was made where the other had failed for want of room.
+    #[test]
+    fn a_save_that_another_save_has_failed_is_told_why_that_failed() {
+        let dir = tempfile::tempdir().unwrap();
+        let commit = GroupCommit::new(config(&dir), |_| ());
+        let mut first = commit.begin();
+        first.piece(vec![frame()]).unwrap();
+        std::fs::remove_file(&commit.written()[0].0.path).unwrap();
+        let other = commit.begin().finish(vec![frame()]).unwrap_err();
+        assert!(other.is_not_found(), "{other}");
+        let error = first.finish(Vec::new()).unwrap_err();
+        assert!(error.is_not_found(), "{error}");
     }
 
     #[test]

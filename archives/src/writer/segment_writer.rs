@@ -86,6 +86,8 @@ pub(crate) struct SegmentWriter {
     pub(crate) full: Vec<ActiveSegment>,
     /// How many segments were abandoned.
     abandoned: u64,
+    /// Why the last of them was, if a write or sync failed.
+    failed: Option<ArchiveError>,
     /// Those that have no index, and up to where they are durable.
     ended: Vec<(Arc<Segment>, u64)>,
 }
@@ -128,6 +130,7 @@ impl SegmentWriter {
             active: None,
             full: Vec::new(),
             abandoned: 0,
+            failed: None,
             ended: Vec::new(),
         }
     }
@@ -138,9 +141,17 @@ impl SegmentWriter {
         self.abandoned
     }
 
+    /// Why pieces of a save are lost that were put before another save failed.
+    pub(crate) fn why_abandoned(&self) -> ArchiveError {
+        let why = "the files that this save was written to are gone; nothing of it was saved: save it again";
+        let failed = self.failed.clone();
+        failed.unwrap_or_else(|| ArchiveError::Other(why.to_owned()))
+    }
+
     /// Leaves all segments: their files are gone.
     pub(crate) fn forget(&mut self) {
         self.abandoned += u64::from(self.active.take().is_some());
+        self.failed = None;
         self.full.clear();
         self.ended.clear();
     }
@@ -218,6 +229,7 @@ impl SegmentWriter {
         if let Some(active) = self.active.take_if(|active| active.process != process) {
             // What is in its buffer is written by the parent, or by nobody.
             self.abandoned += 1;
+            self.failed = None;
             self.ended.push((active.segment, active.durable));
         }
     }
@@ -239,9 +251,12 @@ impl SegmentWriter {
             // After a failed sync it may be another's file that has the name.
             let in_vain = doing == WRITING && ended.as_ref().is_some_and(|(_, to)| *to == 0);
             if !(in_vain && config.vfs.remove(&path).is_ok()) {
+                ended.iter().for_each(|(one, _)| one.note_abandoned());
                 self.ended.extend(ended);
             }
-            ArchiveError::io(doing, path, error)
+            let error = ArchiveError::io(doing, path, error);
+            self.failed = Some(error.clone());
+            error
         })
     }
 }
@@ -423,15 +438,14 @@ impl ActiveSegment {
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    /// Appends the index; gives it, if that could be written. It is not synced: it says nothing that the frames do not,
-    /// and has checksums.
-    pub(crate) fn seal(mut self) -> Option<(Arc<Segment>, IndexBlock)> {
+    /// Appends the index. It is not synced: it says nothing that the frames do not, and has checksums.
+    pub(crate) fn seal(mut self) -> Result<(Arc<Segment>, IndexBlock), ArchiveError> {
         match self.write_index() {
-            Ok(block) => Some((self.segment, block)),
+            Ok(block) => Ok((self.segment, block)),
             Err(error) => {
-                let path = self.segment.path.display();
-                sde::warning!("{path} has no index, it is read from end to end: {error}");
-                None
+                self.segment.note_abandoned();
+                let path = &self.segment.path;
+                Err(ArchiveError::io("writing the index of", path, error))
             }
         }
     }

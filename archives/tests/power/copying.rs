@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Archiver, SavePolicy, SavedEntry, Selection, Tags};
-use sde_archives::Copied;
+use sde_archives::{Copied, Retention};
 
 use crate::engine::{dir, engine, open, options, page};
 use crate::kit::{CHANGING, HOME, Order, Sim, Then, made};
@@ -126,4 +126,21 @@ fn results_of_one_computation_that_lie_in_two_stores_come_together() {
     assert_eq!(to.copy_from(&from, |_| true).unwrap().entries, 1);
     let found = to.find(&made::key(1)).unwrap().unwrap();
     assert!(found.results.iter().all(|one| one.payload.is_some()));
+}
+
+/// Found by an attack: what was replaced stayed, and the copy failed for want of room.
+#[test]
+fn a_copy_makes_room_on_a_full_disk() {
+    let sim = Sim::new();
+    for (dir, numbers) in [(dir(), 10..14), (to(), 0..4)] {
+        for number in numbers {
+            let store = options(&sim).open(&dir).unwrap();
+            store.save(&made::entries([number])).unwrap();
+        }
+    }
+    let there = options(&sim).open(to()).unwrap();
+    assert_eq!(there.compact(&Retention::new()).unwrap().replaced, 4);
+    drop(there);
+    sim.room(Some(sim.bytes()));
+    assert_eq!(copy(&sim).unwrap().entries, 8);
 }

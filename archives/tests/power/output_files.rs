@@ -98,6 +98,48 @@ fn a_content_that_another_could_not_sync_is_written_again() {
     }
 }
 
+/// Found by an attack: a copy that could not be read kept another from being looked for.
+#[test]
+fn a_content_is_found_where_one_of_two_copies_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let sim = Sim::new();
+    // Neither knows of what the other has saved.
+    for sde in [(); 2].map(|()| engine(open(&sim.process()).unwrap(), SavePolicy::OnRequest)) {
+        written.call(&sde, &path, 0).unwrap();
+        sde.checkpoint().unwrap();
+    }
+    let digest = OutputFile::new(&path).unwrap().digest();
+    let store = open(&sim).unwrap();
+    let mut failures = 0;
+    for at in 1.. {
+        let mut file = fs::File::create(dir.path().join("copy")).unwrap();
+        let before = sim.count(&[Call::Open, Call::Read]);
+        sim.order(Order::of(
+            &[Call::Open, Call::Read],
+            at,
+            Then::Fail(Error::Io),
+        ));
+        assert!(store.content(&digest, Some(&mut file)).unwrap(), "{at}");
+        let came = sim.count(&[Call::Open, Call::Read]) - before >= at;
+        sim.no_orders();
+        let copy = fs::read_to_string(dir.path().join("copy")).unwrap();
+        assert_eq!(copy, text(0));
+        sim.order(Order::of(
+            &[Call::Open, Call::Read],
+            1,
+            Then::Fail(Error::Io),
+        ));
+        assert!(store.content(&digest, None).unwrap(), "{at}");
+        sim.no_orders();
+        if !came {
+            break;
+        }
+        failures += 1;
+    }
+    assert!(failures > 1, "{failures}");
+}
+
 /// A store of a process that has saved three files and ended.
 fn saved(dir: &Path) -> Sim {
     let sim = Sim::new();

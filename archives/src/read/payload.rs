@@ -14,7 +14,7 @@ use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::is_same_name;
 use crate::locks::lock;
-use crate::vfs::{Vfs, VfsFile, pieces};
+use crate::vfs::{Vfs, VfsFile, pieces, read_bytes};
 
 /// Where the bytes of a value are in a segment, and how to know that they are those.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +65,6 @@ pub struct Payload {
     /// The bytes of a short value, which were read and checked with its frame.
     held: Option<Arc<[u8]>>,
 }
-
-const CUT_SHORT: &str = "its file was cut short";
 
 impl Payload {
     pub(crate) fn new(
@@ -175,24 +173,16 @@ impl Payload {
 
     /// All its bytes, checked. On one thread only: BLAKE3 on several would steal other work while it waits.
     pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = Vec::new();
-        let mut reader = self.unchecked()?;
-        if let (PayloadReader(Bytes::InFile { file, left }), ValueSource::Payload { .. }) =
-            (&reader, &self.source)
-            && left.end > file.length().map_err(|e| ReadError::io(&self.segment, e))?
-        {
-            return Err(ReadError::Damaged(CUT_SHORT.to_owned()));
+        let ValueSource::Payload { at, length, digest } = &self.source else {
+            return Ok(self.held()?.unwrap_or_default().to_vec());
+        };
+        let failed = |error| ReadError::io(&self.segment, error);
+        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        if self.place().end > file.length().map_err(failed)? {
+            return Err(ReadError::Damaged("its file was cut short".to_owned()));
         }
-        let length = usize::try_from(self.length()).unwrap_or(usize::MAX);
-        let room = bytes.try_reserve_exact(length).map_err(io::Error::from);
-        let read = room.and_then(|()| reader.read_to_end(&mut bytes));
-        read.map_err(|error| ReadError::io(&self.segment, error))?;
-        match &self.source {
-            ValueSource::Body { .. } => Ok(bytes),
-            ValueSource::Payload { digest, .. } => {
-                compare(blake3::hash(&bytes), digest).map(|()| bytes)
-            }
-        }
+        let bytes = read_bytes(&*file, *at, *length).map_err(failed)?;
+        compare(blake3::hash(&bytes), digest).map(|()| bytes)
     }
 
     /// Whether its bytes are those that were saved.
@@ -329,18 +319,6 @@ impl StoredValue {
     fn payload(&self) -> Payload {
         lock(&self.payload).clone()
     }
-
-    fn read(payload: &Payload, codec: &Codec) -> Result<ErasedValue, ReadError> {
-        if !may_be(payload, codec) {
-            let (stored, wanted) = (payload.type_name(), codec.type_name());
-            let why = match is_same_name(stored, wanted) {
-                true => format!("the type {wanted} has changed since"),
-                false => format!("it is a {stored:?}, not a {wanted}"),
-            };
-            return Err(ReadError::OtherType(why));
-        }
-        cbor::decode(&payload.read()?, codec).map_err(ReadError::Damaged)
-    }
 }
 
 fn may_be(payload: &Payload, codec: &Codec) -> bool {
@@ -352,10 +330,18 @@ impl sde::Payload for StoredValue {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let payload = self.payload();
         // With the lock free: the schema of a type is learned from its own code.
-        if may_be(&payload, codec) {
+        let read = if may_be(&payload, codec) {
             lock(&self.payload).held = None;
-        }
-        Self::read(&payload, codec).map_err(|error| {
+            let bytes = payload.read();
+            bytes.and_then(|bytes| cbor::decode(&bytes, codec).map_err(ReadError::Damaged))
+        } else {
+            let (stored, wanted) = (payload.type_name(), codec.type_name());
+            Err(ReadError::OtherType(match is_same_name(stored, wanted) {
+                true => format!("the type {wanted} has changed since"),
+                false => format!("it is a {stored:?}, not a {wanted}"),
+            }))
+        };
+        read.map_err(|error| {
             let (of, path) = (&self.of, payload.segment.path.display());
             let error = match error {
                 ReadError::Damaged(why) => {

@@ -16,7 +16,7 @@ use crate::format::id::UniqueId;
 use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, path_in_store};
 use crate::vfs::{Vfs, read_bytes};
 
-/// The name of a segment, or of a writer: 128 random bits.
+/// The name of a segment: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentId(pub(super) UniqueId);
 
@@ -73,13 +73,6 @@ impl SegmentFile {
     #[must_use]
     pub fn other_format(&self) -> Option<u32> {
         self.other_format
-    }
-
-    /// Who wrote it.
-    #[must_use]
-    pub fn writer(&self) -> Option<SegmentId> {
-        let header = self.header.as_ref().ok();
-        header.map(|segment| SegmentId(segment.writer))
     }
 
     /// Whether there is no more of it than what may be left of a writer that is killed while it begins:

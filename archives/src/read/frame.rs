@@ -13,8 +13,8 @@ use crate::format::class::Class;
 use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::index_block::{Rows, prefix};
 use crate::format::metadata::{
-    EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
-    inline_provenance, provenance_key,
+    EntryBody, Provenance, ProvenanceId, ScratchBody, TypeInfo, ValuePlace, inline_provenance,
+    provenance_key,
 };
 use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
@@ -193,11 +193,11 @@ impl<'a> EntryFrame<'a> {
         frame: Frame<'a>,
         shared: impl FnOnce(&ProvenanceId) -> Result<Arc<Provenance>, ReadError>,
     ) -> Result<Self, ReadError> {
-        let (provenance, body) = EntryBody::read(frame.content())
-            .map_err(|why| ReadError::Damaged(format!("its body can't be read: {why}")))?;
+        let cannot = |why| ReadError::Damaged(format!("its body can't be read: {why}"));
+        let (provenance, body) = EntryBody::read(frame.content()).map_err(cannot)?;
         let provenance = match provenance {
-            ProvenanceRef::Here(provenance) => Arc::new(*provenance),
-            ProvenanceRef::Shared(id) => shared(&id)?,
+            Err(bytes) => Arc::new(Provenance::read(bytes).map_err(cannot)?),
+            Ok(id) => shared(&id)?,
         };
         if body.values.len() != provenance.results.len() {
             let why = "its values are not those of its provenance";

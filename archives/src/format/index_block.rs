@@ -258,14 +258,13 @@ pub(crate) fn is_trailer(segment: &Segment, bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::class::{Class, Part};
-    use super::super::id::UniqueId;
+    use super::super::class::Class;
+    use super::super::segment::tests;
     use super::*;
     use crate::vfs::{Disk, Vfs};
 
     fn segment() -> Segment {
-        let (id, writer) = (UniqueId([1; 16]), UniqueId([2; 16]));
-        Segment::new("a.sde".into(), id, Part::Entries, writer)
+        tests::segment(1)
     }
 
     /// An index that is taken although it is damaged has results computed again without a word.

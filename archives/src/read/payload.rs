@@ -176,8 +176,7 @@ impl Payload {
         let ValueSource::Payload { at, length, digest } = &self.source else {
             return Ok(self.held()?.unwrap_or_default().to_vec());
         };
-        let failed = |error| ReadError::io(&self.segment, error);
-        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let (file, failed) = (self.file()?, |error| ReadError::io(&self.segment, error));
         if self.place().end > file.length().map_err(failed)? {
             return Err(ReadError::Damaged("its file was cut short".to_owned()));
         }
@@ -202,8 +201,7 @@ impl Payload {
         let ValueSource::Payload { at, length, digest } = &self.source else {
             return Ok(take(&self.held()?.unwrap_or_default()));
         };
-        let failed = |error| ReadError::io(&self.segment, error);
-        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let (file, failed) = (self.file()?, |error| ReadError::io(&self.segment, error));
         let mut hasher = blake3::Hasher::new();
         let mut refused = None;
         let read = pieces(&*file, *at, *length, |piece| {
@@ -234,8 +232,7 @@ impl Payload {
         if let Some(held) = &self.held {
             return Ok(Some(Arc::clone(held)));
         }
-        let failed = |error| ReadError::io(&self.segment, error);
-        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let (file, failed) = (self.file()?, |error| ReadError::io(&self.segment, error));
         let found = frame::read_at(&*file, &self.segment, *frame).map_err(failed)?;
         let bytes = found.and_then(|(_, body)| self.source.of_body(&body).map(Arc::from));
         let damaged = || ReadError::Damaged("its frame is damaged".to_owned());
@@ -246,11 +243,15 @@ impl Payload {
         if let Some(held) = self.held()? {
             return Ok(PayloadReader(Bytes::Held(Cursor::new(held))));
         }
-        let file = self.vfs.open(&self.segment.path);
         Ok(PayloadReader(Bytes::InFile {
-            file: file.map_err(|error| ReadError::io(&self.segment, error))?,
+            file: self.file()?,
             left: self.place(),
         }))
+    }
+
+    fn file(&self) -> Result<Box<dyn VfsFile>, ReadError> {
+        let file = self.vfs.open(&self.segment.path);
+        file.map_err(|error| ReadError::io(&self.segment, error))
     }
 }
 

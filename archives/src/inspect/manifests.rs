@@ -1,11 +1,11 @@
 //! The manifests that there are, and which count.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use sde::ArchiveError;
 
+use super::Inspection;
 use super::segments::SegmentFile;
 use crate::catalog::manifests::{ManifestSet, bytes, names, read};
 use crate::format::VERSION;
@@ -13,7 +13,6 @@ use crate::format::id::UniqueId;
 use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
 use crate::format::trust::Trust;
 use crate::read::error::Damage;
-use crate::vfs::Vfs;
 
 /// The manifests of a store.
 #[derive(Clone, Debug)]
@@ -94,38 +93,45 @@ impl Manifests {
     }
 }
 
-pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveError> {
-    let folder = dir.join(FOLDER);
-    let mut names = names(vfs, dir)?;
-    names.sort();
-    let (mut files, mut all) = (Vec::new(), ManifestSet::new(Trust::Others));
-    for name in names {
-        let path = folder.join(&name);
-        let content = read(vfs, &path).map(Arc::new);
-        let other_format = match &content {
-            Ok(manifest) => {
-                all.add(Arc::clone(manifest));
-                None
-            }
-            Err(_) => bytes(vfs, &path)
-                .ok()
-                .as_deref()
-                .and_then(Manifest::version),
-        };
-        files.push(ManifestFile {
-            name,
-            content,
-            other_format: other_format.filter(|version| *version != VERSION),
-            is_head: false,
-        });
+impl Inspection {
+    /// The manifests, by kind and generation; none if that is no folder.
+    ///
+    /// # Errors
+    /// If the folder can't be listed.
+    pub fn manifests(&self) -> Result<Manifests, ArchiveError> {
+        let (vfs, dir) = (&*self.vfs, &self.dir);
+        let folder = dir.join(FOLDER);
+        let mut names = names(vfs, dir)?;
+        names.sort();
+        let (mut files, mut all) = (Vec::new(), ManifestSet::new(Trust::Others));
+        for name in names {
+            let path = folder.join(&name);
+            let content = read(vfs, &path).map(Arc::new);
+            let other_format = match &content {
+                Ok(manifest) => {
+                    all.add(Arc::clone(manifest));
+                    None
+                }
+                Err(_) => bytes(vfs, &path)
+                    .ok()
+                    .as_deref()
+                    .and_then(Manifest::version),
+            };
+            files.push(ManifestFile {
+                name,
+                content,
+                other_format: other_format.filter(|version| *version != VERSION),
+                is_head: false,
+            });
+        }
+        let heads: HashSet<String> = all.heads().into_iter().map(Manifest::name).collect();
+        for file in &mut files {
+            file.is_head = file.content.is_ok() && heads.contains(&file.name);
+        }
+        Ok(Manifests {
+            files,
+            replaced: all.replaced(),
+            all,
+        })
     }
-    let heads: HashSet<String> = all.heads().into_iter().map(Manifest::name).collect();
-    for file in &mut files {
-        file.is_head = file.content.is_ok() && heads.contains(&file.name);
-    }
-    Ok(Manifests {
-        files,
-        replaced: all.replaced(),
-        all,
-    })
 }

@@ -84,12 +84,16 @@ impl SegmentFile {
     }
 }
 
-pub(super) fn list(inspection: &Inspection) -> Result<Vec<SegmentFile>, ArchiveError> {
-    let there = segments(&*inspection.vfs, &inspection.dir)?;
-    let files = there
-        .into_iter()
-        .filter_map(|(file, part)| look_at(inspection, file, part));
-    Ok(files.collect())
+impl Inspection {
+    /// The segments, by class and name. What [is no folder](Self::misplaced) is passed over.
+    ///
+    /// # Errors
+    /// If a folder can't be listed.
+    pub fn segments(&self) -> Result<Vec<SegmentFile>, ArchiveError> {
+        let there = segments(&*self.vfs, &self.dir)?.into_iter();
+        let files = there.filter_map(|(file, part)| look_at(self, file, part));
+        Ok(files.collect())
+    }
 }
 
 /// `None` if it was removed since the folder was listed.

@@ -7,19 +7,16 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use crate::catalog::Catalog;
 use crate::catalog::manifests;
-use crate::catalog::segments::KnownSegment;
-use crate::format::class::folder;
-use crate::format::class::{Class, Part};
+use crate::format::class::{Class, Part, folder};
 use crate::format::directory::{self, DirectoryContent};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
-use crate::format::trust::{Trust, not_a_store};
+use crate::format::trust::not_a_store;
 use crate::locks::lock;
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::source::Source;
-use crate::rewrite::write::Output;
+use crate::rewrite::write::{Output, Sealed};
 use crate::store::{DirStore, absolute, where_files_are};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
@@ -62,8 +59,8 @@ impl DirStore {
 
     fn write_to(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         let (vfs, dir) = (&*config.vfs, &config.dir);
-        self.write_results(config)?;
-        self.write_first_manifest(config)?;
+        let written = self.write_results(config)?;
+        self.write_first_manifest(config, &written)?;
         directory::create(vfs, dir)?;
         // It has all else by now: nothing that is written later would sync this name.
         let synced = vfs.sync_dir(dir);
@@ -72,7 +69,7 @@ impl DirStore {
 
     /// Writes what counts in all segments of entries, also those that are being written: what is durable of them. An error
     /// if one can't be read.
-    fn write_results(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
+    fn write_results(&self, config: &WriterConfig) -> Result<Vec<Sealed>, ArchiveError> {
         let catalog = &self.0.catalog;
         let sources = self.all_entries()?;
         let filter = Filter {
@@ -90,7 +87,7 @@ impl DirStore {
         }
         let output = Output::new(config.clone(), false);
         let written = output.write(catalog, &sources, &selected);
-        written.map(drop)
+        written.map(|(_, sealed)| sealed)
     }
 
     /// All segments of entries.
@@ -115,14 +112,13 @@ impl DirStore {
         sources.collect()
     }
 
-    fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
-        // All there is was written just now.
-        let there = Catalog::new(&config.vfs, config.dir.clone(), Trust::Others, None);
-        there.look()?;
-        let known: Vec<KnownSegment> = lock(&there.segments).known().collect();
-        let listed = known
-            .iter()
-            .map(|one| ListedSegment::new(&one.segment, one.end));
+    fn write_first_manifest(
+        &self,
+        config: &WriterConfig,
+        written: &[Sealed],
+    ) -> Result<(), ArchiveError> {
+        let written = written.iter();
+        let listed = written.map(|(segment, block)| ListedSegment::new(segment, block.end));
         let mut listed: Vec<_> = listed.collect();
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         let manifest = Manifest {

@@ -300,14 +300,11 @@ fn keep_latest<T>(all: &mut Vec<(Row, T)>, most: usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
-    use crate::format::class::Part;
+    use crate::format::segment::tests;
 
     fn segment(id: u8) -> Arc<Segment> {
-        let (id, writer) = (UniqueId([id; 16]), UniqueId([9; 16]));
-        Arc::new(Segment::new(PathBuf::new(), id, Part::Entries, writer))
+        Arc::new(tests::segment(id))
     }
 
     fn row(key: u8, saved_at: u64) -> Row {

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use super::changes::CatalogChanges;
-use super::reading::{read_anew, read_on};
+use super::reading::{CatalogChanges, read_anew, read_on};
 use super::scan;
 use super::segments::{KnownSegment, Progress};
 use super::{Catalog, LOOKS};
@@ -115,7 +114,10 @@ impl Catalog {
             let is_begun = segments.files.contains_key(&path) && !look.before.contains_key(&path);
             match progress.segment().filter(|_| is_begun) {
                 // This process has begun it meanwhile, and knows what is in it.
-                Some(own) => changes.leave_out(&own.id),
+                Some(own) => {
+                    changes.sealed.retain(|(segment, _)| segment.id != own.id);
+                    changes.frames.retain(|(segment, _)| segment.id != own.id);
+                }
                 None => drop(segments.files.insert(path, progress)),
             }
         }
@@ -254,7 +256,7 @@ impl<'a> Look<'a> {
         found: &Found,
     ) -> io::Result<Option<Result<Segment, String>>> {
         if let Some(why) = self.catalog.trust.refusal(found) {
-            lock(&self.catalog.segments).distrust(path, &why);
+            lock(&self.catalog.segments).distrusted.add(path, &why);
             return Ok(Some(Err(why)));
         }
         let opened = scan::open(&*self.catalog.vfs, path)?;

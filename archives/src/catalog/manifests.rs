@@ -7,21 +7,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
 use super::{Catalog, LOOKS};
-use crate::format::directory::{is_no_folder, make_folder};
+use crate::format::directory::{is_no_folder, make_folder, with_unfinished};
 use crate::format::id::UniqueId;
-use crate::format::manifest::{EXTENSION, FOLDER, Manifest, Sweep};
+use crate::format::manifest::{EXTENSION, FOLDER, ListedSegment, Manifest, Sweep};
 use crate::format::trust::{Distrusted, Trust};
 use crate::locks::lock;
 use crate::vfs::{Vfs, read_bytes};
 
 /// The manifests that can be read, by their names. Who works with them takes a copy: its lock is held for memory only.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct ManifestSet {
     trust: Trust,
     /// Those that are not to be trusted.
@@ -74,6 +74,28 @@ impl ManifestSet {
             *known = length.max(*known);
         }
         replaced
+    }
+
+    /// The segments that the heads vouch for and that do not reach as far, as `end` says: each with its manifest, and up to
+    /// where it can be read if it is there. Those that are replaced are not lost.
+    pub(crate) fn lost(
+        &self,
+        end: impl Fn(&UniqueId) -> Option<u64>,
+    ) -> Vec<(&Manifest, &ListedSegment, Option<u64>)> {
+        let (replaced, mut told) = (self.replaced(), HashSet::new());
+        let mut lost = Vec::new();
+        for head in self.heads() {
+            for one in &head.segments {
+                let id = UniqueId::parse(&one.id);
+                let end = id.as_ref().and_then(&end);
+                let is_whole = end.is_some_and(|end| end >= one.length);
+                let is_replaced = id.is_some_and(|id| replaced.contains_key(&id));
+                if !is_whole && !is_replaced && told.insert(&one.id) {
+                    lost.push((head, one, end));
+                }
+            }
+        }
+        lost
     }
 
     /// The latest compaction that the heads tell of.
@@ -161,13 +183,7 @@ impl Catalog {
 fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bool, ArchiveError> {
     let before = lock(set).clone();
     let dir = store.join(FOLDER);
-    let names = match vfs.list(&dir) {
-        Err(error) if is_no_folder(&error) => Vec::new(),
-        names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
-    };
-    let is_manifest = |name: &String| Path::new(name).extension() == Some(OsStr::new(EXTENSION));
-    let names = names.into_iter().filter_map(|name| name.into_string().ok());
-    let there: HashSet<String> = names.filter(is_manifest).collect();
+    let there: HashSet<String> = names(vfs, store)?.into_iter().collect();
     let new = there.iter().filter(|name| !before.knows(name));
     let new = new.map(|name| (name, read_new(vfs, &dir.join(name), before.trust)));
     let new: Vec<_> = new.collect();
@@ -180,9 +196,7 @@ fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bo
     for (name, read) in new {
         let path = dir.join(name);
         match read {
-            Ok(Some(manifest)) => {
-                known.add(Arc::new(manifest));
-            }
+            Ok(Some(manifest)) => known.add(Arc::new(manifest)),
             Ok(None) => all = false,
             Err(Refused { why, distrusted }) => {
                 if distrusted {
@@ -202,6 +216,18 @@ fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bo
     Ok(all)
 }
 
+/// The names of the manifests of a store, in any order; none if that is no folder.
+pub(crate) fn names(vfs: &dyn Vfs, store: &Path) -> Result<Vec<String>, ArchiveError> {
+    let dir = store.join(FOLDER);
+    let names = match vfs.list(&dir) {
+        Err(error) if is_no_folder(&error) => Vec::new(),
+        names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+    };
+    let is_manifest = |name: &String| Path::new(name).extension() == Some(OsStr::new(EXTENSION));
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    Ok(names.filter(is_manifest).collect())
+}
+
 /// Why a manifest does not count.
 struct Refused {
     why: String,
@@ -217,10 +243,7 @@ fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>
         return Err(refused(true)(why));
     }
     match read(vfs, path) {
-        Ok(manifest) if path.file_name() == Some(OsStr::new(&manifest.name())) => {
-            Ok(Some(manifest))
-        }
-        Ok(_) => Err(refused(false)("it is of another name".to_owned())),
+        Ok(manifest) => Ok(Some(manifest)),
         Err(_) if matches!(vfs.look(path), Ok(None)) => Ok(None),
         Err(why) => Err(refused(false)(why)),
     }
@@ -241,12 +264,14 @@ pub(crate) fn bytes(vfs: &dyn Vfs, path: &Path) -> Result<Vec<u8>, String> {
 
 /// Reads a manifest; an error says what is wrong with it.
 pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
-    match Manifest::read(&bytes(vfs, path)?)? {
-        manifest if manifest.generation == u64::MAX => {
-            Err("no other could come after it".to_owned())
-        }
-        manifest => Ok(manifest),
+    let manifest = Manifest::read(&bytes(vfs, path)?)?;
+    if manifest.generation == u64::MAX {
+        return Err("no other could come after it".to_owned());
     }
+    if path.file_name() != Some(OsStr::new(&manifest.name())) {
+        return Err("it is of another name".to_owned());
+    }
+    Ok(manifest)
 }
 
 /// Writes a manifest, durable.
@@ -260,20 +285,14 @@ pub(crate) fn write(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) -> Result<
     // he synced its name.
     vfs.sync_dir(store)
         .map_err(failed("syncing the directory of"))?;
-    let unfinished = unfinished(path);
-    let written = (|| {
-        let mut file = vfs.create(&unfinished)?;
-        file.write_at(&[&bytes], 0)?;
-        file.sync()
-    })();
-    let published = written
-        .map_err(failed("writing"))
-        .and_then(|()| publish(vfs, &unfinished, path, manifest));
-    if published.is_err() {
-        // What is left if this fails too does no harm.
-        let _ = vfs.remove(&unfinished);
-    }
-    published?;
+    with_unfinished(vfs, dir, |unfinished| {
+        let written = vfs.create(unfinished).and_then(|mut file| {
+            file.write_at(&[&bytes], 0)?;
+            file.sync()
+        });
+        written.map_err(failed("writing"))?;
+        publish(vfs, unfinished, path, manifest)
+    })?;
     vfs.sync_dir(dir)
         .map_err(failed("syncing the directory of"))
 }
@@ -295,14 +314,4 @@ fn publish(vfs: &dyn Vfs, from: &Path, to: &Path, manifest: &Manifest) -> Result
             to.display()
         ))),
     }
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(
-        ".{}{}",
-        UniqueId::new().short(),
-        crate::format::directory::UNFINISHED
-    ));
-    path.with_file_name(name)
 }

@@ -1,6 +1,5 @@
 //! What is known of a store: its segments, what lies where in them, its manifests.
 
-mod changes;
 pub(crate) mod contents;
 pub(crate) mod filter;
 pub(crate) mod index;
@@ -16,11 +15,11 @@ use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
 use sde::Mark;
 
-use changes::CatalogChanges;
 use index::Index;
 use look::Looking;
 pub(crate) use look::segments;
 use manifests::ManifestSet;
+use reading::CatalogChanges;
 use segments::SegmentCatalog;
 
 use crate::format::id::{Clock, UniqueId};

@@ -1,17 +1,28 @@
 //! What is in a segment, by its index or from end to end.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
 use sde::Mark;
 
-use super::changes::CatalogChanges;
 use super::scan;
 use crate::cbor::metadata::from_bytes;
 use crate::format::frame::{self, FrameKind};
+use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::vfs::{Vfs, VfsFile};
+
+/// Frames and segments that are new, and segments that are gone.
+#[derive(Default)]
+pub(crate) struct CatalogChanges {
+    pub(crate) sealed: Vec<(Arc<Segment>, IndexBlock)>,
+    pub(crate) frames: Vec<(Arc<Segment>, Vec<Row>)>,
+    pub(crate) marks: Vec<Mark>,
+    /// Segments whose files are gone, or replaced; what is still new of them is among the rest.
+    pub(crate) gone: HashSet<UniqueId>,
+}
 
 /// Reads a segment of which nothing is known: its index, if it has one. What is before the place was replaced, and only
 /// provenances of it count: what was appended since may need them. Gives up to where that is, and whether it is sealed.

@@ -228,10 +228,7 @@ impl SegmentReader {
         let mut at = from;
         while let Some(found) = self.next_frame(segment, at)? {
             if found.at > at {
-                let header = self
-                    .get(at, FRAME_HEADER as u64)?
-                    .and_then(FrameHeader::read);
-                let key = header.map(|header| header.key);
+                let key = self.header_at(at)?.map(|header| header.key);
                 each(Stretch::Gap(at..found.at, key))?;
             }
             at = found.end;
@@ -260,16 +257,19 @@ impl SegmentReader {
         }
     }
 
+    /// The header that begins here, if one does; it may be damaged.
+    fn header_at(&mut self, at: u64) -> io::Result<Option<FrameHeader>> {
+        let bytes = self.get(at, FRAME_HEADER as u64)?;
+        Ok(bytes.and_then(FrameHeader::read))
+    }
+
     /// The frame that begins here, if one does.
     pub(crate) fn frame_at(
         &mut self,
         segment: &Segment,
         at: u64,
     ) -> io::Result<Option<FoundFrame>> {
-        let header = self
-            .get(at, FRAME_HEADER as u64)?
-            .and_then(FrameHeader::read);
-        let Some(header) = header else {
+        let Some(header) = self.header_at(at)? else {
             return Ok(None);
         };
         let Some(bytes) = self.get(at, header.length())? else {

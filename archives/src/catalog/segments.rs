@@ -206,11 +206,6 @@ impl SegmentCatalog {
         segments.map(|segment| (segment.id, segment)).collect()
     }
 
-    /// Has a file left out that is not to be trusted.
-    pub(super) fn distrust(&mut self, path: &Path, why: &str) {
-        self.distrusted.add(path, why);
-    }
-
     /// Forgets a file that is gone, and what was known of it.
     pub(super) fn forget_file(&mut self, path: &Path) {
         let gone = self.files.remove(path);

@@ -9,6 +9,7 @@ use serde::de::{
 
 use super::failure::{Failure, Result};
 use super::read::Reader;
+use super::tags::by_type;
 
 /// The hint given of a length, at most: what is announced need not come, and each
 /// level of nesting may announce it again.
@@ -228,19 +229,8 @@ impl<'de> SeqAccess<'de> for Numbers<'de> {
                     .transpose()
             };
         }
-        match self.kind {
-            NumberType::U8 => number!(u8),
-            NumberType::U16 => number!(u16),
-            NumberType::U32 => number!(u32),
-            NumberType::U64 => number!(u64),
-            NumberType::I8 => number!(i8),
-            NumberType::I16 => number!(i16),
-            NumberType::I32 => number!(i32),
-            NumberType::I64 => number!(i64),
-            NumberType::F32 => number!(f32),
-            NumberType::F64 => number!(f64),
-            _ => Err(Failure("it has numbers of an unknown type".to_owned())),
-        }
+        let unknown = || Failure("it has numbers of an unknown type".to_owned());
+        by_type!(self.kind, number, Err(unknown()))
     }
 
     fn size_hint(&self) -> Option<usize> {

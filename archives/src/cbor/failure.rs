@@ -17,6 +17,12 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+impl From<Failure> for String {
+    fn from(failure: Failure) -> Self {
+        failure.0
+    }
+}
+
 impl serde::ser::Error for Failure {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self(text.to_string())

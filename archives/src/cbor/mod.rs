@@ -46,8 +46,7 @@ pub(crate) fn encode(value: &ErasedValue, codec: &Codec) -> Result<Encoded, Stri
         Some(bulk) => numbers(bulk, value, codec),
         None => {
             let mut encoded = Encoded::new();
-            let written = codec.encode(value, Writer::new(&mut encoded));
-            written.map_err(|failure| failure.0)?;
+            codec.encode(value, Writer::new(&mut encoded))?;
             Ok(encoded)
         }
     })
@@ -61,7 +60,7 @@ pub(crate) fn encode_to<'a>(
 ) -> Result<(), String> {
     let bulk = guarded(|| Ok(codec.bulk(value)))?;
     let encoded = match &bulk {
-        Some(bulk) => heads_of(bulk)?,
+        Some(bulk) => heads(bulk)?,
         None => encode(value, codec)?,
     };
     encoded.slices().for_each(|slice| to.append(slice));
@@ -75,7 +74,7 @@ pub(crate) fn encode_to<'a>(
 
 /// The bytes of an array of numbers, as [`BulkBytes`] would serialize itself.
 fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<Encoded, String> {
-    let mut encoded = heads_of(&bulk)?;
+    let mut encoded = heads(&bulk)?;
     match bulk.bytes {
         Cow::Borrowed(_) => encoded.append_numbers(value, codec),
         Cow::Owned(bytes) => encoded.append_owned(bytes),
@@ -84,17 +83,10 @@ fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<En
 }
 
 /// All that comes before the numbers.
-fn heads_of(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
+fn heads(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
+    let tag = tags::of_numbers(bulk.numbers).ok_or("no tag is known for its numbers")?;
     let mut encoded = Encoded::new();
-    let written = heads(&mut encoded, bulk, bulk.bytes.len());
-    written.map_err(|failure| failure.0)?;
-    Ok(encoded)
-}
-
-fn heads(to: &mut Encoded, bulk: &BulkBytes<'_>, length: usize) -> failure::Result<()> {
-    let tag = tags::of_numbers(bulk.numbers);
-    let tag = tag.ok_or_else(|| failure::Failure("no tag is known for its numbers".to_owned()))?;
-    let mut writer = Writer::new(to);
+    let mut writer = Writer::new(&mut encoded);
     if let Some(shape) = &bulk.shape {
         writer.head(Header::Tag(tags::of_order(shape.order)))?;
         writer.head(Header::Array(Some(2)))?;
@@ -104,7 +96,8 @@ fn heads(to: &mut Encoded, bulk: &BulkBytes<'_>, length: usize) -> failure::Resu
         }
     }
     writer.head(Header::Tag(tag))?;
-    writer.head(Header::Bytes(Some(length)))
+    writer.head(Header::Bytes(Some(bulk.bytes.len())))?;
+    Ok(encoded)
 }
 
 /// The value of these bytes.

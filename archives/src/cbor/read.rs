@@ -124,18 +124,14 @@ impl<'de> Reader<'de> {
         done
     }
 
-    fn seq<V: Visitor<'de>>(&mut self, count: Option<usize>, visitor: V) -> Result<V::Value> {
+    fn items<T>(
+        &mut self,
+        count: Option<usize>,
+        visit: impl FnOnce(&mut Items<'_, 'de>) -> Result<T>,
+    ) -> Result<T> {
         self.deeper(|reader| {
             let mut items = Items::new(reader, count);
-            let value = visitor.visit_seq(&mut items)?;
-            items.close().map(|()| value)
-        })
-    }
-
-    fn map<V: Visitor<'de>>(&mut self, count: Option<usize>, visitor: V) -> Result<V::Value> {
-        self.deeper(|reader| {
-            let mut items = Items::new(reader, count);
-            let value = visitor.visit_map(&mut items)?;
+            let value = visit(&mut items)?;
             items.close().map(|()| value)
         })
     }
@@ -152,11 +148,7 @@ impl<'de> Reader<'de> {
             return Err(unknown_tag(tag));
         }
         let too_large = || Failure("an integer in it has more than 128 bits".to_owned());
-        let bytes = self.tagged_bytes()?;
-        let mut room = [0; 16];
-        let start = room.len().checked_sub(bytes.len()).ok_or_else(too_large)?;
-        room[start..].copy_from_slice(bytes);
-        let integer = u128::from_be_bytes(room);
+        let integer = tags::big(self.tagged_bytes()?).ok_or_else(too_large)?;
         match inverted {
             false => visitor.visit_u128(integer),
             true => visitor.visit_i128(!i128::try_from(integer).map_err(|_| too_large())?),
@@ -207,8 +199,8 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             Header::Simple(simple::FALSE) => visitor.visit_bool(false),
             Header::Simple(simple::TRUE) => visitor.visit_bool(true),
             Header::Simple(simple::NULL) => visitor.visit_unit(),
-            Header::Array(count) => self.seq(count, visitor),
-            Header::Map(count) => self.map(count, visitor),
+            Header::Array(count) => self.items(count, |items| visitor.visit_seq(items)),
+            Header::Map(count) => self.items(count, |items| visitor.visit_map(items)),
             Header::Tag(tag) => self.tagged(tag, visitor),
             Header::Simple(other) => {
                 let why = format!("it has a simple value {other}, which is not known");

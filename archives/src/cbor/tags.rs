@@ -20,6 +20,26 @@ pub(crate) const fn of_numbers(kind: NumberType) -> Option<u64> {
     })
 }
 
+/// What a macro makes of the Rust type of numbers; else what is said for a type that `sde` learns later.
+macro_rules! by_type {
+    ($kind:expr, $of_type:ident, $unknown:expr) => {
+        match $kind {
+            NumberType::U8 => $of_type!(u8),
+            NumberType::U16 => $of_type!(u16),
+            NumberType::U32 => $of_type!(u32),
+            NumberType::U64 => $of_type!(u64),
+            NumberType::I8 => $of_type!(i8),
+            NumberType::I16 => $of_type!(i16),
+            NumberType::I32 => $of_type!(i32),
+            NumberType::I64 => $of_type!(i64),
+            NumberType::F32 => $of_type!(f32),
+            NumberType::F64 => $of_type!(f64),
+            _ => $unknown,
+        }
+    };
+}
+pub(crate) use by_type;
+
 /// The numbers that a tag is for.
 pub(crate) fn numbers(tag: u64) -> Option<NumberType> {
     let of_tag = |kind: &NumberType| of_numbers(*kind) == Some(tag);
@@ -41,6 +61,14 @@ pub(crate) fn order(tag: u64) -> Option<Order> {
         1040 => Some(Order::Columns),
         _ => None,
     }
+}
+
+/// The integer of a byte string, big-endian; `None` if it has more than 128 bits.
+pub(crate) fn big(bytes: &[u8]) -> Option<u128> {
+    let mut room = [0; 16];
+    let start = room.len().checked_sub(bytes.len())?;
+    room[start..].copy_from_slice(bytes);
+    Some(u128::from_be_bytes(room))
 }
 
 /// An integer of more than 64 bits, as a byte string, big-endian.

@@ -45,6 +45,7 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
 use crate::store::{DirStore, where_files_are};
+use crate::work::Work;
 use crate::writer::segment_writer::WriterConfig;
 
 use replaced::Removed;
@@ -263,7 +264,7 @@ impl DirStore {
     fn remove_what_is_over(&self, grace: Duration) -> Result<Removed, ArchiveError> {
         let inner = &*self.0;
         let unfinished = directory::remove_unfinished(&**inner.vfs(), &inner.dir, grace);
-        inner.sharing.clean();
+        inner.sharing.work.iter().for_each(Work::clean);
         self.refresh()?;
         let mut removed = self.remove_replaced(grace);
         removed.bytes += unfinished;

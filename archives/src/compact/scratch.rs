@@ -17,16 +17,14 @@
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use sde::ArchiveError;
 
+use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
-use crate::format::id::{self, UniqueId};
-use crate::format::index_block::Row;
-use crate::format::manifest::ReplacedSegment;
-use crate::format::segment::Segment;
+use crate::format::id::UniqueId;
+use crate::format::index_block::Rows;
 use crate::locks::lock;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
@@ -38,20 +36,6 @@ const PART: u64 = 16;
 /// What a thread holds that removes superseded scratch, or hands over to other ranks what this one has saved.
 #[derive(Default)]
 pub(crate) struct Trimming;
-
-/// A sealed segment of scratch that this store has written.
-struct OwnScratch {
-    segment: Arc<Segment>,
-    /// Up to where its frames reach.
-    end: u64,
-    /// The states in it that are of use.
-    rows: Vec<Row>,
-    /// How many bytes they have.
-    bytes: u64,
-}
-
-/// Up to where segments are durable.
-type Durable = HashMap<UniqueId, u64>;
 
 impl DirStore {
     /// Seals what is full. Gives of which parts something was.
@@ -87,24 +71,28 @@ impl DirStore {
             self.remove_replaced(self.0.grace);
             self.refresh()?;
         }
-        let own = self.own_scratch();
-        let (mut replaced, kept): (Vec<OwnScratch>, Vec<OwnScratch>) =
-            own.into_iter().partition(|one| one.rows.is_empty());
-        let of_use = kept.iter().map(|one| one.bytes).sum();
+        let (sources, selected) = self.own_scratch();
+        let all = || sources.iter().enumerate();
+        let kept = || all().filter(|(number, _)| selected.keeps_any(*number));
+        let of_use = kept().map(|(number, one)| selected.bytes(one, number).0);
+        let of_use: u64 = of_use.sum();
         self.note_scratch_of_use(of_use);
-        let there: u64 = kept.iter().map(|one| one.end).sum();
-        if there > 2 * of_use + 2 * scratch {
-            self.write_anew(&kept)?;
-            replaced.extend(kept);
+        let there: u64 = kept().map(|(_, one)| one.length).sum();
+        let is_anew = there > 2 * of_use + 2 * scratch;
+        if is_anew {
+            let config = inner.writer.config().clone();
+            self.rewrite(&inner.catalog, config, &sources, &selected)?;
         }
-        self.replace(&replaced)
+        let goes = all().filter(|(number, _)| is_anew || !selected.keeps_any(*number));
+        self.replace(&goes.map(|(_, one)| one).collect::<Vec<_>>())
     }
 
     /// The sealed segments of scratch that this store has written, and what is of use in them.
-    fn own_scratch(&self) -> Vec<OwnScratch> {
+    fn own_scratch(&self) -> (Vec<Source>, Selected) {
         let catalog = &self.0.catalog;
         let written = self.0.writer.written().into_iter();
-        let mut durable: Durable = written.map(|(one, length)| (one.id, length)).collect();
+        let mut durable: HashMap<UniqueId, u64> =
+            written.map(|(one, length)| (one.id, length)).collect();
         let own: HashMap<UniqueId, KnownSegment> = {
             let segments = lock(&catalog.segments);
             durable.extend(segments.sealed.iter().map(|id| (*id, u64::MAX)));
@@ -117,62 +105,44 @@ impl DirStore {
         let ids: HashSet<UniqueId> = own.keys().copied().collect();
         catalog.known(|index| {
             let mut rows = index.rows_of(&ids);
-            let mut since = HashMap::new();
+            let sources = own.into_values().map(|known| Source {
+                rows: Rows::sorted(rows.remove(&known.segment.id).unwrap_or_default()),
+                segment: known.segment,
+                length: known.end,
+                sealed: true,
+                damaged: false,
+            });
+            let sources: Vec<Source> = sources.collect();
             // What is in other segments may not be on the medium yet, although it can be read.
-            let mut since = |prefix: u64| {
-                *since.entry(prefix).or_insert_with(|| {
-                    index.of_use(prefix, |place| {
-                        let end = durable.get(&place.segment.id);
-                        end.is_some_and(|end| place.at < *end)
-                    })
-                })
+            let is_durable = |place: &Place| {
+                let end = durable.get(&place.segment.id);
+                end.is_some_and(|end| place.at < *end)
             };
-            let own = own.into_values();
-            own.map(|one| {
-                let rows = rows.remove(&one.segment.id).unwrap_or_default();
-                OwnScratch::of(&one, rows, &mut since)
-            })
-            .collect()
+            let mut since = HashMap::new();
+            let selected = Selected::of(&sources, |row| {
+                let since = since.entry(row.prefix);
+                row.saved_at >= *since.or_insert_with(|| index.of_use(row.prefix, is_durable))
+            });
+            (sources, selected)
         })
     }
 
-    /// Writes what is of use in some segments to others.
-    fn write_anew(&self, all: &[OwnScratch]) -> Result<(), ArchiveError> {
-        let inner = &*self.0;
-        let sources = all.iter().map(|one| self.source(&one.segment, false));
-        let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
-        let of_use: HashSet<(UniqueId, u64)> = all
-            .iter()
-            .flat_map(|one| one.rows.iter().map(|row| (one.segment.id, row.at())))
-            .collect();
-        let selected = Selected::of(&sources, |source, row| {
-            of_use.contains(&(source.segment.id, row.at()))
-        });
-        let config = inner.writer.config().clone();
-        self.rewrite(&inner.catalog, config, &sources, &selected)?;
-        Ok(())
-    }
-
     /// Has segments go in which nothing is of use.
-    fn replace(&self, replaced: &[OwnScratch]) -> Result<(), ArchiveError> {
-        let inner = &*self.0;
+    fn replace(&self, replaced: &[&Source]) -> Result<(), ArchiveError> {
         if replaced.is_empty() {
             return Ok(());
         }
-        if inner.team.get().is_some() {
+        if self.0.team.get().is_some() {
             self.remove_own(replaced);
             return Ok(());
         }
-        let at = id::now(&**inner.vfs());
-        let replaced = replaced.iter();
-        let replaced = replaced.map(|one| ReplacedSegment::new(&one.segment, one.end, at));
-        self.write_manifest(&replaced.collect::<Vec<_>>())?;
+        self.write_manifest(&self.replaced(replaced.iter().copied()))?;
         self.remove_replaced(self.0.grace);
         Ok(())
     }
 
     /// Removes segments that no manifest lists.
-    fn remove_own(&self, all: &[OwnScratch]) {
+    fn remove_own(&self, all: &[&Source]) {
         let inner = &*self.0;
         let goes = |id: &UniqueId| all.iter().any(|one| one.segment.id == *id);
         lock(&inner.catalog.segments).forget(goes);
@@ -183,26 +153,6 @@ impl DirStore {
                 let path = path.display();
                 sde::warning!("{path} is superseded and can't be removed: {error}");
             }
-        }
-    }
-}
-
-impl OwnScratch {
-    fn of(known: &KnownSegment, mut all: Vec<Row>, mut since: impl FnMut(u64) -> u64) -> Self {
-        all.sort_unstable_by_key(Row::at);
-        let ends = all.iter().skip(1).map(Row::at).chain([known.end]);
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        for (row, end) in all.iter().zip(ends) {
-            if row.saved_at >= since(row.prefix) {
-                rows.push(*row);
-                bytes += end - row.at();
-            }
-        }
-        Self {
-            segment: Arc::clone(&known.segment),
-            end: known.end,
-            rows,
-            bytes,
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";
 /// How a file is called before it takes its name: what a crash may leave behind.
-pub(crate) const UNFINISHED: &str = ".unfinished";
+const UNFINISHED: &str = ".unfinished";
 
 /// No process takes as long to name a file that it has written; if one did, it would be told that
 /// the file is gone.
@@ -197,11 +197,11 @@ pub(crate) fn probe(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
 }
 
 /// Does something with a new name; cleans up if that fails.
-fn with_unfinished(
+pub(crate) fn with_unfinished<E>(
     vfs: &dyn Vfs,
     dir: &Path,
-    job: impl FnOnce(&Path) -> io::Result<()>,
-) -> io::Result<()> {
+    job: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
     let path = dir.join(format!("{}{UNFINISHED}", UniqueId::new()));
     let outcome = job(&path);
     if outcome.is_err() {

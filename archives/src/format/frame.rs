@@ -254,16 +254,8 @@ fn checksum(covered: &[u8], segment: &Segment, at: u64) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use super::super::class::Part;
-    use super::super::id::UniqueId;
+    use super::super::segment::tests::segment;
     use super::*;
-
-    fn segment(id: u8) -> Segment {
-        let (id, writer) = (UniqueId([id; 16]), UniqueId([9; 16]));
-        Segment::new(PathBuf::new(), id, Part::Entries, writer)
-    }
 
     #[test]
     fn a_frame_belongs_to_its_segment_and_place() {

@@ -258,15 +258,10 @@ pub(crate) fn is_trailer(segment: &Segment, bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::class::{Class, Part};
-    use super::super::id::UniqueId;
+    use super::super::class::Class;
+    use super::super::segment::tests::segment;
     use super::*;
     use crate::vfs::{Disk, Vfs};
-
-    fn segment() -> Segment {
-        let (id, writer) = (UniqueId([1; 16]), UniqueId([2; 16]));
-        Segment::new("a.sde".into(), id, Part::Entries, writer)
-    }
 
     /// An index that is taken although it is damaged has results computed again without a word.
     #[test]
@@ -278,13 +273,13 @@ mod tests {
         };
         let end = SEGMENT_HEADER as u64;
         let rows = vec![row(70), row(3)];
-        let (block, tail) = IndexBlock::seal(&segment(), rows, end).unwrap();
+        let (block, tail) = IndexBlock::seal(&segment(1), rows, end).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.sde");
         let read = |tail: &[u8]| {
             std::fs::write(&path, [&[0; SEGMENT_HEADER], tail].concat()).unwrap();
             let file = Disk.open(&path).unwrap();
-            IndexBlock::read(&segment(), &*file, block.length).unwrap()
+            IndexBlock::read(&segment(1), &*file, block.length).unwrap()
         };
         assert_eq!(read(&tail).unwrap().rows, block.rows);
         for bit in 0..tail.len() * 8 {

@@ -8,15 +8,18 @@
 //! one after the other, up to the end of the body.
 
 use std::borrow::Cow;
+use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ciborium::Value;
 use sde::key::{Digest, Plain};
 use sde::{AppId, AppSetup, Callee, CodeId, Key, Record, RunId, Scalar, Tags, ValueSummary};
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::cbor::metadata::{from_bytes, push, to_bytes};
+use crate::cbor::metadata::{from_bytes, from_reader, push, to_bytes};
 
 /// What many entries have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +72,8 @@ pub(crate) struct TypeInfo {
 }
 
 /// Where a value is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum ValuePlace {
     /// In the body, so long.
     Body(u64),
@@ -88,42 +92,30 @@ impl ValuePlace {
 /// By which digest a provenance is known.
 pub(crate) type ProvenanceId = [u8; 16];
 
-/// The provenance of an entry, as its body has it.
-pub(crate) enum ProvenanceRef {
-    Shared(ProvenanceId),
-    Here(Box<Provenance>),
-}
+/// The provenance of an entry, as its body has it: by digest, or the bytes of it.
+pub(crate) type ProvenanceRef<'a> = Result<ProvenanceId, &'a [u8]>;
 
-/// The body of an entry. Fields are those of the table above.
+/// The body of an entry after its provenance: an array, of which the last elements may be missing.
+#[derive(Deserialize)]
 pub(crate) struct EntryBody {
     number: u64,
     made: i64,
     took: u64,
     pub(crate) values: Vec<Option<ValuePlace>>,
+    #[serde(default)]
     inputs: Vec<InputBody>,
+    #[serde(default)]
     calls: Vec<(Arc<str>, Key)>,
+    #[serde(default)]
     flags: u64,
+    #[serde(default)]
     contents: Contents,
+    #[serde(default)]
     thread: u32,
 }
 
 /// Of each result, the digests of what its output files hold; nothing if none has any.
 pub(crate) type Contents = Vec<Vec<Digest>>;
-
-/// The body of an entry as it is read: an array, of which the last elements may be missing.
-#[derive(Deserialize)]
-struct Elements(
-    ProvenanceRef,
-    u64,
-    i64,
-    u64,
-    Vec<Option<ValuePlace>>,
-    #[serde(default)] Vec<InputBody>,
-    #[serde(default)] Vec<(Arc<str>, Key)>,
-    #[serde(default)] u64,
-    #[serde(default)] Contents,
-    #[serde(default)] u32,
-);
 
 /// One input of an entry: of a scalar short text and digest follow from the value.
 enum InputBody {
@@ -179,9 +171,8 @@ pub(crate) fn entry_rest(
     Ok((ELEMENTS - left_out) as u8)
 }
 
-/// An entry's body taken apart: how many elements it has, its provenance, by digest or the bytes of it, and what follows.
-#[allow(clippy::type_complexity, reason = "it is used once")]
-pub(crate) fn split_entry(content: &[u8]) -> Option<(u8, Result<ProvenanceId, &[u8]>, &[u8])> {
+/// An entry's body taken apart: how many elements it has, its provenance, and what follows.
+pub(crate) fn split_entry(content: &[u8]) -> Option<(u8, ProvenanceRef<'_>, &[u8])> {
     let (head, content) = content.split_first()?;
     let elements = head
         .checked_sub(array_head(0))
@@ -219,31 +210,10 @@ pub(crate) fn reference(id: &ProvenanceId) -> [u8; 17] {
 
 impl EntryBody {
     /// Reads a body without its values; gives its provenance, too.
-    pub(crate) fn read(content: &[u8]) -> Result<(ProvenanceRef, Self), String> {
-        let (elements, _) = from_bytes(content)?;
-        let Elements(
-            provenance,
-            number,
-            made,
-            took,
-            values,
-            inputs,
-            calls,
-            flags,
-            contents,
-            thread,
-        ) = elements;
-        let body = Self {
-            number,
-            made,
-            took,
-            values,
-            inputs,
-            calls,
-            flags,
-            contents,
-            thread,
-        };
+    pub(crate) fn read(content: &[u8]) -> Result<(ProvenanceRef<'_>, Self), String> {
+        let (elements, provenance, rest) = split_entry(content).ok_or("it is no array")?;
+        let head = [array_head(elements.saturating_sub(1))];
+        let InOrder(body) = from_reader(head.chain(rest))?;
         Ok((provenance, body))
     }
 
@@ -397,95 +367,43 @@ impl Serialize for InputToWrite<'_> {
 
 impl<'de> Deserialize<'de> for InputBody {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = InputBody;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a scalar, or short text and digest")
+        let wrong = || de::Error::custom("an input is no scalar, and no short text and digest");
+        Ok(Self::Scalar(match Value::deserialize(from)? {
+            Value::Bool(value) => Plain::Bool(value),
+            Value::Integer(value) => match (value.try_into(), value.try_into()) {
+                (Ok(value), _) => Plain::Unsigned(value),
+                (_, Ok(value)) => Plain::Signed(value),
+                _ => return Err(wrong()),
+            },
+            Value::Float(value) => Plain::F64(value),
+            Value::Text(text) => Plain::Text(text.into()),
+            Value::Bytes(bits) => {
+                let bits = bits.try_into().map_err(|_| wrong())?;
+                Plain::F32(f32::from_bits(u32::from_be_bytes(bits)))
             }
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<InputBody, E> {
-                Ok(InputBody::Scalar(Plain::Bool(value)))
+            other => {
+                let (short, digest) = other.deserialized().map_err(|_| wrong())?;
+                return Ok(Self::Summary(short, digest));
             }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<InputBody, E> {
-                Ok(InputBody::Scalar(Plain::Unsigned(value)))
-            }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<InputBody, E> {
-                Ok(InputBody::Scalar(Plain::Signed(value)))
-            }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<InputBody, E> {
-                Ok(InputBody::Scalar(Plain::F64(value)))
-            }
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<InputBody, E> {
-                Ok(InputBody::Scalar(Plain::Text(value.to_owned().into())))
-            }
-            fn visit_bytes<E: de::Error>(self, bits: &[u8]) -> Result<InputBody, E> {
-                let bits = bits
-                    .try_into()
-                    .map_err(|_| E::invalid_length(bits.len(), &"4 bytes"))?;
-                Ok(InputBody::Scalar(Plain::F32(f32::from_bits(
-                    u32::from_be_bytes(bits),
-                ))))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<InputBody, A::Error> {
-                let short = || de::Error::invalid_length(0, &"short text and digest");
-                let text = seq.next_element()?.ok_or_else(short)?;
-                let digest = seq.next_element()?.ok_or_else(short)?;
-                Ok(InputBody::Summary(text, digest))
-            }
-        }
-        from.deserialize_any(Either)
+        }))
     }
 }
 
-impl Serialize for ValuePlace {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Body(length) => length.serialize(to),
-            Self::Payload(length, digest) => (length, digest).serialize(to),
-        }
-    }
-}
+/// A body whose elements are in the order of its fields.
+struct InOrder(EntryBody);
 
-impl<'de> Deserialize<'de> for ValuePlace {
+impl<'de> Deserialize<'de> for InOrder {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = ValuePlace;
+        struct Elements;
+        impl<'de> Visitor<'de> for Elements {
+            type Value = InOrder;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a length, or length and digest")
+                f.write_str("the elements of an entry")
             }
-            fn visit_u64<E: de::Error>(self, length: u64) -> Result<ValuePlace, E> {
-                Ok(ValuePlace::Body(length))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ValuePlace, A::Error> {
-                let short = || de::Error::invalid_length(0, &"length and digest");
-                let length = seq.next_element()?.ok_or_else(short)?;
-                let digest = seq.next_element()?.ok_or_else(short)?;
-                Ok(ValuePlace::Payload(length, digest))
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<InOrder, A::Error> {
+                EntryBody::deserialize(SeqAccessDeserializer::new(seq)).map(InOrder)
             }
         }
-        from.deserialize_any(Either)
-    }
-}
-
-impl<'de> Deserialize<'de> for ProvenanceRef {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = ProvenanceRef;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a provenance or its digest")
-            }
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<ProvenanceRef, E> {
-                let id = bytes.try_into();
-                id.map(ProvenanceRef::Shared)
-                    .map_err(|_| E::invalid_length(bytes.len(), &"16 bytes"))
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<ProvenanceRef, A::Error> {
-                let map = de::value::MapAccessDeserializer::new(map);
-                Provenance::deserialize(map).map(|all| ProvenanceRef::Here(Box::new(all)))
-            }
-        }
-        from.deserialize_any(Either)
+        from.deserialize_seq(Elements)
     }
 }

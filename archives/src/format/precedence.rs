@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use sde::{Record, RunId, Tags};
+use sde::{RunId, Tags};
 
 /// The precedence of a computation among those of its key: **the highest counts.**
 ///
@@ -40,15 +40,6 @@ pub struct Precedence {
 impl Precedence {
     /// That of what was saved in one frame, taken to be whole. `results` are the tags of all its
     /// results, and whether each has a value in this frame.
-    #[must_use]
-    pub fn new(
-        record: &Record,
-        saved_at: u64,
-        results: impl IntoIterator<Item = (Tags, bool)>,
-    ) -> Self {
-        Self::of((record.run, record.made_at), saved_at, results)
-    }
-
     pub(crate) fn of(
         (run, made_at): (RunId, SystemTime),
         saved_at: u64,

@@ -131,10 +131,11 @@ pub(crate) fn first(digest: blake3::Hash) -> [u8; 16] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn segment(id: u8) -> Segment {
+    /// A segment without a file.
+    pub(crate) fn segment(id: u8) -> Segment {
         let (id, writer) = (UniqueId([id; 16]), UniqueId([9; 16]));
         Segment::new(PathBuf::new(), id, Part::Entries, writer)
     }

@@ -99,7 +99,8 @@ impl Entry {
     pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
         let results = results.map(|one| (one.tags, one.payload.is_some()));
-        Precedence::new(&self.record, self.saved_at, results)
+        let made = (self.record.run, self.record.made_at);
+        Precedence::of(made, self.saved_at, results)
     }
 
     /// The values that give it its precedence, and were not checked with the frame: those that the engine checks when it

@@ -1,28 +1,27 @@
 //! The manifests that there are, and which count.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use sde::ArchiveError;
 
+use super::Inspection;
 use super::segments::SegmentFile;
-use crate::catalog::manifests::{ManifestSet, bytes, read};
+use crate::catalog::manifests::{ManifestSet, bytes, names, read};
 use crate::format::VERSION;
-use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
-use crate::format::manifest::{EXTENSION, FOLDER, Manifest};
+use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
 use crate::format::trust::Trust;
 use crate::read::error::Damage;
-use crate::vfs::Vfs;
 
 /// The manifests of a store.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Manifests {
     /// All there are, by generation.
     pub files: Vec<ManifestFile>,
+    /// Those that can be read.
+    all: ManifestSet,
     /// Up to where those that count say that a segment is replaced.
     replaced: HashMap<UniqueId, u64>,
 }
@@ -78,72 +77,61 @@ impl Manifests {
             .collect();
         let unread = segments.iter().filter(|one| one.other_format.is_some());
         let unread: HashSet<&str> = unread.map(SegmentFile::path).collect();
-        let mut told = HashSet::new();
-        let mut lost = Vec::new();
-        for (file, info) in self.heads() {
-            for listed in &info.segments {
-                let id = UniqueId::parse(&listed.id);
-                let is_replaced = id.is_some_and(|id| self.replaced.contains_key(&id));
-                if is_replaced || unread.contains(&*listed.path) {
-                    continue;
-                }
-                let found = id.and_then(|id| there.get(&id));
-                let (end, what) = match found {
-                    Some(one) => (end(one), "lost"),
-                    None => (0, "the segment is lost, or its header is damaged"),
-                };
-                if end < listed.length && told.insert(id) {
-                    let path = found.map_or(&*listed.path, |one| one.path());
-                    let why = format!("{what}: {} vouches for it", file.name);
-                    lost.push(Damage::new(path, end..listed.length, why));
-                }
-            }
-        }
-        lost
+        let mut lost = self.all.lost(|id| there.get(id).map(|one| end(one)));
+        lost.retain(|(_, listed, _)| !unread.contains(&*listed.path));
+        let damage = |(head, listed, end): (&Manifest, &ListedSegment, Option<u64>)| {
+            let found = UniqueId::parse(&listed.id).and_then(|id| there.get(&id));
+            let what = match found {
+                Some(_) => "lost",
+                None => "the segment is lost, or its header is damaged",
+            };
+            let path = found.map_or(&*listed.path, |one| one.path());
+            let why = format!("{what}: {} vouches for it", head.name());
+            Damage::new(path, end.unwrap_or(0)..listed.length, why)
+        };
+        lost.into_iter().map(damage).collect()
     }
 }
 
-pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveError> {
-    let folder = dir.join(FOLDER);
-    let mut names = match vfs.list(&folder) {
-        Err(error) if is_no_folder(&error) => Vec::new(),
-        names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
-    };
-    names.sort();
-    let (mut files, mut all) = (Vec::new(), ManifestSet::new(Trust::Others));
-    for name in names {
-        let path = folder.join(&name);
-        if path.extension() != Some(OsStr::new(EXTENSION)) {
-            continue;
+impl Inspection {
+    /// The manifests, by kind and generation; none if that is no folder.
+    ///
+    /// # Errors
+    /// If the folder can't be listed.
+    pub fn manifests(&self) -> Result<Manifests, ArchiveError> {
+        let (vfs, dir) = (&*self.vfs, &self.dir);
+        let folder = dir.join(FOLDER);
+        let mut names = names(vfs, dir)?;
+        names.sort();
+        let (mut files, mut all) = (Vec::new(), ManifestSet::new(Trust::Others));
+        for name in names {
+            let path = folder.join(&name);
+            let content = read(vfs, &path).map(Arc::new);
+            let other_format = match &content {
+                Ok(manifest) => {
+                    all.add(Arc::clone(manifest));
+                    None
+                }
+                Err(_) => bytes(vfs, &path)
+                    .ok()
+                    .as_deref()
+                    .and_then(Manifest::version),
+            };
+            files.push(ManifestFile {
+                name,
+                content,
+                other_format: other_format.filter(|version| *version != VERSION),
+                is_head: false,
+            });
         }
-        let name = name.to_string_lossy().into_owned();
-        let content = read(vfs, &path).and_then(|manifest| match manifest.name() == name {
-            true => Ok(Arc::new(manifest)),
-            false => Err("it is of another name".to_owned()),
-        });
-        let other_format = match &content {
-            Ok(manifest) => {
-                all.add(Arc::clone(manifest));
-                None
-            }
-            Err(_) => bytes(vfs, &path)
-                .ok()
-                .as_deref()
-                .and_then(Manifest::version),
-        };
-        files.push(ManifestFile {
-            name,
-            content,
-            other_format: other_format.filter(|version| *version != VERSION),
-            is_head: false,
-        });
+        let heads: HashSet<String> = all.heads().into_iter().map(Manifest::name).collect();
+        for file in &mut files {
+            file.is_head = file.content.is_ok() && heads.contains(&file.name);
+        }
+        Ok(Manifests {
+            files,
+            replaced: all.replaced(),
+            all,
+        })
     }
-    let heads: HashSet<String> = all.heads().into_iter().map(Manifest::name).collect();
-    for file in &mut files {
-        file.is_head = file.content.is_ok() && heads.contains(&file.name);
-    }
-    Ok(Manifests {
-        files,
-        replaced: all.replaced(),
-    })
 }

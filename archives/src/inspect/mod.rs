@@ -155,24 +155,6 @@ impl Inspection {
         Ok(misplaced.into_iter().map(damage).collect())
     }
 
-    /// The segments, by class and name. What [is no folder](Self::misplaced) is passed over.
-    ///
-    /// # Errors
-    /// If a folder can't be listed.
-    pub fn segments(&self) -> Result<Vec<SegmentFile>, ArchiveError> {
-        segments::list(self)
-    }
-
-    /// The manifests, by kind and generation; none if that is no folder.
-    ///
-    /// # Errors
-    /// If the folder can't be listed.
-    pub fn manifests(&self) -> Result<Manifests, ArchiveError> {
-        manifests::list(&*self.vfs, &self.dir)
-    }
-}
-
-impl Inspection {
     /// A new inspection of this store, with nothing known of its segments.
     fn again(&self) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use ciborium_ll::{Decoder, Header};
 use sde::bulk::{NumberType, Order};
 
-use crate::cbor::tags;
+use crate::cbor::tags::{self, by_type};
 
 /// What an array of numbers has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,19 +50,7 @@ impl Numbers {
                     .unwrap_or_default()
             };
         }
-        match self.kind {
-            NumberType::U8 => text!(u8),
-            NumberType::U16 => text!(u16),
-            NumberType::U32 => text!(u32),
-            NumberType::U64 => text!(u64),
-            NumberType::I8 => text!(i8),
-            NumberType::I16 => text!(i16),
-            NumberType::I32 => text!(i32),
-            NumberType::I64 => text!(i64),
-            NumberType::F32 => text!(f32),
-            NumberType::F64 => text!(f64),
-            _ => String::new(),
-        }
+        by_type!(self.kind, text, String::new())
     }
 }
 

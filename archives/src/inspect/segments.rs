@@ -8,15 +8,13 @@ use std::sync::Arc;
 use sde::ArchiveError;
 
 use super::Inspection;
-use crate::catalog::scan;
 use crate::catalog::segments;
 use crate::format::VERSION;
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, path_in_store};
-use crate::vfs::{Vfs, read_bytes};
 
-/// The name of a segment, or of a writer: 128 random bits.
+/// The name of a segment: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentId(pub(super) UniqueId);
 
@@ -36,6 +34,9 @@ pub struct SegmentFile {
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
     pub(super) other_format: Option<u32>,
+    /// Whether there is no more of it than what may be left of a writer that is killed while it begins: part of a header, or
+    /// zeros.
+    pub(super) is_barely_begun: bool,
 }
 
 impl SegmentFile {
@@ -75,28 +76,6 @@ impl SegmentFile {
         self.other_format
     }
 
-    /// Who wrote it.
-    #[must_use]
-    pub fn writer(&self) -> Option<SegmentId> {
-        let header = self.header.as_ref().ok();
-        header.map(|segment| SegmentId(segment.writer))
-    }
-
-    /// Whether there is no more of it than what may be left of a writer that is killed while it begins:
-    /// part of a header, or zeros.
-    pub(super) fn is_barely_begun(&self) -> bool {
-        if self.length >= SEGMENT_HEADER as u64 {
-            return false;
-        }
-        let file = self.inspection.vfs.open(&self.file);
-        let bytes = file.and_then(|file| read_bytes(&*file, 0, self.length));
-        bytes.is_ok_and(|bytes| {
-            bytes.starts_with(SEGMENT_MAGIC)
-                || SEGMENT_MAGIC.starts_with(&bytes)
-                || bytes.iter().all(|byte| *byte == 0)
-        })
-    }
-
     /// Whether a process on this machine holds it open to write to it, as far as the file
     /// system's locks tell.
     #[must_use]
@@ -105,12 +84,16 @@ impl SegmentFile {
     }
 }
 
-pub(super) fn list(inspection: &Inspection) -> Result<Vec<SegmentFile>, ArchiveError> {
-    let there = segments(&*inspection.vfs, &inspection.dir)?;
-    let files = there
-        .into_iter()
-        .filter_map(|(file, part)| look_at(inspection, file, part));
-    Ok(files.collect())
+impl Inspection {
+    /// The segments, by class and name. What [is no folder](Self::misplaced) is passed over.
+    ///
+    /// # Errors
+    /// If a folder can't be listed.
+    pub fn segments(&self) -> Result<Vec<SegmentFile>, ArchiveError> {
+        let there = segments(&*self.vfs, &self.dir)?.into_iter();
+        let files = there.filter_map(|(file, part)| look_at(self, file, part));
+        Ok(files.collect())
+    }
 }
 
 /// `None` if it was removed since the folder was listed.
@@ -120,36 +103,35 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
         Ok(found) => found.map(|found| (found.length, found.link))?,
         Err(_) => (0, false),
     };
-    let header = match scan::open(vfs, &file) {
+    let mut head = [0; SEGMENT_HEADER];
+    let read = vfs.open(&file);
+    let read = read.and_then(|file| file.read_up_to(&mut head, 0));
+    let there = &head[..*read.as_ref().unwrap_or(&0)];
+    let is_short = there.len() < SEGMENT_HEADER;
+    let is_begun = there.starts_with(SEGMENT_MAGIC) || SEGMENT_MAGIC.starts_with(there);
+    let is_beginning = is_begun || there.iter().all(|byte| *byte == 0);
+    let is_barely_begun = read.is_ok() && is_short && is_beginning;
+    let header = match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound && link => {
             Err("it is a link that leads nowhere".to_owned())
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => Err(error.to_string()),
-        Ok(None) => Err("it is too short to have a header".to_owned()),
-        Ok(Some(Err(why))) => Err(why),
-        Ok(Some(Ok(segment))) if segment.part != part => {
-            Err("it belongs in another folder".to_owned())
-        }
-        Ok(Some(Ok(segment))) => Ok(Arc::new(segment)),
+        Ok(_) if is_short => Err("it is too short to have a header".to_owned()),
+        Ok(_) => Segment::from_header(file.clone(), &head),
     };
-    let other_format = header
-        .is_err()
-        .then(|| version(vfs, &file).filter(|version| *version != VERSION));
+    let header = header.and_then(|segment| match segment.part == part {
+        true => Ok(Arc::new(segment)),
+        false => Err("it belongs in another folder".to_owned()),
+    });
     Some(SegmentFile {
-        other_format: other_format.flatten(),
+        other_format: Segment::version(&head).filter(|version| *version != VERSION),
         path: path_in_store(part, &file).into(),
         inspection: inspection.clone(),
         file: file.into(),
         part,
         length,
         header,
+        is_barely_begun,
     })
-}
-
-/// The version in a header that is whole.
-fn version(vfs: &dyn Vfs, file: &Path) -> Option<u32> {
-    let file = vfs.open(file).ok()?;
-    let header = read_bytes(&*file, 0, SEGMENT_HEADER as u64).ok()?;
-    Segment::version(header.first_chunk()?)
 }

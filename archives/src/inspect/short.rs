@@ -65,8 +65,8 @@ impl Writer<'_> {
                 self.rest = self.rest.get(length..)?;
             }
             Header::Text(length) => return self.text(length?),
-            Header::Array(count) => return self.list(count?),
-            Header::Map(count) => return self.map(count?),
+            Header::Array(count) => return self.items(["[", "]"], count?, Self::value),
+            Header::Map(count) => return self.items(["{", "}"], count?, Self::pair),
             Header::Tag(tag @ (tags::BIG | tags::BIG_NEGATIVE)) => return self.big(tag),
             Header::Tag(tag) => {
                 self.out.show(format_args!("tag {tag}: "));
@@ -97,10 +97,7 @@ impl Writer<'_> {
             return None;
         };
         let (bytes, rest) = self.rest.split_at_checked(length)?;
-        let mut room = [0; 16];
-        let start = room.len().checked_sub(length)?;
-        room[start..].copy_from_slice(bytes);
-        let magnitude = u128::from_be_bytes(room);
+        let magnitude = tags::big(bytes)?;
         match i128::try_from(magnitude) {
             Ok(inverted) if tag == tags::BIG_NEGATIVE => self.out.show(!inverted),
             _ => self.out.show(magnitude),
@@ -109,32 +106,27 @@ impl Writer<'_> {
         Some(())
     }
 
-    fn list(&mut self, count: usize) -> Option<()> {
-        self.out.show("[");
+    fn items(
+        &mut self,
+        [open, close]: [&str; 2],
+        count: usize,
+        item: impl Fn(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        self.out.show(open);
         for at in 0..count {
             if at > 0 {
                 self.out.show(", ");
             }
-            self.deeper(Self::value)?;
+            self.deeper(&item)?;
         }
-        self.out.show("]");
+        self.out.show(close);
         Some(())
     }
 
-    fn map(&mut self, count: usize) -> Option<()> {
-        self.out.show("{");
-        for at in 0..count {
-            if at > 0 {
-                self.out.show(", ");
-            }
-            self.deeper(|writer| {
-                writer.key()?;
-                writer.out.show(": ");
-                writer.value()
-            })?;
-        }
-        self.out.show("}");
-        Some(())
+    fn pair(&mut self) -> Option<()> {
+        self.key()?;
+        self.out.show(": ");
+        self.value()
     }
 
     /// The names of fields are shown without quotation marks.

@@ -180,16 +180,10 @@ impl Reader<'_> {
         let Value::Bytes(bytes) = &inner else {
             return Ok(Value::Tagged(tag, Box::new(inner)));
         };
-        let mut room = [0; 16];
-        let start = match tag {
-            tags::BIG | tags::BIG_NEGATIVE => room.len().checked_sub(bytes.len()),
-            _ => None,
-        };
-        let Some(start) = start else {
+        let is_big = matches!(tag, tags::BIG | tags::BIG_NEGATIVE);
+        let Some(magnitude) = tags::big(bytes).filter(|_| is_big) else {
             return Ok(Value::Tagged(tag, Box::new(inner)));
         };
-        room[start..].copy_from_slice(bytes);
-        let magnitude = u128::from_be_bytes(room);
         Ok(match (i128::try_from(magnitude), tag) {
             (Ok(integer), tags::BIG) => Value::Integer(integer),
             (Ok(inverted), _) => Value::Integer(!inverted),

@@ -82,7 +82,7 @@ impl SegmentFile {
     ) -> Result<Walked, ArchiveError> {
         let walked = match &self.header {
             Ok(segment) => Walk::run(self, segment, wanted, each),
-            Err(_) if self.is_barely_begun() => {
+            Err(_) if self.is_barely_begun => {
                 return Ok(Walked {
                     torn: self.length(),
                     unfinished: true,

@@ -1,7 +1,7 @@
 //! What output files hold, by digest.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{Seek, Write};
 use std::sync::Arc;
 
 use sde::key::Digest;
@@ -68,7 +68,8 @@ impl Catalog {
             });
             match copied {
                 Ok(written) => {
-                    written.map_err(|error| cannot_write(&error))?;
+                    let failed = |error| ArchiveError::Other(format!("writing it failed: {error}"));
+                    written.map_err(failed)?;
                     return Ok((true, gone));
                 }
                 Err(ReadError::Gone) => gone = true,
@@ -85,8 +86,4 @@ impl Catalog {
             _ => Ok((false, gone)),
         }
     }
-}
-
-fn cannot_write(error: &io::Error) -> ArchiveError {
-    ArchiveError::Other(format!("writing it failed: {error}"))
 }

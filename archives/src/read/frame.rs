@@ -13,8 +13,8 @@ use crate::format::class::Class;
 use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::index_block::{Rows, prefix};
 use crate::format::metadata::{
-    EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
-    inline_provenance, provenance_key,
+    EntryBody, Provenance, ProvenanceId, ScratchBody, TypeInfo, ValuePlace, inline_provenance,
+    provenance_key,
 };
 use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
@@ -148,14 +148,15 @@ impl<'a> Frame<'a> {
         Payload::new((self.vfs, self.segment), source, stored, &self.body)
     }
 
-    /// A value for the engine, checked if it is no longer than this; `None`, with a warning, if it is known to be damaged.
+    /// A value for the engine, checked if it is no longer than this; `None`, with a warning, if it is known to be damaged. An
+    /// error if its file is gone.
     fn sound(
         &self,
         payload: Payload,
         of: String,
         has_files: bool,
         checked: u64,
-    ) -> Option<Arc<dyn sde::Payload>> {
+    ) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
         let sound = match self.segment.is_damaged(payload.place().start) {
             true => Err(ReadError::Damaged(
                 "it was found to be damaged before".to_owned(),
@@ -164,12 +165,13 @@ impl<'a> Frame<'a> {
             false => Ok(()),
         };
         match sound {
-            Ok(()) => Some(Arc::new(StoredValue::new(payload, has_files, of))),
+            Ok(()) => Ok(Some(Arc::new(StoredValue::new(payload, has_files, of)))),
+            Err(ReadError::Gone) => Err(ReadError::Gone),
             Err(error) => {
                 let error = ArchiveError::from(error);
                 let path = self.segment.path.display();
                 sde::warning!("{of} in {path} can't be used: {error}");
-                None
+                Ok(None)
             }
         }
     }
@@ -193,11 +195,11 @@ impl<'a> EntryFrame<'a> {
         frame: Frame<'a>,
         shared: impl FnOnce(&ProvenanceId) -> Result<Arc<Provenance>, ReadError>,
     ) -> Result<Self, ReadError> {
-        let (provenance, body) = EntryBody::read(frame.content())
-            .map_err(|why| ReadError::Damaged(format!("its body can't be read: {why}")))?;
+        let cannot = |why| ReadError::Damaged(format!("its body can't be read: {why}"));
+        let (provenance, body) = EntryBody::read(frame.content()).map_err(cannot)?;
         let provenance = match provenance {
-            ProvenanceRef::Here(provenance) => Arc::new(*provenance),
-            ProvenanceRef::Shared(id) => shared(&id)?,
+            Err(bytes) => Arc::new(Provenance::read(bytes).map_err(cannot)?),
+            Ok(id) => shared(&id)?,
         };
         if body.values.len() != provenance.results.len() {
             let why = "its values are not those of its provenance";
@@ -358,18 +360,18 @@ pub(crate) fn entry(
                 .frame
                 .sound(value, of(), has_files, CHECKED_WHEN_FOUND)
         };
-        let payload = value.and_then(sound);
+        let payload = value.map_or(Ok(None), sound)?;
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;
         }
-        StoredResult {
+        Ok(StoredResult {
             tags: kind.tags,
             payload,
             name: kind.name.to_string(),
-        }
+        })
     });
     let entry = StoredEntry {
-        results: results.collect(),
+        results: results.collect::<Result<_, ReadError>>()?,
         record: Arc::new(entry.record()),
         archived: entry.is_archive(),
     };
@@ -386,7 +388,7 @@ pub(crate) fn scratch(
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
     let (_, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
-    Ok(frame.sound(value, of, false, u64::MAX))
+    frame.sound(value, of, false, u64::MAX)
 }
 
 /// What the body of a scratch state says, and its value.

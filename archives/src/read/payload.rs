@@ -14,7 +14,7 @@ use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::is_same_name;
 use crate::locks::lock;
-use crate::vfs::{Vfs, VfsFile, pieces};
+use crate::vfs::{Vfs, VfsFile, pieces, read_bytes};
 
 /// Where the bytes of a value are in a segment, and how to know that they are those.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +65,6 @@ pub struct Payload {
     /// The bytes of a short value, which were read and checked with its frame.
     held: Option<Arc<[u8]>>,
 }
-
-const CUT_SHORT: &str = "its file was cut short";
 
 impl Payload {
     pub(crate) fn new(
@@ -175,24 +173,15 @@ impl Payload {
 
     /// All its bytes, checked. On one thread only: BLAKE3 on several would steal other work while it waits.
     pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = Vec::new();
-        let mut reader = self.unchecked()?;
-        if let (PayloadReader(Bytes::InFile { file, left }), ValueSource::Payload { .. }) =
-            (&reader, &self.source)
-            && left.end > file.length().map_err(|e| ReadError::io(&self.segment, e))?
-        {
-            return Err(ReadError::Damaged(CUT_SHORT.to_owned()));
+        let ValueSource::Payload { at, length, digest } = &self.source else {
+            return Ok(self.held()?.unwrap_or_default().to_vec());
+        };
+        let (file, failed) = (self.file()?, |error| ReadError::io(&self.segment, error));
+        if self.place().end > file.length().map_err(failed)? {
+            return Err(ReadError::Damaged("its file was cut short".to_owned()));
         }
-        let length = usize::try_from(self.length()).unwrap_or(usize::MAX);
-        let room = bytes.try_reserve_exact(length).map_err(io::Error::from);
-        let read = room.and_then(|()| reader.read_to_end(&mut bytes));
-        read.map_err(|error| ReadError::io(&self.segment, error))?;
-        match &self.source {
-            ValueSource::Body { .. } => Ok(bytes),
-            ValueSource::Payload { digest, .. } => {
-                compare(blake3::hash(&bytes), digest).map(|()| bytes)
-            }
-        }
+        let bytes = read_bytes(&*file, *at, *length).map_err(failed)?;
+        compare(blake3::hash(&bytes), digest).map(|()| bytes)
     }
 
     /// Whether its bytes are those that were saved.
@@ -212,8 +201,7 @@ impl Payload {
         let ValueSource::Payload { at, length, digest } = &self.source else {
             return Ok(take(&self.held()?.unwrap_or_default()));
         };
-        let failed = |error| ReadError::io(&self.segment, error);
-        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let (file, failed) = (self.file()?, |error| ReadError::io(&self.segment, error));
         let mut hasher = blake3::Hasher::new();
         let mut refused = None;
         let read = pieces(&*file, *at, *length, |piece| {
@@ -244,8 +232,7 @@ impl Payload {
         if let Some(held) = &self.held {
             return Ok(Some(Arc::clone(held)));
         }
-        let failed = |error| ReadError::io(&self.segment, error);
-        let file = self.vfs.open(&self.segment.path).map_err(failed)?;
+        let (file, failed) = (self.file()?, |error| ReadError::io(&self.segment, error));
         let found = frame::read_at(&*file, &self.segment, *frame).map_err(failed)?;
         let bytes = found.and_then(|(_, body)| self.source.of_body(&body).map(Arc::from));
         let damaged = || ReadError::Damaged("its frame is damaged".to_owned());
@@ -256,11 +243,15 @@ impl Payload {
         if let Some(held) = self.held()? {
             return Ok(PayloadReader(Bytes::Held(Cursor::new(held))));
         }
-        let file = self.vfs.open(&self.segment.path);
         Ok(PayloadReader(Bytes::InFile {
-            file: file.map_err(|error| ReadError::io(&self.segment, error))?,
+            file: self.file()?,
             left: self.place(),
         }))
+    }
+
+    fn file(&self) -> Result<Box<dyn VfsFile>, ReadError> {
+        let file = self.vfs.open(&self.segment.path);
+        file.map_err(|error| ReadError::io(&self.segment, error))
     }
 }
 
@@ -329,18 +320,6 @@ impl StoredValue {
     fn payload(&self) -> Payload {
         lock(&self.payload).clone()
     }
-
-    fn read(payload: &Payload, codec: &Codec) -> Result<ErasedValue, ReadError> {
-        if !may_be(payload, codec) {
-            let (stored, wanted) = (payload.type_name(), codec.type_name());
-            let why = match is_same_name(stored, wanted) {
-                true => format!("the type {wanted} has changed since"),
-                false => format!("it is a {stored:?}, not a {wanted}"),
-            };
-            return Err(ReadError::OtherType(why));
-        }
-        cbor::decode(&payload.read()?, codec).map_err(ReadError::Damaged)
-    }
 }
 
 fn may_be(payload: &Payload, codec: &Codec) -> bool {
@@ -352,10 +331,18 @@ impl sde::Payload for StoredValue {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let payload = self.payload();
         // With the lock free: the schema of a type is learned from its own code.
-        if may_be(&payload, codec) {
+        let read = if may_be(&payload, codec) {
             lock(&self.payload).held = None;
-        }
-        Self::read(&payload, codec).map_err(|error| {
+            let bytes = payload.read();
+            bytes.and_then(|bytes| cbor::decode(&bytes, codec).map_err(ReadError::Damaged))
+        } else {
+            let (stored, wanted) = (payload.type_name(), codec.type_name());
+            Err(ReadError::OtherType(match is_same_name(stored, wanted) {
+                true => format!("the type {wanted} has changed since"),
+                false => format!("it is a {stored:?}, not a {wanted}"),
+            }))
+        };
+        read.map_err(|error| {
             let (of, path) = (&self.of, payload.segment.path.display());
             let error = match error {
                 ReadError::Damaged(why) => {

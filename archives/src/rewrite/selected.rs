@@ -37,10 +37,10 @@ impl Selected {
     }
 
     /// The frames of sources that this says of.
-    pub(crate) fn of(sources: &[Source], keeps: impl Fn(&Source, &Row) -> bool) -> Self {
+    pub(crate) fn of(sources: &[Source], mut keeps: impl FnMut(&Row) -> bool) -> Self {
         let mut selected = Self::new(sources);
         for (source, of) in sources.iter().enumerate() {
-            for (number, row) in of.rows.iter().enumerate().filter(|(_, row)| keeps(of, row)) {
+            for (number, row) in of.rows.iter().enumerate().filter(|(_, row)| keeps(row)) {
                 selected.keep(&Member {
                     source,
                     number,

@@ -346,7 +346,7 @@ impl Archiver for DirStore {
     }
 
     fn announced_by(&self, key: &Key) -> Option<Holder> {
-        self.0.sharing.announced_by(key)
+        self.0.sharing.work.as_ref()?.announced_by(key)
     }
 
     fn watch(
@@ -354,7 +354,7 @@ impl Archiver for DirStore {
         key: &Key,
         changed: Arc<dyn Fn() + Send + Sync>,
     ) -> Option<Box<dyn Send + Sync>> {
-        self.0.sharing.watch(key, changed)
+        self.0.sharing.work.as_ref()?.watch(key, changed)
     }
 
     fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {

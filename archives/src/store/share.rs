@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sde::{Announced, ArchiveError, Batch, Holder, Key};
+use sde::{Announced, ArchiveError, Batch, Key};
 
 use super::DirStore;
 use crate::locks::lock;
-use crate::work::{Changed, Work};
+use crate::work::Work;
 
 /// What a store needs for that.
 pub(crate) struct Sharing {
     /// `None` if other processes are told nothing.
-    work: Option<Work>,
+    pub(crate) work: Option<Work>,
     looks: Mutex<LookCost>,
 }
 
@@ -45,19 +45,6 @@ impl Sharing {
             work: store.map(Work::new),
             looks: Mutex::default(),
         }
-    }
-
-    pub(crate) fn announced_by(&self, key: &Key) -> Option<Holder> {
-        self.work.as_ref()?.announced_by(key)
-    }
-
-    pub(crate) fn watch(&self, key: &Key, changed: Changed) -> Option<Box<dyn Send + Sync>> {
-        self.work.as_ref()?.watch(key, changed)
-    }
-
-    /// Removes what dead processes have left.
-    pub(crate) fn clean(&self) {
-        self.work.iter().for_each(Work::clean);
     }
 }
 

@@ -184,8 +184,6 @@ impl DirStore {
     /// What the manifests vouch for and is not there.
     fn losses(&self) -> Vec<String> {
         let inner = &*self.0;
-        let manifests = inner.catalog.manifests();
-        let replaced = manifests.replaced();
         let written = inner.writer.written().into_iter();
         let written: Vec<_> = written
             .map(|(segment, length)| (segment.id, length))
@@ -195,28 +193,17 @@ impl DirStore {
             .map(|known| (known.segment.id, known.end))
             .chain(written)
             .collect();
-        let mut told = HashSet::new();
-        let mut losses = Vec::new();
-        for one in manifests
-            .heads()
-            .into_iter()
-            .flat_map(|head| &head.segments)
-        {
-            let id = UniqueId::parse(&one.id);
-            if id.is_some_and(|id| replaced.contains_key(&id)) || !told.insert(&one.id) {
-                continue;
-            }
-            losses.extend(match id.and_then(|id| known.get(&id)) {
-                Some(length) if *length >= one.length => None,
-                Some(length) => Some(format!(
-                    "the last {} of {} bytes of {} are lost or damaged",
-                    one.length - length,
-                    one.length,
-                    one.path
-                )),
-                None => Some(format!("{} is lost, with {} bytes", one.path, one.length)),
-            });
-        }
-        losses
+        let manifests = inner.catalog.manifests();
+        let lost = manifests.lost(|id| known.get(id).copied()).into_iter();
+        lost.map(|(_, one, end)| match end {
+            Some(end) => format!(
+                "the last {} of {} bytes of {} are lost or damaged",
+                one.length - end,
+                one.length,
+                one.path
+            ),
+            None => format!("{} is lost, with {} bytes", one.path, one.length),
+        })
+        .collect()
     }
 }

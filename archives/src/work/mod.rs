@@ -28,8 +28,7 @@ use crate::locks::{MutexGuard, lock};
 
 use lease::{Lease, Renewed};
 use other::HolderState;
-pub(crate) use watch::Changed;
-use watch::Watch;
+use watch::{Changed, Watch};
 
 /// Where announcements are in a store.
 const FOLDER: &str = "work";

@@ -5,9 +5,6 @@ use std::sync::Arc;
 
 use sde::{Announced, Holder, Key};
 
-/// A function that is called when an announcement may be gone.
-pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
-
 /// The announcements of a store, of which there are none.
 pub(crate) struct Work;
 
@@ -24,7 +21,11 @@ impl Work {
         None
     }
 
-    pub(crate) fn watch(&self, _: &Key, _: Changed) -> Option<Box<dyn Send + Sync>> {
+    pub(crate) fn watch(
+        &self,
+        _: &Key,
+        _: Arc<dyn Fn() + Send + Sync>,
+    ) -> Option<Box<dyn Send + Sync>> {
         None
     }
 

@@ -9,7 +9,7 @@ use sde::{Archiver, Batch, OneProcess, SavedEntry, Selection, Storable, Tags};
 use sde_archives::inspect::Inspection;
 use sde_archives::{DirStore, Options};
 
-use crate::engine::dir;
+use crate::engine::{self, dir};
 use crate::kit::{Call, Gate, HOME, Sim, made};
 
 /// A part of a save is as long, and a segment that is sealed.
@@ -32,7 +32,7 @@ fn batch(entries: impl IntoIterator<Item = SavedEntry>) -> Batch {
 }
 
 fn options(sim: &Sim) -> Options {
-    Options::new().segment_size(SIZE).vfs(Arc::new(sim.clone()))
+    engine::options(sim).segment_size(SIZE)
 }
 
 /// One thread has written part of what it saves when another seals the segment that it is in.

@@ -1,22 +1,19 @@
 //! A disk that writes something else than it was given.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, OneProcess, Selection};
 use sde_archives::{Options, Retention};
 
 use crate::count;
-use crate::engine::dir;
+use crate::engine::{self, dir};
 use crate::kit::{Call, Order, Random, Sim, Then, made};
 use crate::truth::Truth;
 
 const ENTRIES: u64 = 12;
 
 fn options(sim: &Sim) -> Options {
-    Options::new()
-        .grace(Duration::ZERO)
-        .vfs(Arc::new(sim.clone()))
+    engine::options(sim).grace(Duration::ZERO)
 }
 
 /// Entries and states, each by a process of its own.

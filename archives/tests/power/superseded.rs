@@ -1,7 +1,6 @@
 //! Scratch of a run that goes on: what later states have superseded goes, and the last never does.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use sde::{
     ArchiveError, Archiver, Codec, ErasedValue, OneProcess, SavedScratch, Selection, Storable,
@@ -9,7 +8,7 @@ use sde::{
 use sde_archives::{DirStore, Options, Retention};
 
 use crate::count;
-use crate::engine::dir;
+use crate::engine::{self, dir};
 use crate::kit::{CHANGING, Call, Gate, HOME, LOOKING, Order, Sim, Then, made};
 use crate::log::warnings;
 
@@ -19,9 +18,7 @@ const STATE: u64 = 4096;
 const SEGMENT: u64 = 16 * STATE;
 
 fn options(sim: &Sim) -> Options {
-    Options::new()
-        .segment_size(SEGMENT)
-        .vfs(Arc::new(sim.clone()))
+    engine::options(sim).segment_size(SEGMENT)
 }
 
 fn open(sim: &Sim) -> DirStore {

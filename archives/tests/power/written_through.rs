@@ -9,11 +9,7 @@ use crate::engine::{open, read_only};
 use crate::kit::{Call, Error, Order, Sim, Then, made};
 
 fn batch(number: u64) -> Batch {
-    let selection = Selection::Checkpoint;
-    Batch {
-        entries: vec![made::entry(number, 1, selection)],
-        ..made::batch(selection)
-    }
+    made::entries([number])
 }
 
 fn has(store: &DirStore, number: u64) -> bool {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use sde::key::Shape;
 use sde::{
-    App, AppError, AppInfo, Encoder, EventLog, Fingerprint, FingerprintError, Handle, Inputs,
-    ResultMap, ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
+    App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
+    FingerprintError, Handle, Inputs, Key, ResultMap, ResultSpec, SavePolicy, SavedScratch, Sde,
+    Selection, Storable, Tag, Value,
 };
 use sde_archives::Options;
 use tempfile::TempDir;
@@ -100,6 +101,21 @@ pub fn plain_orbit(mut x: f64, steps: u64) -> f64 {
         x = 3.99 * x * (1.0 - x);
     }
     x
+}
+
+/// A batch of a state of a run that has not ended.
+pub fn state<T: Storable>(key: Key, value: T) -> Batch {
+    Batch {
+        selection: Selection::Checkpoint,
+        entries: Vec::new(),
+        scratch: vec![SavedScratch {
+            app: "unfinished".into(),
+            key,
+            value: ErasedValue::new(value),
+            codec: Codec::of::<T>(),
+        }],
+        marks: Vec::new(),
+    }
 }
 
 /// A kilobyte that depends on the number.

@@ -13,7 +13,7 @@ use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{Class, DirStore, Options, Order, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit};
+use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit, state};
 use super::odd_disk::OddDisk;
 
 /// All segments of a store, with their lengths.
@@ -146,20 +146,9 @@ fn the_scratch_of_a_run_that_has_ended_goes() {
 fn the_scratch_of_a_run_that_has_not_ended_stays() {
     let dir = tempdir().unwrap();
     let key = sde::Key::from_bytes([7; 32]);
-    let state = |number: u64| sde::Batch {
-        selection: sde::Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![sde::SavedScratch {
-            app: "Unfinished".into(),
-            key,
-            value: sde::ErasedValue::new(number),
-            codec: sde::Codec::of::<u64>(),
-        }],
-        marks: Vec::new(),
-    };
     let store = at_once(dir.path());
-    for number in 0..30 {
-        store.save(&state(number)).unwrap();
+    for number in 0..30_u64 {
+        store.save(&state(key, number)).unwrap();
     }
     let done = store.compact(&Retention::new()).unwrap();
     assert_eq!(done.replaced, 1);

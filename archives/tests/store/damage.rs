@@ -6,14 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sde::{
-    Archiver, Batch, Codec, ErasedValue, Key, Mark, SavePolicy, SavedScratch, Selection, Tags,
-    inputs,
-};
+use sde::{Archiver, Codec, Key, Mark, SavePolicy, Tags, inputs};
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::TempDir;
 
-use super::apps::{Table, engine, fresh, page};
+use super::apps::{Table, engine, fresh, page, state};
 use super::log::warnings;
 use super::says::one_says;
 
@@ -61,20 +58,8 @@ fn small() -> Small {
 /// Saves what a run that did not end leaves.
 fn save_scratch(dir: &Path) -> Key {
     let key = Key::from_bytes([7; 32]);
-    let state = SavedScratch {
-        app: "Unfinished".into(),
-        key,
-        value: ErasedValue::new([-0.0, f64::NAN]),
-        codec: Codec::of::<[f64; 2]>(),
-    };
     let store = DirStore::open(dir).unwrap();
-    let batch = Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![state],
-        marks: Vec::new(),
-    };
-    let saved = store.save(&batch).unwrap();
+    let saved = store.save(&state(key, [-0.0, f64::NAN])).unwrap();
     assert!(saved.left_out.is_empty());
     key
 }

@@ -6,12 +6,11 @@ use std::io::{Read, Write, pipe};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{
-    Announced, ArchiveError, Archiver, Batch, Codec, ErasedValue, Key, SavedScratch, Selection,
-};
+use sde::{Announced, ArchiveError, Archiver, Key, Selection};
 use sde_archives::{DirStore, Options};
 use tempfile::tempdir;
 
+use super::apps::state;
 use super::log::warnings;
 use super::odd_disk::OddDisk;
 use super::watchdog::Watchdog;
@@ -22,18 +21,7 @@ fn key(number: u8) -> Key {
 
 /// Saves a state of this number, and commits.
 fn commit(store: &DirStore, number: u8) -> Result<(), ArchiveError> {
-    let state = SavedScratch {
-        app: "unfinished".into(),
-        key: key(number),
-        value: ErasedValue::new(number),
-        codec: Codec::of::<u8>(),
-    };
-    store.save(&Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![state],
-        marks: Vec::new(),
-    })?;
+    store.save(&state(key(number), number))?;
     store.commit(Selection::Checkpoint)
 }
 

@@ -3,53 +3,17 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Uid, geteuid, getrlimit, set_dumpable_behavior, setrlimit,
 };
-use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection};
+use sde::SavePolicy;
+use sde_archives::DirStore;
 use sde_archives::vfs::{Disk, Vfs};
-use sde_archives::{DirStore, Options};
-use serde::{Deserialize, Serialize, Serializer};
 use tempfile::tempdir;
 
 use super::apps::{engine, expected_page, fresh, page};
 use super::child::{Worker, tell};
-
-/// A part of a save is as long.
-const PART: u64 = 4096;
-
-/// Where it is saved.
-static STORE: OnceLock<DirStore> = OnceLock::new();
-
-/// Fills a part. What happens while it is encoded.
-#[derive(Deserialize)]
-enum State {
-    /// The system gives no more memory, and so no thread.
-    NoThread,
-    /// It does again; and a save of another thread fails.
-    FailedSave,
-    Nothing,
-}
-
-impl Serialize for State {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::NoThread => allow(Some(1)),
-            Self::FailedSave => {
-                allow(getrlimit(Resource::As).maximum);
-                let store = STORE.get().unwrap();
-                segments(store.path(), "scratch")
-                    .iter()
-                    .for_each(|path| std::fs::remove_file(path).unwrap());
-                store.save(&batch([(9, Self::Nothing)])).unwrap_err();
-            }
-            Self::Nothing => {}
-        }
-        to.collect_seq([u64::MAX; PART as usize / 8])
-    }
-}
 
 /// How much address space this process may have.
 fn allow(bytes: Option<u64>) {
@@ -66,47 +30,23 @@ fn segments(store: &Path, folder: &str) -> Vec<PathBuf> {
     names.map(|name| name.unwrap().path()).collect()
 }
 
-fn key(number: u8) -> Key {
-    Key::from_bytes([number; 32])
-}
-
-fn batch(states: impl IntoIterator<Item = (u8, State)>) -> Batch {
-    let states = states.into_iter().map(|(number, value)| SavedScratch {
-        app: "Unfinished".into(),
-        key: key(number),
-        value: ErasedValue::new(value),
-        codec: Codec::of::<State>(),
-    });
-    Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: states.collect(),
-        marks: Vec::new(),
-    }
-}
-
-/// Tells of which states a store that is opened anew lacks although they were acknowledged.
+/// Saves in parts. Tells how many results an engine that is begun anew computes.
 pub fn save_without_a_thread(dir: &Path) {
-    let store = Options::new().segment_size(PART).open(dir).unwrap();
-    let store = STORE.get_or_init(|| store);
-    let states = [State::NoThread, State::FailedSave, State::Nothing];
-    // The memory for what is small is there by then.
-    drop([const { [0_u8; 1024] }; 64].map(Box::new));
-    let saved = store.save(&batch((0..).zip(states)));
-    let later = DirStore::open_read_only(dir).unwrap();
-    let is_lost = |number: &u8| later.find_scratch(&key(*number)).unwrap().is_none();
-    let lost: Vec<u8> = (0..3).filter(|_| saved.is_ok()).filter(is_lost).collect();
-    tell(format_args!("lost: {lost:?}"));
+    std::thread::Builder::new().spawn(|| {}).unwrap_err();
+    let (sde, _) = engine(dir, SavePolicy::OnRequest);
+    (0..1000).for_each(|number| drop(page.call(&sde, number).unwrap()));
+    sde.checkpoint().unwrap();
+    let (later, _) = engine(dir, SavePolicy::OnRequest);
+    (0..1000).for_each(|number| drop(page.call(&later, number).unwrap()));
+    tell(format_args!("computed {}", later.stats().total.computed));
 }
 
-/// Found by reading: the system had no thread for the first part of a save, and one for the second. The
-/// notes of the first were discarded: after a save of another thread had failed in between, it was
-/// acknowledged, and was nowhere.
 #[test]
-fn the_first_part_is_not_forgotten_when_there_is_no_thread_for_it() {
+fn all_is_saved_where_the_system_has_no_thread_to_give() {
     let dir = tempdir().unwrap();
-    let told = Worker::start("no thread", dir.path(), &[]).rest();
-    assert_eq!(told, ["lost: []"]);
+    let no_stack_is_so_large = ("RUST_MIN_STACK", 1 << 50);
+    let told = Worker::start("no thread", dir.path(), &[no_stack_is_so_large]).rest();
+    assert_eq!(told, ["computed 0"]);
 }
 
 /// A frame with no more than a body of this beginning, whatever it says of its length.

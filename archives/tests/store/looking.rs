@@ -5,9 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use sde::{
-    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle,
-    Inputs, Key, Policy, ResultMap, ResultSpec, RunId, SavePolicy, SavedScratch, Sde, Selection,
-    Tag, Value, inputs,
+    App, AppError, AppInfo, ArchiveError, Archiver, Fingerprint, Handle, Inputs, Key, Policy,
+    ResultMap, ResultSpec, RunId, SavePolicy, Sde, Tag, Value, inputs,
 };
 use sde_archives::DirStore;
 use sde_archives::inspect::{
@@ -15,7 +14,7 @@ use sde_archives::inspect::{
 };
 use tempfile::tempdir;
 
-use super::apps::{Echo, Table, engine, fresh, orbit, page};
+use super::apps::{Echo, Table, engine, fresh, orbit, page, state};
 use super::says::says;
 
 /// An app with a value of so many kilobytes: of more than 64, they are not in the frame of the entry.
@@ -81,19 +80,8 @@ fn damage(dir: &Path, entry: &Entry) {
 
 /// What is saved of a run that has not ended.
 fn save_state(store: &DirStore, number: u64) {
-    let state = SavedScratch {
-        app: "unfinished".into(),
-        key: Key::from_bytes([7; 32]),
-        value: ErasedValue::new(number),
-        codec: Codec::of::<u64>(),
-    };
-    let batch = Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![state],
-        marks: Vec::new(),
-    };
-    store.save(&batch).unwrap();
+    let state = state(Key::from_bytes([7; 32]), number);
+    store.save(&state).unwrap();
 }
 
 #[test]

@@ -8,15 +8,11 @@ use sde::SavePolicy;
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 
-use super::apps::{engine, expected_page, fresh, page};
+use super::apps::{engine, fresh, page};
+use super::compact::loads;
 
 fn all_load(dir: &Path, most: u64) {
-    let (sde, _) = engine(dir, SavePolicy::OnRequest);
-    for number in 0..most {
-        assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
-    }
-    assert_eq!(sde.stats().total.computed, 0);
-    std::mem::forget(sde);
+    loads(DirStore::open(dir).unwrap(), 0..most);
 }
 
 /// The new store had what was computed after it was made, and `finish` said that all was well.

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavedScratch, Selection, Storable};
+use sde::{Archiver, Codec, Key, Storable};
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 
@@ -13,18 +13,7 @@ fn key() -> Key {
 }
 
 fn save<T: Storable>(store: &DirStore, state: T) {
-    let batch = Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![SavedScratch {
-            app: "Unfinished".into(),
-            key: key(),
-            value: ErasedValue::new(state),
-            codec: Codec::of::<T>(),
-        }],
-        marks: Vec::new(),
-    };
-    store.save(&batch).unwrap();
+    store.save(&super::apps::state(key(), state)).unwrap();
 }
 
 fn found<T: Storable + Clone>(store: &DirStore) -> Option<T> {

@@ -5,12 +5,12 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection, Source};
+use sde::{Archiver, Key, SavePolicy, Source};
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 use tracing::Level;
 
-use super::apps::{engine, expected_page, page};
+use super::apps::{engine, expected_page, page, state};
 use super::child::{Worker, tell};
 use super::log::{listen, listening};
 use super::odd_disk::OddDisk;
@@ -108,25 +108,11 @@ fn every_thread_learns_that_it_was_saved() {
                 for number in 0..150_u8 {
                     let mut key = [number; 32];
                     key[0] = thread as u8;
-                    store.save(&state(Key::from_bytes(key))).unwrap();
+                    store.save(&state(Key::from_bytes(key), 0.5)).unwrap();
                 }
             });
         }
     });
-}
-
-fn state(key: Key) -> Batch {
-    Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![SavedScratch {
-            app: "state".into(),
-            key,
-            value: ErasedValue::new(0.5),
-            codec: Codec::of::<f64>(),
-        }],
-        marks: Vec::new(),
-    }
 }
 
 /// Found by reading: a warning was told with a lock held. A subscriber of `tracing` that hands what it hears to a thread which saves
@@ -175,7 +161,9 @@ pub fn end_when_warned(dir: &Path) {
         }
     });
     for number in 0..200 {
-        store.save(&state(Key::from_bytes([number; 32]))).unwrap();
+        store
+            .save(&state(Key::from_bytes([number; 32]), 0.5))
+            .unwrap();
     }
     drop(store);
     has_ended.recv().unwrap();

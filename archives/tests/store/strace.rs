@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection};
+use sde::{Archiver, Batch, Key, SavePolicy};
 use sde_archives::{Options, Retention};
 use tempfile::tempdir;
 
-use super::apps::{engine, expected_page, page};
+use super::apps::{engine, expected_page, page, state};
 use super::child::Worker;
 
 /// The calls by which a store comes to the disk.
@@ -97,18 +97,8 @@ const TIMES: u8 = 100;
 const MARK: &str = "/no such file: ";
 
 /// A state that fills a segment.
-fn state(number: u8) -> Batch {
-    Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![SavedScratch {
-            app: "unfinished".into(),
-            key: Key::from_bytes([number; 32]),
-            value: ErasedValue::new(vec![u64::MAX; 1 << 12]),
-            codec: Codec::of::<Vec<u64>>(),
-        }],
-        marks: Vec::new(),
-    }
+fn long_state(number: u8) -> Batch {
+    state(Key::from_bytes([number; 32]), vec![u64::MAX; 1 << 12])
 }
 
 /// A worker's job: hits, misses and saves in a store with a capacity.
@@ -126,7 +116,7 @@ pub fn calls(dir: &Path) {
     let found = sde.records()[0].key;
     store.refresh().unwrap();
     for number in 0..TIMES {
-        let state = state(number);
+        let state = long_state(number);
         marked("save", &|| drop(store.save(&state).unwrap()));
     }
     for number in 0..TIMES {

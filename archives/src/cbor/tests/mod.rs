@@ -94,14 +94,13 @@ fn a_value_of_another_type_is_refused() {
 /// The bytes of a value of any type.
 pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     let mut encoded = Encoded::new();
-    let written = value.serialize(Writer::new(&mut encoded));
-    written.map_err(|failure| failure.0)?;
+    value.serialize(Writer::new(&mut encoded))?;
     Ok(encoded.slices().collect::<Vec<_>>().concat())
 }
 
 /// The value of these bytes.
 pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut reader = Reader::new(bytes);
-    let value = T::deserialize(&mut reader).map_err(|failure| failure.0)?;
+    let value = T::deserialize(&mut reader)?;
     used_up(&reader).map(|()| value)
 }

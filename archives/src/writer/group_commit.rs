@@ -192,10 +192,7 @@ impl GroupCommit {
         lock(&self.state).has_full
     }
 
-    /// Seals what is full or as long as this.
-    ///
-    /// # Errors
-    /// The first, after all that can be sealed was. A segment without an index is read from end to end.
+    /// Seals what is full or as long as this. Gives the first error, after all that can be sealed was.
     pub(crate) fn seal(
         &self,
         length: u64,
@@ -210,9 +207,6 @@ impl GroupCommit {
     }
 
     /// Seals what is full. A segment is among what is [written](Self::written) until its index has been given.
-    ///
-    /// # Errors
-    /// As [`seal`](Self::seal).
     pub(crate) fn seal_full(
         &self,
         mut each: impl FnMut(Arc<Segment>, IndexBlock),

@@ -1,14 +1,12 @@
 //! Appending to the segments of one part of a store.
 //!
-//! A save is acknowledged only after its bytes, and the name of a new segment,
-//! are on the medium. If anything fails on the way the segment is abandoned: after
-//! a failed sync nobody knows which of its bytes are there, and a second sync
-//! may report success without writing them. The next save begins a new one. One that a
-//! write failed on before anything in it was durable holds nothing that anybody was told of: it is
-//! removed, or a full disk would fill with them.
+//! A save is acknowledged only after its bytes, and the name of a new segment, are on the medium. If anything fails on the way
+//! the segment is abandoned: after a failed sync nobody knows which of its bytes are there, and a second sync may report success
+//! without writing them. The next save begins a new one. One that a write failed on before anything in it was durable holds
+//! nothing that anybody was told of: it is removed, or a full disk would fill with them.
 //!
-//! A segment has one writer. Who finds that it is not as long as he made it, or that he is
-//! a copy of the process that began it, begins one of his own.
+//! A segment has one writer. A writer that finds that it is not as long as it made it, or that it is a copy of the process that
+//! began it, begins one of its own.
 //!
 //! Where one result after the other is made durable, the writer has zeros written behind what it writes, and writes to these
 //! from then on: a sync that need not make a file longer too is faster. They are cut off when the segment is sealed.
@@ -29,8 +27,7 @@ use sde::{ArchiveError, Mark};
 use crate::catalog::Written;
 use crate::cbor::metadata::to_bytes;
 use crate::format::about::About;
-use crate::format::class::{Class, Part};
-use crate::format::class::{EXTENSION, folder};
+use crate::format::class::{Class, EXTENSION, Part, folder};
 use crate::format::directory::make_folder;
 use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::id::UniqueId;

@@ -40,10 +40,10 @@ fn left(sim: &Sim, numbers: std::ops::Range<u64>) -> Vec<u64> {
     left
 }
 
-fn scratch_bytes(sim: &Sim) -> usize {
+fn bytes_of(folder: &str, sim: &Sim) -> u64 {
     let files = sim.files().into_iter();
-    let scratch = files.filter(|path| path.starts_with(dir().join("scratch")));
-    scratch.map(|path| sim.content(path).len()).sum()
+    let files = files.filter(|path| path.starts_with(dir().join(folder)));
+    files.map(|path| sim.content(path).len() as u64).sum()
 }
 
 #[test]
@@ -114,12 +114,12 @@ fn scratch_that_has_ended_goes_on_a_full_disk_and_no_other() {
     let sim = Sim::new();
     scratch_of_two(&sim);
     pages(&sim, 0..2);
-    let before = scratch_bytes(&sim);
+    let before = bytes_of("scratch", &sim);
     let sde = on(options(&sim));
     sim.room(Some(sim.bytes()));
     page.call(&sde, 2).unwrap();
     sde.checkpoint().unwrap();
-    assert!(scratch_bytes(&sim) < before / 4, "{before}");
+    assert!(bytes_of("scratch", &sim) < before / 4, "{before}");
     for left in [sim.after_kill(), sim.power_loss(1)] {
         let (store, warned) = warnings(|| read_only(&left));
         assert!(
@@ -323,16 +323,9 @@ fn left_by_two(sim: &Sim, at: u64, job: impl FnOnce(&Sim) + Send) -> Option<u64>
     let first = sim.process();
     let meanwhile = || save_within(CAPACITY, sim, 100..200);
     let (comes, ()) = first.stopped(CHANGING, at, || job(&first), meanwhile);
-    comes.then(|| bytes_of_entries(sim))
+    comes.then(|| bytes_of("entries", sim))
 }
 
-fn bytes_of_entries(sim: &Sim) -> u64 {
-    let entries = sim.files().into_iter();
-    let entries = entries.filter(|path| path.starts_with(dir().join("entries")));
-    entries.map(|path| sim.content(path).len() as u64).sum()
-}
-
-/// Who compacts without limits keeps a program that ends meanwhile from keeping its own: the next that ends does that.
 #[test]
 fn a_program_that_ends_while_another_compacts_leaves_it_to_the_next_to_keep_a_capacity() {
     let left = |at| {
@@ -343,7 +336,7 @@ fn a_program_that_ends_while_another_compacts_leaves_it_to_the_next_to_keep_a_ca
             store.compact(&Retention::new()).unwrap();
         })?;
         save_within(CAPACITY, &sim, 0..0);
-        Some(bytes_of_entries(&sim))
+        Some(bytes_of("entries", &sim))
     };
     let bytes = (1..).map_while(left).max().unwrap();
     assert!(
@@ -481,10 +474,8 @@ fn what_a_process_has_given_up_after_an_error_is_rewritten() {
     let options = options(&sim).grace(Duration::ZERO);
     let store = options.clone().open(dir()).unwrap();
     store.save(&made::entries([0, 1])).unwrap();
-    let given_up = sim.files();
-    let given_up = given_up
-        .iter()
-        .find(|path| path.starts_with(dir().join("entries")));
+    let is_segment = |path: &std::path::PathBuf| path.starts_with(dir().join("entries"));
+    let given_up = sim.files().into_iter().find(is_segment).unwrap();
     sim.order(Order::of(&[Call::Write], 1, Then::Fail(Error::Io)));
     store.save(&made::entries([2])).unwrap_err();
     sim.no_orders();
@@ -495,22 +486,13 @@ fn what_a_process_has_given_up_after_an_error_is_rewritten() {
         store.save(&made::entries([4])).unwrap();
         store.commit(Selection::Checkpoint).unwrap();
     }
-    assert!(!sim.files().contains(given_up.unwrap()));
+    assert!(!sim.files().contains(&given_up));
     assert_eq!(sim.misdeeds(), [""; 0]);
     for after in [sim.after_kill(), sim.power_loss(1)] {
-        let (left, warned) =
-            warnings(|| options.clone().vfs(Arc::new(after)).read_only().open(dir()));
-        assert!(
-            !warned.iter().any(|text| text.contains(" lost")),
-            "{warned:?}"
-        );
-        let has = |number: &u64| {
-            left.as_ref()
-                .unwrap()
-                .find(&made::key(*number))
-                .unwrap()
-                .is_some()
-        };
+        let options = options.clone().vfs(Arc::new(after)).read_only();
+        let (left, warned) = warnings(|| options.open(dir()).unwrap());
+        assert!(!warned.concat().contains(" lost"), "{warned:?}");
+        let has = |number: &u64| left.find(&made::key(*number)).unwrap().is_some();
         assert!([0, 1, 3, 4].iter().all(has));
     }
 }

@@ -229,7 +229,12 @@ impl Engine {
         archiver: &dyn Archiver,
         batch: &Batch,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
+        let kind = batch.selection.name();
+        let stretch = crate::stretch!("save", kind, entries = batch.entries.len());
         let written = write(archiver, batch);
+        if written.is_ok() {
+            stretch.end("saved");
+        }
         let counts = (batch.entries.len(), batch.scratch.len());
         self.tell_written(batch.selection, counts, written)
     }
@@ -280,11 +285,8 @@ impl Engine {
 
 /// Has the archiver save a batch; what it says, and how long it took.
 pub(super) fn write(archiver: &dyn Archiver, batch: &Batch) -> Written {
-    let kind = batch.selection.name();
-    let stretch = crate::stretch!("save", kind, entries = batch.entries.len());
     let start = Instant::now();
     let saved = caught(|| archiver.save(batch))?;
-    stretch.end("saved");
     Ok((saved, start.elapsed()))
 }
 

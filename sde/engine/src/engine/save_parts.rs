@@ -148,6 +148,7 @@ impl Engine {
             save.total = save.entries + save.left;
             save.at_once = FIRST_PART;
         }
+        let stretch = crate::stretch!("save", kind = selection.name(), entries = save.left);
         let written =
             scope(|scope| self.write_parts(scope, &**archiver, selection, save, &mut in_hand));
         let goes_on = written.inspect_err(|_| {
@@ -163,6 +164,7 @@ impl Engine {
                 }
             }
         })?;
+        stretch.end("saved");
         if !goes_on {
             // Also if nothing was left to write: results may have been saved one by one.
             let stretch = crate::stretch!("commit", kind = selection.name());

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::{FileKind, Found, Site, Vfs, VfsFile};
 
+/// The disk has what is written at once in this length, or more, while the next is made ready: a sync has less to wait for.
+#[cfg(target_os = "linux")]
+const LONG_WRITE: u64 = 1 << 20;
+
 /// The file system of this machine, with the calls of the standard library.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
@@ -148,6 +152,8 @@ impl VfsFile for File {
             .filter(|slice| !slice.is_empty())
             .map(|slice| IoSlice::new(slice))
             .collect();
+        #[cfg(target_os = "linux")]
+        let length = slices.iter().map(|slice| slice.len() as u64).sum();
         let mut left = &mut slices[..];
         // Nobody else moves it.
         self.seek(SeekFrom::Start(at))?;
@@ -158,6 +164,12 @@ impl VfsFile for File {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        #[cfg(target_os = "linux")]
+        if length >= LONG_WRITE {
+            // Linux begins to write what is dirty, and does not wait. If it refuses, the sync has more to do.
+            let length = std::num::NonZeroU64::new(length);
+            let _ = rustix::fs::fadvise(self, at, length, rustix::fs::Advice::DontNeed);
         }
         Ok(())
     }

@@ -11,8 +11,7 @@
 //! Where one result after the other is made durable, the writer has zeros written behind what it writes, and writes to these
 //! from then on: a sync that need not make a file longer too is faster. They are cut off when the segment is sealed.
 //!
-//! A segment that has grown long is sealed with an [index](crate::format::index_block), and so is the
-//! last one when its writer ends.
+//! A segment that has grown long is sealed with an [index](crate::format::index_block), and so is the last when its writer ends.
 //!
 //! The first entry of a provenance has it in its own body; of a run that saves one result nothing else is written. With the
 //! second it is written as frames of its own, and entries from then on have its digest only.
@@ -46,6 +45,8 @@ const SMALL_SYNCS: u32 = 4;
 const ZEROS: [u8; SPARE as usize] = [0; SPARE as usize];
 /// A payload of this size is written from where it lies.
 const DIRECTLY: usize = 1 << 16;
+/// A longer payload is written in pieces of this: the disk has the first while the next is copied.
+const LONGEST_WRITE: usize = 8 << 20;
 
 /// Where and how to write.
 #[derive(Clone)]
@@ -365,21 +366,21 @@ impl ActiveSegment {
         self.rows.push(Row::new(&header, at));
     }
 
-    /// Appends part of a payload: what is long from where it lies, what is short with what
-    /// else is short.
+    /// Appends part of a payload: what is long from where it lies, what is short with what else is short.
     fn take(&mut self, piece: &[u8]) -> io::Result<()> {
         if piece.len() < DIRECTLY {
             self.buffer.extend_from_slice(piece);
             return Ok(());
         }
-        self.write(piece)
+        let mut pieces = piece.chunks(LONGEST_WRITE);
+        pieces.try_for_each(|piece| self.write(piece))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.buffer.is_empty() {
-            true => Ok(()),
-            false => self.write(&[]),
+        if self.buffer.is_empty() {
+            return Ok(());
         }
+        self.write(&[])
     }
 
     /// Gives what was put, and this, to the medium.

@@ -183,21 +183,13 @@ impl Pending {
         lock(&self.entries).put_back
     }
 
-    /// Takes some of the entries that are to be saved, so many or of so many bytes, and all marks.
-    pub(crate) fn take(
-        &self,
-        selection: Selection,
-        most: usize,
-        most_bytes: usize,
-    ) -> (Vec<Arc<Entry>>, Vec<Mark>) {
+    /// Takes so many of the entries that are to be saved, and all marks.
+    pub(crate) fn take(&self, selection: Selection, most: usize) -> (Vec<Arc<Entry>>, Vec<Mark>) {
         let mut list = lock(&self.entries);
         let mut taken = Vec::with_capacity(most.min(list.in_order.len()));
-        let mut bytes = 0_usize;
         while taken.len() < most
-            && bytes < most_bytes
             && let Some(entry) = list.take(selection)
         {
-            bytes = bytes.saturating_add(entry.known_memory());
             taken.push(entry);
         }
         list.tidy();
@@ -356,7 +348,7 @@ mod tests {
     }
 
     fn take(pending: &Pending, of: Selection, most: usize) -> Vec<u64> {
-        numbers(pending.take(of, most, usize::MAX))
+        numbers(pending.take(of, most))
     }
 
     #[test]
@@ -404,7 +396,7 @@ mod tests {
         let pending = Pending::default();
         let entries = [1, 2, 3].map(|number| with_key(number, number, 0));
         entries.iter().for_each(|entry| drop(pending.add(entry)));
-        let (taken, marks) = pending.take(Selection::Checkpoint, 2, usize::MAX);
+        let (taken, marks) = pending.take(Selection::Checkpoint, 2);
         drop(pending.add(&with_key(4, 2, 0)));
         pending.put_back(Selection::Checkpoint, taken, marks);
         assert_eq!(pending.number(Selection::Checkpoint), 3);

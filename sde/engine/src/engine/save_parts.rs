@@ -1,7 +1,7 @@
 //! Saving all that is new, in parts.
 //!
-//! What is told of a long save moves on with its parts. While a second thread writes a part, and the disk does, this one takes
-//! the next off the list and encodes it. The second is not one of rayon's, which may be busy with the computation for hours.
+//! What is told of a long save moves on with its parts. While a second thread has a part written and takes it off the list, this
+//! one encodes the next. The second is not one of rayon's, which may be busy with the computation for hours.
 
 use std::cell::LazyCell;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::thread::{Builder, Scope, scope};
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use super::save::{Written, caught, write, write_encoded};
+use super::save::{caught, write, write_encoded};
 use crate::app::ThreadContext;
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedScratch, Selection};
@@ -24,10 +24,10 @@ const FIRST_PART: usize = 64;
 /// So many are the longest: what a batch says of its entries takes memory too.
 const LONGEST_PART: usize = 1 << 14;
 
-/// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
+/// A part whose values have this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
 const PART_BYTES: usize = 16 << 20;
 
-/// What takes less is followed by a longer part. After this long a save lets others save too.
+/// After this long a save lets others save too. What takes longer to write is followed by no longer part.
 const QUICK: Duration = Duration::from_millis(250);
 
 /// What takes more is followed by a shorter part.
@@ -50,6 +50,8 @@ struct Save {
     scratch: usize,
     left_out: Vec<ArchiveError>,
     took: Duration,
+    /// How long the latest part took to be encoded.
+    encoding: Duration,
     has_begun: bool,
 }
 
@@ -59,15 +61,28 @@ struct Part {
     batch: Batch,
 }
 
+/// What is left of a part that is saved.
+struct SavedPart {
+    entries: usize,
+    scratch: Vec<SavedScratch>,
+    left_out: Vec<ArchiveError>,
+    took: Duration,
+    /// What nothing else holds.
+    _orphans: Vec<Entry>,
+    orphan_bytes: usize,
+}
+
+/// A part that is saved, or is to be put back.
+type Outcome = Result<SavedPart, Box<(Part, ArchiveError)>>;
+
 /// What a save has in hand in its turn.
 #[derive(Default)]
 struct InHand {
-    /// The part that is written, and the next.
+    /// What is not saved yet, but for the part that the second thread has.
     parts: VecDeque<Part>,
-    /// What nothing else holds, of parts that are saved. It is dropped when others may save: destructors may, too.
-    orphans: Vec<Entry>,
+    /// It is dropped when others may save: destructors may, too.
+    saved: Vec<SavedPart>,
     orphan_bytes: usize,
-    scratch: Vec<SavedScratch>,
 }
 
 impl Engine {
@@ -180,37 +195,45 @@ impl Engine {
 
     /// Writes parts until all are written, or others are to have their turn; says whether there are more.
     fn write_parts<'scope, 'env: 'scope>(
-        &self,
+        &'env self,
         scope: &'scope Scope<'scope, 'env>,
         archiver: &'env dyn Archiver,
         selection: Selection,
         save: &mut Save,
         in_hand: &mut InHand,
     ) -> Result<bool, ArchiveError> {
-        let (writer, begun) = (LazyCell::new(|| PartWriter::begin(scope)), Instant::now());
+        let begin =
+            || PartWriter::begin(scope, |part, write| self.write_part(archiver, part, write));
+        let (writer, begun) = (LazyCell::new(begin), Instant::now());
+        let mut is_one_written = false;
         loop {
             let part = self.take_part(selection, save);
-            if part.batch.is_empty() {
+            if part.batch.is_empty() && !is_one_written {
                 return Ok(false);
             }
             let start = Instant::now();
             let encoded = caught(|| archiver.encode(&part.batch));
-            save.took += start.elapsed();
+            save.encoding = start.elapsed();
+            save.took += save.encoding;
             in_hand.parts.push_back(part);
-            if in_hand.parts.len() > 1 {
-                self.note_written(archiver, save, in_hand, writer.wait())?;
+            if is_one_written {
+                in_hand.note(writer.wait()?, save)?;
             }
+            let encoded = encoded?;
             // After the first part of a long save it is told how many entries there are.
             let is_first = save.entries == 0 && save.total > FIRST_PART;
             let pauses = is_first || begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
             let ends = pauses || save.left == 0;
-            let written = match (encoded?, in_hand.parts.front()) {
-                (Some(write), _) if !ends => writer.write(write),
-                (Some(write), _) => Some(write_encoded(write)),
-                (None, part) => part.map(|part| write(archiver, &part.batch)),
+            let Some(part) = in_hand.parts.pop_back() else {
+                return Ok(false);
             };
-            if let Some(written) = written {
-                self.note_written(archiver, save, in_hand, written)?;
+            let refused = match encoded {
+                Some(write) if !ends => writer.give(part, write),
+                encoded => Some((part, encoded)),
+            };
+            is_one_written = refused.is_none();
+            if let Some((part, encoded)) = refused {
+                in_hand.note(self.write_part(archiver, part, encoded), save)?;
             }
             if ends {
                 return Ok(save.left > 0);
@@ -218,10 +241,56 @@ impl Engine {
         }
     }
 
+    /// Has a part written, by what writes it once it is encoded if the store can; what is saved leaves the lists.
+    fn write_part(
+        &self,
+        archiver: &dyn Archiver,
+        part: Part,
+        encoded: Option<EncodedSave<'_>>,
+    ) -> Outcome {
+        let written = match encoded {
+            Some(encoded) => write_encoded(encoded),
+            None => write(archiver, &part.batch),
+        };
+        let (saved, took) = match written {
+            Ok(written) => written,
+            Err(error) => return Err(Box::new((part, error))),
+        };
+        let Part { entries, batch } = part;
+        self.are_saved(archiver, batch.selection, &entries);
+        drop(batch.entries);
+        let number = entries.len();
+        let orphans = entries.into_iter().filter_map(Arc::into_inner);
+        let orphans: Vec<Entry> = orphans.collect();
+        Ok(SavedPart {
+            entries: number,
+            scratch: batch.scratch,
+            left_out: saved.left_out,
+            took,
+            orphan_bytes: orphans.iter().map(Entry::known_memory).sum(),
+            _orphans: orphans,
+        })
+    }
+
     /// Takes the next part off the list. It is empty if nothing is left.
     fn take_part(&self, selection: Selection, save: &mut Save) -> Part {
         let most = save.at_once.min(save.left);
-        let (entries, marks) = self.pending.take(selection, most, PART_BYTES);
+        let (mut entries, mut marks, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
+        loop {
+            // Values are asked for their size with no lock held, so each look takes as many as all before it.
+            let more = entries.len().max(1).min(most - entries.len());
+            let (more, more_marks) = self.pending.take(selection, more);
+            bytes = more
+                .iter()
+                .map(|entry| entry.bytes())
+                .fold(bytes, usize::saturating_add);
+            let is_last = more.is_empty() || bytes >= PART_BYTES;
+            entries.extend(more);
+            marks.extend(more_marks);
+            if is_last {
+                break;
+            }
+        }
         let scratch = match selection {
             Selection::Checkpoint if !save.has_begun => self.unsaved_scratch(),
             _ => Vec::new(),
@@ -239,28 +308,6 @@ impl Engine {
         Part { entries, batch }
     }
 
-    /// Takes note that the first part in hand is saved, or of why it is not.
-    fn note_written(
-        &self,
-        archiver: &dyn Archiver,
-        save: &mut Save,
-        in_hand: &mut InHand,
-        written: Written,
-    ) -> Result<(), ArchiveError> {
-        let written = written?;
-        if let Some(Part { entries, batch }) = in_hand.parts.pop_front() {
-            self.are_saved(archiver, batch.selection, &entries);
-            save.add(&batch, written);
-            in_hand.scratch.extend(batch.scratch);
-            drop(batch.entries);
-            for orphan in entries.into_iter().filter_map(Arc::into_inner) {
-                in_hand.orphan_bytes += orphan.known_memory();
-                in_hand.orphans.push(orphan);
-            }
-        }
-        Ok(())
-    }
-
     /// How long a save waits for another on this thread. The other may be at a value's own code, which may wait for a run or a job
     /// of rayon's, so where this is one the wait is bounded.
     fn patience_with_saves(&self) -> Option<Duration> {
@@ -271,31 +318,56 @@ impl Engine {
 }
 
 impl Save {
-    fn add(&mut self, batch: &Batch, (saved, took): (Saved, Duration)) {
-        self.entries += batch.entries.len();
-        self.scratch += batch.scratch.len();
-        self.left_out.extend(saved.left_out);
-        self.took += took;
-        if took < QUICK {
+    fn add(&mut self, part: &mut SavedPart) {
+        self.entries += part.entries;
+        self.scratch += part.scratch.len();
+        self.left_out.append(&mut part.left_out);
+        self.took += part.took;
+        // Where the disk is what is waited for, longer parts have fewer syncs; else short ones stay in the processor's cache.
+        if part.took > 2 * self.encoding && part.took < QUICK {
             self.at_once = (4 * self.at_once).min(LONGEST_PART);
-        } else if took > SLOW {
+        } else if part.took > SLOW {
             self.at_once = (self.at_once / 4).max(1);
+        }
+    }
+}
+
+impl InHand {
+    /// Takes note of a part that is saved, or has it back.
+    fn note(&mut self, outcome: Outcome, save: &mut Save) -> Result<(), ArchiveError> {
+        match outcome {
+            Ok(mut part) => {
+                save.add(&mut part);
+                self.orphan_bytes += part.orphan_bytes;
+                self.saved.push(part);
+                Ok(())
+            }
+            Err(failed) => {
+                let (part, error) = *failed;
+                self.parts.push_front(part);
+                Err(error)
+            }
         }
     }
 }
 
 /// A thread that writes one part after the other.
 struct PartWriter<'scope> {
-    parts: SyncSender<EncodedSave<'scope>>,
-    written: Receiver<Written>,
+    parts: SyncSender<(Part, EncodedSave<'scope>)>,
+    outcomes: Receiver<Outcome>,
 }
 
 impl<'scope> PartWriter<'scope> {
-    fn begin(scope: &'scope Scope<'scope, '_>) -> Self {
-        let (parts, next) = sync_channel(0);
-        let (say, written) = channel();
-        let write = move || {
-            let mut outcomes = next.iter().map(write_encoded);
+    fn begin(
+        scope: &'scope Scope<'scope, '_>,
+        write: impl Fn(Part, Option<EncodedSave<'scope>>) -> Outcome + Send + 'scope,
+    ) -> Self {
+        let (parts, next) = sync_channel::<(Part, EncodedSave<'scope>)>(0);
+        let (say, outcomes) = channel();
+        let job = move || {
+            let mut outcomes = next
+                .iter()
+                .map(|(part, encoded)| write(part, Some(encoded)));
             while outcomes
                 .next()
                 .is_some_and(|outcome| say.send(outcome).is_ok())
@@ -303,19 +375,23 @@ impl<'scope> PartWriter<'scope> {
         };
         let thread = Builder::new().name("sde-save".to_owned());
         // Where the system has no thread to give, nobody receives parts.
-        drop(thread.spawn_scoped(scope, write));
-        Self { parts, written }
+        drop(thread.spawn_scoped(scope, job));
+        Self { parts, outcomes }
     }
 
-    /// Has a part written. Gives what came of it if this thread did it.
-    fn write(&self, part: EncodedSave<'scope>) -> Option<Written> {
-        let refused = self.parts.send(part).err();
-        refused.map(|SendError(part)| write_encoded(part))
+    /// Gives it a part to write. If there is no thread the part comes back.
+    fn give(
+        &self,
+        part: Part,
+        encoded: EncodedSave<'scope>,
+    ) -> Option<(Part, Option<EncodedSave<'scope>>)> {
+        let refused = self.parts.send((part, encoded)).err();
+        refused.map(|SendError((part, encoded))| (part, Some(encoded)))
     }
 
     /// Waits for the part that is written.
-    fn wait(&self) -> Written {
+    fn wait(&self) -> Result<Outcome, ArchiveError> {
         let ended = |_| ArchiveError::Other("the thread that writes a save has ended".to_owned());
-        self.written.recv().map_err(ended)?
+        self.outcomes.recv().map_err(ended)
     }
 }

@@ -344,7 +344,7 @@ impl Sde {
         _old = (of_caches.collect::<Vec<_>>(), of_sets);
         engine.sets.forget_all();
         _unsaved = [Selection::Checkpoint, Selection::Archive]
-            .map(|selection| engine.pending.take(selection, usize::MAX, usize::MAX));
+            .map(|selection| engine.pending.take(selection, usize::MAX));
         engine.raise_epoch();
         engine.count_uses();
         engine.invalidations.remove(&only_old);

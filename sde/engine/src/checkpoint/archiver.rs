@@ -277,11 +277,11 @@ impl Batch {
     }
 
     /// One with what is saved of these entries.
-    pub(crate) fn of(selection: Selection, entries: &[Arc<Entry>]) -> Self {
-        let entries = entries.iter();
+    pub(crate) fn of(selection: Selection, entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
+        let entries = entries.into_iter();
         Self {
             entries: entries
-                .map(|entry| SavedEntry::of(entry, selection))
+                .map(|entry| SavedEntry { entry, selection })
                 .collect(),
             ..Self::new(selection)
         }
@@ -353,15 +353,14 @@ impl SavedEntry {
         };
         let results = ResultMap::from_parts(origin, results.into_iter().map(named).collect());
         let entry = Entry::new(Arc::new(record), results, 0);
-        Self::of(&Arc::new(entry), selection)
-    }
-
-    /// An entry of a cache, with the values that the selection takes.
-    pub(crate) fn of(entry: &Arc<Entry>, selection: Selection) -> Self {
         Self {
-            entry: Arc::clone(entry),
+            entry: Arc::new(entry),
             selection,
         }
+    }
+
+    pub(crate) fn into_entry(self) -> Arc<Entry> {
+        self.entry
     }
 
     /// How it was made; the cache holds the same record.

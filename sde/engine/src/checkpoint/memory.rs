@@ -266,7 +266,7 @@ mod tests {
             };
             let made = Arc::new(entry.with_record(Arc::new(record)));
             store
-                .save(&Batch::of(Selection::Checkpoint, &[made]))
+                .save(&Batch::of(Selection::Checkpoint, [made]))
                 .unwrap();
         }
         let found = store.find(&entry.record.key).unwrap().unwrap();

@@ -270,7 +270,7 @@ impl Shared {
         };
         entries = made.pending.of(selection, &[record.key]);
         entries.retain(|entry| entry.record.run == record.run);
-        batch = Batch::of(selection, &entries);
+        batch = Batch::of(selection, entries.iter().cloned());
         if batch.is_empty() {
             return;
         }

@@ -63,7 +63,7 @@ impl Engine {
     pub(crate) fn new_save(&self, entry: &Arc<Entry>) -> Option<NewSave> {
         let is_each = self.policy == SavePolicy::EveryResult;
         let archiver = is_each.then(|| self.archiver()).flatten()?;
-        let batch = Batch::of(Selection::Checkpoint, std::slice::from_ref(entry));
+        let batch = Batch::of(Selection::Checkpoint, [Arc::clone(entry)]);
         Some(NewSave { archiver, batch })
     }
 
@@ -111,7 +111,7 @@ impl Engine {
         selection: Selection,
         entries: &[Arc<Entry>],
     ) -> Result<(), ArchiveError> {
-        let batch = Batch::of(selection, entries);
+        let batch = Batch::of(selection, entries.iter().cloned());
         self.write_one(archiver, &batch)?;
         self.are_saved(archiver, selection, entries);
         Ok(())

@@ -14,7 +14,7 @@ use super::Engine;
 use super::save::{caught, write, write_encoded};
 use crate::app::ThreadContext;
 use crate::cache::Entry;
-use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedScratch, Selection};
+use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedScratch, Selection};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 
@@ -55,12 +55,6 @@ struct Save {
     has_begun: bool,
 }
 
-/// What is saved in one go.
-struct Part {
-    entries: Vec<Arc<Entry>>,
-    batch: Batch,
-}
-
 /// What is left of a part that is saved.
 struct SavedPart {
     entries: usize,
@@ -73,13 +67,13 @@ struct SavedPart {
 }
 
 /// A part that is saved, or is to be put back.
-type Outcome = Result<SavedPart, Box<(Part, ArchiveError)>>;
+type Outcome = Result<SavedPart, Box<(Batch, ArchiveError)>>;
 
 /// What a save has in hand in its turn.
 #[derive(Default)]
 struct InHand {
     /// What is not saved yet, but for the part that the second thread has.
-    parts: VecDeque<Part>,
+    parts: VecDeque<Batch>,
     /// It is dropped when others may save: destructors may, too.
     saved: Vec<SavedPart>,
     orphan_bytes: usize,
@@ -167,15 +161,16 @@ impl Engine {
         let written =
             scope(|scope| self.write_parts(scope, &**archiver, selection, save, &mut in_hand));
         let goes_on = written.inspect_err(|_| {
-            let states = in_hand.parts.iter().flat_map(|part| &part.batch.scratch);
+            let states = in_hand.parts.iter().flat_map(|part| &part.scratch);
             let states: Vec<_> = states.map(|one| one.key).collect();
             for cache in self.caches.all() {
                 cache.scratches.put_back(states.iter().copied());
             }
             if self.archiver().is_some_and(is_same) {
                 for part in in_hand.parts.drain(..) {
+                    let entries = part.entries.into_iter().map(SavedEntry::into_entry);
                     self.pending
-                        .put_back(selection, part.entries, part.batch.marks);
+                        .put_back(selection, entries.collect(), part.marks);
                 }
             }
         })?;
@@ -208,11 +203,11 @@ impl Engine {
         let mut is_one_written = false;
         loop {
             let part = self.take_part(selection, save);
-            if part.batch.is_empty() && !is_one_written {
+            if part.is_empty() && !is_one_written {
                 return Ok(false);
             }
             let start = Instant::now();
-            let encoded = caught(|| archiver.encode(&part.batch));
+            let encoded = caught(|| archiver.encode(&part));
             save.encoding = start.elapsed();
             save.took += save.encoding;
             in_hand.parts.push_back(part);
@@ -245,26 +240,26 @@ impl Engine {
     fn write_part(
         &self,
         archiver: &dyn Archiver,
-        part: Part,
+        part: Batch,
         encoded: Option<EncodedSave<'_>>,
     ) -> Outcome {
         let written = match encoded {
             Some(encoded) => write_encoded(encoded),
-            None => write(archiver, &part.batch),
+            None => write(archiver, &part),
         };
         let (saved, took) = match written {
             Ok(written) => written,
             Err(error) => return Err(Box::new((part, error))),
         };
-        let Part { entries, batch } = part;
-        self.are_saved(archiver, batch.selection, &entries);
-        drop(batch.entries);
+        let entries = part.entries.into_iter().map(SavedEntry::into_entry);
+        let entries: Vec<_> = entries.collect();
+        self.are_saved(archiver, part.selection, &entries);
         let number = entries.len();
         let orphans = entries.into_iter().filter_map(Arc::into_inner);
         let orphans: Vec<Entry> = orphans.collect();
         Ok(SavedPart {
             entries: number,
-            scratch: batch.scratch,
+            scratch: part.scratch,
             left_out: saved.left_out,
             took,
             orphan_bytes: orphans.iter().map(Entry::known_memory).sum(),
@@ -273,7 +268,7 @@ impl Engine {
     }
 
     /// Takes the next part off the list. It is empty if nothing is left.
-    fn take_part(&self, selection: Selection, save: &mut Save) -> Part {
+    fn take_part(&self, selection: Selection, save: &mut Save) -> Batch {
         let most = save.at_once.min(save.left);
         let (mut entries, mut marks, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
         loop {
@@ -295,17 +290,17 @@ impl Engine {
             Selection::Checkpoint if !save.has_begun => self.unsaved_scratch(),
             _ => Vec::new(),
         };
-        let batch = Batch {
-            scratch,
-            marks,
-            ..Batch::of(selection, &entries)
-        };
         save.left = match entries.len() {
             0 => 0,
             taken => save.left.saturating_sub(taken),
         };
-        save.has_begun |= !batch.is_empty();
-        Part { entries, batch }
+        let part = Batch {
+            scratch,
+            marks,
+            ..Batch::of(selection, entries)
+        };
+        save.has_begun |= !part.is_empty();
+        part
     }
 
     /// How long a save waits for another on this thread. The other may be at a value's own code, which may wait for a run or a job
@@ -353,16 +348,16 @@ impl InHand {
 
 /// A thread that writes one part after the other.
 struct PartWriter<'scope> {
-    parts: SyncSender<(Part, EncodedSave<'scope>)>,
+    parts: SyncSender<(Batch, EncodedSave<'scope>)>,
     outcomes: Receiver<Outcome>,
 }
 
 impl<'scope> PartWriter<'scope> {
     fn begin(
         scope: &'scope Scope<'scope, '_>,
-        write: impl Fn(Part, Option<EncodedSave<'scope>>) -> Outcome + Send + 'scope,
+        write: impl Fn(Batch, Option<EncodedSave<'scope>>) -> Outcome + Send + 'scope,
     ) -> Self {
-        let (parts, next) = sync_channel::<(Part, EncodedSave<'scope>)>(0);
+        let (parts, next) = sync_channel::<(Batch, EncodedSave<'scope>)>(0);
         let (say, outcomes) = channel();
         let job = move || {
             let mut outcomes = next
@@ -382,9 +377,9 @@ impl<'scope> PartWriter<'scope> {
     /// Gives it a part to write. If there is no thread the part comes back.
     fn give(
         &self,
-        part: Part,
+        part: Batch,
         encoded: EncodedSave<'scope>,
-    ) -> Option<(Part, Option<EncodedSave<'scope>>)> {
+    ) -> Option<(Batch, Option<EncodedSave<'scope>>)> {
         let refused = self.parts.send((part, encoded)).err();
         refused.map(|SendError((part, encoded))| (part, Some(encoded)))
     }

@@ -63,7 +63,6 @@ impl DirStore {
         let segment = &*one.segment;
         let is_it = listed.file != 0
             && listed.length >= one.end
-            && listed.path == segment.name()
             && listed.file == self.file_at(&segment.path);
         if is_it {
             segment.note_durable_file(listed.file);

@@ -9,7 +9,7 @@ use sde_archives::{DirStore, Retention};
 use tracing::Level;
 
 use crate::engine::{dir, options, read_only};
-use crate::kit::{CHANGING, Call, Error, LOOKING, Order, Sim, Then, made};
+use crate::kit::{CHANGING, Call, Error, Gate, LOOKING, Order, Sim, Then, made};
 use crate::log::{listening, warnings};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -226,6 +226,30 @@ fn a_commit_syncs_what_is_new_only() {
     commit(&store, 3).unwrap();
     let third = sim.count(&[Call::Sync]) - before;
     assert!(third < 10, "{third} syncs by another process");
+}
+
+/// What a manifest lists of a file says nothing of what was written to it later.
+#[test]
+fn what_is_written_after_a_manifest_is_synced_by_another_that_vouches_for_it() {
+    for seed in 0..100 {
+        let sim = Sim::new();
+        let process = sim.process();
+        let writer = open(&process, HOUR);
+        writer.save(&made::entries([1])).unwrap();
+        commit(&writer, 1).unwrap();
+        let gate = Gate::default();
+        process.order_process(Order::of(&[Call::Sync], 1, Then::Stop(gate.clone())));
+        std::thread::scope(|scope| {
+            scope.spawn(|| writer.save(&made::entries([2])));
+            assert!(gate.wait_for_somebody());
+            let other = open(&sim, HOUR);
+            commit(&other, 2).unwrap();
+            let (_, warned) = warnings(|| open(&sim.power_loss(seed), HOUR));
+            gate.open();
+            let lost = warned.iter().find(|text| text.contains("lost"));
+            assert_eq!(lost, None, "{seed}");
+        });
+    }
 }
 
 /// Found by reading: a warning was told while locks of the store were held, and a subscriber that used the store hung.

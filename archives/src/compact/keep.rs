@@ -52,12 +52,12 @@ impl DirStore {
         let written = written.map(|(one, length)| (one.id, length));
         let known = lock(&self.0.catalog.segments);
         let known = known.known().map(|one| (one.segment.id, one.length));
-        // What was given up is among both.
+        // A segment that this process gave up after an error is among both.
         let lengths: HashMap<UniqueId, u64> = written.chain(known).collect();
         lengths.into_values().sum()
     }
 
-    /// How many of them are in segments that no other process has looked at to make room.
+    /// How many of them are in segments that this process has not sealed: no other counted them when it made room.
     fn unsealed_bytes(&self) -> u64 {
         let written = self.0.writer.written().into_iter();
         written.map(|(_, length)| length).sum()

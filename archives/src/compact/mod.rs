@@ -8,10 +8,9 @@
 //! the old and the new segments count, and they say the same. The old ones are removed
 //! [later](crate::compact::replaced).
 //!
-//! It rests on no lock. Only segments that nobody writes to are taken, which a lock on the segment
-//! tells where there are locks; where that is wrong, what is appended after all still
-//! counts. Two compactions at once do the same work twice, and lose nothing; the lock
-//! that keeps them apart is only to spare that.
+//! It rests on no lock. Only segments at rest are taken: sealed ones, and those that were [closed](crate::compact::replaced) a
+//! time of grace ago. What a writer appends after all still counts. Two compactions at once do the same work twice, and lose
+//! nothing, but that one may give up for a limit what the other has copied; the lock that keeps them apart spares both.
 
 mod keep;
 mod merge;
@@ -275,7 +274,7 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments to which nothing is added any more, and what the others say.
+    /// The segments at rest, and what entries and uses in the others say.
     fn sources(&self) -> Result<CompactionInput, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;

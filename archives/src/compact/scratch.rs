@@ -13,7 +13,7 @@
 //!
 //! Replaced segments are told of in a manifest and removed as all others are, when no manifest that is kept
 //! lists them: so whatever generation a power failure leaves, nothing that it vouches for is missing. Only the
-//! time of grace they are not given, see [`retired`](crate::compact::replaced). The journals of ranks that commit
+//! time of grace they are not given: see [`replaced`](crate::compact::replaced). The journals of ranks that commit
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};

@@ -184,7 +184,7 @@ impl DirStore {
         store
     }
 
-    /// A store as it is used by itself.
+    /// A handle for the store's own thread and values: nobody waits when it goes.
     pub(crate) fn inner(inner: Arc<Inner>) -> Self {
         Self(inner, None)
     }

@@ -9,7 +9,6 @@ use sde::{ArchiveError, Key, OutputFile};
 
 use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;
-use crate::format::directory::FORMAT;
 use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
@@ -82,7 +81,7 @@ impl DirStore {
         let mut may_be_dropped = false;
         if !copies.iter().all(|(_, copy)| is_written_to(copy)) {
             // A compaction that goes on may have looked before this save wrote, and will say later what it replaces.
-            let alone = inner.vfs().try_lock(&inner.dir.join(FORMAT));
+            let alone = self.lock_against_compactions();
             may_be_dropped = !matches!(alone, Ok(Some(_)));
             drop(alone);
             // What one has replaced that was done before.

@@ -90,9 +90,7 @@ impl DirStore {
     /// The sealed segments of scratch that this store has written, and what is of use in them.
     fn own_scratch(&self) -> (Vec<Source>, Selected) {
         let catalog = &self.0.catalog;
-        let written = self.0.writer.written().into_iter();
-        let mut durable: HashMap<UniqueId, u64> =
-            written.map(|(one, length)| (one.id, length)).collect();
+        let mut durable = self.0.durable_ends();
         let own: HashMap<UniqueId, KnownSegment> = {
             let segments = lock(&catalog.segments);
             durable.extend(segments.sealed.iter().map(|id| (*id, u64::MAX)));

@@ -1,9 +1,8 @@
 //! The manifests of a store: which count, and how the next is made.
 //!
-//! A manifest names its parents, and those that nobody names as a parent are the heads: of
-//! processes that save at the same time each has one. All heads count. The next manifest names all heads that its
-//! writer knows, and so joins them. If a head is damaged its parents are heads again:
-//! that is why two generations are kept.
+//! A manifest names its parents. Those that no other names are the heads, and all heads count: of processes that save at the
+//! same time each makes one. The next manifest names all that its writer knows as its parents, the heads among them, and so
+//! joins the heads. If a head is damaged its parents are heads again: that is why two generations are kept.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;

@@ -46,15 +46,15 @@ pub(crate) struct Catalog {
     /// Another folder with segments: that which this process appends to, if not the store's.
     local: Option<PathBuf>,
     pub(crate) clock: Clock,
-    /// For the thread that looks: it reads files.
+    /// Held by the thread that looks at the directory, while it reads files.
     looking: Mutex<Looking>,
-    /// What it knows, held no longer than it takes to copy from that.
+    /// The segments that are known, locked no longer than it takes to copy from them.
     pub(crate) segments: Mutex<SegmentCatalog>,
     manifests: Mutex<ManifestSet>,
     /// Held by who makes a generation, across its syncs.
     pub(crate) committing: Mutex<Committing>,
     index: RwLock<Index>,
-    /// Those that were read.
+    /// The provenances that were read last.
     pub(crate) provenances: Mutex<HashMap<ProvenanceId, Arc<Provenance>>>,
     /// Segments that were read from end to end for provenances that have no frame that is whole.
     pub(crate) read_for_provenances: Mutex<HashSet<UniqueId>>,
@@ -129,7 +129,8 @@ impl Catalog {
             .for_each(|mark| index.add_mark(mark));
     }
 
-    /// Takes note of a segment that this process has sealed; the index takes the place of single frames.
+    /// Takes note of a segment of saves that this process has sealed. Its frames were noted as they were written; of a large
+    /// segment the index takes their place.
     pub(crate) fn note_sealed(&self, segment: &Arc<Segment>, block: IndexBlock) {
         lock(&self.segments).note_sealed(segment, &block);
         if block.rows.len() >= index::LARGE {
@@ -139,7 +140,7 @@ impl Catalog {
         }
     }
 
-    /// Takes note of a sealed segment that this process has written to by itself.
+    /// Takes note of a sealed segment that a rewrite of this process has made: none of its frames was noted before.
     pub(crate) fn note_new(&self, segment: &Arc<Segment>, block: IndexBlock) {
         let mut segments = lock(&self.segments);
         segments.note_sealed(segment, &block);

@@ -39,10 +39,13 @@ impl DirStore {
             .collect()
     }
 
-    /// The short segments in the store that ranks of earlier jobs have left there, if they are many: they
+    /// The short segments at rest in the store that ranks of earlier jobs have left there, if they are many: they
     /// are written with the others' journals, so that jobs that follow one another leave no more files
-    /// than one. For the first rank to ask, which has looked. They are sealed, or were closed a grace ago.
+    /// than one. The first rank tells of them, which has looked at the directory; of another rank there are none.
     pub(super) fn left_over(&self, team: &Team) -> Vec<Journal> {
+        if team.rank != 0 {
+            return Vec::new();
+        }
         let inner = &*self.0;
         let short = inner.writer.config().short();
         let known: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
@@ -54,7 +57,7 @@ impl DirStore {
                 && (known.sealed || at_rest.contains(&known.segment.id))
         });
         let mut left: Vec<_> = left.map(Journal::of).collect();
-        if team.rank != 0 || left.len() <= MANY {
+        if left.len() <= MANY {
             return Vec::new();
         }
         left.sort_unstable_by_key(|journal| journal.id.0);

@@ -22,7 +22,7 @@ pub(super) struct Journal {
 }
 
 /// How many bytes one takes in a message.
-pub(super) const BYTES: usize = 41;
+const BYTES: usize = 41;
 
 impl Journal {
     /// As it is known here.

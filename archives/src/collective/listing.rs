@@ -19,15 +19,15 @@ use crate::locks::lock;
 /// The frames of some segments of the store.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Listing {
-    pub(super) segments: Vec<SegmentRows>,
-    pub(super) marks: Vec<Mark>,
+    segments: Vec<SegmentRows>,
+    marks: Vec<Mark>,
     /// Segments that were replaced and are to be removed some day.
     replaced: Vec<SegmentRows>,
 }
 
 /// The frames of a segment from a place on.
 #[derive(Serialize, Deserialize)]
-pub(super) struct SegmentRows {
+struct SegmentRows {
     part: u8,
     id: [u8; 16],
     writer: [u8; 16],
@@ -37,7 +37,7 @@ pub(super) struct SegmentRows {
     /// Up to where its frames are told of.
     end: u64,
     /// How long its file is, if it is sealed, or where its frames end.
-    pub(super) length: u64,
+    length: u64,
     /// Rows, as an index has them, sorted.
     #[serde(with = "bytes")]
     rows: Vec<u8>,
@@ -58,7 +58,7 @@ impl SegmentRows {
         }
     }
 
-    pub(super) fn id(&self) -> UniqueId {
+    fn id(&self) -> UniqueId {
         UniqueId(self.id)
     }
 

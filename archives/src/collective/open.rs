@@ -82,13 +82,13 @@ fn terms(options: &Options, dir: &Path) -> Result<String, ArchiveError> {
 }
 
 /// A digest of these terms, for ranks to compare.
-pub(super) fn short(terms: &str) -> [u8; 8] {
+fn short(terms: &str) -> [u8; 8] {
     let digest = blake3::hash(terms.as_bytes());
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// Who a rank is where it writes for others.
-pub(super) fn for_others(writer: &UniqueId) -> UniqueId {
+fn for_others(writer: &UniqueId) -> UniqueId {
     writer.of_part(b"for others")
 }
 
@@ -110,7 +110,7 @@ fn all(group: &dyn ProcessGroup, mine: &Said) -> Result<Vec<Vec<u8>>, ArchiveErr
 }
 
 /// Opens the store as one process does, and says what is in it.
-pub(super) fn look(options: &Options, dir: &Path) -> Said {
+fn look(options: &Options, dir: &Path) -> Said {
     let mut alone = options.clone();
     alone.local = None;
     let store = alone.open(dir).map_err(|error| error.to_string())?;
@@ -125,11 +125,7 @@ pub(super) fn look(options: &Options, dir: &Path) -> Said {
 }
 
 /// A store that knows what it is told, and what is on this node's disk.
-pub(super) fn begin(
-    mut options: Options,
-    dir: &Path,
-    told: &[u8],
-) -> Result<DirStore, ArchiveError> {
+fn begin(mut options: Options, dir: &Path, told: &[u8]) -> Result<DirStore, ArchiveError> {
     options = options.resolved()?;
     let dir = absolute(dir)?;
     let trust = Trust::new(&*options.vfs, options.trust_others);
@@ -141,8 +137,8 @@ pub(super) fn begin(
     let store = DirStore::new(options, dir, trust);
     let inner = &*store.0;
     listing.apply(&inner.catalog);
-    if inner.local().is_some() {
-        if let (Some(local), false) = (inner.local(), inner.read_only) {
+    if let Some(local) = inner.local() {
+        if !inner.read_only {
             directory::remove_unfinished(&**inner.vfs(), local, inner.grace);
         }
         inner.catalog.look_at_local()?;
@@ -170,7 +166,7 @@ fn make(vfs: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
 
 impl DirStore {
     /// Makes it one of the stores that are committed together.
-    pub(super) fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<UniqueId>>) {
+    fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<UniqueId>>) {
         let inner = &*self.0;
         let config = inner.writer.config();
         let team = Team {

@@ -49,7 +49,7 @@ impl Parts {
     }
 
     /// The rank of a writer: the lowest on the first of its nodes.
-    pub(super) fn rank_of(&self, writer: usize) -> usize {
+    fn rank_of(&self, writer: usize) -> usize {
         // The first node `n` with `n * writers / nodes == writer`.
         let node = (writer * self.leaders.len()).div_ceil(self.writers);
         self.leaders[node]

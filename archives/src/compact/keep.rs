@@ -5,13 +5,12 @@
 //! after the store has grown by a part of what it has, and for ages once in a tenth of the age. When that was last is in the
 //! manifests: of a thousand short programs only those compact for which it is due.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use sde::ArchiveError;
 
 use crate::catalog::LOOKS;
-use crate::format::id::{self, UniqueId};
+use crate::format::id;
 use crate::locks::lock;
 use crate::retention::Aim;
 use crate::store::DirStore;
@@ -48,19 +47,16 @@ impl DirStore {
 
     /// How many bytes the segments have that count.
     pub(crate) fn bytes(&self) -> u64 {
-        let written = self.0.writer.written().into_iter();
-        let written = written.map(|(one, length)| (one.id, length));
-        let known = lock(&self.0.catalog.segments);
-        let known = known.known().map(|one| (one.segment.id, one.length));
-        // What was given up is among both.
-        let lengths: HashMap<UniqueId, u64> = written.chain(known).collect();
+        let mut lengths = self.0.durable_ends();
+        let segments = lock(&self.0.catalog.segments);
+        // A segment that this process gave up after an error is among both.
+        lengths.extend(segments.known().map(|one| (one.segment.id, one.length)));
         lengths.into_values().sum()
     }
 
-    /// How many of them are in segments that no other process has looked at to make room.
+    /// How many of them are in segments that this process has not sealed: no other counted them when it made room.
     fn unsealed_bytes(&self) -> u64 {
-        let written = self.0.writer.written().into_iter();
-        written.map(|(_, length)| length).sum()
+        self.0.durable_ends().into_values().sum()
     }
 
     fn is_due(&self) -> bool {

@@ -9,7 +9,6 @@ use sde::ArchiveError;
 use super::MANY;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
-use crate::format::directory::FORMAT;
 use crate::locks::lock;
 use crate::rewrite::select::{EVERYTHING, Selection};
 use crate::rewrite::source::Source;
@@ -28,7 +27,7 @@ impl DirStore {
         if inner.read_only || inner.team.get().is_some() || self.small().is_empty() {
             return;
         }
-        let alone = inner.vfs().try_lock(&inner.dir.join(FORMAT));
+        let alone = self.lock_against_compactions();
         let merged = match alone {
             Ok(None) => return,
             // Where there are no locks two may merge the same: that costs room, and nothing else.

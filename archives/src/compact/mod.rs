@@ -8,10 +8,9 @@
 //! the old and the new segments count, and they say the same. The old ones are removed
 //! [later](crate::compact::replaced).
 //!
-//! It rests on no lock. Only segments that nobody writes to are taken, which a lock on the segment
-//! tells where there are locks; where that is wrong, what is appended after all still
-//! counts. Two compactions at once do the same work twice, and lose nothing; the lock
-//! that keeps them apart is only to spare that.
+//! It rests on no lock. Only segments at rest are taken: sealed ones, and those that were [closed](crate::compact::replaced) a
+//! time of grace ago. What a writer appends after all still counts. Two compactions at once do the same work twice, and lose
+//! nothing, but that one may give up for a limit what the other has copied; the lock that keeps them apart spares both.
 
 mod keep;
 mod merge;
@@ -39,7 +38,6 @@ use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::format::uses::{self, UsesOf};
 use crate::locks::lock;
 use crate::retention::Retention;
-use crate::rewrite::limits::GivenUp;
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
@@ -104,21 +102,18 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read or written. What was there is still there then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
-        if !retention.dry_run {
-            self.check_writable()?;
+        if retention.dry_run {
+            // Who only reads is in nobody's way.
+            return where_files_are(|| self.compact_alone(retention));
         }
-        let inner = &*self.0;
-        let format = inner.dir.join(FORMAT);
-        // Where there are no locks none is needed; and who only reads is in nobody's way.
-        let alone = (!retention.dry_run).then(|| inner.vfs().try_lock(&format));
-        if matches!(alone, Some(Ok(None))) {
+        self.check_writable()?;
+        // Where there are no locks none is needed.
+        let alone = self.lock_against_compactions();
+        if matches!(alone, Ok(None)) {
             return Ok(Compacted {
                 busy: true,
                 ..Compacted::default()
             });
-        }
-        if retention.dry_run {
-            return where_files_are(|| self.compact_alone(retention));
         }
         self.write_uses(SaveSelection::Archive)?;
         let mut freed = 0;
@@ -127,6 +122,12 @@ impl DirStore {
         })?;
         done.freed += freed;
         Ok(done)
+    }
+
+    /// Takes the lock that keeps compactions apart, until what this gives is dropped; `None` if another process has it. An error
+    /// where there are no locks.
+    pub(crate) fn lock_against_compactions(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        self.0.vfs().try_lock(&self.0.dir.join(FORMAT))
     }
 
     fn compact_alone(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
@@ -183,16 +184,12 @@ impl DirStore {
         retention: &Retention,
         now: u64,
     ) -> Result<Plan, ArchiveError> {
-        let selection = there.selection(self);
+        let mut selection = there.selection(self);
         let (given_up, before) = selection.give_up(retention, &there.uses, now)?;
-        let given_up = Some(&given_up);
-        let selection = Selection {
-            given_up,
-            ..selection
-        };
-        let selected = match given_up.is_some_and(|up| up.len() > 0) {
-            true => selection.run()?,
-            false => before.clone(),
+        selection.given_up = Some(&given_up);
+        let selected = match given_up.len() {
+            0 => before.clone(),
+            _ => selection.run()?,
         };
         let taken = self.worth(&there.sources, &before, &selected);
         // What is kept is found out anew from these alone: see `rewrite::select`.
@@ -204,13 +201,11 @@ impl DirStore {
             }
             .run()?,
         };
-        given_up
-            .into_iter()
-            .for_each(|up| up.forget(&mut selected.uses));
+        given_up.forget(&mut selected.uses);
         Ok(Plan {
             taken,
             selected,
-            given_up: given_up.map_or(0, GivenUp::len),
+            given_up: given_up.len(),
         })
     }
 
@@ -275,7 +270,7 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments to which nothing is added any more, and what the others say.
+    /// The segments at rest, and what entries and uses in the others say.
     fn sources(&self) -> Result<CompactionInput, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;

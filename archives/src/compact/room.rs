@@ -24,7 +24,7 @@ use sde::ArchiveError;
 
 use super::CompactionInput;
 use super::replaced::remove;
-use crate::format::directory::{self, FORMAT};
+use crate::format::directory;
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::locks::{lock, warnings_after};
@@ -204,7 +204,7 @@ impl DirStore {
         }
         let mut there = self.sources()?;
         // Without it a save may refer to a content meanwhile that nobody has named yet.
-        let alone = self.0.vfs().try_lock(&self.0.dir.join(FORMAT));
+        let alone = self.lock_against_compactions();
         there.keeps_contents = matches!(alone, Ok(None));
         let nothing = Retention::new();
         let mut unused = self.unused(&there, &nothing)?;

@@ -13,7 +13,7 @@
 //!
 //! Replaced segments are told of in a manifest and removed as all others are, when no manifest that is kept
 //! lists them: so whatever generation a power failure leaves, nothing that it vouches for is missing. Only the
-//! time of grace they are not given, see [`retired`](crate::compact::replaced). The journals of ranks that commit
+//! time of grace they are not given: see [`replaced`](crate::compact::replaced). The journals of ranks that commit
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};
@@ -90,9 +90,7 @@ impl DirStore {
     /// The sealed segments of scratch that this store has written, and what is of use in them.
     fn own_scratch(&self) -> (Vec<Source>, Selected) {
         let catalog = &self.0.catalog;
-        let written = self.0.writer.written().into_iter();
-        let mut durable: HashMap<UniqueId, u64> =
-            written.map(|(one, length)| (one.id, length)).collect();
+        let mut durable = self.0.durable_ends();
         let own: HashMap<UniqueId, KnownSegment> = {
             let segments = lock(&catalog.segments);
             durable.extend(segments.sealed.iter().map(|id| (*id, u64::MAX)));

@@ -431,7 +431,7 @@ mod tests {
         writer.begin().finish(vec![frame.unwrap()]).unwrap();
         let catalog = &store.0.catalog;
         assert!(catalog.provenance_bytes(&other).is_err());
-        let (segment, _) = writer.written().remove(0);
+        let (segment, _) = writer.unsealed().remove(0);
         assert!(catalog.inline_provenance(&other, &segment).is_none());
     }
 }

@@ -68,7 +68,8 @@ pub(crate) const EVERYTHING: Filter<'_> = Filter {
 pub(crate) struct Selection<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) sources: &'a [Source],
-    /// Which of them are taken; all if nothing is said. The others stay, and only tell what has ended and what is on the medium.
+    /// Which of them are taken, all if `None`. The others stay: they only tell which runs have ended, and which results are in a
+    /// sealed segment.
     pub(crate) taken: Option<&'a [bool]>,
     /// Whether each source is looked at as if no other were taken.
     pub(crate) each_alone: bool,
@@ -76,7 +77,7 @@ pub(crate) struct Selection<'a> {
     pub(crate) given_up: Option<&'a GivenUp<'a>>,
 }
 
-/// Is told what is kept of each key, and when entries were used.
+/// A function that is told what is kept of each key, and when its entries were used.
 type Tell<'a> = &'a mut (dyn FnMut(&Group, &UsesOf) + 'a);
 
 impl<'a> Selection<'a> {

@@ -110,7 +110,7 @@ impl Output {
 
     /// The segments that are being written, and up to where they are durable.
     pub(crate) fn open(&self) -> Vec<(Arc<Segment>, u64)> {
-        self.writer.written()
+        self.writer.unsealed()
     }
 
     /// Digests frames as others read them.

@@ -3,14 +3,12 @@
 //! A copy may be lost before the save is acknowledged: its segment failed after all, or a compaction drops it that found nothing
 //! which needs it. So the save looks for it once more when all else is durable, and writes the content anew if it may be gone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use sde::{ArchiveError, Key, OutputFile};
 
 use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;
-use crate::format::directory::FORMAT;
-use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
 use crate::writer::encode::{EncodedBatch, content_frame};
@@ -34,8 +32,7 @@ impl DirStore {
             // What is in others is handed over, and goes.
             return inner.writer.is_written_to(id);
         }
-        let mut own = inner.writer.written().into_iter();
-        if own.any(|(segment, _)| segment.id == *id) {
+        if inner.durable_ends().contains_key(id) {
             return true;
         }
         let (known, is_durable) = {
@@ -76,13 +73,12 @@ impl DirStore {
             return Ok(Vec::new());
         }
         let inner = &*self.0;
-        let written = inner.writer.written().into_iter();
-        let own: HashMap<UniqueId, u64> = written.map(|(one, length)| (one.id, length)).collect();
+        let own = inner.durable_ends();
         let is_written_to = |copy: &Place| inner.writer.is_written_to(&copy.segment.id);
         let mut may_be_dropped = false;
         if !copies.iter().all(|(_, copy)| is_written_to(copy)) {
             // A compaction that goes on may have looked before this save wrote, and will say later what it replaces.
-            let alone = inner.vfs().try_lock(&inner.dir.join(FORMAT));
+            let alone = self.lock_against_compactions();
             may_be_dropped = !matches!(alone, Ok(Some(_)));
             drop(alone);
             // What one has replaced that was done before.
@@ -90,7 +86,7 @@ impl DirStore {
         }
         let is_lost = |copy: &Place| {
             let (id, path) = (&copy.segment.id, &copy.segment.path);
-            let is_durable = own.get(id).is_none_or(|length| copy.at < *length);
+            let is_durable = own.get(id).is_none_or(|end| copy.at < *end);
             let is_replaced = lock(&inner.catalog.segments).first(id) > copy.at;
             let is_gone = !matches!(inner.vfs().look(path), Ok(Some(_)));
             !is_durable || !is_written_to(copy) && (may_be_dropped || is_replaced || is_gone)

@@ -40,7 +40,7 @@ impl DirStore {
         Ok(found.entry.map(|entry| self.relocatable(entry)))
     }
 
-    /// Writes a content to a file, or says whether there is such.
+    /// Writes a content to a file, or only looks for it if there is none to write to. Gives whether the store has it.
     pub(crate) fn give_content(
         &self,
         digest: &Digest,

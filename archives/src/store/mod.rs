@@ -15,6 +15,7 @@ pub(crate) mod uses;
 pub(crate) mod wire;
 pub(crate) mod write_manifest;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -184,7 +185,7 @@ impl DirStore {
         store
     }
 
-    /// A store as it is used by itself.
+    /// A handle for the store's own thread and values: nobody waits when it goes.
     pub(crate) fn inner(inner: Arc<Inner>) -> Self {
         Self(inner, None)
     }
@@ -271,6 +272,12 @@ impl Inner {
     pub(crate) fn local(&self) -> Option<&Path> {
         let dir = &*self.writer.config().dir;
         (dir != self.dir).then_some(dir)
+    }
+
+    /// Up to where the segments of this process that have no index are durable.
+    pub(crate) fn durable_ends(&self) -> HashMap<UniqueId, u64> {
+        let unsealed = self.writer.unsealed().into_iter();
+        unsealed.map(|(one, end)| (one.id, end)).collect()
     }
 
     /// Seals all that is durable.

@@ -83,7 +83,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// What all have together who were given a store, and not its own thread.
+/// What all handles share that users were given. When the last of them goes it waits for the thread of the store.
 pub(crate) struct Opened(pub(crate) Arc<Inner>);
 
 impl Drop for Opened {

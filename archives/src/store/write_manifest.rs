@@ -47,19 +47,18 @@ impl DirStore {
 
     fn write_manifest_of(
         &self,
-        replaced: &[ReplacedSegment],
+        newly_replaced: &[ReplacedSegment],
         stays: impl Fn(&KnownSegment) -> bool,
     ) -> Result<(), ArchiveError> {
         let inner = &*self.0;
         let _alone = lock(&inner.catalog.committing);
         let before = inner.catalog.manifests();
-        let more = replaced;
-        let replaced = self.still_replaced(&before, more);
+        let replaced = self.still_replaced(&before, newly_replaced);
         let (generation, parents) = before.next();
         // Before those that are known: what is sealed in between is among both then, and else among none.
-        let written = self.written();
+        let unsealed = self.unsealed();
         // What this process could not make durable itself it must not sync again, under whatever name.
-        let own: HashSet<UniqueId> = written.iter().map(|(segment, _)| segment.id).collect();
+        let own: HashSet<UniqueId> = unsealed.iter().map(|(segment, _)| segment.id).collect();
         let stays = |one: &KnownSegment| !own.contains(&one.segment.id) && stays(one);
         let known = self.sync_foreign_segments(&before, stays);
         let manifest = Manifest {
@@ -67,30 +66,33 @@ impl DirStore {
             writer: inner.writer.config().writer().to_string(),
             at: inner.catalog.clock.stamp(),
             parents,
-            segments: self.listed(written, known, &replaced),
+            segments: self.listed(unsealed, known, &replaced),
             replaced,
             swept: lock(&inner.room.swept).take().or(before.swept()),
         };
         inner.catalog.commit(&before, manifest)?;
-        if !more.is_empty() {
+        if !newly_replaced.is_empty() {
             // What this process has given up and replaced.
-            let ids: HashSet<_> = more.iter().map(|one| UniqueId::parse(&one.id)).collect();
+            let ids: HashSet<_> = newly_replaced
+                .iter()
+                .map(|one| UniqueId::parse(&one.id))
+                .collect();
             inner.writer.let_go(|id| ids.contains(&Some(*id)));
         }
         Ok(())
     }
 
-    /// What is replaced, by all that the heads say and these. A record goes when its segment can't come back: its file is gone
-    /// and its name off the medium, no manifest lists it, and none that lists it is being written by then.
+    /// What is replaced by what the heads say, and newly. A record goes when its segment can't come back: its file is gone and its
+    /// name off the medium, no manifest lists it, and none that lists it is being written by then.
     fn still_replaced(
         &self,
         manifests: &ManifestSet,
-        more: &[ReplacedSegment],
+        newly_replaced: &[ReplacedSegment],
     ) -> Vec<ReplacedSegment> {
         let heads = manifests.heads();
         let of_heads = heads.into_iter().flat_map(|head| &head.replaced);
         let mut all: HashMap<&str, ReplacedSegment> = HashMap::new();
-        for one in more.iter().chain(of_heads) {
+        for one in newly_replaced.iter().chain(of_heads) {
             let known = all.entry(&one.id).or_insert_with(|| one.clone());
             known.length = known.length.max(one.length);
         }
@@ -137,9 +139,9 @@ impl DirStore {
 
     /// The segments that this process has not sealed, as far as they are durable: of those it knows
     /// better than by reading what is on the medium.
-    fn written(&self) -> Vec<Durable> {
+    fn unsealed(&self) -> Vec<Durable> {
         match self.0.team.get() {
-            None => self.0.writer.written(),
+            None => self.0.writer.unsealed(),
             // What of it counts is in others' segments, or will be.
             Some(_) => Vec::new(),
         }
@@ -148,14 +150,14 @@ impl DirStore {
     /// The segments that a manifest vouches for, in the order of their names.
     fn listed(
         &self,
-        written: Vec<Durable>,
+        unsealed: Vec<Durable>,
         known: Vec<KnownSegment>,
         replaced: &[ReplacedSegment],
     ) -> Vec<ListedSegment> {
         let replaced: HashMap<&str, u64> =
             replaced.iter().map(|one| (&*one.id, one.length)).collect();
         let known = known.into_iter().map(|known| (known.segment, known.end));
-        let all = known.chain(written).filter(|(_, length)| *length > 0);
+        let all = known.chain(unsealed).filter(|(_, length)| *length > 0);
         let own = self.0.writer.config().writer();
         let listed = all.map(|(segment, length)| {
             if segment.writer == own && segment.durable_file() == 0 {
@@ -190,14 +192,11 @@ impl DirStore {
     /// What the manifests vouch for and is not there.
     fn losses(&self) -> Vec<String> {
         let inner = &*self.0;
-        let written = inner.writer.written().into_iter();
-        let written: Vec<_> = written
-            .map(|(segment, length)| (segment.id, length))
-            .collect();
+        let own = inner.durable_ends();
         let known: HashMap<UniqueId, u64> = lock(&inner.catalog.segments)
             .known()
             .map(|known| (known.segment.id, known.end))
-            .chain(written)
+            .chain(own)
             .collect();
         let manifests = inner.catalog.manifests();
         let lost = manifests.lost(|id| known.get(id).copied()).into_iter();

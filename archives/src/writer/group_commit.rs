@@ -67,7 +67,7 @@ struct WriterState {
     /// The segments that are being written.
     active: [Option<UniqueId>; 2],
     /// The segments that have no index.
-    written: Vec<Durable>,
+    unsealed: Vec<Durable>,
     has_full: bool,
 }
 
@@ -170,8 +170,8 @@ impl GroupCommit {
     }
 
     /// The segments of this process that have no index, as far as they are durable.
-    pub(crate) fn written(&self) -> Vec<Durable> {
-        lock(&self.state).written.clone()
+    pub(crate) fn unsealed(&self) -> Vec<Durable> {
+        lock(&self.state).unsealed.clone()
     }
 
     /// Whether frames are being appended to this segment.
@@ -182,7 +182,7 @@ impl GroupCommit {
     /// Those of the segments without an index that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
         let state = lock(&self.state);
-        let mut ended = state.written.clone();
+        let mut ended = state.unsealed.clone();
         ended.retain(|(segment, _)| !state.active.contains(&Some(segment.id)));
         ended
     }
@@ -206,7 +206,7 @@ impl GroupCommit {
         closed.and(self.seal_full(each))
     }
 
-    /// Seals what is full. A segment is among what is [written](Self::written) until its index has been given.
+    /// Seals what is full. A segment is [unsealed](Self::unsealed) until its index has been given.
     pub(crate) fn seal_full(
         &self,
         mut each: impl FnMut(Arc<Segment>, IndexBlock),
@@ -258,7 +258,7 @@ impl GroupCommit {
                 process,
                 abandoned: writers.each_ref().map(SegmentWriter::abandoned),
                 active: writers.each_ref().map(SegmentWriter::active),
-                written: writers.iter().flat_map(SegmentWriter::durable).collect(),
+                unsealed: writers.iter().flat_map(SegmentWriter::durable).collect(),
                 has_full: writers.iter().any(|writer| !writer.full.is_empty()),
             };
             done
@@ -448,7 +448,7 @@ mod tests {
             .unwrap();
         rows.sort_unstable();
         assert_eq!(rows, [1, ROWS, ROWS, ROWS]);
-        assert_eq!(commit.written().len(), 0);
+        assert_eq!(commit.unsealed().len(), 0);
         const { assert!(LONGEST as usize / ROW / 2 * ROW + 1024 < LONGEST as usize) }
     }
 
@@ -459,7 +459,7 @@ mod tests {
         let commit = GroupCommit::new(config(&dir), |_| ());
         let mut first = commit.begin();
         first.piece(vec![frame()]).unwrap();
-        std::fs::remove_file(&commit.written()[0].0.path).unwrap();
+        std::fs::remove_file(&commit.unsealed()[0].0.path).unwrap();
         let other = commit.begin().finish(vec![frame()]).unwrap_err();
         assert!(other.is_not_found(), "{other}");
         let error = first.finish(Vec::new()).unwrap_err();

@@ -80,7 +80,7 @@ impl WriterConfig {
 pub(crate) struct SegmentWriter {
     part: Part,
     active: Option<ActiveSegment>,
-    /// Those that are as long as they are to be, durable, and to be sealed; until then they are among those that have ended.
+    /// The segments that are durable and long enough, and wait to be sealed. Until then they are among `ended` too.
     pub(crate) full: Vec<ActiveSegment>,
     /// How many segments were abandoned.
     abandoned: u64,

@@ -119,7 +119,7 @@ impl Announcer {
         let weak = Arc::downgrade(&later);
         match is_announced {
             true => lock(&self.0.queue).announced.push(weak),
-            false => self.has(|queue| queue.due.push_back((Instant::now() + SHORT, weak))),
+            false => self.enqueue(|queue| queue.due.push_back((Instant::now() + SHORT, weak))),
         }
         Announcement::Later(later)
     }
@@ -143,21 +143,22 @@ impl Announcer {
             entry,
             _held: held,
         };
-        self.has(|queue| queue.made.push_back(made));
+        self.enqueue(|queue| queue.made.push_back(made));
         self.0.changed.notify_all();
     }
 
-    /// Whether the last result could not be written. A save that goes well says that the next may be.
+    /// Whether the last result could not be written, and nothing was saved since.
     pub(super) fn has_failed(&self) -> bool {
         self.0.failed.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_well(&self) {
+    /// Takes note that something was saved: the next result may be written too.
+    pub(super) fn note_saved(&self) {
         self.0.failed.store(false, Ordering::Relaxed);
     }
 
     /// Gives the thread something to do.
-    fn has(&self, add: impl FnOnce(&mut Queue)) {
+    fn enqueue(&self, add: impl FnOnce(&mut Queue)) {
         let mut queue = lock(&self.0.queue);
         add(&mut queue);
         if !queue.has_thread() {

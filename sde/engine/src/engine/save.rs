@@ -207,7 +207,7 @@ impl Engine {
         })
     }
 
-    /// The same where all ranks name the directory: the first writes it for all.
+    /// Writes an archive to a directory that all ranks name: the first of them writes it.
     pub(super) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
         let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
         let what = format!("an archive in {}", dir.display());
@@ -249,7 +249,7 @@ impl Engine {
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         let (saved, took) = written.inspect_err(|error| self.look_whether_removed(error))?;
         if let Some(sharing) = &self.sharing {
-            sharing.announcer.is_well();
+            sharing.announcer.note_saved();
         }
         for error in &saved.left_out {
             self.warn(|| error.to_string());

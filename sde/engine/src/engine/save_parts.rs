@@ -4,7 +4,6 @@
 //! one encodes the next. The second is not one of rayon's, which may be busy with the computation for hours.
 
 use std::cell::LazyCell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, Scope, scope};
@@ -18,35 +17,35 @@ use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedSc
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 
-/// So many entries are the first part of a save, and all of a short one.
+/// The first part of a save has so many entries at most. A save of no more tells no progress.
 const FIRST_PART: usize = 64;
 
-/// So many are the longest: what a batch says of its entries takes memory too.
+/// No part has more entries: what a batch says of its entries takes memory too.
 const LONGEST_PART: usize = 1 << 14;
 
-/// A part whose values have this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
+/// A part takes no more entries once their values have this many bytes in memory: the save holds what a limit may drop.
 const PART_BYTES: usize = 16 << 20;
 
-/// After this long a save lets others save too. What takes longer to write is followed by no longer part.
+/// After this long a save lets other threads save. A part that takes longer to write is followed by none that is longer.
 const QUICK: Duration = Duration::from_millis(250);
 
-/// What takes more is followed by a shorter part.
+/// A part that takes longer to write is followed by a shorter one.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// A save of all that is new, and what it has done so far.
 #[derive(Default)]
 struct Save {
-    /// How many entries there were when it was counted.
+    /// How many entries it has, written ones among them, by the last count.
     total: usize,
-    /// How many of them there are yet.
+    /// How many of them are in no part yet.
     left: usize,
-    /// How often others had put entries back then.
+    /// How often saves had put entries back at that count. If that has changed, another save failed, and it counts anew.
     put_back: Option<u64>,
-    /// How many of them the next part has.
+    /// How many entries the next part has at most.
     at_once: usize,
-    /// How many are written.
+    /// How many entries are written.
     entries: usize,
-    /// How many states of scratch are.
+    /// How many states of scratch are written.
     scratch: usize,
     left_out: Vec<ArchiveError>,
     took: Duration,
@@ -61,7 +60,7 @@ struct SavedPart {
     scratch: Vec<SavedScratch>,
     left_out: Vec<ArchiveError>,
     took: Duration,
-    /// What nothing else holds.
+    /// Entries that nothing else holds any more.
     _orphans: Vec<Entry>,
     orphan_bytes: usize,
 }
@@ -72,9 +71,9 @@ type Outcome = Result<SavedPart, Box<(Batch, ArchiveError)>>;
 /// What a save has in hand in its turn.
 #[derive(Default)]
 struct InHand {
-    /// What is not saved yet, but for the part that the second thread has.
-    parts: VecDeque<Batch>,
-    /// It is dropped when others may save: destructors may, too.
+    /// Parts that could not be saved, and are to be put back.
+    unsaved: Vec<Batch>,
+    /// What is left of saved parts. It is dropped after the turn: destructors of values may save.
     saved: Vec<SavedPart>,
     orphan_bytes: usize,
 }
@@ -161,13 +160,13 @@ impl Engine {
         let written =
             scope(|scope| self.write_parts(scope, &**archiver, selection, save, &mut in_hand));
         let goes_on = written.inspect_err(|_| {
-            let states = in_hand.parts.iter().flat_map(|part| &part.scratch);
+            let states = in_hand.unsaved.iter().flat_map(|part| &part.scratch);
             let states: Vec<_> = states.map(|one| one.key).collect();
             for cache in self.caches.all() {
                 cache.scratches.put_back(states.iter().copied());
             }
             if self.archiver().is_some_and(is_same) {
-                for part in in_hand.parts.drain(..) {
+                for part in in_hand.unsaved.drain(..) {
                     let entries = part.entries.into_iter().map(SavedEntry::into_entry);
                     self.pending
                         .put_back(selection, entries.collect(), part.marks);
@@ -210,18 +209,21 @@ impl Engine {
             let encoded = caught(|| archiver.encode(&part));
             save.encoding = start.elapsed();
             save.took += save.encoding;
-            in_hand.parts.push_back(part);
-            if is_one_written {
-                in_hand.note(writer.wait()?, save)?;
-            }
-            let encoded = encoded?;
+            let before = match is_one_written {
+                true => writer.wait().and_then(|one| in_hand.note(one, save)),
+                false => Ok(()),
+            };
+            let encoded = match before.and(encoded) {
+                Ok(encoded) => encoded,
+                Err(error) => {
+                    in_hand.unsaved.push(part);
+                    return Err(error);
+                }
+            };
             // After the first part of a long save it is told how many entries there are.
             let is_first = save.entries == 0 && save.total > FIRST_PART;
             let pauses = is_first || begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
             let ends = pauses || save.left == 0;
-            let Some(part) = in_hand.parts.pop_back() else {
-                return Ok(false);
-            };
             let refused = match encoded {
                 Some(write) if !ends => writer.give(part, write),
                 encoded => Some((part, encoded)),
@@ -272,7 +274,7 @@ impl Engine {
         let most = save.at_once.min(save.left);
         let (mut entries, mut marks, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
         loop {
-            // Values are asked for their size with no lock held, so each look takes as many as all before it.
+            // A value's own code tells its size, with no lock held: so each look at the list takes as many as all before it.
             let more = entries.len().max(1).min(most - entries.len());
             let (more, more_marks) = self.pending.take(selection, more);
             bytes = more
@@ -303,8 +305,8 @@ impl Engine {
         part
     }
 
-    /// How long a save waits for another on this thread. The other may be at a value's own code, which may wait for a run or a job
-    /// of rayon's, so where this is one the wait is bounded.
+    /// How long a save on this thread waits for another. The other may be in a value's own code, which may wait for a run or a job
+    /// of rayon's: so the wait is bounded on a thread that is in either.
     fn patience_with_saves(&self) -> Option<Duration> {
         let here = ThreadContext::here();
         let may_be_awaited = here.top.is_some() || here.is_on_rayon(None);
@@ -328,7 +330,7 @@ impl Save {
 }
 
 impl InHand {
-    /// Takes note of a part that is saved, or has it back.
+    /// Takes note of a part that is saved, or that is to be put back.
     fn note(&mut self, outcome: Outcome, save: &mut Save) -> Result<(), ArchiveError> {
         match outcome {
             Ok(mut part) => {
@@ -339,7 +341,7 @@ impl InHand {
             }
             Err(failed) => {
                 let (part, error) = *failed;
-                self.parts.push_front(part);
+                self.unsaved.push(part);
                 Err(error)
             }
         }

@@ -99,8 +99,11 @@ impl Index {
             self.segments.push(Arc::clone(segment));
         }
         for row in rows {
-            // Four thousand million frames in memory are more than any machine holds.
             let at = u32::try_from(self.loose.len()).unwrap_or(NONE);
+            if at == NONE {
+                // More has no number. What is not found is computed again.
+                return;
+            }
             let next = self.first.insert(row.prefix, at).unwrap_or(NONE);
             self.loose.push(Loose {
                 place: row.place,
@@ -221,7 +224,7 @@ impl Index {
         for one in entries {
             latest.push(one);
             // So that a store of any size takes no more memory than this.
-            if latest.len() >= most.saturating_mul(2).max(1) {
+            if latest.len() >= most.saturating_mul(2) {
                 keep_latest(&mut latest, most);
             }
         }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use sde::{ArchiveError, Key, Selection as SaveSelection};
 
 use crate::catalog::segments::KnownSegment;
-use crate::catalog::{Catalog, scan};
+use crate::catalog::{Catalog, LOOKS, scan};
 use crate::format::class::Part;
 use crate::format::directory::{self, FORMAT};
 use crate::format::frame::FrameKind;
@@ -107,9 +107,11 @@ impl DirStore {
             return where_files_are(|| self.compact_alone(retention));
         }
         self.check_writable()?;
-        // Where there are no locks none is needed.
-        let alone = self.lock_against_compactions();
-        if matches!(alone, Ok(None)) {
+        // A save may have the lock, for a moment. Where there are no locks none is needed.
+        let tries = (0..LOOKS).map(|_| self.lock_against_compactions());
+        let mut tries = tries.inspect(|_| std::thread::yield_now());
+        let alone = tries.find(|alone| !matches!(alone, Ok(None)));
+        if alone.is_none() {
             return Ok(Compacted {
                 busy: true,
                 ..Compacted::default()
@@ -163,13 +165,16 @@ impl DirStore {
             return Ok(done);
         }
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
-        *lock(&inner.room.swept) = Some(Sweep {
+        let sweep = Sweep {
             at: now,
             bytes: left,
-        });
-        if done.replaced > 0 {
+        };
+        if done.replaced == 0 {
+            *lock(&inner.room.swept) = Some(sweep);
+        } else {
             let (from, to) = (&inner.catalog, self.another_writer());
             done.written = self.rewrite(from, to, &there.sources, &plan.selected)?;
+            *lock(&inner.room.swept) = Some(sweep);
             self.write_manifest(&self.replaced(taken().map(|(_, one)| one)))?;
             removed += self.remove_what_is_over(inner.grace)?;
         }

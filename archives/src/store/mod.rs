@@ -34,7 +34,7 @@ use crate::compact::room::Room;
 use crate::compact::scratch::Trimming;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
-use crate::locks::{lock, try_lock, warnings_after};
+use crate::locks::{lock, warnings_after};
 use crate::read::error::ReadError;
 use crate::read::frame::EntryFrame;
 use crate::vfs::Vfs;
@@ -218,9 +218,6 @@ impl DirStore {
     /// was done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
-        if try_lock(&catalog.segments).is_none() {
-            return Ok(false);
-        }
         catalog.look_at_manifests()?;
         catalog.look_if_idle()
     }

@@ -68,7 +68,7 @@ impl DirStore {
             parents,
             segments: self.listed(unsealed, known, &replaced),
             replaced,
-            swept: lock(&inner.room.swept).take().or(before.swept()),
+            swept: lock(&inner.room.swept).max(before.swept()),
         };
         inner.catalog.commit(&before, manifest)?;
         if !newly_replaced.is_empty() {

@@ -9,6 +9,7 @@ use sde::{ArchiveError, Key};
 
 use crate::archive::real_path;
 use crate::catalog::Catalog;
+use crate::catalog::index::Place;
 use crate::format::class::Class;
 use crate::format::trust::not_a_store;
 use crate::read::frame::EntryFrame;
@@ -120,10 +121,12 @@ impl DirStore {
         let count = |of: &Cell<usize>| of.set(of.get() + 1);
         // What the entries need that are there: a copy that was stopped may have brought the one without the other.
         let needed = RefCell::new(HashSet::<Key>::new());
+        // Who copies may remove the source then.
+        let is_durable = &|place: &Place| self.is_durable(place);
         let wants = |one: Wanted<'_>| match one {
             Wanted::Mark(mark) => !marks.contains(&(mark.key, mark.run, mark.at)),
             Wanted::Content(key) => {
-                needed.borrow().contains(key) && !catalog.has_whole_content(key)
+                needed.borrow().contains(key) && !catalog.has_whole_content(key, is_durable)
             }
             Wanted::Entry(one) => {
                 let copyable = Copyable {
@@ -134,7 +137,7 @@ impl DirStore {
                 if !wanted(&copyable) {
                     return false;
                 }
-                let is_there = catalog.has_whole(one);
+                let is_there = catalog.has_whole(one, is_durable);
                 count(match (is_there, one.damaged) {
                     (true, _) => &there,
                     (false, true) => &damaged,
@@ -168,11 +171,12 @@ impl DirStore {
 }
 
 impl Catalog {
-    /// Whether a frame of this computation and class is there whose values are whole.
-    fn has_whole(&self, one: &Facts) -> bool {
+    /// Whether a frame of this computation and class is durable whose values are whole.
+    fn has_whole(&self, one: &Facts, is_durable: &dyn Fn(&Place) -> bool) -> bool {
         let frames = self.known(|index| index.entries(&one.key));
         frames.iter().any(|frame| {
-            EntryFrame::read(self, &frame.place).is_ok_and(|entry| {
+            let read = EntryFrame::read(self, &frame.place);
+            read.is_ok_and(|entry| {
                 let is_same = entry.frame.header.key == one.key
                     && entry.frame.header.class() == one.class
                     && entry.precedence().run == one.precedence.run;
@@ -184,7 +188,7 @@ impl Catalog {
                         value.is_some_and(|value| value.verify(|_| ()).is_ok())
                     })
                 };
-                is_same && one.sound.iter().all(is_whole)
+                is_same && one.sound.iter().all(is_whole) && is_durable(&frame.place)
             })
         })
     }

@@ -82,7 +82,8 @@ impl SegmentCatalog {
         self.durable.insert(path, known.end);
     }
 
-    /// Whether this process knows that a file is durable as far as it was read.
+    /// Whether this process, or another rank of its program, has made a file durable as far as it is known. What others say
+    /// of it does not count: it may be a copy that somebody has made.
     pub(crate) fn is_durable(&self, known: &KnownSegment) -> bool {
         let to = self.durable.get(&known.segment.path);
         to.is_some_and(|to| *to >= known.end)

@@ -56,14 +56,6 @@ pub struct ListedSegment {
     pub id: String,
     /// How many bytes of it were on the medium.
     pub length: u64,
-    /// The number of the file that was on the medium, which a copy does not have (on Unix its inode); 0 if it is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub file: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A segment that another has taken the place of, up to a length. What its writer appends
@@ -87,7 +79,6 @@ impl ListedSegment {
             path: segment.name(),
             id: segment.id.to_string(),
             length,
-            file: segment.durable_file(),
         }
     }
 }
@@ -188,7 +179,6 @@ mod tests {
                 path: "entries/a.sde".to_owned(),
                 id: "cd".repeat(16),
                 length: 64,
-                file: 0,
             }],
             replaced: Vec::new(),
             swept: Some(Sweep { at: 9, bytes: 64 }),

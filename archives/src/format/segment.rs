@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::class::Part;
 use super::id::UniqueId;
@@ -29,8 +29,6 @@ pub(crate) struct Segment {
     damaged: Mutex<Vec<u64>>,
     /// Whether this process wrote it and has given it up after an error, without an index.
     abandoned: AtomicBool,
-    /// The number of the file that this process knows to be durable under this name, or 0.
-    file: AtomicU64,
 }
 
 impl Segment {
@@ -43,7 +41,6 @@ impl Segment {
             writer,
             damaged,
             abandoned: AtomicBool::default(),
-            file: AtomicU64::default(),
         }
     }
 
@@ -59,14 +56,6 @@ impl Segment {
 
     pub(crate) fn is_damaged(&self, at: u64) -> bool {
         lock(&self.damaged).contains(&at)
-    }
-
-    pub(crate) fn note_durable_file(&self, number: u64) {
-        self.file.store(number, Ordering::Relaxed);
-    }
-
-    pub(crate) fn durable_file(&self) -> u64 {
-        self.file.load(Ordering::Relaxed)
     }
 
     /// Notes that this process writes no more to it.

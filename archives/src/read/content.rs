@@ -42,12 +42,13 @@ fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, Re
 }
 
 impl Catalog {
-    /// Whether a whole copy is there.
-    pub(crate) fn has_whole_content(&self, key: &Key) -> bool {
+    /// Whether a whole copy is durable.
+    pub(crate) fn has_whole_content(&self, key: &Key, is_durable: &dyn Fn(&Place) -> bool) -> bool {
         let copies = self.known(|index| index.contents(key));
         copies.iter().any(|copy| {
             let content = content_at(self, &copy.place, key);
-            content.is_ok_and(|content| content.verify(|_| ()).is_ok())
+            let is_whole = content.is_ok_and(|content| content.verify(|_| ()).is_ok());
+            is_whole && is_durable(&copy.place)
         })
     }
 

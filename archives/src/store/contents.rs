@@ -25,7 +25,7 @@ impl DirStore {
 
     /// Whether all that is in the segment of a copy is durable, or is with the next save. A segment that has no index may be
     /// one whose writer could not sync it: a second sync says nothing then.
-    fn is_durable(&self, copy: &Place) -> bool {
+    pub(crate) fn is_durable(&self, copy: &Place) -> bool {
         let inner = &*self.0;
         let id = &copy.segment.id;
         if inner.team.get().is_some() {

@@ -64,6 +64,12 @@ impl DirStore {
         self.leave_out_copied(&mut encoded);
         let (frames, copies) = (Arc::new(encoded.frames), encoded.copies);
         let saved = self.with_room(&inner.room.retention, &mut 0, || {
+            if abandoned.is_some_and(|before| before != inner.writer.abandoned()) {
+                // More room does not bring it back.
+                let why =
+                    "what it rests on is lost with a segment that could not be written; save again";
+                return Err(ArchiveError::Other(why.to_owned()));
+            }
             let save = inner.writer.begin_after(abandoned);
             save.finish(Arc::clone(&frames))?;
             self.write_lost(&copies)

@@ -60,7 +60,7 @@ impl DirStore {
         // What this process could not make durable itself it must not sync again, under whatever name.
         let own: HashSet<UniqueId> = unsealed.iter().map(|(segment, _)| segment.id).collect();
         let stays = |one: &KnownSegment| !own.contains(&one.segment.id) && stays(one);
-        let known = self.sync_foreign_segments(&before, stays);
+        let known = self.sync_foreign_segments(stays);
         let manifest = Manifest {
             generation,
             writer: inner.writer.config().writer().to_string(),
@@ -158,13 +158,7 @@ impl DirStore {
             replaced.iter().map(|one| (&*one.id, one.length)).collect();
         let known = known.into_iter().map(|known| (known.segment, known.end));
         let all = known.chain(unsealed).filter(|(_, length)| *length > 0);
-        let own = self.0.writer.config().writer();
-        let listed = all.map(|(segment, length)| {
-            if segment.writer == own && segment.durable_file() == 0 {
-                segment.note_durable_file(self.file_at(&segment.path));
-            }
-            ListedSegment::new(&segment, length)
-        });
+        let listed = all.map(|(segment, length)| ListedSegment::new(&segment, length));
         let counts = |one: &ListedSegment| {
             let replaced = replaced.get(&*one.id);
             replaced.is_none_or(|to| *to < one.length)

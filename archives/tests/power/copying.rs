@@ -7,7 +7,7 @@ use sde::{ArchiveError, Archiver, SavePolicy, SavedEntry, Selection, Tags};
 use sde_archives::{Copied, Retention};
 
 use crate::engine::{dir, engine, open, options, page};
-use crate::kit::{CHANGING, HOME, Order, Sim, Then, made};
+use crate::kit::{CHANGING, Call, Error, HOME, Order, Sim, Then, made};
 use crate::output_files::{text, written};
 
 fn to() -> PathBuf {
@@ -143,4 +143,32 @@ fn a_copy_makes_room_on_a_full_disk() {
     drop(there);
     sim.room(Some(sim.bytes()));
     assert_eq!(copy(&sim).unwrap().entries, 8);
+}
+
+/// Found by an attack: what could not be made durable counted as there, and was gone after a power failure.
+#[test]
+fn what_cannot_be_made_durable_is_copied() {
+    for at in 1..12 {
+        for seed in 0..20 {
+            let sim = Sim::new();
+            let from = options(&sim).open(dir()).unwrap();
+            from.save(&made::entries([1])).unwrap();
+            from.commit(Selection::Archive).unwrap();
+            let other = options(&sim.process()).open(to()).unwrap();
+            other.write_through(&made::entries([1])).unwrap();
+            std::mem::forget(other);
+            let process = sim.process();
+            let store = options(&process).open(to()).unwrap();
+            let source = options(&process).read_only().open(dir()).unwrap();
+            sim.seed(seed);
+            process.order_process(Order::of(&[Call::Sync], at, Then::Fail(Error::Io)));
+            let copied = store.copy_from(&source, |_| true);
+            std::mem::forget(store);
+            let is_there = || {
+                let left = options(&sim.power_loss(seed)).read_only().open(to());
+                left.unwrap().find(&made::key(1)).unwrap().is_some()
+            };
+            assert!(copied.is_err() || is_there(), "{at} {seed}: {copied:?}");
+        }
+    }
 }

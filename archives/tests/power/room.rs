@@ -19,7 +19,7 @@ fn on(options: Options) -> Sde {
 }
 
 /// Programs that save one page each and end.
-fn pages(sim: &Sim, numbers: impl IntoIterator<Item = u64>) {
+pub fn pages(sim: &Sim, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         let sde = on(options(sim));
         page.call(&sde, number).unwrap();
@@ -28,7 +28,7 @@ fn pages(sim: &Sim, numbers: impl IntoIterator<Item = u64>) {
 }
 
 /// How many of these pages a store has.
-fn left(sim: &Sim, numbers: std::ops::Range<u64>) -> Vec<u64> {
+pub fn left(sim: &Sim, numbers: std::ops::Range<u64>) -> Vec<u64> {
     let sde = engine(read_only(sim), SavePolicy::OnRequest);
     let is_there = |number: &u64| {
         let computed = sde.stats().total.computed;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sde::{Archiver, Batch, Selection};
-use sde_archives::DirStore;
+use sde_archives::{DirStore, Retention};
 
-use crate::engine::{open, read_only};
+use crate::engine::{dir, open, options, read_only};
 use crate::kit::{Call, Error, Order, Sim, Then, made};
+use crate::room::{left, pages};
 
 fn batch(number: u64) -> Batch {
     made::entries([number])
@@ -56,4 +57,21 @@ fn what_was_lost_with_its_segment_is_written_again() {
             assert!(has(&left, 1) && has(&left, 2), "{calls:?}");
         }
     }
+}
+
+/// Found by an attack: a save that rested on what was written through, and lost, made room again and again.
+#[test]
+fn a_save_that_rests_on_what_is_lost_gives_up_no_more_than_another() {
+    let sim = Sim::new();
+    pages(&sim, 0..16);
+    let limit = Retention::new().results().max_bytes(1 << 30);
+    let store = options(&sim).retention(limit).open(dir()).unwrap();
+    store.write_through(&made::entries([100])).unwrap();
+    sim.room(Some(sim.bytes()));
+    let error = store.save(&made::entries([100, 101])).unwrap_err();
+    assert!(error.to_string().contains("save again"), "{error}");
+    store.save(&made::entries([100, 101])).unwrap();
+    let left = left(&sim.after_kill(), 0..16);
+    assert!(left.len() > 12, "{left:?}");
+    std::mem::forget(store);
 }

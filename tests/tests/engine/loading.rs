@@ -1,9 +1,13 @@
 //! Taking another store, with runs going on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use sde::{AppInfo, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, Sde, Source, inputs};
-use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, made, number, number_info, x, y};
+use sde::{
+    AppInfo, Batch, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Source,
+    inputs,
+};
+use sde_tests::{Before, Gate, LIMIT, Watchdog, assert_kind, made, number, number_info, x, y};
 
 /// A result that tells when it is let go, and holds up the thread that lets it go.
 struct Held(Gate);
@@ -126,4 +130,42 @@ fn another_store_is_taken_and_what_was_there_forgotten() {
     assert!(matches!(peek(), Peek::Load { made_by, .. } if made_by == made.made_by));
     let again = sde.request(&app, &x(1)).run().expect("no error");
     assert_eq!(again.made_by, made.made_by);
+}
+
+/// Found by an attack: the parts of a long save that came after `load` went to the old store, and left the lists of the new one. A
+/// mark among them was lost, and what was invalidated was loaded.
+#[test]
+fn what_is_new_after_a_load_goes_to_no_store_that_a_save_still_writes_to() {
+    let _dog = Watchdog::new("another store during a save", LIMIT);
+    let app = number("loading.during_a_save", |_, n| Ok(n + 1));
+    let new = MemoryArchiver::new();
+    let filled = Sde::builder().store(new.clone()).build().unwrap();
+    let key = filled.request(&app, &x(7)).run().unwrap().key;
+    filled.finish().unwrap();
+    let job: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+    let (saves, jobs) = (AtomicUsize::new(0), Arc::clone(&job));
+    let before = move |_: &Batch| {
+        if saves.fetch_add(1, Ordering::Relaxed) == 1 {
+            std::thread::scope(|scope| drop(scope.spawn(|| jobs.get().unwrap()())));
+        }
+        Ok(())
+    };
+    let old = Before(MemoryArchiver::new(), before);
+    let builder = Sde::builder().store(old).save(SavePolicy::OnRequest);
+    let sde = builder.build().unwrap();
+    (100..500).for_each(|n| drop(sde.run(&app, &x(n)).unwrap()));
+    let (other, to) = (sde.clone(), new.clone());
+    let load = move || {
+        other.load(to.clone()).unwrap();
+        other.invalidate(&key, "a test").unwrap();
+        (1000..1010).for_each(|n| drop(other.run(&app, &x(n)).unwrap()));
+    };
+    assert!(job.set(Box::new(load)).is_ok());
+    sde.checkpoint().unwrap();
+    sde.finish().unwrap();
+    let later = Sde::builder().store(new).build().unwrap();
+    let app = number("loading.during_a_save", |_, n| Ok(n + 1));
+    let source = |n| later.request(&app, &x(n)).run().unwrap().source;
+    assert_eq!(source(7), Source::Computed);
+    assert!((1000..1010).all(|n| source(n) == Source::Loaded));
 }

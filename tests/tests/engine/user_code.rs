@@ -277,6 +277,39 @@ fn show(batch: &Batch) -> Result<(), ArchiveError> {
     Ok(())
 }
 
+/// A store that asks the engine for a save while it writes.
+struct SavesWithin(MemoryArchiver, Captured, Counter);
+
+impl Archiver for SavesWithin {
+    fn encode(&self, batch: &Batch) -> Result<Option<sde::EncodedSave<'_>>, ArchiveError> {
+        let mut encoded = Batch::new(batch.selection);
+        encoded.entries.clone_from(&batch.entries);
+        Ok(Some(Box::new(move || {
+            let asked = self.1.get().expect("set").checkpoint();
+            asked.expect_err("a save within a save");
+            self.2.add();
+            self.0.save(&encoded)
+        })))
+    }
+
+    forward!(0: save, find, find_scratch, marks, describe);
+}
+
+/// Found by an attack: on the thread that writes one part while the next is encoded it waited for itself.
+#[test]
+fn a_store_that_asks_for_a_save_while_it_writes_is_given_an_error() {
+    let _dog = Watchdog::new("a save within a save", LIMIT);
+    let (captured, asked) = (Captured::default(), Counter::new());
+    let store = SavesWithin(MemoryArchiver::new(), captured, asked.clone());
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let sde = builder.build().expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    let app = number("many", |_, n| Ok(n));
+    (0..400).for_each(|n| drop(sde.run(&app, &x(n)).expect("no error")));
+    sde.checkpoint().expect("a store");
+    asked.reach(3);
+}
+
 /// A save took the lock of the store's exchange for reading, and the run in its `Serialize` took it once more while a
 /// `load` waited to take it for writing.
 #[test]

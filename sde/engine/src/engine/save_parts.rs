@@ -10,7 +10,7 @@ use std::thread::{Builder, Scope, scope};
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use super::save::{caught, write, write_encoded};
+use super::save::{caught, is_writing, write, write_encoded};
 use crate::app::ThreadContext;
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedScratch, Selection};
@@ -71,7 +71,7 @@ type Outcome = Result<SavedPart, Box<(Batch, ArchiveError)>>;
 /// What a save has in hand in its turn.
 #[derive(Default)]
 struct InHand {
-    /// Parts that could not be saved, and are to be put back.
+    /// Parts that are not saved, and are to be put back.
     unsaved: Vec<Batch>,
     /// What is left of saved parts. It is dropped after the turn: destructors of values may save.
     saved: Vec<SavedPart>,
@@ -138,16 +138,14 @@ impl Engine {
         selection: Selection,
         save: &mut Save,
     ) -> Result<bool, ArchiveError> {
+        if is_writing() {
+            let why = "a store asks for a save while it writes";
+            return Err(ArchiveError::Other(why.to_owned()));
+        }
         let mut in_hand = InHand::default();
         // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
         let _turn = self.pending.saver.turn(self.patience_with_saves())?;
-        let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
-        if !self.archiver().is_some_and(is_same) {
-            // What there was to save is forgotten.
-            *save = Save::default();
-            return Ok(false);
-        }
         // Counted in its turn: another save may have had them in hand, and put them back.
         let put_back = Some(self.pending.put_back_so_far());
         if save.put_back != put_back {
@@ -158,21 +156,18 @@ impl Engine {
         }
         let stretch = crate::stretch!("save", kind = selection.name(), entries = save.left);
         let written =
-            scope(|scope| self.write_parts(scope, &**archiver, selection, save, &mut in_hand));
-        let goes_on = written.inspect_err(|_| {
-            let states = in_hand.unsaved.iter().flat_map(|part| &part.scratch);
-            let states: Vec<_> = states.map(|one| one.key).collect();
+            scope(|scope| self.write_parts(scope, archiver, selection, save, &mut in_hand));
+        for part in in_hand.unsaved.drain(..) {
             for cache in self.caches.all() {
-                cache.scratches.put_back(states.iter().copied());
+                cache
+                    .scratches
+                    .put_back(part.scratch.iter().map(|one| one.key));
             }
-            if self.archiver().is_some_and(is_same) {
-                for part in in_hand.unsaved.drain(..) {
-                    let entries = part.entries.into_iter().map(SavedEntry::into_entry);
-                    self.pending
-                        .put_back(selection, entries.collect(), part.marks);
-                }
-            }
-        })?;
+            let entries = part.entries.into_iter().map(SavedEntry::into_entry);
+            self.pending
+                .put_back(selection, entries.collect(), part.marks);
+        }
+        let goes_on = written?;
         stretch.end("saved");
         if !goes_on {
             // Also if nothing was left to write: results may have been saved one by one.
@@ -191,19 +186,31 @@ impl Engine {
     fn write_parts<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
-        archiver: &'env dyn Archiver,
+        archiver: &'env Arc<dyn Archiver>,
         selection: Selection,
         save: &mut Save,
         in_hand: &mut InHand,
     ) -> Result<bool, ArchiveError> {
-        let begin =
-            || PartWriter::begin(scope, |part, write| self.write_part(archiver, part, write));
+        let begin = || {
+            PartWriter::begin(scope, |part, write| {
+                self.write_part(&**archiver, part, write)
+            })
+        };
         let (writer, begun) = (LazyCell::new(begin), Instant::now());
         let mut is_one_written = false;
         loop {
             let part = self.take_part(selection, save);
             if part.is_empty() && !is_one_written {
                 return Ok(false);
+            }
+            let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
+            if !self.archiver().is_some_and(is_same) {
+                // Another store was loaded, and the part may be for that.
+                in_hand.unsaved.push(part);
+                return match is_one_written {
+                    true => in_hand.note(writer.wait()?, save).map(|()| false),
+                    false => Ok(false),
+                };
             }
             let start = Instant::now();
             let encoded = caught(|| archiver.encode(&part));
@@ -230,7 +237,7 @@ impl Engine {
             };
             is_one_written = refused.is_none();
             if let Some((part, encoded)) = refused {
-                in_hand.note(self.write_part(archiver, part, encoded), save)?;
+                in_hand.note(self.write_part(&**archiver, part, encoded), save)?;
             }
             if ends {
                 return Ok(save.left > 0);

@@ -300,7 +300,7 @@ impl Archiver for SavesWithin {
 fn a_store_that_asks_for_a_save_while_it_writes_is_given_an_error() {
     let _dog = Watchdog::new("a save within a save", LIMIT);
     let (captured, asked) = (Captured::default(), Counter::new());
-    let store = SavesWithin(MemoryArchiver::new(), captured, asked.clone());
+    let store = SavesWithin(MemoryArchiver::new(), captured, asked);
     let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
     let sde = builder.build().expect("a store");
     captured.set(sde.clone()).expect("set once");

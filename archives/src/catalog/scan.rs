@@ -199,23 +199,30 @@ impl SegmentReader {
         Ok(self.bytes.get(from..from + length as usize))
     }
 
-    /// Reads from a place of the file; gives whether it is still as long as it was.
+    /// Reads from a place of the file; gives whether it is as long as that.
     fn fill(&mut self, at: u64, length: u64) -> io::Result<bool> {
-        // It fits: the file is as long as that.
-        let wanted = length.max(READ).min(self.length - at);
-        let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
-        self.bytes.clear();
-        self.bytes.try_reserve_exact(wanted)?;
-        self.bytes.resize(wanted, 0);
-        self.start = at;
-        let read = self.file.read_at(&mut self.bytes, at);
-        read.map(|()| true).or_else(|error| {
+        // Its writer may cut off meanwhile what it has to spare.
+        for _ in 0..2 {
+            // It fits: the file is as long as that.
+            let wanted = length.max(READ).min(self.length - at);
+            let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
             self.bytes.clear();
-            match error.kind() {
-                io::ErrorKind::UnexpectedEof => Ok(false),
-                _ => Err(error),
+            self.bytes.try_reserve_exact(wanted)?;
+            self.bytes.resize(wanted, 0);
+            self.start = at;
+            let Err(error) = self.file.read_at(&mut self.bytes, at) else {
+                return Ok(true);
+            };
+            self.bytes.clear();
+            if error.kind() != io::ErrorKind::UnexpectedEof {
+                return Err(error);
             }
-        })
+            self.length = self.file.length()?;
+            if self.length < at + length {
+                break;
+            }
+        }
+        Ok(false)
     }
 
     /// Gives what comes from a place on, up to the last whole frame; gives where that ends.

@@ -80,6 +80,7 @@ impl Sim {
         Box::new(Handle {
             sim: self.clone(),
             id,
+            wrote: false,
             locks: false.into(),
         })
     }
@@ -218,6 +219,8 @@ impl Drop for Lock {
 struct Handle {
     sim: Sim,
     id: Id,
+    /// A close that fails loses nothing of what others have written.
+    wrote: bool,
     locks: std::sync::atomic::AtomicBool,
 }
 
@@ -241,6 +244,7 @@ impl Handle {
 
 impl VfsFile for Handle {
     fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()> {
+        self.wrote = true;
         let mut at = usize::try_from(at).map_err(io::Error::other)?;
         let mut bytes = slices.concat();
         let (mut state, error, written) = match self.sim.enter(Call::Write) {
@@ -370,7 +374,7 @@ impl Drop for Handle {
         };
         let state = &mut *state;
         let killed = state.orders.off || self.sim.is_killed();
-        if failed && !killed {
+        if failed && !killed && self.wrote {
             state.world.file(self.id).sync_failed(&mut state.random);
         }
         if *self.locks.get_mut() {

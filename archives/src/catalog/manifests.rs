@@ -100,7 +100,7 @@ impl ManifestSet {
     /// The latest compaction that the heads tell of.
     pub(crate) fn swept(&self) -> Option<Sweep> {
         let heads = self.heads().into_iter();
-        heads.filter_map(|one| one.swept).max()
+        heads.filter_map(|one| one.swept).max_by_key(|one| one.at)
     }
 
     /// The generations before the heads, by their names: they are only there for the case that a head is damaged.

@@ -68,8 +68,15 @@ impl DirStore {
             since.is_none_or(|since| since >= age / AGES)
         };
         let has_grown = |capacity: u64| {
-            let (bytes, before) = (self.bytes(), swept.map_or(0, |swept| swept.bytes));
-            let growth = bytes.saturating_sub(before).max(self.unsealed_bytes());
+            let (bytes, unsealed) = (self.bytes(), self.unsealed_bytes());
+            let before = swept.map_or(0, |swept| swept.bytes);
+            // What this process was writing while another made room could not go, and counted as left. It has sealed it now.
+            let before = if unsealed == 0 {
+                before.min(capacity)
+            } else {
+                before
+            };
+            let growth = bytes.saturating_sub(before).max(unsealed);
             bytes > capacity && growth >= capacity.max(before) / GROWN
         };
         retention.age().is_some_and(is_time) || retention.capacity().is_some_and(has_grown)

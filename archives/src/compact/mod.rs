@@ -165,16 +165,13 @@ impl DirStore {
             return Ok(done);
         }
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
-        let sweep = Sweep {
+        *lock(&inner.room.swept) = Some(Sweep {
             at: now,
             bytes: left,
-        };
-        if done.replaced == 0 {
-            *lock(&inner.room.swept) = Some(sweep);
-        } else {
+        });
+        if done.replaced > 0 {
             let (from, to) = (&inner.catalog, self.another_writer());
             done.written = self.rewrite(from, to, &there.sources, &plan.selected)?;
-            *lock(&inner.room.swept) = Some(sweep);
             self.write_manifest(&self.replaced(taken().map(|(_, one)| one)))?;
             removed += self.remove_what_is_over(inner.grace)?;
         }

@@ -37,8 +37,8 @@ pub struct Manifest {
     pub(crate) swept: Option<Sweep>,
 }
 
-/// A compaction, as far as it matters for when the next is due. A later one is greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A compaction, as far as it matters for when the next is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sweep {
     /// When, in nanoseconds since 1970.
     pub(crate) at: u64,

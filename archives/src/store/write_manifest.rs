@@ -61,6 +61,7 @@ impl DirStore {
         let own: HashSet<UniqueId> = unsealed.iter().map(|(segment, _)| segment.id).collect();
         let stays = |one: &KnownSegment| !own.contains(&one.segment.id) && stays(one);
         let known = self.sync_foreign_segments(stays);
+        let swept = *lock(&inner.room.swept);
         let manifest = Manifest {
             generation,
             writer: inner.writer.config().writer().to_string(),
@@ -68,9 +69,10 @@ impl DirStore {
             parents,
             segments: self.listed(unsealed, known, &replaced),
             replaced,
-            swept: lock(&inner.room.swept).max(before.swept()),
+            swept: swept.or(before.swept()),
         };
         inner.catalog.commit(&before, manifest)?;
+        lock(&inner.room.swept).take_if(|one| Some(*one) == swept);
         if !newly_replaced.is_empty() {
             // What this process has given up and replaced.
             let ids: HashSet<_> = newly_replaced

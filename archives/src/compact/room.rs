@@ -118,8 +118,8 @@ impl DirStore {
         })
     }
 
-    /// Does a job that makes room or tells of what is there, with the reserve where there is no other room for it. It saves
-    /// nothing, and nobody else does meanwhile.
+    /// Does a job that makes room or writes a manifest. Where the disk has no room for it the reserve is given up. The job saves
+    /// nothing, and no other thread of this process saves meanwhile.
     pub(crate) fn with_reserve<T>(
         &self,
         job: impl Fn() -> Result<T, ArchiveError>,

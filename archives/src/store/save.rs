@@ -12,7 +12,7 @@ use crate::writer::unsynced::{Abandoned, EntryId, id};
 /// What a batch has and is not there.
 pub(crate) struct NewInBatch {
     pub(crate) encoded: EncodedBatch,
-    /// What is there and not durable yet, and how many segments had been abandoned before it was written.
+    /// Entries that were written through and are not durable yet, and how many segments had been abandoned before that.
     unsynced: (Vec<EntryId>, Option<Abandoned>),
 }
 

@@ -110,7 +110,7 @@ fn what_comes_in_a_gap_of_a_segment_that_seems_left_is_found() {
     assert_eq!(lost(&sim, 0..3), [0; 0]);
 }
 
-/// The same where ranks take in what is left over of earlier jobs.
+/// Ranks take in the segments of an earlier job, and a writer that seemed dead goes on in a gap of one.
 #[test]
 fn what_comes_in_a_gap_of_a_segment_that_ranks_take_in_is_found() {
     let sim = Sim::new();
@@ -179,7 +179,7 @@ fn a_segment_that_is_closed_is_there_after_a_power_failure() {
     }
 }
 
-/// The same where ranks take in what is left over of earlier jobs.
+/// Ranks take in a segment whose writer is in the middle of a save.
 #[test]
 fn what_a_writer_finishes_after_ranks_took_it_in_is_found() {
     let sim = Sim::new();

@@ -78,7 +78,7 @@ fn a_segment_that_another_thread_seals_is_committed() {
     assert_eq!(unlisted(&sim), [""; 0]);
 }
 
-/// The same where ranks hand over what they have saved: it never left the disk of its node.
+/// Ranks hand over what they have saved: its notes never left the disk of their node.
 #[test]
 fn a_segment_that_another_thread_seals_is_handed_over() {
     let sim = Sim::new();

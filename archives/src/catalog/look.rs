@@ -191,14 +191,7 @@ impl<'a> Look<'a> {
 
     fn read_all(&mut self, there: BTreeSet<(PathBuf, Part)>) {
         for (path, part) in there {
-            let read = match self.read(&path, part) {
-                // Its writer has just sealed it, and cut off what it had to spare.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.read(&path, part)
-                }
-                read => read,
-            };
-            match read {
+            match self.read(&path, part) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => self.all = false,
                 Err(error) => {

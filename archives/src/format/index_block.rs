@@ -222,7 +222,11 @@ fn index_frame(
         return Ok(None);
     };
     let mut end = [0; TRAILER];
-    file.read_at(&mut end, frame_end)?;
+    match file.read_at(&mut end, frame_end) {
+        // Its writer has just cut off what it had to spare.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
     if !is_trailer(segment, &end) {
         return Ok(None);
     }

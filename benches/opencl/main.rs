@@ -39,7 +39,7 @@ fn main() {
                     info.identity.name.trim(),
                     info.identity.driver
                 );
-                starts::rows().iter().for_each(Row::print);
+                starts::rows().for_each(|row| row.print());
             }
             Err(error) => eprintln!("row 17 is left out: {error}"),
         }

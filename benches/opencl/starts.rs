@@ -77,43 +77,46 @@ fn measure(count: usize, rounds: usize, limit: Duration) -> Measured {
     tries.run()
 }
 
-/// The rows.
-pub fn rows() -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (count, rounds, limit) in SIZES {
-        let measured = measure(count, rounds, limit);
-        let kernels = match count {
-            1 => "1 kernel".to_owned(),
-            more => format!("{more} kernels"),
-        };
-        for (work, reference, aim) in [
-            (OURS, COLD, Aim::Faster),
-            (OURS, WARM, Aim::Faster),
-            (AT_ONCE, OURS, Aim::Shown),
-            (EMPTY, COLD, Aim::Shown),
-            (MEMORY, WARM, Aim::Shown),
-        ] {
-            rows.push(Row {
-                number: 17,
-                work: format!("{kernels}: {work}"),
-                reference: reference.to_owned(),
-                ratio: measured.ratio(work, reference),
-                aim,
-                time: measured.nanoseconds(work),
-                reference_time: measured.nanoseconds(reference),
-            });
-        }
-        if count == 1 {
-            rows.push(Row {
-                number: 17,
-                work: format!("{FIRST} of these processes, until it is finished"),
-                reference: "-".to_owned(),
-                ratio: None,
-                aim: Aim::Nanoseconds(1e7),
-                time: measured.nanoseconds(FIRST),
-                reference_time: None,
-            });
-        }
+/// The rows of each number of kernels, as soon as they are measured.
+pub fn rows() -> impl Iterator<Item = Row> {
+    SIZES
+        .into_iter()
+        .flat_map(|(count, rounds, limit)| rows_of(count, measure(count, rounds, limit)))
+}
+
+fn rows_of(count: usize, measured: Measured) -> Vec<Row> {
+    let kernels = match count {
+        1 => "1 kernel".to_owned(),
+        more => format!("{more} kernels"),
+    };
+    let mut rows: Vec<Row> = [
+        (OURS, COLD, Aim::Faster),
+        (OURS, WARM, Aim::Faster),
+        (AT_ONCE, OURS, Aim::Shown),
+        (EMPTY, COLD, Aim::Shown),
+        (MEMORY, WARM, Aim::Shown),
+    ]
+    .into_iter()
+    .map(|(work, reference, aim)| Row {
+        number: 17,
+        work: format!("{kernels}: {work}"),
+        reference: reference.to_owned(),
+        ratio: measured.ratio(work, reference),
+        aim,
+        time: measured.nanoseconds(work),
+        reference_time: measured.nanoseconds(reference),
+    })
+    .collect();
+    if count == 1 {
+        rows.push(Row {
+            number: 17,
+            work: format!("{FIRST} of these processes, until it is finished"),
+            reference: "-".to_owned(),
+            ratio: None,
+            aim: Aim::Nanoseconds(1e7),
+            time: measured.nanoseconds(FIRST),
+            reference_time: None,
+        });
     }
     rows
 }

@@ -75,12 +75,17 @@ pub fn options(context: &Context) {
         let option = format!("-DX={value}");
         let described = context.describe(0, &spec.option(&*option)).unwrap();
         described.is_cacheable().unwrap_err();
-        let program = context.program(&sde, 0, &described).unwrap();
-        assert_eq!(compute(&program), expected, "{option}");
         let opencl = context.opencl().unwrap();
-        let program = ClProgram::create_and_build_from_source(opencl, &source, &option).unwrap();
+        let own = ClProgram::create_and_build_from_source(opencl, &source, &option);
+        let built = context.program(&sde, 0, &described);
+        // NVIDIA's driver takes the quotes away, and these values are no code without them.
+        let (Ok(program), Ok(own)) = (&built, &own) else {
+            assert!(built.is_err() && own.is_err(), "{option}: {built:?}");
+            continue;
+        };
+        assert_eq!(compute(program), expected, "{option}");
         // SAFETY: it is alive.
-        let foreign = unsafe { context.foreign(0, program.get()) }.unwrap();
+        let foreign = unsafe { context.foreign(0, own.get()) }.unwrap();
         foreign.program().unwrap_err();
     }
 }

@@ -9,12 +9,14 @@
 
 use std::borrow::Cow;
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ciborium::Value;
 use sde::key::{Digest, Plain};
-use sde::{AppId, AppSetup, Callee, CodeId, Key, Record, RunId, Scalar, Tags, ValueSummary};
+use sde::{
+    AppId, AppSetup, Callee, CodeId, Key, Record, RecordHead, RunId, Scalar, Tags, ValueSummary,
+};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -22,7 +24,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cbor::metadata::{from_bytes, from_reader, push, to_bytes};
 
 /// What many entries have in common.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Provenance {
     pub(crate) app: Arc<str>,
     pub(crate) code: CodeId,
@@ -41,6 +43,8 @@ pub(crate) struct Provenance {
     pub(crate) inputs: Vec<InputKind>,
     #[serde(default)]
     pub(crate) results: Vec<ResultKind>,
+    #[serde(skip)]
+    pub(crate) shared: OnceLock<Arc<sde::Provenance>>,
 }
 
 /// What is known of an input apart from its value.
@@ -220,23 +224,20 @@ impl EntryBody {
     /// The record of the entry in a frame of this key that was saved at this time.
     pub(crate) fn record(&self, of: &Provenance, key: Key, saved_at: u64) -> Record {
         let summary = |(input, kind): (&InputBody, &InputKind)| input.summary(kind);
-        Record {
-            app: Arc::clone(&of.app),
-            code: of.code.clone(),
-            id: of.id,
+        let head = RecordHead {
+            provenance: Arc::clone(of.shared()),
             key,
             run: self.run(of),
-            inputs: self.inputs.iter().zip(&of.inputs).map(summary).collect(),
-            setup: Arc::clone(&of.setup),
             calls: self.calls.clone(),
-            dependencies: of.dependencies.clone(),
             nondeterministic: self.flags & NONDETERMINISTIC != 0,
             anew: self.flags & ANEW != 0,
             made_at: self.made_at(saved_at),
             took: Duration::from_nanos(self.took),
             thread: self.thread,
-            host: Arc::clone(&of.host),
-            target: Arc::clone(&of.target),
+        };
+        Record {
+            head,
+            inputs: self.inputs.iter().zip(&of.inputs).map(summary).collect(),
         }
     }
 
@@ -332,6 +333,21 @@ impl Provenance {
 
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, String> {
         to_bytes(self)
+    }
+
+    /// What the records of its entries share in memory.
+    pub(crate) fn shared(&self) -> &Arc<sde::Provenance> {
+        self.shared.get_or_init(|| {
+            Arc::new(sde::Provenance {
+                app: Arc::clone(&self.app),
+                code: self.code.clone(),
+                id: self.id,
+                setup: Arc::clone(&self.setup),
+                dependencies: self.dependencies.clone(),
+                host: Arc::clone(&self.host),
+                target: Arc::clone(&self.target),
+            })
+        })
     }
 }
 

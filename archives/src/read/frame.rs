@@ -372,7 +372,7 @@ pub(crate) fn entry(
     });
     let entry = StoredEntry {
         results: results.collect::<Result<_, ReadError>>()?,
-        record: Arc::new(entry.record()),
+        record: entry.record(),
         archived: entry.is_archive(),
     };
     Ok((precedence, entry))

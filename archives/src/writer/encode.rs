@@ -265,14 +265,14 @@ impl LastOfApp {
             *kind.name == *result.name && kind.tags == result.tags
         };
         provenance.process == record.run.process
-            && provenance.code == record.code
-            && provenance.app == record.app
-            && (Arc::ptr_eq(&provenance.setup, &record.setup) || provenance.setup == record.setup)
-            && provenance.dependencies == record.dependencies
-            && provenance.host == record.host
-            && provenance.target == record.target
+            && (Arc::ptr_eq(provenance.shared(), &record.provenance)
+                || *provenance.shared() == record.provenance)
             && provenance.inputs.len() == record.inputs.len()
-            && provenance.inputs.iter().zip(&record.inputs).all(same_input)
+            && provenance
+                .inputs
+                .iter()
+                .zip(&*record.inputs)
+                .all(same_input)
             && provenance.results.len() == results.len()
             && provenance.results.iter().zip(results).all(same_result)
             && types.iter().copied().eq(results.iter().map(type_id))
@@ -305,6 +305,7 @@ fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
         target: Arc::clone(&record.target),
         inputs: record.inputs.iter().map(input).collect(),
         results: results.iter().map(result).collect(),
+        shared: Arc::clone(&record.provenance).into(),
     }
 }
 

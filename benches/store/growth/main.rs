@@ -27,6 +27,9 @@ fn main() {
     if let Some(entries) = of("entries=") {
         return measured::measure(entries).print();
     }
+    if let Some(entries) = of("saved=") {
+        return measured::measure_saved(entries);
+    }
     if let Some(program) = arguments
         .iter()
         .find_map(|one| one.strip_prefix("program="))

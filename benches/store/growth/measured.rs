@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use sde::{MemoryBudget, SavePolicy, Sde};
 use sde_archives::DirStore;
 
+use crate::in_a_process;
+
 /// What is measured, and its unit.
-pub const MEASURED: [(&str, &str); 9] = [
+pub const MEASURED: [(&str, &str); 11] = [
     ("run", "ns"),
     ("hit", "ns"),
     ("evict, and run another", "ns"),
@@ -16,6 +18,8 @@ pub const MEASURED: [(&str, &str); 9] = [
     ("load", "ns"),
     ("resident memory", "bytes"),
     ("memory as counted", "bytes"),
+    ("resident memory, of saved ones", "bytes"),
+    ("that as counted", "bytes"),
     ("store", "bytes"),
 ];
 
@@ -102,9 +106,35 @@ pub fn measure(entries: usize) -> Measured {
         each(open, entries),
         each(load, loads),
     ]);
-    values.extend([memory, counted, stored]);
+    values.extend([memory, counted]);
+    values.extend(
+        in_a_process(&format!("saved={entries}"))
+            .split_whitespace()
+            .map(|of| of.parse::<f64>().unwrap()),
+    );
+    values.push(stored);
     Measured { entries, values }
 }
+
+/// Prints how many bytes an entry takes, and with how many it counts, where a store has them.
+pub fn measure_saved(entries: usize) {
+    let folder = folder();
+    let store = DirStore::open(folder.path()).unwrap();
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let budget = MemoryBudget::bytes(usize::MAX - 1);
+    let before = resident();
+    let sde = builder.memory_budget(budget).build().unwrap();
+    for first in (0..entries).step_by(SAVED_AT_ONCE) {
+        call(&sde, first..entries.min(first + SAVED_AT_ONCE));
+        sde.checkpoint().unwrap();
+    }
+    let counted = sde.stats().memory.unwrap().bytes;
+    let [resident, counted] =
+        [resident() - before, counted].map(|bytes| bytes as f64 / entries as f64);
+    println!("{resident} {counted}");
+}
+
+const SAVED_AT_ONCE: usize = 10_000;
 
 pub fn call(sde: &Sde, numbers: impl Iterator<Item = usize>) {
     for number in numbers {

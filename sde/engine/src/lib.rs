@@ -41,7 +41,7 @@ pub use app::{
     LinkedApp, Nearest, Parameter, Part, Prepared, ResultSpec, Settings, Slot, SlotSummary, SubApp,
     Synchronize,
 };
-pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Record};
+pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Provenance, Record, RecordHead};
 pub use checkpoint::{
     Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, SavePolicy,
     Saved, SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,

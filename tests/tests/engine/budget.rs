@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sde::store::DirStore;
 use sde::{
-    Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, SavePolicy, Sde, Tag,
-    Value, inputs,
+    Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, Record, SavePolicy, Sde,
+    Tag, Value, inputs,
 };
 use sde_tests::Watch;
 
@@ -344,4 +344,26 @@ fn what_entries_share_leaves() {
         used.in_use_bytes < 300 * KIB && used.bytes <= used.limit,
         "{used:?}"
     );
+}
+
+/// A result of eight bytes took 1,350: most of it said how it was made, which the store says too.
+#[test]
+fn inputs_leave_memory_once_a_store_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DirStore::open(folder.path()).unwrap();
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let sde = builder.memory_budget(usize::MAX - 1).build().unwrap();
+    for number in 0..10 {
+        field.call(&sde, number, 0).unwrap();
+    }
+    let bytes = || sde.stats().memory.unwrap().bytes;
+    let (before, records) = (bytes(), sde.records());
+    assert_eq!(records[3].inputs[0].short, "3");
+    sde.checkpoint().unwrap();
+    assert!(bytes() + 10 * 200 < before, "{before}, then {}", bytes());
+    let inputs = |records: &[Record]| {
+        let inputs = records.iter().map(|record| record.inputs.to_vec());
+        inputs.collect::<Vec<_>>()
+    };
+    assert_eq!(inputs(&sde.records()), inputs(&records));
 }

@@ -10,14 +10,16 @@ use dashmap::mapref::entry::Entry as Place;
 use super::entry::{Entry, Served};
 use super::ledger::Owner;
 use super::memory::Memory;
+use super::record::Provenance;
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
+use crate::app::{AppId, Callee};
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
-use crate::sync::Held;
+use crate::sync::{Held, lock};
 
 /// Into how many parts the map is divided, each with a lock of its own. Readers of one part
 /// write to its lock, so threads that hit different keys must seldom meet in one; a part
@@ -32,6 +34,8 @@ pub(crate) struct AppCache {
     pub(crate) scratches: Arc<Scratches>,
     /// What counts its entries, and as whose, if anything does.
     pub(crate) counted: Option<(Arc<Memory>, Owner)>,
+    /// What the latest run has in common with others.
+    latest: Mutex<Option<Arc<Provenance>>>,
     /// What runs took, where work is shared with other processes.
     pub(crate) cost: RunCost,
     /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
@@ -109,6 +113,7 @@ impl AppCache {
             counters: Arc::default(),
             scratches: Arc::default(),
             counted,
+            latest: Mutex::default(),
             cost: RunCost::default(),
             varies: AtomicBool::new(false),
             exclusive_runs: Mutex::default(),
@@ -125,6 +130,21 @@ impl AppCache {
         of_set.counters = Arc::clone(&self.counters);
         of_set.scratches = Arc::clone(&self.scratches);
         of_set
+    }
+
+    /// That of a run of the app with these settings which rests on these: the latest run's, if it is equal. In one process it
+    /// follows from the two.
+    pub(crate) fn provenance(
+        &self,
+        id: &AppId,
+        dependencies: Vec<Callee>,
+        new: impl FnOnce(Vec<Callee>) -> Provenance,
+    ) -> Arc<Provenance> {
+        let mut latest = lock(&self.latest);
+        match &*latest {
+            Some(one) if one.id == *id && one.dependencies == dependencies => Arc::clone(one),
+            _ => Arc::clone(latest.insert(Arc::new(new(dependencies)))),
+        }
     }
 
     /// The entry of a key, whatever is left of it. Also while it is being computed again,

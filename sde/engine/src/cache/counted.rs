@@ -46,10 +46,10 @@ impl AppCache {
         is_evicted
     }
 
-    /// An entry that stayed for want of a store may leave now.
+    /// What an entry takes is less now, and if it stayed for want of a store it may leave.
     pub(crate) fn count_as_saved(&self, entry: &Arc<Entry>) {
         if let Some((memory, _)) = &self.counted
-            && memory.keeps(entry)
+            && memory.keeps_saved(entry)
         {
             self.count_again(entry, Stays::ForNow);
         }

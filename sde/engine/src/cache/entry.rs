@@ -1,16 +1,17 @@
 //! What the cache holds for one key.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::eviction::Uses;
-use super::record::Record;
+use super::record::{Record, RecordHead};
 use super::stats::nanos;
 use crate::error::Error;
-use crate::inputs::BLOCK;
+use crate::inputs::{BLOCK, ValueSummary};
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
+use crate::sync::lock;
 
 /// The [account](Entry::account) of an entry that is in no list.
 pub(super) const NO_ACCOUNT: u32 = u32::MAX;
@@ -25,8 +26,8 @@ pub(crate) const fn epoch_of(moment: u64) -> u64 {
 
 /// A record and the results.
 ///
-/// What a hit looks at comes first and lies in one line of the processor's cache.
-#[repr(C, align(64))]
+/// What a hit looks at comes first, beside the count of those that hold the entry.
+#[repr(C)]
 pub(crate) struct Entry {
     /// The epoch in which what it depends on was last found current, and the period in which it was used last then.
     checked: AtomicU64,
@@ -45,12 +46,16 @@ pub(crate) struct Entry {
     pub(crate) results: ResultMap,
     /// Why there are none, of a run that failed and would again.
     pub(crate) failure: Option<Error>,
-    pub(crate) record: Arc<Record>,
+    pub(crate) record: RecordHead,
+    /// None any more once a store has them.
+    inputs: Mutex<Arc<[ValueSummary]>>,
     /// What computing it took by itself, in nanoseconds.
     pub(crate) own_nanos: u64,
     /// What computing again takes that it rests on and has left too, as far as it was looked for.
     dependencies_nanos: AtomicU64,
     bytes: OnceLock<usize>,
+    /// About how many bytes its record and its places in tables take.
+    record_bytes: AtomicU32,
     /// Its account with the budget that counts it; written with that locked.
     pub(super) account: AtomicU32,
     /// Whether a store has it, as far as is known.
@@ -64,7 +69,7 @@ const ENTRY: usize =
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
-    pub(crate) fn new(record: Arc<Record>, results: ResultMap, checked: u64) -> Self {
+    pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
         let is_needed = |named: &Named| named.tags.unwrap_or_default().is_needed();
         let settled = |named: &Named| match named.content {
@@ -81,6 +86,8 @@ impl Entry {
         };
         let has_files = results.results().iter().any(Named::has_files);
         let is_whole = results.results().iter().all(settled) && results.results().iter().any(held);
+        let names = size_of_val(results.results()) + ResultMap::BLOCK;
+        let record_bytes = names + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
         Self {
             checked: AtomicU64::new(checked),
             whole: is_whole && !has_files,
@@ -92,9 +99,11 @@ impl Entry {
             results,
             failure: None,
             own_nanos: nanos(record.took),
-            record,
+            record: record.head,
+            inputs: Mutex::new(record.inputs),
             dependencies_nanos: AtomicU64::new(0),
             bytes: OnceLock::new(),
+            record_bytes: AtomicU32::new(u32::try_from(record_bytes).unwrap_or(u32::MAX)),
             account: AtomicU32::new(NO_ACCOUNT),
             is_saved: AtomicBool::new(false),
         }
@@ -102,7 +111,7 @@ impl Entry {
 
     /// The same for what this process has computed, which took this by itself.
     pub(super) fn computed(
-        record: Arc<Record>,
+        record: Record,
         results: ResultMap,
         checked: u64,
         own: Duration,
@@ -117,12 +126,12 @@ impl Entry {
     pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
         Self {
             failure: Some(error),
-            ..Self::computed(Arc::new(record), ResultMap::new(), epoch, own)
+            ..Self::computed(record, ResultMap::new(), epoch, own)
         }
     }
 
     /// The same entry with other results or another record: used as it was, and of the same cost.
-    fn with(&self, record: Arc<Record>, results: ResultMap) -> Self {
+    fn with(&self, record: Record, results: ResultMap) -> Self {
         Self {
             own_nanos: self.own_nanos,
             uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
@@ -140,8 +149,23 @@ impl Entry {
     }
 
     /// The same results under another record, which rests on what was current as this one does.
-    pub(crate) fn with_record(&self, record: Arc<Record>) -> Self {
+    pub(crate) fn with_record(&self, record: Record) -> Self {
         self.with(record, self.results.clone())
+    }
+
+    /// How it was made; without inputs if a store has those.
+    pub(crate) fn full_record(&self) -> Record {
+        Record {
+            head: self.record.clone(),
+            inputs: Arc::clone(&lock(&self.inputs)),
+        }
+    }
+
+    /// Leaves the inputs to a store.
+    pub(crate) fn forget_inputs(&self) {
+        let inputs = std::mem::take(&mut *lock(&self.inputs));
+        let bytes = size_of_summaries(&inputs) as u32;
+        self.record_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Whether it was checked in the epoch of a moment.
@@ -207,10 +231,8 @@ impl Entry {
         self.bytes.get().copied().unwrap_or(0)
     }
 
-    /// About how many bytes its record and its places in tables take.
     pub(super) fn record_memory(&self) -> usize {
-        let names = size_of_val(self.results.results()) + ResultMap::BLOCK;
-        names + self.record.memory() + ENTRY
+        self.record_bytes.load(Ordering::Relaxed) as usize
     }
 
     /// About how many bytes all of it takes, as far as its values were asked.
@@ -353,7 +375,7 @@ impl Entry {
         if self.whole || self.has_files || !results.iter().any(|named| read(named).is_some()) {
             return None;
         }
-        Some(self.with(Arc::clone(&self.record), self.results.replacing(read)))
+        Some(self.with(self.full_record(), self.results.replacing(read)))
     }
 
     /// Whether a value of it may yet be read from a store.
@@ -366,7 +388,7 @@ impl Entry {
     pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
         let is_dropped = |named: &Named| drop(named) && named.content.is_there();
         let gone = |named: &Named| is_dropped(named).then_some(Content::Gone(why));
-        self.with(Arc::clone(&self.record), self.results.replacing(gone))
+        self.with(self.full_record(), self.results.replacing(gone))
     }
 }
 
@@ -397,4 +419,9 @@ impl Served {
 
 fn held_or_gone(value: Option<ErasedValue>) -> Content {
     value.map_or(Content::Gone(NOT_KEPT), Content::Held)
+}
+
+fn size_of_summaries(inputs: &[ValueSummary]) -> usize {
+    let owned = inputs.iter().map(ValueSummary::owned);
+    size_of_val(inputs) + owned.sum::<usize>()
 }

@@ -132,8 +132,23 @@ impl Ledger {
         self.close(at)
     }
 
-    pub(super) fn state(&self, entry: &Arc<Entry>) -> Option<State> {
-        self.find(entry).map(|at| self.accounts[at as usize].state)
+    /// Counts what the record of an entry takes anew, in the place that the entry has; gives its state.
+    pub(super) fn measure_record(&mut self, entry: &Arc<Entry>) -> Option<State> {
+        let at = self.find(entry)? as usize;
+        let account = &mut self.accounts[at];
+        let less = account.record - entry.record_memory();
+        account.record -= less;
+        let state = account.state;
+        match state {
+            State::Taken => self.taken_bytes -= less,
+            _ => self.bytes -= less,
+        }
+        match state {
+            State::Collective => self.collective_bytes -= less,
+            State::Kept => self.kept_bytes -= less,
+            State::MayLeave | State::InUse | State::Taken => {}
+        }
+        Some(state)
     }
 
     /// Whether what was set aside as in use still is; `None` of what was not.

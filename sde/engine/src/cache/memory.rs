@@ -187,9 +187,10 @@ impl Memory {
         drop(before);
     }
 
-    /// Whether an entry stays since nothing else has it.
-    pub(super) fn keeps(&self, entry: &Arc<Entry>) -> bool {
-        lock(&self.list).state(entry) == Some(State::Kept)
+    /// Counts an entry that was saved with what it takes now; says whether it stays since nothing else had it.
+    pub(super) fn keeps_saved(&self, entry: &Arc<Entry>) -> bool {
+        let mut list = lock(&self.list);
+        list.measure_record(entry) == Some(State::Kept)
     }
 
     /// A piece of what has to leave.

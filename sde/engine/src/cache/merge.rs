@@ -51,7 +51,7 @@ pub(crate) fn merge(
     };
     let map = ResultMap::from_parts(origin, given);
     Ok(Served {
-        entry: Arc::new(Entry::computed(Arc::new(record), kept_of(&map), epoch, own)),
+        entry: Arc::new(Entry::computed(record, kept_of(&map), epoch, own)),
         map,
     })
 }

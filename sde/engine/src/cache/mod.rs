@@ -32,7 +32,7 @@ pub(crate) use entry::{Entry, PERIODS, Served, epoch_of};
 pub use memory::MemoryUse;
 pub(crate) use memory::{Listed, Memory, Stays};
 pub(crate) use merge::merge;
-pub use record::Record;
+pub use record::{Provenance, Record, RecordHead};
 pub(crate) use run_cost::SHORT;
 pub(crate) use run_flight::RunFlight;
 pub(crate) use scratches::ScratchState;

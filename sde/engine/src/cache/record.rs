@@ -1,5 +1,6 @@
 //! How what the cache holds was made.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,29 +11,40 @@ use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
 
-/// How one entry was made: the record of a calculation, which stays when its
-/// values are gone.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Record {
+/// What runs of one app with the same settings have in common, as a rule. Their records share one.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Provenance {
     /// The app.
     pub app: Arc<str>,
     /// Its version or source digest.
     pub code: CodeId,
     /// Its identity with all its settings.
     pub id: AppId,
+    /// How the app was set up: its fields, parameters and sub-apps.
+    pub setup: Arc<AppSetup>,
+    /// What the runs nested in it depended on.
+    #[serde(rename = "beneath")]
+    pub dependencies: Vec<Callee>,
+    /// The name of the machine that computed it; empty if that is not known.
+    #[serde(default)]
+    pub host: Arc<str>,
+    /// What that is: processor architecture and operating system.
+    #[serde(default)]
+    pub target: Arc<str>,
+}
+
+/// What the cache holds of a record as long as of its entry.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct RecordHead {
+    /// What it has in common with other runs.
+    #[serde(flatten)]
+    pub provenance: Arc<Provenance>,
     /// The key of the run.
     pub key: Key,
     /// The computation.
     pub run: RunId,
-    /// A readable line for each input.
-    pub inputs: Vec<ValueSummary>,
-    /// How the app was set up: its fields, parameters and sub-apps.
-    pub setup: Arc<AppSetup>,
     /// The runs it called itself: app and key.
     pub calls: Vec<(Arc<str>, Key)>,
-    /// What the runs nested in it depended on.
-    #[serde(rename = "beneath")]
-    pub dependencies: Vec<Callee>,
     /// Whether it, or a run nested in it, was non-deterministic.
     pub nondeterministic: bool,
     /// Whether it, or a run nested in it, may have been made in place of another that was not to be used: refreshed, or
@@ -47,12 +59,72 @@ pub struct Record {
     /// The number of the thread that computed it: of the threads that live at a time each has another, and small ones go first.
     #[serde(default)]
     pub thread: u32,
-    /// The name of the machine that computed it; empty if that is not known.
-    #[serde(default)]
-    pub host: Arc<str>,
-    /// What that is: processor architecture and operating system.
-    #[serde(default)]
-    pub target: Arc<str>,
+}
+
+/// How one entry was made: the record of a calculation, which stays when its
+/// values are gone.
+///
+/// Its fields are those of its [`RecordHead`] and its [`Provenance`], too: `record.app` is the app.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Record {
+    /// All but its inputs.
+    #[serde(flatten)]
+    pub head: RecordHead,
+    /// A readable line for each input. Once a store has them, memory lets go of them; if that store is gone, there are none.
+    pub inputs: Arc<[ValueSummary]>,
+}
+
+impl Deref for RecordHead {
+    type Target = Provenance;
+
+    fn deref(&self) -> &Provenance {
+        &self.provenance
+    }
+}
+
+impl Deref for Record {
+    type Target = RecordHead;
+
+    fn deref(&self) -> &RecordHead {
+        &self.head
+    }
+}
+
+impl DerefMut for Record {
+    fn deref_mut(&mut self) -> &mut RecordHead {
+        &mut self.head
+    }
+}
+
+impl RecordHead {
+    /// Whether another computation of this key gave the same: it is this one, or both are deterministic, of the same code,
+    /// and made in place of none.
+    pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
+        let may_differ = |record: &Self| record.nondeterministic || record.anew;
+        self.run == other.run
+            || self.id == other.id
+                && self.dependencies == other.dependencies
+                && !may_differ(self)
+                && !may_differ(other)
+    }
+
+    /// The apps that it rests on, itself among them.
+    pub(crate) fn apps(&self) -> impl Iterator<Item = Arc<str>> {
+        let callees = self.dependencies.iter().filter_map(|callee| match callee {
+            Callee::Code { app, .. } => Some(Arc::clone(app)),
+            Callee::Named { .. } | Callee::Absent { .. } => None,
+        });
+        callees.chain([Arc::clone(&self.app)])
+    }
+
+    /// About how many bytes it owns besides itself, with its share of what as many records share as there are now.
+    pub(super) fn owned(&self) -> usize {
+        // An app that is there holds its setup too.
+        let share = |holders: usize| (holders - 1).max(1);
+        let of_setup = self.setup.memory() / share(Arc::strong_count(&self.setup));
+        let common = size_of_val(&*self.dependencies) + of_setup;
+        size_of_val(&*self.calls) + common / share(Arc::strong_count(&self.provenance))
+    }
 }
 
 impl Record {
@@ -68,17 +140,6 @@ impl Record {
         };
         found.extend(of_callees(&earlier.dependencies, &self.dependencies));
         found
-    }
-
-    /// Whether another computation of this key gave the same: it is this one, or both are deterministic, of the same code,
-    /// and made in place of none.
-    pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
-        let may_differ = |record: &Self| record.nondeterministic || record.anew;
-        self.run == other.run
-            || self.id == other.id
-                && self.dependencies == other.dependencies
-                && !may_differ(self)
-                && !may_differ(other)
     }
 
     /// The run that this one is most like, and in what it differs; see [`Nearest`].
@@ -124,26 +185,6 @@ impl Record {
             made_at: self.made_at,
             differences,
         }
-    }
-
-    /// The apps that it rests on, itself among them.
-    pub(crate) fn apps(&self) -> impl Iterator<Item = Arc<str>> {
-        let callees = self.dependencies.iter().filter_map(|callee| match callee {
-            Callee::Code { app, .. } => Some(Arc::clone(app)),
-            Callee::Named { .. } | Callee::Absent { .. } => None,
-        });
-        callees.chain([Arc::clone(&self.app)])
-    }
-
-    /// About how many bytes it takes, with its share of what records share: as many as there are now.
-    pub(super) fn memory(&self) -> usize {
-        let summaries = self.inputs.iter().map(ValueSummary::owned).sum::<usize>();
-        let lists = size_of_val(&*self.inputs)
-            + size_of_val(&*self.calls)
-            + size_of_val(&*self.dependencies);
-        // An app that is there holds it too.
-        let records = (Arc::strong_count(&self.setup) - 1).max(1);
-        size_of::<Self>() + lists + summaries + self.setup.memory() / records
     }
 
     pub(crate) fn compared(&self) -> Compared<'_> {

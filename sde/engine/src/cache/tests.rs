@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Change, Claimed, Decision};
 use super::entry::{Entry, Served};
-use super::record::Record;
+use super::record::{Provenance, Record, RecordHead};
 use super::run_flight::RunFlight;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use crate::app::{AppId, CodeId};
@@ -34,26 +34,32 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         size: None,
         content: Content::Held(ErasedValue::new(number)),
     };
-    let record = Record {
+    let provenance = Arc::new(Provenance {
         app,
         code: CodeId::Version("1".into()),
         id: AppId(Digest::from_bytes([1; 32])),
+        setup: Arc::default(),
+        dependencies: Vec::new(),
+        host: "".into(),
+        target: "".into(),
+    });
+    let head = RecordHead {
+        provenance,
         key: key(),
         run,
-        inputs: Vec::new(),
-        setup: Arc::default(),
         calls: Vec::new(),
-        dependencies: Vec::new(),
         nondeterministic: false,
         anew: false,
         made_at: SystemTime::UNIX_EPOCH,
         took: Duration::ZERO,
         thread: 0,
-        host: "".into(),
-        target: "".into(),
+    };
+    let record = Record {
+        head,
+        inputs: Arc::default(),
     };
     let results = ResultMap::from_parts(origin, vec![y]);
-    Arc::new(Entry::new(Arc::new(record), results, 0))
+    Arc::new(Entry::new(record, results, 0))
 }
 
 fn served(entry: Arc<Entry>) -> Served {
@@ -235,7 +241,7 @@ fn what_is_not_needed_may_be_gone() {
         };
         results.push(gone);
         let results = ResultMap::from_parts(entry.origin(), results);
-        Entry::new(Arc::clone(&entry.record), results, 0)
+        Entry::new(entry.full_record(), results, 0)
     };
     assert!(without(Tag::Expendable.into()).is_whole_and_checked(0));
     assert!(!without(Tags::default()).is_whole_and_checked(0));

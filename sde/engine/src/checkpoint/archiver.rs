@@ -281,7 +281,7 @@ impl Batch {
         let entries = entries.into_iter();
         Self {
             entries: entries
-                .map(|entry| SavedEntry { entry, selection })
+                .map(|entry| SavedEntry::of(entry, selection))
                 .collect(),
             ..Self::new(selection)
         }
@@ -314,6 +314,7 @@ impl Saved {
 /// One entry to save. Its run's scratch, if any was saved, is of no use any more.
 #[derive(Clone)]
 pub struct SavedEntry {
+    record: Record,
     /// The cache holds the same.
     entry: Arc<Entry>,
     selection: Selection,
@@ -352,9 +353,13 @@ impl SavedEntry {
             run: record.run,
         };
         let results = ResultMap::from_parts(origin, results.into_iter().map(named).collect());
-        let entry = Entry::new(Arc::new(record), results, 0);
+        Self::of(Arc::new(Entry::new(record, results, 0)), selection)
+    }
+
+    fn of(entry: Arc<Entry>, selection: Selection) -> Self {
         Self {
-            entry: Arc::new(entry),
+            record: entry.full_record(),
+            entry,
             selection,
         }
     }
@@ -363,10 +368,10 @@ impl SavedEntry {
         self.entry
     }
 
-    /// How it was made; the cache holds the same record.
+    /// How it was made.
     #[must_use]
-    pub fn record(&self) -> &Arc<Record> {
-        &self.entry.record
+    pub fn record(&self) -> &Record {
+        &self.record
     }
 
     /// All its results; those without a value are named only.
@@ -403,8 +408,8 @@ pub struct SavedScratch {
 /// One entry as a store has it.
 #[derive(Clone)]
 pub struct StoredEntry {
-    /// How it was made; the cache holds the same record from then on.
-    pub record: Arc<Record>,
+    /// How it was made.
+    pub record: Record,
     /// All its results.
     pub results: Vec<StoredResult>,
     /// Whether an archive has all that belongs in one. If not, a program that

@@ -180,7 +180,7 @@ impl Archiver for MemoryArchiver {
         };
         Ok(found.map(|entry| StoredEntry {
             archived: archived(entry.record()),
-            record: Arc::clone(entry.record()),
+            record: entry.record().clone(),
             results: entry.results().map(stored).collect(),
         }))
     }
@@ -259,12 +259,10 @@ mod tests {
     fn what_is_saved_late_takes_the_place_of_nothing_newer() {
         let (store, entry) = (MemoryArchiver::new(), entry(1));
         for number in [2, 1] {
-            let record = Record {
-                made_at: UNIX_EPOCH + Duration::from_secs(number),
-                run: RunId { process: 1, number },
-                ..Record::clone(&entry.record)
-            };
-            let made = Arc::new(entry.with_record(Arc::new(record)));
+            let mut record = entry.full_record();
+            record.made_at = UNIX_EPOCH + Duration::from_secs(number);
+            record.run = RunId { process: 1, number };
+            let made = Arc::new(entry.with_record(record));
             store
                 .save(&Batch::of(Selection::Checkpoint, [made]))
                 .unwrap();

@@ -324,7 +324,6 @@ impl Drop for Turn<'_> {
 #[cfg(all(test, not(sde_model)))]
 mod tests {
     use super::*;
-    use crate::cache::Record;
     use crate::cache::tests::entry;
 
     /// The entry of this number under a key that begins and ends so.
@@ -332,11 +331,9 @@ mod tests {
         let entry = entry(number);
         let mut key = [end; 32];
         key[..8].copy_from_slice(&begin.to_le_bytes());
-        let key = Key::from_bytes(key);
-        Arc::new(entry.with_record(Arc::new(Record {
-            key,
-            ..Record::clone(&entry.record)
-        })))
+        let mut record = entry.full_record();
+        record.key = Key::from_bytes(key);
+        Arc::new(entry.with_record(record))
     }
 
     fn numbers(taken: (Vec<Arc<Entry>>, Vec<Mark>)) -> Vec<u64> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::stats::bytes;
-use crate::cache::{AppCache, EVICTED, Entry, Listed, Memory, Record, Stays};
+use crate::cache::{AppCache, EVICTED, Entry, Listed, Memory, RecordHead, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
@@ -196,7 +196,7 @@ impl Engine {
     }
 
     /// The works of what was forgotten are to be cited all the same.
-    fn note_forgotten(&self, record: &Record) {
+    fn note_forgotten(&self, record: &RecordHead) {
         lock(&self.forgotten).extend(record.apps());
     }
 
@@ -218,7 +218,7 @@ impl Engine {
     }
 
     /// What is saved costs less to have again.
-    pub(super) fn count_as_saved(&self, record: &Record) {
+    pub(super) fn count_as_saved(&self, record: &RecordHead) {
         if let Some(cache) = self.caches.named(&record.app)
             && cache.counted.is_some()
             && let Some(entry) = cache.entry(&record.key)

@@ -10,7 +10,7 @@ use super::Engine;
 use super::handle::{Handle, Policy};
 use super::run_state::Run;
 use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
-use crate::cache::{Entry, Record, RunFlight};
+use crate::cache::{Entry, Record, RecordHead, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
 use crate::inputs::Call;
@@ -111,14 +111,16 @@ impl Engine {
             parent.dependencies.add(more, saw.saw_nondeterminism());
             parent.dependencies.note_anew(saw.is_anew());
         }
-        let record = Record {
-            inputs,
+        let head = RecordHead {
             calls,
-            dependencies,
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
             took: took.max(said),
-            ..run.record(number, made_at)
+            ..run.head(number, made_at, dependencies)
+        };
+        let record = Record {
+            head,
+            inputs: inputs.into(),
         };
         Ran {
             returned,

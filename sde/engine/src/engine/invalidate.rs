@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use super::Engine;
-use crate::cache::{AppCache, Entry, Record};
+use crate::cache::{AppCache, Entry, RecordHead};
 use crate::checkpoint::Mark;
 use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
@@ -41,7 +41,7 @@ impl Invalidations {
         self.any.load(Ordering::Acquire)
     }
 
-    fn reason(&self, record: &Record) -> Option<String> {
+    fn reason(&self, record: &RecordHead) -> Option<String> {
         if !self.any() {
             return None;
         }
@@ -106,7 +106,7 @@ pub struct Invalidated {
 
 impl Engine {
     /// Why an entry was marked, if it was.
-    pub(super) fn invalid(&self, record: &Record) -> Option<String> {
+    pub(super) fn invalid(&self, record: &RecordHead) -> Option<String> {
         let reason = self.invalidations.reason(record)?;
         Some(format!("it was invalidated: {}", printable(&reason)))
     }
@@ -152,7 +152,7 @@ impl Engine {
     /// The entries that were computed from this one.
     pub(super) fn dependents(&self, key: &Key) -> Vec<(Arc<str>, Key)> {
         let entries: Vec<Arc<Entry>> = self.entries().collect();
-        let mut callers: HashMap<Key, Vec<&Record>> = HashMap::new();
+        let mut callers: HashMap<Key, Vec<&RecordHead>> = HashMap::new();
         for entry in &entries {
             for (_, callee) in &entry.record.calls {
                 callers.entry(*callee).or_default().push(&entry.record);

@@ -9,7 +9,7 @@ use super::Engine;
 use super::handle::Policy;
 use super::run_state::Run;
 use crate::app::ResultSpec;
-use crate::cache::{Entry, Served};
+use crate::cache::{Entry, Record, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
 use crate::ranks::{is_complete, with_parts};
@@ -104,7 +104,7 @@ impl Engine {
             Ok(None) => stretch.end("not there"),
             Err(_) => stretch.end("failed"),
         }
-        let stored = match found {
+        let mut stored = match found {
             Ok(stored) => stored?,
             Err(error) => {
                 self.warn(|| {
@@ -130,7 +130,24 @@ impl Engine {
             });
             return None;
         }
+        if stored.archived {
+            // Asked for, they are read again.
+            stored.record.inputs = Arc::default();
+        }
         Some(with_parts(run.from, &run.app.resolved, &archiver, stored))
+    }
+
+    /// The record of an entry, with inputs that are read from the store if memory has let go of them.
+    pub(super) fn record_of(&self, entry: &Entry) -> Record {
+        let record = entry.full_record();
+        if !record.inputs.is_empty() {
+            return record;
+        }
+        let found = self.archiver().map(|archiver| archiver.look(&record.key));
+        match found {
+            Some(Ok(Some(stored))) if stored.record.run == record.run => stored.record,
+            _ => record,
+        }
     }
 
     /// Whether an earlier entry's values may stand beside new ones.

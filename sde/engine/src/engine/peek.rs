@@ -98,7 +98,7 @@ impl Engine {
             }
         };
         for entry in self.cache_here(resolved).entries() {
-            look_at(&entry.record);
+            look_at(&entry.full_record());
         }
         if let Some(archiver) = self.archiver() {
             let looked = archiver.records(&resolved.name, &mut look_at);

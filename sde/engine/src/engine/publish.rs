@@ -43,12 +43,11 @@ impl Unpublished {
         (number, epoch, own): (RunId, u64, Duration),
     ) -> Option<Arc<Entry>> {
         let failed = || {
-            Entry::failed(
-                run.record(number, machine::now()),
-                self.error.clone(),
-                epoch,
-                own,
-            )
+            let record = Record {
+                head: run.head(number, machine::now(), Vec::new()),
+                inputs: Arc::default(),
+            };
+            Entry::failed(record, self.error.clone(), epoch, own)
         };
         let remembered = (self.failure == Failure::Permanent).then(failed);
         remembered.map(|failed| {

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
-use crate::app::{CancelToken, Frame, ThreadContext, Wake, ancestry};
-use crate::cache::{AppCache, Record};
+use crate::app::{Callee, CancelToken, Frame, ThreadContext, Wake, ancestry};
+use crate::cache::{AppCache, Provenance, RecordHead};
 use crate::event::RunId;
 use crate::key::{Key, Volatile};
 use crate::machine;
@@ -83,26 +83,33 @@ impl<'a> Run<'a> {
         Arc::clone(&self.app.resolved.name)
     }
 
-    /// The record of a computation of it, as far as that is known before the body runs.
-    pub(super) fn record(&self, number: RunId, made_at: SystemTime) -> Record {
+    /// The head of the record of a computation of it that rests on these, as far as it is known before the body runs.
+    pub(super) fn head(
+        &self,
+        number: RunId,
+        made_at: SystemTime,
+        dependencies: Vec<Callee>,
+    ) -> RecordHead {
         let resolved = &self.app.resolved;
-        Record {
+        let provenance = |dependencies| Provenance {
             app: self.name(),
             code: resolved.info.code.clone(),
             id: resolved.id,
+            setup: Arc::clone(resolved.setup(&*self.app.app)),
+            dependencies,
+            host: machine::host(),
+            target: machine::target(),
+        };
+        RecordHead {
+            provenance: (self.cache).provenance(&resolved.id, dependencies, provenance),
             key: self.key,
             run: number,
-            inputs: Vec::new(),
-            setup: Arc::clone(resolved.setup(&*self.app.app)),
             calls: Vec::new(),
-            dependencies: Vec::new(),
             nondeterministic: resolved.nondeterministic,
             anew: false,
             made_at,
             took: Duration::ZERO,
             thread: u32::try_from(thread_number()).unwrap_or(u32::MAX),
-            host: machine::host(),
-            target: machine::target(),
         }
     }
 

@@ -141,9 +141,12 @@ impl Engine {
             true => &Selection::BOTH,
             false => this,
         };
-        entries
-            .iter()
-            .for_each(|entry| self.count_as_saved(&entry.record));
+        for entry in entries {
+            if of(entry) == Selection::BOTH {
+                entry.forget_inputs();
+            }
+            self.count_as_saved(&entry.record);
+        }
         self.pending
             .forget(entries.iter().map(|entry| (of(entry), entry)));
     }

@@ -134,10 +134,10 @@ impl Sde {
     /// the order they were made.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
-        let mut records: Vec<_> = self
-            .engine()
+        let engine = self.engine();
+        let mut records: Vec<_> = engine
             .entries()
-            .map(|entry| Record::clone(&entry.record))
+            .map(|entry| engine.record_of(&entry))
             .collect();
         records.sort_by_key(|record| (record.made_at, record.run));
         records

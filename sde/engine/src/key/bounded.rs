@@ -76,7 +76,7 @@ pub fn write_node<T: Fingerprint>(
 #[inline]
 pub(crate) fn write_shared<T: Fingerprint>(
     value: &T,
-    kept: &OnceLock<Commitment>,
+    kept: &OnceLock<Box<Commitment>>,
     to: &mut Encoder<'_>,
     at: usize,
 ) -> Result<usize, FingerprintError> {
@@ -89,7 +89,7 @@ pub(crate) fn write_shared<T: Fingerprint>(
     let (made, noted) = commit_noting(value)?;
     let at = to.commitment_at(at, &made);
     match noted {
-        None => drop(kept.set(made)),
+        None => drop(kept.set(Box::new(made))),
         noted => to.add_volatile(noted),
     }
     Ok(at)

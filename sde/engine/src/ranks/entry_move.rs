@@ -42,7 +42,7 @@ impl EntryMove<'_> {
         }
     }
 
-    fn record(&self) -> &Arc<Record> {
+    fn record(&self) -> &Record {
         &self.received.record
     }
 
@@ -186,7 +186,7 @@ impl EntryMove<'_> {
         };
         // What its nested runs depended on is checked before it is used.
         Entry::new(
-            Arc::clone(record),
+            record.clone(),
             ResultMap::from_parts(origin, results),
             u64::MAX,
         )

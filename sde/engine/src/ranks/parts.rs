@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::array::{DistOps, Placement};
 use crate::app::ResultSpec;
-use crate::cache::{Entry, Record};
+use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
@@ -58,7 +58,7 @@ pub(crate) fn part_key(key: &Key, rank: usize) -> Key {
 /// Two computations of one key may have made different values: if the code of nested runs differed, which is in
 /// the record; or if the record says itself that it may be so. Then the computation counts, which is another
 /// each time. If it always did, what was made of a value would be lost with the value.
-pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {
+pub(crate) fn origin_of(record: &RecordHead, result: &str) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key("SDE 2, origin of a distributed result");
     hasher.update(record.key.as_bytes());
     hasher.update(&(result.len() as u64).to_le_bytes());
@@ -97,7 +97,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
             _ => named.clone(),
         });
     Entry::new(
-        Arc::clone(&entry.record),
+        entry.full_record(),
         ResultMap::from_parts(entry.origin(), results.collect()),
         u64::MAX,
     )
@@ -107,14 +107,14 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Entry {
     let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
     let results = entry.results.results().iter().filter(is_part).cloned();
-    let mut record = Record::clone(&entry.record);
+    let mut record = entry.full_record();
     record.key = part_key(&entry.record.key, rank);
     let origin = Origin {
         key: record.key,
         ..entry.origin()
     };
     let results = ResultMap::from_parts(origin, results.collect());
-    Entry::new(Arc::new(record), results, u64::MAX)
+    Entry::new(record, results, u64::MAX)
 }
 
 /// A distributed value in a store, put together for one rank when it is asked for.

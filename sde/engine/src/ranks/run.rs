@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::save::{bind, check_replicas, has_parts};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
-use crate::cache::{AppCache, Entry, Record, Served};
+use crate::cache::{AppCache, Entry, RecordHead, Served};
 use crate::engine::{
     Begun, CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished,
 };
@@ -289,14 +289,15 @@ impl Engine {
             )
         })?;
         let Some(all) = all else { return Ok(own) };
-        let mut record = Record::clone(&own.record);
+        let mut record = own.full_record();
         let dependencies = all
             .iter()
             .flat_map(|(_, of_rank)| of_rank.0.iter().cloned());
-        record.dependencies = dependencies.collect::<BTreeSet<_>>().into_iter().collect();
+        Arc::make_mut(&mut record.provenance).dependencies =
+            dependencies.collect::<BTreeSet<_>>().into_iter().collect();
         record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.1);
         record.anew = all.iter().any(|(_, of_rank)| of_rank.2);
-        Ok(Arc::new(own.with_record(Arc::new(record))))
+        Ok(Arc::new(own.with_record(record)))
     }
 }
 
@@ -304,7 +305,7 @@ impl Engine {
 type Dependencies = (Vec<Callee>, bool, bool);
 
 /// The same for ranks to compare.
-fn dependency_digest(record: &Record) -> ShortDigest {
+fn dependency_digest(record: &RecordHead) -> ShortDigest {
     let mut digest = blake3::Hasher::new();
     digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
     for callee in &record.dependencies {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::array::Placement;
 use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
 use crate::app::{AppInfo, Handle, ResolvedApp};
-use crate::cache::{Entry, Record};
+use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::{Engine, NewSave, NewSaved};
 use crate::error::{Error, ErrorKind};
@@ -104,7 +104,11 @@ impl Engine {
 
 /// That results which are not distributed are the same on all ranks: one rank saves them for
 /// all, and any may give them to others.
-pub(crate) fn check_replicas(ranks: &Ranks, record: &Record, met: &[Header]) -> Result<(), Error> {
+pub(crate) fn check_replicas(
+    ranks: &Ranks,
+    record: &RecordHead,
+    met: &[Header],
+) -> Result<(), Error> {
     let replicas = |header: &Header| match header.body {
         Body::Made { replicas, .. } => Some(replicas),
         _ => None,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::collective::Ranks;
 use super::exchange::Received;
-use crate::cache::{AppCache, Entry, Record};
+use crate::cache::{AppCache, Entry, RecordHead};
 use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
@@ -61,7 +61,7 @@ impl ProcessSet {
     }
 
     /// Whether all that a run needs of this computation is there.
-    pub(crate) fn has(&self, record: &Record) -> bool {
+    pub(crate) fn has(&self, record: &RecordHead) -> bool {
         let entry = self.entry(&record.key);
         entry.is_some_and(|entry| entry.record.run == record.run && entry.lacks().is_none())
     }

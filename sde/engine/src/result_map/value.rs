@@ -34,7 +34,7 @@ pub struct Value<T: ?Sized>(Arc<Shared<T>>);
 
 struct Shared<T: ?Sized> {
     /// What a parent's encoding has of this value; made when first asked for.
-    commitment: OnceLock<Commitment>,
+    commitment: OnceLock<Box<Commitment>>,
     /// How often entries hold it that a memory budget counts.
     in_caches: AtomicUsize,
     _at_drop: AtDrop,
@@ -159,10 +159,15 @@ impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Value<T> {
 
 /// What can be asked of a shared value of whatever type.
 trait AnyShared: Any + Send + Sync {
+    fn type_name(&self) -> &'static str;
     fn in_caches(&self) -> &AtomicUsize;
 }
 
 impl<T: Send + Sync + 'static> AnyShared for Shared<T> {
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<T>()
+    }
+
     fn in_caches(&self) -> &AtomicUsize {
         &self.in_caches
     }
@@ -170,10 +175,7 @@ impl<T: Send + Sync + 'static> AnyShared for Shared<T> {
 
 /// A [`Value`] whose type is known only at run time.
 #[derive(Clone)]
-pub struct ErasedValue {
-    any: Arc<dyn AnyShared>,
-    type_name: &'static str,
-}
+pub struct ErasedValue(Arc<dyn AnyShared>);
 
 impl ErasedValue {
     /// Shares a value and forgets its type.
@@ -190,92 +192,80 @@ impl ErasedValue {
     /// The same for a handle that is not needed any more: it counts as one holder of the value all the time.
     #[must_use]
     pub fn into_value<T: Send + Sync + 'static>(self) -> Option<Value<T>> {
-        let any: Arc<dyn Any + Send + Sync> = self.any;
+        let any: Arc<dyn Any + Send + Sync> = self.0;
         any.downcast().ok().map(Value)
     }
 
     /// The value as a `T`, without sharing it, if that is what it is.
     #[must_use]
     pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        let any: &dyn Any = &*self.any;
+        let any: &dyn Any = &*self.0;
         Some(&any.downcast_ref::<Shared<T>>()?.value)
     }
 
     /// The name of the type it has, for messages.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        self.type_name
+        self.0.type_name()
     }
 
     /// Whether two handles share one value.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.any, &other.any)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// How many hold the value.
     pub(crate) fn holders(&self) -> usize {
-        Arc::strong_count(&self.any)
+        Arc::strong_count(&self.0)
     }
 
     /// How many of them are entries that a memory budget counts.
     pub(crate) fn in_caches(&self) -> usize {
-        self.any.in_caches().load(Ordering::Relaxed)
+        self.0.in_caches().load(Ordering::Relaxed)
     }
 
     pub(crate) fn note_in_caches(&self, times: usize, are_there: bool) {
         match are_there {
-            true => self.any.in_caches().fetch_add(times, Ordering::Relaxed),
-            false => self.any.in_caches().fetch_sub(times, Ordering::Relaxed),
+            true => self.0.in_caches().fetch_add(times, Ordering::Relaxed),
+            false => self.0.in_caches().fetch_sub(times, Ordering::Relaxed),
         };
     }
 
     /// How many bytes the value's own fields take, without what they own.
     pub(crate) fn block_size(&self) -> usize {
-        size_of_val(&*self.any)
+        size_of_val(&*self.0)
     }
 
     pub(crate) fn downgrade(&self) -> WeakValue {
-        WeakValue {
-            any: Arc::downgrade(&self.any),
-            type_name: self.type_name,
-        }
+        WeakValue(Arc::downgrade(&self.0))
     }
 }
 
 impl<T: Send + Sync + 'static> From<Value<T>> for ErasedValue {
     fn from(value: Value<T>) -> Self {
-        Self {
-            any: value.0,
-            type_name: std::any::type_name::<T>(),
-        }
+        Self(value.0)
     }
 }
 
 impl fmt::Debug for ErasedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ErasedValue<{}>", self.type_name)
+        write!(f, "ErasedValue<{}>", self.type_name())
     }
 }
 
 /// A value that lives only as long as others hold it.
-#[derive(Clone, Debug)]
-pub(crate) struct WeakValue {
-    any: Weak<dyn AnyShared>,
-    type_name: &'static str,
-}
+#[derive(Clone)]
+pub(crate) struct WeakValue(Weak<dyn AnyShared>);
 
 impl WeakValue {
     /// Looked at with maps locked, where the value must not be held: it might be dropped there.
     pub(crate) fn is_there(&self) -> bool {
-        self.any.strong_count() > 0
+        self.0.strong_count() > 0
     }
 
     #[inline]
     pub(crate) fn upgrade(&self) -> Option<ErasedValue> {
-        Some(ErasedValue {
-            any: self.any.upgrade()?,
-            type_name: self.type_name,
-        })
+        self.0.upgrade().map(ErasedValue)
     }
 }

@@ -49,7 +49,7 @@ fn summaries<T: Given>(value: &T) -> [ValueSummary; 3] {
     sde.run(&app, &inputs).unwrap();
     let record = &sde.records()[0];
     let setup = &record.setup;
-    [&record.inputs, &setup.fields, &setup.parameters].map(|of| of[0].clone())
+    [&*record.inputs, &setup.fields, &setup.parameters].map(|of| of[0].clone())
 }
 
 /// What the record of the one run keeps of its input.

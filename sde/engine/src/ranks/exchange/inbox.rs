@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::outbox::{Head, InputValue, Provenance, ResultKind, ValuePlace};
+use super::outbox::{EntryKind, InputValue, OwnPart, ResultKind, ValuePlace};
 use super::{Exchange, Offer, Sent, Told, as_usize, runs};
 use crate::bulk::{room_for_start, start_of_large};
-use crate::cache::Record;
+use crate::cache::{Record, RecordHead};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::inputs::ValueSummary;
@@ -97,7 +97,7 @@ impl Inbox {
         let mut end = self.small.start;
         let common = Arc::new(Common {
             table: self.table,
-            provenances: OnceLock::new(),
+            kinds: OnceLock::new(),
             small: Arc::new(self.small.bytes),
             wire: Arc::clone(wire),
         });
@@ -146,7 +146,7 @@ pub(crate) struct PackedEntry {
 /// What came with an entry.
 struct Common {
     table: Vec<u8>,
-    provenances: OnceLock<Result<Value<Vec<Provenance>>, ArchiveError>>,
+    kinds: OnceLock<Result<Value<Vec<EntryKind>>, ArchiveError>>,
     small: Arc<Vec<u8>>,
     wire: Arc<dyn Wire>,
 }
@@ -163,24 +163,21 @@ impl PackedEntry {
 
     pub(super) fn is_of(&self, app: &str) -> bool {
         self.head()
-            .is_ok_and(|(_, provenance, _)| *provenance.record.app == *app)
+            .is_ok_and(|(_, kind, _)| *kind.provenance.app == *app)
     }
 
     /// The bytes of its values, and what is said of it.
-    fn head(&self) -> Result<(&[u8], &Provenance, Head<'_>), ArchiveError> {
+    fn head(&self) -> Result<(&[u8], &EntryKind, OwnPart<'_>), ArchiveError> {
         let bytes = self.common.small.get(self.small.clone()).ok_or_else(cut)?;
         let (rest, length) = bytes.split_last_chunk().ok_or_else(cut)?;
         let values = rest
             .len()
             .checked_sub(as_usize(u32::from_le_bytes(*length).into()));
         let (values, head) = rest.split_at(values.ok_or_else(cut)?);
-        let head: Head<'_> = postcard::from_bytes(head).map_err(|_| cut())?;
-        let all = self
-            .common
-            .provenances
-            .get_or_init(|| self.common.read_table());
+        let head: OwnPart<'_> = postcard::from_bytes(head).map_err(|_| cut())?;
+        let all = self.common.kinds.get_or_init(|| self.common.read_table());
         let all = all.as_ref().map_err(Clone::clone)?;
-        Ok((values, all.get(head.provenance).ok_or_else(cut)?, head))
+        Ok((values, all.get(head.kind).ok_or_else(cut)?, head))
     }
 
     /// Reads it; its values stay bytes.
@@ -195,10 +192,10 @@ impl PackedEntry {
     }
 
     fn read(&self) -> Result<StoredEntry, ArchiveError> {
-        let (values, provenance, head) = self.head()?;
+        let (values, entry_kind, head) = self.head()?;
         let (mut next, mut large) = (self.small.start, self.large.iter());
-        let mut results = Vec::with_capacity(provenance.results.len());
-        for (kind, place) in provenance.results.iter().zip(head.values.iter()) {
+        let mut results = Vec::with_capacity(entry_kind.results.len());
+        for (kind, place) in entry_kind.results.iter().zip(head.values.iter()) {
             let place = match place {
                 ValuePlace::None => None,
                 ValuePlace::Here(length) => {
@@ -213,7 +210,7 @@ impl PackedEntry {
             results.push(self.result(kind, place));
         }
         Ok(StoredEntry {
-            record: Arc::new(self.record(&provenance.record, head)),
+            record: self.record(entry_kind, head),
             results,
             // The rank that computed it archives it.
             archived: true,
@@ -241,35 +238,40 @@ impl PackedEntry {
         }
     }
 
-    fn record(&self, common: &Record, head: Head<'_>) -> Record {
-        let names = common.inputs.iter().map(|input| input.name.clone());
-        let input = |(name, value): (Cow<'static, str>, InputValue<'_>)| match value {
-            InputValue::Scalar(scalar) => scalar.summary(name),
+    fn record(&self, kind: &EntryKind, own: OwnPart<'_>) -> Record {
+        let input = |(name, value): (&Cow<'static, str>, InputValue<'_>)| match value {
+            InputValue::Scalar(scalar) => scalar.summary(name.clone()),
             InputValue::Summary(short, digest) => ValueSummary {
-                name,
+                name: name.clone(),
                 short: short.into_owned(),
                 digest,
                 scalar: None,
             },
         };
-        Record {
+        let head = RecordHead {
+            provenance: Arc::clone(&kind.provenance),
             key: self.offer.key,
             run: self.offer.run,
-            inputs: names.zip(head.inputs).map(input).collect(),
-            calls: head.calls.into_owned(),
-            made_at: head.made_at,
-            took: head.took,
-            thread: head.thread,
-            ..common.clone()
+            calls: own.calls.into_owned(),
+            nondeterministic: self.offer.nondeterministic,
+            anew: own.anew,
+            made_at: own.made_at,
+            took: own.took,
+            thread: own.thread,
+        };
+        let inputs = kind.inputs.iter().zip(own.inputs).map(input);
+        Record {
+            head,
+            inputs: inputs.collect(),
         }
     }
 }
 
 impl Common {
-    fn read_table(&self) -> Result<Value<Vec<Provenance>>, ArchiveError> {
+    fn read_table(&self) -> Result<Value<Vec<EntryKind>>, ArchiveError> {
         let table = self
             .wire
-            .decode(&self.table, &Codec::of::<Vec<Provenance>>())?;
+            .decode(&self.table, &Codec::of::<Vec<EntryKind>>())?;
         table.downcast().ok_or_else(cut)
     }
 }
@@ -332,7 +334,7 @@ mod tests {
             large: Vec::new(),
             common: Arc::new(Common {
                 table: packed.table,
-                provenances: OnceLock::new(),
+                kinds: OnceLock::new(),
                 small: Arc::new(small),
                 wire,
             }),
@@ -345,7 +347,7 @@ mod tests {
         change(&mut entry, &mut small, &mut table);
         entry.common = Arc::new(Common {
             table,
-            provenances: OnceLock::new(),
+            kinds: OnceLock::new(),
             small: Arc::new(small),
             wire: Arc::clone(&entry.common.wire),
         });

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Offer, Sent, runs};
-use crate::cache::{Entry, Record};
+use crate::cache::{Entry, Provenance, RecordHead};
 use crate::error::ArchiveError;
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Key, Scalar};
@@ -19,9 +19,10 @@ use crate::result_map::{Codec, Content, ErasedValue, Named, Tags, Wire, WireBuff
 
 /// What entries have in common.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Provenance {
-    /// A record, of which what is in the [`Head`] of each entry is left out.
-    pub(super) record: Record,
+pub(super) struct EntryKind {
+    pub(super) provenance: Arc<Provenance>,
+    /// The names of the inputs.
+    pub(super) inputs: Vec<Cow<'static, str>>,
     pub(super) results: Vec<ResultKind>,
 }
 
@@ -35,9 +36,10 @@ pub(super) struct ResultKind {
 
 /// What is an entry's own, besides what its [`Offer`] says.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Head<'a> {
-    /// Where in the table is what it has in common with others.
-    pub(super) provenance: usize,
+pub(super) struct OwnPart<'a> {
+    /// Where in the table its kind is.
+    pub(super) kind: usize,
+    pub(super) anew: bool,
     pub(super) made_at: SystemTime,
     pub(super) took: Duration,
     pub(super) thread: u32,
@@ -70,7 +72,7 @@ pub(crate) struct Outbox<'e> {
     to: WireBuffer<'e>,
     /// The pieces of each large value.
     large: Vec<Vec<Cow<'e, [u8]>>>,
-    provenances: Vec<Provenance>,
+    kinds: Vec<EntryKind>,
 }
 
 impl<'e> Outbox<'e> {
@@ -80,7 +82,7 @@ impl<'e> Outbox<'e> {
             offers: Vec::new(),
             to: WireBuffer::default(),
             large: Vec::new(),
-            provenances: Vec::new(),
+            kinds: Vec::new(),
         }
     }
 
@@ -164,7 +166,8 @@ impl<'e> Outbox<'e> {
     /// Appends what is its own of the record, and how long that is.
     fn head(&mut self, entry: &Entry, values: &[ValuePlace]) -> Result<(), ArchiveError> {
         let start = self.len();
-        let head = Head::of(&entry.record, self.provenance(entry), values);
+        let inputs = entry.full_record().inputs;
+        let head = OwnPart::of(&entry.record, (self.kind(entry, &inputs), &inputs), values);
         let written = postcard::to_extend(&head, std::mem::take(self.to.bytes()));
         *self.to.bytes() = written.map_err(|error| ArchiveError::Other(error.to_string()))?;
         let length = (self.len() - start) as u32;
@@ -172,15 +175,15 @@ impl<'e> Outbox<'e> {
         Ok(())
     }
 
-    /// The place of what the entry has in common with others.
-    fn provenance(&mut self, entry: &Entry) -> usize {
+    /// The place of its kind in the table.
+    fn kind(&mut self, entry: &Entry, inputs: &[ValueSummary]) -> usize {
         /// Apps whose runs call one another take turns.
         const LATEST: usize = 8;
-        let count = self.provenances.len();
-        let mut latest = self.provenances.iter().enumerate().rev().take(LATEST);
-        let found = latest.find(|(_, known)| known.is_of(entry));
+        let count = self.kinds.len();
+        let mut latest = self.kinds.iter().enumerate().rev().take(LATEST);
+        let found = latest.find(|(_, known)| known.is_of(entry, inputs));
         found.map(|(place, _)| place).unwrap_or_else(|| {
-            self.provenances.push(Provenance::of(entry));
+            self.kinds.push(EntryKind::of(entry, inputs));
             count
         })
     }
@@ -188,10 +191,10 @@ impl<'e> Outbox<'e> {
     /// Ends it: what is to be sent.
     pub(super) fn close(mut self) -> Result<Packed<'e>, ArchiveError> {
         let mut table = WireBuffer::default();
-        let provenances = ErasedValue::new(std::mem::take(&mut self.provenances));
+        let kinds = ErasedValue::new(std::mem::take(&mut self.kinds));
         if !self.offers.is_empty() {
             self.wire
-                .encode(&provenances, &Codec::of::<Vec<Provenance>>(), &mut table)?;
+                .encode(&kinds, &Codec::of::<Vec<EntryKind>>(), &mut table)?;
         }
         Ok(Packed {
             offers: self.offers,
@@ -228,82 +231,50 @@ impl Packed<'_> {
     }
 }
 
-impl<'a> Head<'a> {
-    fn of(record: &'a Record, provenance: usize, values: &'a [ValuePlace]) -> Self {
+impl<'a> OwnPart<'a> {
+    fn of(
+        head: &'a RecordHead,
+        (kind, inputs): (usize, &'a [ValueSummary]),
+        values: &'a [ValuePlace],
+    ) -> Self {
         let input = |input: &'a ValueSummary| match &input.scalar {
             Some(scalar) => InputValue::Scalar(Cow::Borrowed(scalar)),
             None => InputValue::Summary(Cow::Borrowed(&input.short), input.digest),
         };
         Self {
-            provenance,
-            made_at: record.made_at,
-            took: record.took,
-            thread: record.thread,
-            inputs: record.inputs.iter().map(input).collect(),
-            calls: Cow::Borrowed(&record.calls),
+            kind,
+            anew: head.anew,
+            made_at: head.made_at,
+            took: head.took,
+            thread: head.thread,
+            inputs: inputs.iter().map(input).collect(),
+            calls: Cow::Borrowed(&head.calls),
             values: Cow::Borrowed(values),
         }
     }
 }
 
-impl Provenance {
-    fn of(entry: &Entry) -> Self {
-        let mut record = Record::clone(&entry.record);
-        record.calls.clear();
-        for input in &mut record.inputs {
-            (input.short, input.scalar) = (String::new(), None);
-        }
+impl EntryKind {
+    fn of(entry: &Entry, inputs: &[ValueSummary]) -> Self {
         let results = entry.results.results().iter().map(ResultKind::of);
         Self {
-            record,
+            provenance: Arc::clone(&entry.record.provenance),
+            inputs: inputs.iter().map(|input| input.name.clone()).collect(),
             results: results.collect(),
         }
     }
 
-    /// Whether it is that of an entry, whatever fields records get.
-    fn is_of(&self, entry: &Entry) -> bool {
-        let Record {
-            app,
-            code,
-            id,
-            key: _,
-            run,
-            inputs,
-            setup,
-            calls: _,
-            dependencies,
-            nondeterministic,
-            anew,
-            made_at: _,
-            took: _,
-            thread: _,
-            host,
-            target,
-        } = &*entry.record;
-        let own = &self.record;
+    fn is_of(&self, entry: &Entry, inputs: &[ValueSummary]) -> bool {
+        let provenance = &entry.record.provenance;
         let results = entry.results.results();
-        let inputs_are = own.inputs.len() == inputs.len()
-            && own
+        let mut of_results = self.results.iter().zip(results);
+        (Arc::ptr_eq(&self.provenance, provenance) || self.provenance == *provenance)
+            && self
                 .inputs
                 .iter()
-                .zip(inputs)
-                .all(|(own, input)| own.name == input.name);
-        let results_are = self.results.len() == results.len()
-            && self
-                .results
-                .iter()
-                .zip(results)
-                .all(|(own, named)| own.is_of(named));
-        inputs_are
-            && results_are
-            && own.id == *id
-            && own.run.process == run.process
-            && (own.nondeterministic, own.anew) == (*nondeterministic, *anew)
-            && (Arc::ptr_eq(&own.app, app) || own.app == *app)
-            && own.code == *code
-            && (Arc::ptr_eq(&own.setup, setup) || own.setup == *setup)
-            && own.dependencies == *dependencies
-            && (&own.host, &own.target) == (host, target)
+                .eq(inputs.iter().map(|input| &input.name))
+            && self.results.len() == results.len()
+            && of_results.all(|(own, named)| own.is_of(named))
     }
 }
 

@@ -352,7 +352,7 @@ impl SavedEntry {
             key: record.key,
             run: record.run,
         };
-        let results = ResultMap::from_parts(origin, results.into_iter().map(named).collect());
+        let results = ResultMap::from_parts(origin, results.into_iter().map(named));
         Self::of(Arc::new(Entry::new(record, results, 0)), selection)
     }
 

@@ -168,40 +168,37 @@ pub(crate) fn entry_of(
     stored: StoredEntry,
     previous: Option<&Entry>,
 ) -> Entry {
-    let results = specs
-        .iter()
-        .map(|spec| {
-            let found = stored
-                .results
-                .iter()
-                .find(|result| result.name == spec.name);
-            let held = previous.and_then(|entry| {
-                match &entry.results.find(&spec.name)?.content {
-                    // Reading it once more would give the same.
-                    Content::Stored(stored) if stored.is_damaged() => {
-                        Some(Content::Gone("what was stored of it is damaged"))
-                    }
-                    content => content.is_there().then(|| content.clone()),
+    let results = specs.iter().map(|spec| {
+        let found = stored
+            .results
+            .iter()
+            .find(|result| result.name == spec.name);
+        let held = previous.and_then(|entry| {
+            match &entry.results.find(&spec.name)?.content {
+                // Reading it once more would give the same.
+                Content::Stored(stored) if stored.is_damaged() => {
+                    Some(Content::Gone("what was stored of it is damaged"))
                 }
-            });
-            let payload = found.and_then(|result| result.payload.clone());
-            let content = match (held, payload, spec.codec) {
-                (Some(content), ..) => content,
-                (None, Some(payload), Some(codec)) if payload.may_be(&codec) => {
-                    Content::Stored(Stored::new(payload, codec))
-                }
-                (None, Some(_), _) => Content::Gone("it was saved as another type"),
-                _ => Content::Gone("it was not saved"),
-            };
-            Named {
-                name: spec.name.clone(),
-                tags: Some(found.map_or(spec.tags, |result| result.tags)),
-                codec: spec.codec,
-                size: Some(spec.size),
-                content,
+                content => content.is_there().then(|| content.clone()),
             }
-        })
-        .collect();
+        });
+        let payload = found.and_then(|result| result.payload.clone());
+        let content = match (held, payload, spec.codec) {
+            (Some(content), ..) => content,
+            (None, Some(payload), Some(codec)) if payload.may_be(&codec) => {
+                Content::Stored(Stored::new(payload, codec))
+            }
+            (None, Some(_), _) => Content::Gone("it was saved as another type"),
+            _ => Content::Gone("it was not saved"),
+        };
+        Named {
+            name: spec.name.clone(),
+            tags: Some(found.map_or(spec.tags, |result| result.tags)),
+            codec: spec.codec,
+            size: Some(spec.size),
+            content,
+        }
+    });
     let origin = Origin {
         app: Arc::clone(&stored.record.app),
         key: stored.record.key,

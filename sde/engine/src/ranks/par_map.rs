@@ -273,7 +273,7 @@ impl Engine {
             size: Some(spec.size),
             content: content(&spec.name).unwrap_or(Content::Gone(NOT_SENT)),
         });
-        ResultMap::from_parts(origin, results.collect())
+        ResultMap::from_parts(origin, results)
     }
 }
 

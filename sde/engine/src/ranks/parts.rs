@@ -98,7 +98,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
         });
     Entry::new(
         entry.full_record(),
-        ResultMap::from_parts(entry.origin(), results.collect()),
+        ResultMap::from_parts(entry.origin(), results),
         u64::MAX,
     )
 }
@@ -113,7 +113,7 @@ pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> 
         key: record.key,
         ..entry.origin()
     };
-    let results = ResultMap::from_parts(origin, results.collect());
+    let results = ResultMap::from_parts(origin, results);
     Entry::new(record, results, u64::MAX)
 }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use smallvec::SmallVec;
+
 use super::codec::Codec;
 use super::size::SizeOf;
 use super::stored::Stored;
@@ -45,7 +47,8 @@ pub struct ResultMap(Arc<Inner>);
 #[derive(Clone, Default)]
 struct Inner {
     origin: Option<Origin>,
-    results: Vec<Named>,
+    /// Most maps have one.
+    results: SmallVec<[Named; 1]>,
 }
 
 /// A map that lives only as long as others hold it.
@@ -321,10 +324,10 @@ impl ResultMap {
         }
     }
 
-    pub(crate) fn from_parts(origin: Origin, results: Vec<Named>) -> Self {
+    pub(crate) fn from_parts(origin: Origin, results: impl IntoIterator<Item = Named>) -> Self {
         Self(Arc::new(Inner {
             origin: Some(origin),
-            results,
+            results: results.into_iter().collect(),
         }))
     }
 

@@ -31,8 +31,14 @@ impl Engine {
         if resolved.missing.is_empty() {
             self.freeze(app);
         }
-        if resolved.info.distributed {
-            let doing = || format!("runs {}", resolved.name);
+        if resolved.is_distributed() {
+            let doing = || {
+                format!(
+                    "runs {}, which {}",
+                    resolved.name,
+                    resolved.why_distributed()
+                )
+            };
             if let Some(ranks) = from.collective_ranks(doing)? {
                 let _nested = NestedCall::begin();
                 let outcome = self.run_collective(from, ranks, app, call, options);

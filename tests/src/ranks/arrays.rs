@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Ranks, all_are, names};
 use crate::{assert_kind, says};
-use sde::{AppError, Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde, Source, Value};
+use sde::store::DirStore;
+use sde::{
+    AppError, Block, Builder, DistArray, Edge, ErrorKind, Handle, Layout, SavePolicy, Sde, Source,
+    Transfer, Value, inputs,
+};
 
 #[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -376,6 +380,35 @@ pub(super) fn arrays_that_lie_otherwise_are_not_zipped(ranks: Ranks<'_>) {
         part.release().unwrap();
         let error = array(5).zip(&inner, |a, b| a + b).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OtherSet), "{error}");
+    });
+}
+
+/// To the rank that fetched it the whole array would be its own part.
+pub(super) fn an_array_that_one_process_saved_is_not_fetched(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let path = folder.path().join("store");
+    let with_store = |builder: Builder| {
+        let store = DirStore::open(&path).unwrap();
+        builder.store(store).save(SavePolicy::EveryResult)
+    };
+    ranks.once(|| {
+        let sde = with_store(Sde::builder()).build().unwrap();
+        products.call(&sde, 3, 2).unwrap();
+        sde.finish().unwrap();
+    });
+    ranks.run_ranks(|rank| {
+        // The store is the first rank's own.
+        let builder = match rank.number() {
+            0 => with_store(Sde::builder()),
+            _ => Sde::builder(),
+        };
+        let sde = rank.join(builder).build().unwrap();
+        let inputs = inputs! { rows: 3_usize, columns: 2_usize };
+        let key = sde.peek(&products, &inputs).unwrap().key();
+        assert_eq!(sde.fetch(&[key], &Transfer::all()).unwrap(), [key]);
+        let array = products.call(&sde, 3, 2).unwrap();
+        assert_eq!(array.gather(&sde).unwrap(), expected(3, 2));
+        sde.finish().unwrap();
     });
 }
 

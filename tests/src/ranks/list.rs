@@ -40,6 +40,7 @@ macro_rules! for_each_test_of_ranks {
                 what_lies_around_a_block_is_there: Each(&[1, 2, 3, 4, 8]),
                 what_is_made_of_all_elements_is_the_same_on_any_number_of_ranks: UpTo(6),
                 arrays_that_lie_otherwise_are_not_zipped: Each(&[2]),
+                an_array_that_one_process_saved_is_not_fetched: Each(&[2]),
                 an_array_is_filled_by_runs_of_an_ordinary_app: Each(&[1, 2, 3, 4]),
                 an_element_that_fails_on_one_rank_is_the_error_of_all: Each(&[1, 2, 3, 4]),
             }
@@ -159,6 +160,7 @@ macro_rules! for_each_test_of_ranks {
             slots {
                 an_app_that_slots_a_distributed_one_is_run_by_all_ranks: Each(&[1, 2, 3, 4]),
                 what_it_returned_goes_with_the_ranks: Each(&[2, 4]),
+                what_three_ranks_saved_of_it_any_number_of_ranks_loads: UpTo(4),
                 par_map_refuses_what_all_ranks_run_and_says_why: Each(&[1, 2]),
                 who_calls_one_is_named_as_who_has_to_be_distributed: Each(&[1, 2]),
             }

@@ -2,7 +2,8 @@
 
 use super::{Ranks, all_are, names};
 use crate::{Made, assert_kind, made, number, number_info, says, x, y};
-use sde::{AppInfo, Error, Handle, Instance, Sde, Slot, Source, SubApp};
+use sde::store::DirStore;
+use sde::{AppInfo, Builder, Error, Handle, Instance, SavePolicy, Sde, Slot, Source, SubApp};
 
 /// The sum of what all ranks give.
 fn sum() -> Made {
@@ -88,6 +89,25 @@ pub(super) fn what_it_returned_goes_with_the_ranks(ranks: Ranks<'_>) {
         &sources,
         &names([Source::Computed, Source::Map, Source::Map]),
     );
+}
+
+pub(super) fn what_three_ranks_saved_of_it_any_number_of_ranks_loads(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let path = folder.path().join("store");
+    let program = |builder: Builder| {
+        let store = DirStore::open(&path).unwrap();
+        let builder = builder.store(store).save(SavePolicy::EveryResult);
+        let sde = builder.build().unwrap();
+        // As three ranks make it.
+        assert_eq!(run(&sde, &outer(sum()), 4), 13);
+        sde.finish().unwrap();
+    };
+    for size in [3, 1, 2, 4] {
+        ranks
+            .resized(size)
+            .run_ranks(|rank| program(rank.join(Sde::builder())));
+    }
+    ranks.once(|| program(Sde::builder()));
 }
 
 #[sde::app(name = "ranks.slots.rank", distributed)]

@@ -32,13 +32,8 @@ impl Engine {
             self.freeze(app);
         }
         if resolved.is_distributed() {
-            let doing = || {
-                format!(
-                    "runs {}, which {}",
-                    resolved.name,
-                    resolved.why_distributed()
-                )
-            };
+            let name = &resolved.name;
+            let doing = || format!("runs {name}, which {}", resolved.why_distributed());
             if let Some(ranks) = from.collective_ranks(doing)? {
                 let _nested = NestedCall::begin();
                 let outcome = self.run_collective(from, ranks, app, call, options);

@@ -376,7 +376,7 @@ pub enum ErrorKind {
     },
     /// Something that all ranks do together was called where the others can't join in.
     #[error(
-        "this rank {doing} where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
+        "this rank {doing}, where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
     )]
     NotCollective {
         /// What this rank was about to do.

@@ -110,8 +110,8 @@ impl<T: Element> DistArray<T> {
     /// ```
     ///
     /// # Errors
-    /// The same on all ranks: of the elements that failed first on a rank, that of the lowest rank, which is the first of them by
-    /// rows; or if the ranks give different shapes. On this rank, as [`Handle::rank`].
+    /// The same on all ranks: that of the first element, by rows, that fails; or if the ranks give different shapes. On this
+    /// rank, as [`Handle::rank`].
     pub fn try_from_fn(
         sde: &Handle,
         shape: &[usize],

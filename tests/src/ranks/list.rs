@@ -160,6 +160,7 @@ macro_rules! for_each_test_of_ranks {
             slots {
                 an_app_that_slots_a_distributed_one_is_run_by_all_ranks: Each(&[1, 2, 3, 4]),
                 what_it_returned_goes_with_the_ranks: Each(&[2, 4]),
+                an_array_may_be_its_input: Each(&[1, 3]),
                 what_three_ranks_saved_of_it_any_number_of_ranks_loads: UpTo(4),
                 par_map_refuses_what_all_ranks_run_and_says_why: Each(&[1, 2]),
                 who_calls_one_is_named_as_who_has_to_be_distributed: Each(&[1, 2]),

@@ -3,7 +3,10 @@
 use super::{Ranks, all_are, names};
 use crate::{Made, assert_kind, made, number, number_info, says, x, y};
 use sde::store::DirStore;
-use sde::{AppInfo, Builder, Error, Handle, Instance, SavePolicy, Sde, Slot, Source, SubApp};
+use sde::{
+    AppInfo, Builder, DistArray, Error, Handle, Instance, ResultMap, ResultSpec, SavePolicy, Sde,
+    Slot, Source, SubApp, inputs,
+};
 
 /// The sum of what all ranks give.
 fn sum() -> Made {
@@ -22,7 +25,7 @@ fn outer(inner: impl Into<SubApp>) -> Instance {
     let info = number_info("ranks.slots.outer", "1").slot(Slot::new("inner", ordinary()));
     let outer = made(info, |sde, inputs| {
         let of_inner = y(&sde.run(&sde.sub_app("inner")?, inputs)?)?;
-        Ok(sde::ResultMap::new().with("y", of_inner + 1))
+        Ok(ResultMap::new().with("y", of_inner + 1))
     });
     Instance::new(outer).with_sub_app("inner", inner).unwrap()
 }
@@ -89,6 +92,30 @@ pub(super) fn what_it_returned_goes_with_the_ranks(ranks: Ranks<'_>) {
         &sources,
         &names([Source::Computed, Source::Map, Source::Map]),
     );
+}
+
+#[sde::app(name = "ranks.slots.line", distributed, tags(distributed))]
+fn line(sde: &Handle, size: usize) -> Result<DistArray<f64>, Error> {
+    DistArray::from_fn(sde, &[size], |at| at[0] as f64)
+}
+
+#[sde::app(name = "ranks.slots.total", distributed)]
+fn total(sde: &Handle, array: &DistArray<f64>) -> Result<f64, Error> {
+    array.sum(sde)
+}
+
+/// An ordinary app that was given one rank's part would take it for the whole.
+pub(super) fn an_array_may_be_its_input(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let info = AppInfo::new("ranks.slots.doubled", "1").slot(Slot::new("total", total));
+        let doubled = made(info.result(ResultSpec::new::<f64>("y")), |sde, inputs| {
+            let results = sde.run(&sde.sub_app("total")?, inputs)?;
+            Ok(ResultMap::new().with("y", 2.0 * *results.get::<f64>("result")?))
+        });
+        let inputs = inputs! { array: line.call(&sde, 8).unwrap() };
+        let results = sde.run(&doubled, &inputs).unwrap();
+        assert_eq!(*results.get::<f64>("y").unwrap(), 56.0);
+    });
 }
 
 pub(super) fn what_three_ranks_saved_of_it_any_number_of_ranks_loads(ranks: Ranks<'_>) {

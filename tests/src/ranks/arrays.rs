@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ranks, all_are};
+use super::{Ranks, all_are, names};
 use crate::{assert_kind, says};
-use sde::{Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde, Value};
+use sde::store::DirStore;
+use sde::{
+    AppError, Block, Builder, DistArray, Edge, ErrorKind, Handle, Layout, SavePolicy, Sde, Source,
+    Transfer, Value, inputs,
+};
 
 #[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -377,4 +381,94 @@ pub(super) fn arrays_that_lie_otherwise_are_not_zipped(ranks: Ranks<'_>) {
         let error = array(5).zip(&inner, |a, b| a + b).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OtherSet), "{error}");
     });
+}
+
+/// To the rank that fetched it the whole array would be its own part.
+pub(super) fn an_array_that_one_process_saved_is_not_fetched(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let path = folder.path().join("store");
+    let with_store = |builder: Builder| {
+        let store = DirStore::open(&path).unwrap();
+        builder.store(store).save(SavePolicy::EveryResult)
+    };
+    ranks.once(|| {
+        let sde = with_store(Sde::builder()).build().unwrap();
+        products.call(&sde, 3, 2).unwrap();
+        sde.finish().unwrap();
+    });
+    ranks.run_ranks(|rank| {
+        // The store is the first rank's own.
+        let builder = match rank.number() {
+            0 => with_store(Sde::builder()),
+            _ => Sde::builder(),
+        };
+        let sde = rank.join(builder).build().unwrap();
+        let inputs = inputs! { rows: 3_usize, columns: 2_usize };
+        let key = sde.peek(&products, &inputs).unwrap().key();
+        assert_eq!(sde.fetch(&[key], &Transfer::all()).unwrap(), [key]);
+        let array = products.call(&sde, 3, 2).unwrap();
+        assert_eq!(array.gather(&sde).unwrap(), expected(3, 2));
+        sde.finish().unwrap();
+    });
+}
+
+#[sde::app(name = "ranks.arrays.element")]
+fn element(index: u64) -> Result<f64, AppError> {
+    match index {
+        13 | 17 => Err(AppError::message(format!("{index} has no element"))),
+        _ => Ok(index as f64 / 2.0),
+    }
+}
+
+#[sde::app(name = "ranks.arrays.filled", distributed, tags(distributed))]
+fn filled(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::try_from_fn(sde, &[size], |at| Ok(*element.call(sde, at[0] as u64)?))
+}
+
+/// The first example of a distributed app, in the document that asked for them: each rank computes its own elements, the loop looks
+/// local, and nothing is synchronized at the end. A function that fills an array could not fail, so no app could be run in it.
+pub(super) fn an_array_is_filled_by_runs_of_an_ordinary_app(ranks: Ranks<'_>) {
+    let told = ranks.run_with_log(|sde, log| {
+        let array = filled.call(&sde, 10).unwrap();
+        let all: Vec<_> = (0..10).map(|index| f64::from(index) / 2.0).collect();
+        assert_eq!(array.gather(&sde).unwrap(), all);
+        let again = filled.call(&sde, 10).unwrap();
+        assert!(Value::ptr_eq(&array, &again));
+        let sources = names(log.sources("ranks.arrays.filled"));
+        assert_eq!(sources, names([Source::Computed, Source::Map]));
+        log.started("ranks.arrays.element")
+    });
+    assert_eq!(told.iter().sum::<usize>(), 10, "{told:?}");
+}
+
+pub(super) fn an_element_that_fails_on_one_rank_is_the_error_of_all(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    // Of 20 elements the first that fails is on this rank.
+    let rows = Layout::rows(&[20], size);
+    let has_it = |rank: &usize| rows.block(*rank).offset[0] + rows.block(*rank).extent[0] > 13;
+    let first = (0..size).find(has_it);
+    let texts = ranks.run(|sde| {
+        let fill = |elements: usize| {
+            let one = |at: &[usize]| Ok(*element.call(&sde, at[0] as u64)?);
+            DistArray::try_from_fn(&sde, &[elements], one)
+        };
+        let at_top = fill(20).unwrap_err();
+        assert_kind!(at_top, OnRank);
+        let in_app = filled.call(&sde, 20).unwrap_err();
+        if size > 1 {
+            // Ranks that mean different arrays.
+            let error = fill(4 + sde.rank().unwrap()).unwrap_err();
+            assert_kind!(error, Disagree);
+        }
+        // Nothing is broken by that.
+        assert_eq!(fill(13).unwrap().sum(&sde).unwrap(), 39.0);
+        [at_top, in_app].map(|error| error.to_string())
+    });
+    all_are(&texts, &texts[0]);
+    for text in &texts[0] {
+        says(text, &format!("on rank {}: ", first.unwrap()));
+        says(text, "13 has no element");
+    }
+    let error = filled.call(&Sde::new(), 20).unwrap_err();
+    says(&error, "13 has no element");
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Ranks, Threads, World, arrays, errors, exchanged, fields, memory, origins, rank_map,
-    redistribution, restart, runs, scratch, sets, state_parts, together,
+    redistribution, restart, runs, scratch, sets, slots, state_parts, together,
 };
 
 /// How many ranks a test is for.
@@ -40,6 +40,9 @@ macro_rules! for_each_test_of_ranks {
                 what_lies_around_a_block_is_there: Each(&[1, 2, 3, 4, 8]),
                 what_is_made_of_all_elements_is_the_same_on_any_number_of_ranks: UpTo(6),
                 arrays_that_lie_otherwise_are_not_zipped: Each(&[2]),
+                an_array_that_one_process_saved_is_not_fetched: Each(&[2]),
+                an_array_is_filled_by_runs_of_an_ordinary_app: Each(&[1, 2, 3, 4]),
+                an_element_that_fails_on_one_rank_is_the_error_of_all: Each(&[1, 2, 3, 4]),
             }
             errors {
                 ranks_that_call_different_things_get_the_same_error: Each(&[3, 8]),
@@ -153,6 +156,14 @@ macro_rules! for_each_test_of_ranks {
                 no_cache_values_never_move: Each(&[2]),
                 of_different_results_the_lowest_rank_s_counts: Each(&[3]),
                 the_results_do_not_depend_on_the_number_of_ranks: Each(&[1, 2, 3, 4, 8]),
+            }
+            slots {
+                an_app_that_slots_a_distributed_one_is_run_by_all_ranks: Each(&[1, 2, 3, 4]),
+                what_it_returned_goes_with_the_ranks: Each(&[2, 4]),
+                an_array_may_be_its_input: Each(&[1, 3]),
+                what_three_ranks_saved_of_it_any_number_of_ranks_loads: UpTo(4),
+                par_map_refuses_what_all_ranks_run_and_says_why: Each(&[1, 2]),
+                who_calls_one_is_named_as_who_has_to_be_distributed: Each(&[1, 2]),
             }
             rank_map {
                 each_key_is_computed_once_over_all_ranks_and_all_have_all: Each(&[1, 2, 3, 4, 8]),

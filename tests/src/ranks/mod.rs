@@ -25,6 +25,7 @@ mod restart;
 mod runs;
 mod scratch;
 mod sets;
+mod slots;
 mod state_parts;
 mod together;
 mod world;

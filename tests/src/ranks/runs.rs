@@ -132,11 +132,12 @@ pub(super) fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank(
     let check = |sde: &Handle| {
         let error = ordinary.call(sde, 1).unwrap_err();
         let cause = error.app_error::<sde::Error>().unwrap();
-        assert_kind!(cause, NotCollective);
-        says(&cause, "in ranks.runs.ordinary");
+        assert_kind!(cause, NotDistributed);
+        says(cause, "ranks.runs.ordinary [");
+        says(cause, "declare ranks.runs.ordinary `distributed`");
         let error = asks.call(sde).unwrap_err();
         let cause = error.app_error::<sde::Error>().unwrap();
-        assert_kind!(cause, NotCollective);
+        says(cause, "declare ranks.runs.asks `distributed`");
     };
     ranks.run(|sde| check(&sde));
     check(&sde::Sde::new());

@@ -36,7 +36,7 @@ pub struct AppInfo {
     pub(crate) authors: Vec<Cow<'static, str>>,
     pub(crate) citations: Vec<Cow<'static, str>>,
     pub(crate) nondeterministic: bool,
-    pub(crate) distributed: bool,
+    pub(super) distributed: bool,
     pub(crate) thread_safe: bool,
     pub(crate) failures: Failure,
     pub(crate) parameters: Vec<Parameter>,
@@ -122,7 +122,8 @@ impl AppInfo {
         self
     }
 
-    /// Says that the app is collective: every rank of the process set calls it.
+    /// Says that the app is collective: every rank of the process set calls it. So is an app that has such an app in one
+    /// of its slots, at any depth, and need not say it. An app that calls one otherwise, by name or by value, has to.
     #[must_use]
     pub fn distributed(mut self) -> Self {
         self.distributed = true;
@@ -214,7 +215,7 @@ impl AppInfo {
         self.nondeterministic
     }
 
-    /// Whether the app is collective.
+    /// Whether the app says that it is collective.
     #[must_use]
     pub fn is_distributed(&self) -> bool {
         self.distributed

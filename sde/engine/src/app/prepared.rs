@@ -74,6 +74,8 @@ pub(crate) struct ResolvedApp {
     pub(crate) codes: BTreeSet<Callee>,
     /// Whether it, or any app in its slots, is non-deterministic.
     pub(crate) nondeterministic: bool,
+    /// The app that has all ranks run this one together: itself, or one in its slots, at any depth.
+    distributed: Option<Arc<str>>,
     /// What has to be set before it can run, through all its slots.
     pub(crate) missing: Vec<String>,
     /// What its identity was made from that may change while the app is held: it holds only for as
@@ -132,6 +134,12 @@ impl ResolvedApp {
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
                 || sub_apps.values().any(|sub| sub.resolved.nondeterministic),
+            distributed: match info.distributed {
+                true => Some(Arc::clone(&name)),
+                false => sub_apps
+                    .values()
+                    .find_map(|sub| sub.resolved.distributed.clone()),
+            },
             missing: missing(app, setup, &sub_apps),
             volatile: volatile(seen, &sub_apps),
             info,
@@ -153,6 +161,20 @@ impl ResolvedApp {
             let made = make();
             self.setup.get_or_init(|| made)
         })
+    }
+
+    /// Whether all ranks run it together.
+    #[inline]
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.distributed.is_some()
+    }
+
+    /// Why all ranks run it together.
+    pub(crate) fn why_distributed(&self) -> String {
+        match &self.distributed {
+            Some(by) if *by != self.name => format!("has the distributed {by} in its slots"),
+            _ => "is `distributed`".to_owned(),
+        }
     }
 
     /// What the app declares about the result of that name.

@@ -59,7 +59,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
         .volatile
         .as_ref()
         .is_some_and(|seen| seen.is_distributed());
-    if !has_parts || run.app.resolved.info.distributed {
+    if !has_parts || run.app.resolved.is_distributed() {
         return None;
     }
     let app = run.name();
@@ -90,7 +90,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 fn own_cycle(run: &Run<'_>) -> Option<Error> {
     run.above.as_ref()?;
     // Not to look through all that lies above each of thousands of runs. The cache of a process set knows only its own.
-    if !run.app.resolved.info.distributed && !run.cache.may_be_running(&run.key) {
+    if !run.app.resolved.is_distributed() && !run.cache.may_be_running(&run.key) {
         return None;
     }
     let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;

@@ -139,6 +139,6 @@ impl Engine {
             || self.invalidations.any_of(run.key)
             || run.found_anew.get()
             || run.cache.entry(&run.key).is_some_and(is_anew)
-            || run.app.resolved.info.distributed && self.sets.entry(&run.key).any(is_anew)
+            || run.app.resolved.is_distributed() && self.sets.entry(&run.key).any(is_anew)
     }
 }

@@ -74,12 +74,8 @@ impl Engine {
         }
         let archived = stored.archived;
         // Of ranks each fills gaps of its own: all must come to one computation.
-        let run_id = run
-            .app
-            .resolved
-            .info
-            .distributed
-            .then_some(stored.record.run);
+        let distributed = run.app.resolved.is_distributed();
+        let run_id = distributed.then_some(stored.record.run);
         let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
         let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
         let entry = Arc::new(entry_of(&run.app.resolved.info.results, stored, previous));

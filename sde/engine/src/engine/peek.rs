@@ -75,7 +75,7 @@ impl Engine {
     fn cache_here(&self, resolved: &ResolvedApp) -> Arc<AppCache> {
         let alone = self.cache_of(resolved);
         let sets = self.sets.all();
-        let innermost = sets.last().filter(|_| resolved.info.distributed);
+        let innermost = sets.last().filter(|_| resolved.is_distributed());
         innermost.map_or_else(|| Arc::clone(alone), |set| set.cache(alone))
     }
 

@@ -31,8 +31,9 @@ impl Engine {
         if resolved.missing.is_empty() {
             self.freeze(app);
         }
-        if resolved.info.distributed {
-            let doing = || format!("runs {}", resolved.name);
+        if resolved.is_distributed() {
+            let name = &resolved.name;
+            let doing = || format!("runs {name}, which {}", resolved.why_distributed());
             if let Some(ranks) = from.collective_ranks(doing)? {
                 let _nested = NestedCall::begin();
                 let outcome = self.run_collective(from, ranks, app, call, options);

@@ -351,9 +351,32 @@ pub enum ErrorKind {
         /// What its error says, with all that led to it.
         message: String,
     },
+    /// An app did what only one that all ranks run together may do.
+    #[error(
+        "{app} [{}] {doing}, and only an app that all ranks run together may do that: declare {app} `distributed`, with `#[sde::app(distributed)]` or `.distributed()` on its `AppInfo`",
+        key.short()
+    )]
+    NotDistributed {
+        /// The app that has to be declared.
+        app: Arc<str>,
+        /// Its run.
+        key: Key,
+        /// What it did.
+        doing: String,
+    },
+    /// Many inputs at once were given to an app that all ranks run together.
+    #[error(
+        "`par_map` and `par_call` give each item to one rank or thread, and {app} {why}, so that all ranks run it together: run it for one item after another, or with `split_for` on parts of the ranks, each with items of its own"
+    )]
+    RunTogether {
+        /// The app.
+        app: Arc<str>,
+        /// Why all ranks run it together.
+        why: String,
+    },
     /// Something that all ranks do together was called where the others can't join in.
     #[error(
-        "this rank {doing} where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job, and in an app only if it is declared `distributed`"
+        "this rank {doing}, where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
     )]
     NotCollective {
         /// What this rank was about to do.

@@ -186,7 +186,8 @@ impl Engine {
         let record = &stored.record;
         let info = self.catalog.info_of(&record.app, &record.code)?;
         let entry = entry_of(&info.results, stored, None);
-        let may_give = !info.distributed && self.refusal(&entry, None).is_none();
+        let is_whole = info.results.iter().all(|spec| spec.parts.is_none());
+        let may_give = is_whole && self.refusal(&entry, None).is_none();
         may_give.then(|| Arc::new(entry))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Ranks that miss different keys run different bodies. So what ranks do together must not be
 //! in a body that some of them may have remembered: only the program's own thread may call for
-//! it, at the top or in apps that are declared `distributed`, which all ranks run together.
+//! it, at the top or in apps that all ranks run together: those that are declared `distributed`, or have
+//! such an app in a slot.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::collective::not_here;
 use super::sets::ProcessSet;
 use super::values::gather_values;
 use crate::app::{Handle, ThreadContext};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::result_map::{Storable, Value, Wire};
 
 impl Handle {
@@ -63,9 +64,11 @@ impl Handle {
     ) -> Result<Option<&Arc<ProcessSet>>, Error> {
         self.check_active()?;
         if let Some(frame) = self.caller()
-            && !frame.resolved.info.distributed
+            && !frame.resolved.is_distributed()
         {
-            return Err(not_here(format!("in {} {}", frame.label(), doing())));
+            let (app, key) = (Arc::clone(&frame.resolved.name), frame.key);
+            let doing = doing();
+            return Err(ErrorKind::NotDistributed { app, key, doing }.into());
         }
         if ThreadContext::here().is_beside() {
             return Err(not_here(doing()));

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Handle;
-use super::parallel::{StopOnPanic, distinct};
+use super::parallel::{StopOnPanic, distinct, may_be_dealt_out};
 use super::request::ONE_RESULT;
 use super::source::CalledApp;
 use super::subset::Transfer;
@@ -58,6 +58,7 @@ impl Handle {
         mut each: impl FnMut(usize, Value<T>) + Send,
     ) -> Result<(), Error> {
         let app = self.linked(app, resolved)?;
+        may_be_dealt_out(&app)?;
         if let Some(ranks) = self.all_ranks() {
             return self.each_by_ranks(ranks, &app, items, each);
         }

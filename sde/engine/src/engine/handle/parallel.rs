@@ -2,8 +2,8 @@
 //! whom.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::Handle;
@@ -11,7 +11,7 @@ use super::request::Options;
 use super::source::{AppSource, CalledApp};
 use super::subset::Transfer;
 use crate::app::{ThreadContext, add_waiting};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::parallel::new_thread;
 use crate::result_map::ResultMap;
@@ -41,12 +41,13 @@ impl Handle {
     /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and what another
     /// process is at comes last.
     ///
-    /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
+    /// On several ranks, at the top of a program and in apps that all ranks run together, it is collective:
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank
     /// has every result. A rank that has nothing left takes of another what that has not begun, so where there are more
     /// items than ranks they run on threads that are not this one. What items share, each rank
     /// computes that needs it. Progress is that of the rank's own share, and says so: others may still compute when it is full.
+    /// An app that all ranks run together ([`AppInfo::distributed`](crate::AppInfo::distributed)) is refused.
     ///
     /// # Panics
     /// If a run panics, after the runs that had begun have ended.
@@ -94,6 +95,7 @@ impl Handle {
         transfer: &Transfer,
         ends_if_one_fails: bool,
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
+        may_be_dealt_out(app)?;
         if let Some(ranks) = self.all_ranks() {
             let engine = self.engine();
             let results = engine.rank_map(self, ranks, app, distinct, transfer)?;
@@ -288,6 +290,16 @@ impl Handle {
             .map(|slot| unpoisoned(slot.into_inner()))
             .collect()
     }
+}
+
+/// That the app is none of which all ranks make each run together.
+pub(super) fn may_be_dealt_out(app: &CalledApp<'_>) -> Result<(), Error> {
+    let resolved = &app.resolved;
+    if !resolved.is_distributed() {
+        return Ok(());
+    }
+    let (app, why) = (Arc::clone(&resolved.name), resolved.why_distributed());
+    Err(ErrorKind::RunTogether { app, why }.into())
 }
 
 /// Has the others take up nothing more when one panics.

@@ -148,7 +148,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub fn load(&self) -> Result<Option<crate::Value<T>>, Error> {
         let frame = self.frame()?;
         let engine = self.handle.engine();
-        if frame.resolved.info.distributed {
+        if frame.resolved.is_distributed() {
             return self.handle.load_state(frame, &self.kind);
         }
         let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
@@ -174,7 +174,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub fn save(&self, state: impl Into<crate::Value<T>>) -> Result<(), Error> {
         let frame = self.frame()?;
         let state = state.into();
-        if frame.resolved.info.distributed {
+        if frame.resolved.is_distributed() {
             return self.handle.save_state(frame, state, &self.kind);
         }
         let kept = Kept::<T> {

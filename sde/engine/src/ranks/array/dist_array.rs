@@ -84,22 +84,46 @@ impl<T: Element> DistArray<T> {
         layout: Layout,
         mut element: impl FnMut(&[usize]) -> T,
     ) -> Result<Self, Error> {
-        let block = layout.block(sde.rank()?);
-        let mut local = Vec::new();
-        let reserved = local.try_reserve_exact(block.len());
-        reserved.map_err(|error| refused(format!("a block of {}: {error}", block.len())))?;
-        let mut index = block.offset.clone();
-        for _ in 0..block.len() {
-            local.push(element(&index));
-            for axis in (0..index.len()).rev() {
-                index[axis] += 1;
-                if index[axis] < block.end(axis) {
-                    break;
-                }
-                index[axis] = block.offset[axis];
-            }
-        }
+        let local = fill(&layout.block(sde.rank()?), |index| Ok(element(index)))?;
         Self::from_local(sde, layout, local)
+    }
+
+    /// An array as [`from_fn`](Self::from_fn) makes it, of elements that may fail: runs of ordinary apps, above all. Collective:
+    /// each rank computes its own elements one after another, and all wait for the last. What was computed before an error is
+    /// remembered.
+    ///
+    /// ```
+    /// use sde::{DistArray, Handle, Sde};
+    ///
+    /// #[sde::app]
+    /// fn repulsion(distance: usize) -> f64 {
+    ///     1.0 / (distance as f64)
+    /// }
+    ///
+    /// #[sde::app(distributed, tags(distributed))]
+    /// fn table(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
+    ///     DistArray::try_from_fn(sde, &[size], |at| Ok(*repulsion.call(sde, at[0] + 1)?))
+    /// }
+    ///
+    /// assert_eq!(table.call(&Sde::new(), 4)?.local(), [1.0, 1.0 / 2.0, 1.0 / 3.0, 1.0 / 4.0]);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same on all ranks: that of the first element, by rows, that fails; or if the ranks give different shapes. On this
+    /// rank, as [`Handle::rank`].
+    pub fn try_from_fn(
+        sde: &Handle,
+        shape: &[usize],
+        element: impl FnMut(&[usize]) -> Result<T, Error>,
+    ) -> Result<Self, Error> {
+        let layout = Layout::rows(shape, sde.ranks()?);
+        let local = fill(&layout.block(sde.rank()?), element);
+        if let Some(ranks) = sde.collective_ranks(|| "fills an array".to_owned())? {
+            let header = header(CollectiveOp::Agree, &layout, &[]);
+            ranks.meet(header.with_failure(local.as_ref().err()))?;
+        }
+        Self::from_local(sde, layout, local?)
     }
 
     /// An array of which each rank gives the elements of its block, by rows. Not collective, but
@@ -271,6 +295,28 @@ impl<T: Element> DistArray<T> {
             false => Err(ErrorKind::OtherSet.into()),
         }
     }
+}
+
+/// The elements of a block, by rows; the function gets the index of each.
+fn fill<T>(
+    block: &Block,
+    mut element: impl FnMut(&[usize]) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut local = Vec::new();
+    let reserved = local.try_reserve_exact(block.len());
+    reserved.map_err(|error| refused(format!("a block of {}: {error}", block.len())))?;
+    let mut index = block.offset.clone();
+    for _ in 0..block.len() {
+        local.push(element(&index)?);
+        for axis in (0..index.len()).rev() {
+            index[axis] += 1;
+            if index[axis] < block.end(axis) {
+                break;
+            }
+            index[axis] = block.offset[axis];
+        }
+    }
+    Ok(local)
 }
 
 /// That all ranks are to do this, and mean this layout and these numbers.

@@ -174,7 +174,7 @@ impl EntryMove<'_> {
     }
 
     fn stays(&self, name: &str, tags: Tags) -> bool {
-        self.transfer.stays(&self.record().app, name, tags)
+        self.transfer.stays(self.record(), name, tags)
     }
 
     fn entry(&self, results: Vec<Named>) -> Entry {

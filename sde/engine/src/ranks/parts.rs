@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement};
-use crate::app::ResultSpec;
+use crate::app::{AppInfo, ResultSpec};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
@@ -96,6 +96,28 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
             },
             _ => named.clone(),
         });
+    Entry::new(
+        Arc::clone(&entry.record),
+        ResultMap::from_parts(entry.origin(), results.collect()),
+        u64::MAX,
+    )
+}
+
+/// An entry without what lies on several ranks.
+pub(crate) fn replicas_of(info: &AppInfo, entry: &Entry) -> Entry {
+    let lies_on_several = |named: &Named| {
+        let mut specs = info.results.iter();
+        specs.any(|spec| spec.name == named.name && spec.parts.is_some())
+    };
+    let results = entry.results.results().iter().map(|named| Named {
+        content: match lies_on_several(named) {
+            true => {
+                Content::Gone("it lies on the larger process set, and the split did not move it")
+            }
+            false => named.content.clone(),
+        },
+        ..named.clone()
+    });
     Entry::new(
         Arc::clone(&entry.record),
         ResultMap::from_parts(entry.origin(), results.collect()),

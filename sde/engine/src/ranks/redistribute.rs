@@ -137,7 +137,7 @@ impl Engine {
         let info = self.catalog.info_of(&record.app, &record.code);
         let moves = |name: &str| {
             let tags = entry.results.tags(name).unwrap_or_default();
-            !change.transfer.stays(&record.app, name, tags)
+            !change.transfer.stays(record, name, tags)
         };
         let bytes = info.iter().flat_map(|info| &info.results).map(|spec| {
             let value = entry.results.get_erased(&spec.name).ok();
@@ -179,8 +179,7 @@ impl Engine {
             |entry, to| {
                 let record = &entry.record;
                 let stays = |name: &str, tags: Tags| {
-                    tags.contains(Tag::Distributed)
-                        || change.transfer.stays(&record.app, name, tags)
+                    tags.contains(Tag::Distributed) || change.transfer.stays(record, name, tags)
                 };
                 let parts = bytes.get(&record.key).copied().unwrap_or(0);
                 let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));

@@ -8,7 +8,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::parts::replicas_of;
 use super::save::{bind, check_replicas, has_parts};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
@@ -19,7 +21,7 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{EncodedCursor, FingerprintError, keyed, with_encoder};
+use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
 use crate::ranks::collective::{
     Body, CollectiveOp, Has, Header, Ranks, RunInputs, ShortDigest, short,
 };
@@ -71,13 +73,19 @@ impl Engine {
         let has = match &held {
             Some(Ok((served, _))) => Has::Results(served.entry.record.run),
             Some(Err(_)) => Has::Failure,
+            None if run.options.policy == Policy::Use
+                && self.is_left_behind(&run.key, run.options.names) =>
+            {
+                Has::LeftBehind
+            }
             None => Has::Nothing,
         };
         let (next, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), has)?;
         match held.filter(|_| all_have) {
             Some(Ok((served, source))) => {
                 ranks.used(run.cache, run.key);
-                if source == Source::Loaded {
+                let known = run.cache.entry(&run.key);
+                if known.is_none_or(|known| !Arc::ptr_eq(&known, &served.entry)) {
                     run.cache.record(&served.entry, generation);
                 }
                 Ok(self.conclude(run, served, source))
@@ -111,7 +119,7 @@ impl Engine {
         };
         let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
         let met = ranks.meet_for_run(header.with_failure(unfit), &|| given(run, call))?;
-        let (mut first, mut most, mut all_have) = (own, 0, true);
+        let (mut first, mut most, mut all_have, mut left_behind) = (own, 0, true, false);
         for (rank, other) in met.iter().enumerate() {
             if let Body::Run {
                 next,
@@ -124,10 +132,27 @@ impl Engine {
                 first = if rank == 0 { next } else { first };
                 most = most.max(evict);
                 all_have &= theirs == has;
+                left_behind |= theirs == Has::LeftBehind;
             }
         }
         self.evict_collective(ranks, ranks.take_first(most, self.counting_with(run.cache)));
+        if left_behind {
+            let (app, key) = (Arc::clone(&run.app.resolved.name), run.key);
+            return Err(ErrorKind::LeftBehind { app, key }.into());
+        }
         Ok((first, all_have))
+    }
+
+    /// Whether a larger process set has these results of a run, or all.
+    pub(crate) fn is_left_behind(&self, key: &Key, names: Option<&[&str]>) -> bool {
+        let entry = self.sets.entry_of_larger(key);
+        entry.is_some_and(|entry| self.refusal(&entry, names).is_none())
+    }
+
+    /// What a larger process set has of a run and each of its ranks alone: all but what lies on several ranks.
+    pub(crate) fn of_larger_set(&self, resolved: &ResolvedApp, key: &Key) -> Option<Arc<Entry>> {
+        let entry = self.sets.entry_of_larger(key)?;
+        Some(Arc::new(replicas_of(&resolved.info, &entry)))
     }
 
     /// Which caches count for the budget that a cache counts for: by the names that budgets were given for, whatever these are
@@ -144,6 +169,7 @@ impl Engine {
             return None;
         }
         let known = run.cache.entry(&run.key);
+        let known = known.or_else(|| self.of_larger_set(&run.app.resolved, &run.key));
         run.found
             .set(known.as_ref().map(|entry| entry.record.made_at));
         if run.options.policy == Policy::Refresh {
@@ -156,10 +182,20 @@ impl Engine {
             let entry = Arc::clone(entry);
             return Some((Served { entry, map }, Source::Map));
         }
-        let loaded = self.load(run, known.as_deref())?;
-        if !has_parts(&run.app.resolved, &loaded.entry) {
-            return None;
-        }
+        let load = || {
+            let loaded = self.load(run, known.as_deref());
+            loaded.filter(|loaded| has_parts(&run.app.resolved, &loaded.entry))
+        };
+        let loaded = load().or_else(|| {
+            let archiver = self.archiver()?;
+            let is_there = self.is_left_behind(&run.key, run.options.names);
+            if archiver.commits_together() || !is_there {
+                return None;
+            }
+            // Each rank of the larger process set has saved its part, which this one may not have looked for yet.
+            archiver.catch_up(Duration::MAX);
+            load()
+        })?;
         Some((loaded, Source::Loaded))
     }
 

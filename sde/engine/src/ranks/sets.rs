@@ -227,6 +227,13 @@ impl Sets {
         self.all().into_iter().filter_map(|set| set.entry(key))
     }
 
+    /// What a process set that was split has under a key, on which a part of it goes on.
+    pub(crate) fn entry_of_larger(&self, key: &Key) -> Option<Arc<Entry>> {
+        let all = self.all();
+        let mut larger = all.iter().rev().skip(1);
+        larger.find_map(|set| set.entry(key).filter(|entry| entry.lacks().is_none()))
+    }
+
     /// Takes note of an ordinary run, if its results are to be given to others some day: within
     /// a part of the ranks.
     pub(crate) fn note_fresh(&self, app: &Arc<str>, key: Key) {

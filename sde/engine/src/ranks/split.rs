@@ -8,6 +8,7 @@ use super::collective::{Body, CollectiveOp, Header, Ranks};
 use super::group::ProcessGroup;
 use super::redistribute::SetChange;
 use super::sets::{ProcessSet, Runs};
+use crate::app::ResultSpec;
 use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};
 use crate::error::{Error, ErrorKind};
@@ -58,10 +59,24 @@ impl Engine {
             to: parts,
             transfer,
         };
-        self.redistribute(&change, whole.entries(), &part)?;
+        let named = whole.entries().into_iter();
+        let named = named.filter(|entry| self.names_parts(transfer, entry));
+        self.redistribute(&change, named.collect(), &part)?;
         whole.set_split();
         self.sets.push(Arc::clone(&part));
         Ok(part)
+    }
+
+    /// Whether a value of an entry that lies on several ranks is to move. All else a part finds in the whole's
+    /// memory ([`Engine::of_larger_set`]).
+    fn names_parts(&self, transfer: &Transfer, entry: &Entry) -> bool {
+        let record = &entry.record;
+        let info = self.catalog.info_of(&record.app, &record.code);
+        let is_named = |spec: &ResultSpec| {
+            let tags = entry.results.tags(&spec.name).unwrap_or(spec.tags);
+            spec.parts.is_some() && !transfer.stays(record, &spec.name, tags)
+        };
+        info.is_some_and(|info| info.results.iter().any(is_named))
     }
 
     /// Returns from a part to the whole, and has each rank get what others computed.

@@ -111,6 +111,8 @@ pub(crate) enum Has {
     Results(RunId),
     /// That it would fail again.
     Failure,
+    /// That a larger process set has the results, of which some lie on all of its ranks.
+    LeftBehind,
 }
 
 /// Enough of a digest to tell apart what ranks have of one run.

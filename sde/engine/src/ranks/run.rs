@@ -84,8 +84,7 @@ impl Engine {
         match held.filter(|_| all_have) {
             Some(Ok((served, source))) => {
                 ranks.used(run.cache, run.key);
-                let known = run.cache.entry(&run.key);
-                if known.is_none_or(|known| !Arc::ptr_eq(&known, &served.entry)) {
+                if source == Source::Loaded {
                     run.cache.record(&served.entry, generation);
                 }
                 Ok(self.conclude(run, served, source))
@@ -168,8 +167,9 @@ impl Engine {
         if run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic {
             return None;
         }
-        let known = run.cache.entry(&run.key);
-        let known = known.or_else(|| self.of_larger_set(&run.app.resolved, &run.key));
+        let own = run.cache.entry(&run.key);
+        let is_own = own.is_some();
+        let known = own.or_else(|| self.of_larger_set(&run.app.resolved, &run.key));
         run.found
             .set(known.as_ref().map(|entry| entry.record.made_at));
         if run.options.policy == Policy::Refresh {
@@ -179,6 +179,9 @@ impl Engine {
         if let Some(entry) = &known
             && let Ok(map) = self.serve(entry, run.options.names)
         {
+            if !is_own {
+                run.cache.record(entry, run.cache.generation());
+            }
             let entry = Arc::clone(entry);
             return Some((Served { entry, map }, Source::Map));
         }

@@ -40,10 +40,13 @@ impl Engine {
         key: i64,
         transfer: &Transfer,
     ) -> Result<Arc<ProcessSet>, Error> {
+        let named = whole.entries().into_iter();
+        let named = self.movable(named.filter(|entry| self.names_parts(transfer, entry)));
         let header = Header::keyless(CollectiveOp::Split, "parts").with_body(Body::Part {
             set: u64::from(color),
             place: key,
             commits: self.commits_by_the_way(),
+            moves: !named.is_empty(),
         });
         let met = whole.meet(header)?;
         self.commit_by_the_way(whole, &met);
@@ -59,9 +62,7 @@ impl Engine {
             to: parts,
             transfer,
         };
-        let named = whole.entries().into_iter();
-        let named = named.filter(|entry| self.names_parts(transfer, entry));
-        self.redistribute(&change, named.collect(), &part)?;
+        self.redistribute(&change, &met, &named, &part)?;
         whole.set_split();
         self.sets.push(Arc::clone(&part));
         Ok(part)
@@ -73,8 +74,10 @@ impl Engine {
         let record = &entry.record;
         let info = self.catalog.info_of(&record.app, &record.code);
         let is_named = |spec: &ResultSpec| {
-            let tags = entry.results.tags(&spec.name).unwrap_or(spec.tags);
-            spec.parts.is_some() && !transfer.stays(record, &spec.name, tags)
+            let value = entry.results.find(&spec.name);
+            let value = value.filter(|value| value.content.is_there() && spec.parts.is_some());
+            let tags = value.map(|value| value.tags.unwrap_or(spec.tags));
+            tags.is_some_and(|tags| !transfer.stays(record, &spec.name, tags))
         };
         info.is_some_and(|info| info.results.iter().any(is_named))
     }
@@ -87,18 +90,22 @@ impl Engine {
         transfer: &Transfer,
     ) -> Result<(), Error> {
         part.check()?;
+        // What came from there is there.
+        let made = part.entries().into_iter();
+        let made = self.movable(made.filter(|entry| !whole.has(&entry.record)));
         // Met before anything is taken apart: who is elsewhere in the program gets an error.
         let header = Header::keyless(CollectiveOp::Release, "its part").with_body(Body::Part {
             set: part.id(),
             place: part.rank() as i64,
             commits: self.commits_by_the_way(),
+            moves: !made.is_empty(),
         });
         let doing = header.what.clone();
         let inner = part.is_split().then(|| ErrorKind::IsSplit { doing }.into());
         // Who waits for this rank in the part must not wait for ever.
         part.leave();
         let met = whole.meet(header.with_failure(inner.as_ref()));
-        let (mut entries, fresh) = self.abandon_set(whole, part);
+        let fresh = self.abandon_set(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);
         self.exchange(whole, "results", &fresh, transfer)?;
@@ -108,20 +115,14 @@ impl Engine {
             to: vec![(0..whole.size()).collect()],
             transfer,
         };
-        // What came from there is there.
-        entries.retain(|entry| !whole.has(&entry.record));
-        self.redistribute(&change, entries, whole)?;
+        self.redistribute(&change, &met, &made, whole)?;
         // Ranks beyond the outer set lack them too.
         whole.add_fresh(fresh);
         Ok(())
     }
 
-    /// Ends a process set on this rank alone; gives [what it had](ProcessSet::end).
-    pub(crate) fn abandon_set(
-        &self,
-        whole: &ProcessSet,
-        part: &ProcessSet,
-    ) -> (Vec<Arc<Entry>>, Runs) {
+    /// Ends a process set on this rank alone; gives the [ordinary runs](ProcessSet::end) whose results others lack.
+    pub(crate) fn abandon_set(&self, whole: &ProcessSet, part: &ProcessSet) -> Runs {
         part.leave();
         part.set_released();
         whole.end_split();

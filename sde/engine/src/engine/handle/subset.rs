@@ -252,7 +252,7 @@ impl Drop for Subset {
             return;
         }
         if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
-            let _had = self.whole.engine().abandon_set(whole, part);
+            let _fresh = self.whole.engine().abandon_set(whole, part);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use sde::store::DirStore;
+use sde::store::{DirStore, Options};
 use sde::{
     DistArray, ErrorKind, EventLog, Handle, Peek, Policy, SavePolicy, Sde, Source, Transfer, inputs,
 };
@@ -120,24 +120,31 @@ fn an_array_that_was_not_named_is_an_error_until_the_release() {
     }
 }
 
+/// Each rank has a store of its own in one directory, or all have opened one together.
 #[test]
 fn an_array_that_was_not_named_comes_from_the_store() {
-    let folder = tempfile::tempdir().unwrap();
-    Ranks::of(&Threads, 4).run_ranks(|rank| {
-        let log = EventLog::new();
-        let store = DirStore::open(folder.path().join("store")).unwrap();
-        let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
-        let sde = rank.join(builder.observer(log.clone())).build().unwrap();
-        make(&sde, 0..2);
-        let _ = log.take();
-        let half = sde.split(alone(&sde) / 2, 0).unwrap();
-        assert_eq!(array.call(&half, 1).unwrap().gather(&half).unwrap()[5], 6.0);
-        half.release().unwrap();
-        assert_eq!(array.call(&sde, 1).unwrap().gather(&sde).unwrap()[5], 6.0);
-        sde.finish().unwrap();
-        let sources = log.sources("ranks.splitting.array");
-        assert_eq!(sources, [Source::Loaded, Source::Map]);
-    });
+    for is_together in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        Ranks::of(&Threads, 4).run_ranks(|rank| {
+            let log = EventLog::new();
+            let store = match is_together {
+                true => Options::new().open_together(&store, rank.group()).unwrap(),
+                false => DirStore::open(&store).unwrap(),
+            };
+            let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+            let sde = rank.join(builder.observer(log.clone())).build().unwrap();
+            make(&sde, 0..2);
+            let _ = log.take();
+            let half = sde.split(alone(&sde) / 2, 0).unwrap();
+            assert_eq!(array.call(&half, 1).unwrap().gather(&half).unwrap()[5], 6.0);
+            half.release().unwrap();
+            assert_eq!(array.call(&sde, 1).unwrap().gather(&sde).unwrap()[5], 6.0);
+            sde.finish().unwrap();
+            let sources = log.sources("ranks.splitting.array");
+            assert_eq!(sources, [Source::Loaded, Source::Map]);
+        });
+    }
 }
 
 /// Each rank has it already.

@@ -1,8 +1,9 @@
 //! Results of distributed apps, when process sets change.
 //!
-//! What ranks made together goes on together: on a split each subset gets the whole of it, on a
+//! What ranks made together goes on together: on a split each subset gets the whole of what the program names, on a
 //! release all ranks get what one subset had. Each rank tells what it has. An entry moves if all ranks
-//! of an old set have it, of one computation; its parts are moved by their type, or as its app says.
+//! of an old set have it, of one computation; its parts are moved by their type, or as its app says, those of many
+//! entries [at once](Ranks::in_rounds).
 //!
 //! Whatever fails on one rank before the ranks meet again is told at that meeting: all get the same
 //! error, and none waits in a step to which another does not come.
@@ -45,7 +46,7 @@ struct Moving {
     bytes: u64,
 }
 
-/// With what all ranks got of its entry, and what its app declares.
+/// An entry that moves, what all ranks have got of it by now, and what its app declares.
 type Going<'a> = (&'a Moving, &'a StoredEntry, &'a AppInfo);
 
 /// What a rank tells of an entry that it has.
@@ -253,7 +254,7 @@ fn stays(entry: &StoredEntry) -> String {
     )
 }
 
-/// What is moved at once: what is under way of it is in memory twice. One entry is not, however large.
+/// What is moved at once, so much that its bytes may be in memory twice. Those of an entry that moves alone are not.
 fn batches<'a, 'm>(
     going: &'a [Going<'m>],
     ranks: usize,

@@ -47,7 +47,7 @@ impl Engine {
                         made_by: entry.record.run,
                     });
                 }
-                Some(_) if self.is_left_behind(&key, None) => {
+                Some(_) if self.is_left_behind(resolved, &key, None) => {
                     held = Some("it lies on the larger process set".to_owned());
                 }
                 Some(reason) => held = Some(reason),

@@ -73,11 +73,7 @@ impl Engine {
         let has = match &held {
             Some(Ok((served, _))) => Has::Results(served.entry.record.run),
             Some(Err(_)) => Has::Failure,
-            None if run.options.policy == Policy::Use
-                && self.is_left_behind(&run.key, run.options.names) =>
-            {
-                Has::LeftBehind
-            }
+            None if run.options.policy == Policy::Use && self.leaves_behind(run) => Has::LeftBehind,
             None => Has::Nothing,
         };
         let (next, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), has)?;
@@ -142,10 +138,20 @@ impl Engine {
         Ok((first, all_have))
     }
 
-    /// Whether a larger process set has these results of a run, or all.
-    pub(crate) fn is_left_behind(&self, key: &Key, names: Option<&[&str]>) -> bool {
+    /// Whether a larger process set has these results of a run, or all, and only its ranks together have them.
+    pub(crate) fn is_left_behind(
+        &self,
+        resolved: &ResolvedApp,
+        key: &Key,
+        names: Option<&[&str]>,
+    ) -> bool {
+        let serves = |entry: &Entry| self.refusal(entry, names).is_none();
         let entry = self.sets.entry_of_larger(key);
-        entry.is_some_and(|entry| self.refusal(&entry, names).is_none())
+        entry.is_some_and(|entry| serves(&entry) && !serves(&replicas_of(&resolved.info, &entry)))
+    }
+
+    fn leaves_behind(&self, run: &Run<'_>) -> bool {
+        self.is_left_behind(&run.app.resolved, &run.key, run.options.names)
     }
 
     /// What a larger process set has of a run and each of its ranks alone: all but what lies on several ranks.
@@ -191,8 +197,7 @@ impl Engine {
         };
         let loaded = load().or_else(|| {
             let archiver = self.archiver()?;
-            let is_there = self.is_left_behind(&run.key, run.options.names);
-            if archiver.commits_together() || !is_there {
+            if archiver.commits_together() || !self.leaves_behind(run) {
                 return None;
             }
             // Each rank of the larger process set has saved its part, which this one may not have looked for yet.

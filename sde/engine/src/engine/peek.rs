@@ -39,7 +39,7 @@ impl Engine {
         let cache = self.cache_here(resolved);
         let mut held = None;
         let known = cache.entry(&key);
-        if let Some(entry) = known.or_else(|| self.of_larger_set(resolved, &key)) {
+        if let Some(entry) = known.or_else(|| self.of_larger_set(&key)) {
             match self.refusal(&entry, None) {
                 None => {
                     return Ok(Peek::Hit {
@@ -47,7 +47,7 @@ impl Engine {
                         made_by: entry.record.run,
                     });
                 }
-                Some(_) if self.is_left_behind(resolved, &key, None) => {
+                Some(_) if self.is_left_behind(&key, None) => {
                     held = Some("it lies on the larger process set".to_owned());
                 }
                 Some(reason) => held = Some(reason),

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement};
-use crate::app::{AppInfo, ResultSpec};
+use crate::app::ResultSpec;
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap, Tag};
 
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
@@ -104,20 +104,15 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 }
 
 /// An entry without what lies on several ranks.
-pub(crate) fn replicas_of(info: &AppInfo, entry: &Entry) -> Entry {
-    let lies_on_several = |named: &Named| {
-        let mut specs = info.results.iter();
-        specs.any(|spec| spec.name == named.name && spec.parts.is_some())
-    };
-    let results = entry.results.results().iter().map(|named| Named {
-        content: match lies_on_several(named) {
-            true => {
-                Content::Gone("it lies on the larger process set, and the split did not move it")
-            }
-            false => named.content.clone(),
+pub(crate) fn replicas_of(entry: &Entry) -> Entry {
+    let replica = |named: &Named| match named.tags.unwrap_or_default() {
+        tags if tags.contains(Tag::Distributed) => Named {
+            content: Content::Gone("it lies on the larger process set"),
+            ..named.clone()
         },
-        ..named.clone()
-    });
+        _ => named.clone(),
+    };
+    let results = entry.results.results().iter().map(replica);
     Entry::new(
         Arc::clone(&entry.record),
         ResultMap::from_parts(entry.origin(), results.collect()),

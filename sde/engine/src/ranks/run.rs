@@ -70,10 +70,13 @@ impl Engine {
                 .map(Ok)
                 .or_else(|| self.failure(run).map(Err)),
         };
+        let is_left_behind = || {
+            run.options.policy == Policy::Use && self.is_left_behind(&run.key, run.options.names)
+        };
         let has = match &held {
             Some(Ok((served, _))) => Has::Results(served.entry.record.run),
             Some(Err(_)) => Has::Failure,
-            None if run.options.policy == Policy::Use && self.leaves_behind(run) => Has::LeftBehind,
+            None if is_left_behind() => Has::LeftBehind,
             None => Has::Nothing,
         };
         let (next, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), has)?;
@@ -139,25 +142,16 @@ impl Engine {
     }
 
     /// Whether a larger process set has these results of a run, or all, and only its ranks together have them.
-    pub(crate) fn is_left_behind(
-        &self,
-        resolved: &ResolvedApp,
-        key: &Key,
-        names: Option<&[&str]>,
-    ) -> bool {
+    pub(crate) fn is_left_behind(&self, key: &Key, names: Option<&[&str]>) -> bool {
         let serves = |entry: &Entry| self.refusal(entry, names).is_none();
         let entry = self.sets.entry_of_larger(key);
-        entry.is_some_and(|entry| serves(&entry) && !serves(&replicas_of(&resolved.info, &entry)))
-    }
-
-    fn leaves_behind(&self, run: &Run<'_>) -> bool {
-        self.is_left_behind(&run.app.resolved, &run.key, run.options.names)
+        entry.is_some_and(|entry| serves(&entry) && !serves(&replicas_of(&entry)))
     }
 
     /// What a larger process set has of a run and each of its ranks alone: all but what lies on several ranks.
-    pub(crate) fn of_larger_set(&self, resolved: &ResolvedApp, key: &Key) -> Option<Arc<Entry>> {
+    pub(crate) fn of_larger_set(&self, key: &Key) -> Option<Arc<Entry>> {
         let entry = self.sets.entry_of_larger(key)?;
-        Some(Arc::new(replicas_of(&resolved.info, &entry)))
+        Some(Arc::new(replicas_of(&entry)))
     }
 
     /// Which caches count for the budget that a cache counts for: by the names that budgets were given for, whatever these are
@@ -175,7 +169,7 @@ impl Engine {
         }
         let own = run.cache.entry(&run.key);
         let is_own = own.is_some();
-        let known = own.or_else(|| self.of_larger_set(&run.app.resolved, &run.key));
+        let known = own.or_else(|| self.of_larger_set(&run.key));
         run.found
             .set(known.as_ref().map(|entry| entry.record.made_at));
         if run.options.policy == Policy::Refresh {
@@ -197,7 +191,8 @@ impl Engine {
         };
         let loaded = load().or_else(|| {
             let archiver = self.archiver()?;
-            if archiver.commits_together() || !self.leaves_behind(run) {
+            let is_left_behind = self.is_left_behind(&run.key, run.options.names);
+            if archiver.commits_together() || !is_left_behind {
                 return None;
             }
             // Each rank of the larger process set has saved its part, which this one may not have looked for yet.

@@ -8,10 +8,10 @@ use super::collective::{Body, CollectiveOp, Header, Ranks};
 use super::group::ProcessGroup;
 use super::redistribute::SetChange;
 use super::sets::{ProcessSet, Runs};
-use crate::app::ResultSpec;
 use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};
 use crate::error::{Error, ErrorKind};
+use crate::result_map::{Named, Tag};
 
 impl Engine {
     /// The process set that the program begins with.
@@ -41,7 +41,7 @@ impl Engine {
         transfer: &Transfer,
     ) -> Result<Arc<ProcessSet>, Error> {
         let named = whole.entries().into_iter();
-        let named = self.movable(named.filter(|entry| self.names_parts(transfer, entry)));
+        let named = self.movable(named.filter(|entry| names_parts(transfer, entry)));
         let header = Header::keyless(CollectiveOp::Split, "parts").with_body(Body::Part {
             set: u64::from(color),
             place: key,
@@ -66,20 +66,6 @@ impl Engine {
         whole.set_split();
         self.sets.push(Arc::clone(&part));
         Ok(part)
-    }
-
-    /// Whether a value of an entry that lies on several ranks is to move. All else a part finds in the whole's
-    /// memory ([`Engine::of_larger_set`]).
-    fn names_parts(&self, transfer: &Transfer, entry: &Entry) -> bool {
-        let record = &entry.record;
-        let info = self.catalog.info_of(&record.app, &record.code);
-        let is_named = |spec: &ResultSpec| {
-            let value = entry.results.find(&spec.name);
-            let value = value.filter(|value| value.content.is_there() && spec.parts.is_some());
-            let tags = value.map(|value| value.tags.unwrap_or(spec.tags));
-            tags.is_some_and(|tags| !transfer.stays(record, &spec.name, tags))
-        };
-        info.is_some_and(|info| info.results.iter().any(is_named))
     }
 
     /// Returns from a part to the whole, and has each rank get what others computed.
@@ -129,6 +115,17 @@ impl Engine {
         self.sets.remove(part.id());
         part.end()
     }
+}
+
+/// Whether a value of an entry that lies on several ranks is to move. All else a part finds in the memory of the whole
+/// ([`Engine::of_larger_set`]).
+fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
+    let is_named = |named: &Named| {
+        let tags = named.tags.unwrap_or_default();
+        let has_part = tags.contains(Tag::Distributed) && named.content.is_there();
+        has_part && !transfer.stays(&entry.record, &named.name, tags)
+    };
+    entry.results.results().iter().any(is_named)
 }
 
 /// The ranks of each set that ranks go to or come from, in their order there.

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 use sde::store::{Cbor, Options as Store};
-use sde::{DistArray, Handle, SavePolicy, Sde};
+use sde::{DistArray, Handle, SavePolicy, Sde, Transfer};
 use solvers::{chebyshev, conjugate_gradients};
 
 const HELP: &str = "\
@@ -87,8 +87,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let (rank, ranks) = (sde.rank()?, sde.ranks()?);
     let charges = density.call(&sde, options.size)?;
     let half = u32::from(rank >= ranks / 2);
-    sde.split_for(half, 0, |half_of_ranks| {
-        // The array as it lies on this half: remembered, not computed again.
+    let charges_too = Transfer::of_apps(["poisson.density"]);
+    sde.split_for_with(half, 0, &charges_too, |half_of_ranks| {
+        // The array as it lies on this half: it was moved, not computed again.
         let charges = density.call(half_of_ranks, options.size)?;
         match half {
             0 => conjugate_gradients.call(half_of_ranks, &charges).map(drop),

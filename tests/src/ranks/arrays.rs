@@ -111,7 +111,7 @@ pub(super) fn an_array_goes_with_the_ranks_when_they_are_split_and_released(rank
         let whole = products.call(&sde, 7, 3).unwrap();
         let sum_of_whole = *sum.call(&sde, &whole).unwrap();
         let color = (sde.rank().unwrap() % 2) as u32;
-        let half = sde.split(color, 0).unwrap();
+        let half = sde.split_with(color, 0, &Transfer::all()).unwrap();
         let here = products.call(&half, 7, 3).unwrap();
         assert_eq!(here.layout(), &Layout::rows(&[7, 3], half.ranks().unwrap()));
         assert_eq!(here.gather(&half).unwrap(), expected(7, 3));
@@ -141,8 +141,9 @@ pub(super) fn arrays_go_through_nested_sets(ranks: Ranks<'_>) {
     ranks.run_with_log(|sde, log| {
         products.call(&sde, 9, 2).unwrap();
         let rank = sde.rank().unwrap();
-        sde.split_for((rank / 2) as u32, 0, |half| {
-            half.split_for((rank % 2) as u32, 0, |alone| {
+        let (half, all) = ((rank / 2) as u32, Transfer::all());
+        sde.split_for_with(half, 0, &all, |half| {
+            half.split_for_with((rank % 2) as u32, 0, &all, |alone| {
                 let array = products.call(alone, 9, 2)?;
                 assert_eq!(array.local(), expected(9, 2));
                 products.call(alone, 4, 4).map(drop)

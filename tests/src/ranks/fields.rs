@@ -1,7 +1,9 @@
 //! Values with several arrays in them, and with what is the same on all ranks.
 
 use sde::bulk::Element;
-use sde::{AppError, DistArray, Distributed, Handle, Placement, Redistribution, SavedParts};
+use sde::{
+    AppError, DistArray, Distributed, Handle, Placement, Redistribution, SavedParts, Transfer,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Ranks;
@@ -108,7 +110,7 @@ pub(super) fn a_derived_value_is_split_released_and_put_together(ranks: Ranks<'_
         let made = with_store(ranks.resized(size), &store, |sde, log| {
             check(sde, 3);
             let half = (sde.rank().unwrap() % 2) as u32;
-            sde.split_for(half, 0, |half_of_ranks| {
+            sde.split_for_with(half, 0, &Transfer::all(), |half_of_ranks| {
                 check(half_of_ranks, 3);
                 // One is made by each half, and all have both when they are released.
                 check(half_of_ranks, 4 + half);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sde::store::DirStore;
-use sde::{DistArray, EventLog, Handle, Inputs, SavePolicy, Sde, Source, inputs};
+use sde::{DistArray, EventLog, Handle, Inputs, SavePolicy, Sde, Source, Transfer, inputs};
 
 use super::{Rank, Ranks, Threads};
 
@@ -104,7 +104,7 @@ fn of_round(sde: &Sde, round: u64) -> Result<Vec<u64>, sde::Error> {
     step();
     bits.push(norm.call(sde, &array)?.to_bits());
     let half = (2 * sde.rank()? / sde.ranks()?) as u64;
-    sde.split_for(half as u32, 0, |part| {
+    sde.split_for_with(half as u32, 0, &Transfer::all(), |part| {
         step();
         point.call(part, 1000 + 2 * round + half)?;
         norm.call(part, &*wave.call(part, round)?)?;

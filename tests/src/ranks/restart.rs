@@ -5,7 +5,8 @@ use std::path::Path;
 use sde::store::DirStore;
 use sde::{
     App, AppError, AppInfo, DistArray, Distributed, EventLog, Fingerprint, Handle, Inputs,
-    Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags, inputs,
+    Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags,
+    Transfer, inputs,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -173,7 +174,7 @@ pub(super) fn a_type_of_the_user_s_own_is_split_and_put_together(ranks: Ranks<'_
         let made = with_store(ranks.resized(size), &store, |sde, log| {
             assert_eq!(whole(sde).len(), 7);
             let color = (sde.rank().unwrap() % 2) as u32;
-            sde.split_for(color, 0, |half| {
+            sde.split_for_with(color, 0, &Transfer::all(), |half| {
                 assert_eq!(whole(half).len(), 7);
                 Ok(())
             })

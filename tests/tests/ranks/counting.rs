@@ -123,7 +123,12 @@ pub fn counted(
     (count(&counts.moved), count(&counts.gathered) / size)
 }
 
-fn counts_of(size: usize, before: impl Fn(&Sde) + Sync, then: impl Fn(&Sde) + Sync) -> Arc<Counts> {
+/// The same, with all that is counted.
+pub fn counts_of(
+    size: usize,
+    before: impl Fn(&Sde) + Sync,
+    then: impl Fn(&Sde) + Sync,
+) -> Arc<Counts> {
     let _in_time = Watchdog::new("a program on several ranks", LIMIT);
     let (counts, all_are_here) = (Arc::new(Counts::default()), Barrier::new(size));
     ThreadGroup::run(size, |group| {

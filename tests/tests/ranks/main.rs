@@ -5,8 +5,8 @@ mod alone;
 mod counting;
 mod dealing;
 mod evicting;
-mod known_to_fail;
 mod late;
+mod splitting;
 
 /// A test for each, by its name.
 macro_rules! on_threads {

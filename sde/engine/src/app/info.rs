@@ -174,7 +174,8 @@ impl AppInfo {
     /// results of each rank that goes on with them: new parts of what is distributed, made for instance
     /// by the type's own function from [`Redistribution::of_result`]. What is the same on all ranks it need
     /// not give: those that lack it get it anyway. Without a part of what is distributed, that is
-    /// computed again where it is needed.
+    /// computed again where it is needed. The function may be called several times for one value, as
+    /// [`Distributed::redistribute_parts`] is.
     #[must_use]
     pub fn synchronize(mut self, with: Synchronize) -> Self {
         self.synchronize = Some(with);

@@ -38,13 +38,17 @@ impl Engine {
         }
         let cache = self.cache_here(resolved);
         let mut held = None;
-        if let Some(entry) = cache.entry(&key) {
+        let known = cache.entry(&key);
+        if let Some(entry) = known.or_else(|| self.of_larger_set(&key)) {
             match self.refusal(&entry, None) {
                 None => {
                     return Ok(Peek::Hit {
                         key,
                         made_by: entry.record.run,
                     });
+                }
+                Some(_) if self.is_left_behind(&key, None) => {
+                    held = Some("it lies on the larger process set".to_owned());
                 }
                 Some(reason) => held = Some(reason),
             }

@@ -390,6 +390,17 @@ pub enum ErrorKind {
         "the value lies on another process set, or on one that was released; run the app that made it on this one, which gives it as it lies here"
     )]
     OtherSet,
+    /// A part of the ranks asked for a value that lies on all ranks of the process set that was split.
+    #[error(
+        "{app} [{}] lies on the larger process set, and the split did not move it: name it where the ranks are split (`Transfer::of_apps`), or ask for it after the release",
+        key.short()
+    )]
+    LeftBehind {
+        /// The app asked for.
+        app: Arc<str>,
+        /// The run asked for.
+        key: Key,
+    },
     /// A process set was used while it is split.
     #[error(
         "this rank {doing} on a process set that is split; use the subset, or release it first"

@@ -1,13 +1,11 @@
 //! One entry of a distributed app on its way from one process set to others.
 //!
-//! All ranks that are concerned do this together, for one entry after another. What is distributed
-//! goes as its type says, or all of it as its app says; of what is the same on all ranks each that
-//! lacks it has the bytes by now.
+//! All ranks that are concerned do this together. What is distributed goes as its type says, or all of it as its app says;
+//! of what is the same on all ranks each that lacks it has the bytes by now.
 
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement, Redistribution};
-use super::collective::{CollectiveOp, Header};
 use super::parts::origin_of;
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
@@ -36,10 +34,15 @@ const STAYED: &str = "it was left behind when the process set changed";
 impl EntryMove<'_> {
     /// Moves the entry; gives what this rank has of it afterwards.
     pub(super) fn run(&self) -> Result<Option<Entry>, Error> {
-        match self.info.synchronize {
+        let moved = match self.info.synchronize {
             Some(synchronize) => self.by_app(synchronize),
             None => self.by_types().map(Some),
-        }
+        };
+        moved.map_err(|cause| {
+            let record = self.record();
+            let (app, key) = (Arc::clone(&record.app), record.key);
+            ErrorKind::App { app, key, cause }.into()
+        })
     }
 
     fn record(&self) -> &Record {
@@ -51,34 +54,14 @@ impl EntryMove<'_> {
         Placement::new(self.target, origin_of(self.record(), name))
     }
 
-    /// Compares how a step went that all ranks take.
-    fn end<T>(&self, went: Result<T, AppError>) -> Result<T, Error> {
-        let record = self.record();
-        let went = went.map_err(|cause| {
-            Error::from(ErrorKind::App {
-                app: Arc::clone(&record.app),
-                key: record.key,
-                cause,
-            })
-        });
-        let what = format!("the redistribution of {}", record.app);
-        let header = Header::new(CollectiveOp::End, record.key, what);
-        self.over
-            .ranks
-            .meet(header.with_failure(went.as_ref().err()))?;
-        went
-    }
-
     /// As the app says.
-    fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, Error> {
+    fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, AppError> {
         let stays = |spec: &ResultSpec| self.stays(&spec.name, spec.tags);
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
-        let _level = self.over.ranks.level();
-        let made = synchronize(self.own.map(|entry| &entry.results), &self.over);
-        let made = made.and_then(|map| map.map(|map| self.of_app(&map)).transpose());
-        self.end(made)
+        let made = synchronize(self.own.map(|entry| &entry.results), &self.over)?;
+        made.map(|map| self.of_app(&map)).transpose()
     }
 
     /// An entry of what the app's own function made.
@@ -121,7 +104,7 @@ impl EntryMove<'_> {
     }
 
     /// Each result as its type says.
-    fn by_types(&self) -> Result<Entry, Error> {
+    fn by_types(&self) -> Result<Entry, AppError> {
         let mut results = Vec::new();
         for spec in &self.info.results {
             let arrived = self.arrived(&spec.name);
@@ -136,7 +119,7 @@ impl EntryMove<'_> {
     }
 
     /// This rank's new part of a distributed result.
-    fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, Error> {
+    fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, AppError> {
         let name = &*spec.name;
         if !self.over.results.contains_key(name) || self.stays(name, tags) {
             return Ok(Content::Gone(STAYED));
@@ -144,9 +127,8 @@ impl EntryMove<'_> {
         let part = self
             .own
             .and_then(|entry| entry.results.get_erased(name).ok());
-        let _level = self.over.ranks.level();
         let moved = (ops.redistribute_parts)(part.as_ref(), &self.over.of_result(name));
-        let Some(value) = self.end(moved)? else {
+        let Some(value) = moved? else {
             return Ok(Content::Gone("no part of it is on this rank"));
         };
         (ops.bind)(&value, &self.placement(name));
@@ -174,7 +156,7 @@ impl EntryMove<'_> {
     }
 
     fn stays(&self, name: &str, tags: Tags) -> bool {
-        self.transfer.stays(&self.record().app, name, tags)
+        self.transfer.stays(self.record(), name, tags)
     }
 
     fn entry(&self, results: Vec<Named>) -> Entry {

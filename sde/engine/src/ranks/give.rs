@@ -82,7 +82,7 @@ impl Engine {
         let exchanged = exchange.run(
             made,
             |entry, to| {
-                let stays = |name: &str, tags| transfer.stays(&entry.record.app, name, tags);
+                let stays = |name: &str, tags| transfer.stays(&entry.record, name, tags);
                 self.pack(entry, stays, |bytes| transfer.is_too_large(bytes), to);
             },
             |rank, offer| {

@@ -15,7 +15,7 @@ use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap, Tag};
 
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
@@ -99,6 +99,23 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     Entry::new(
         entry.full_record(),
         ResultMap::from_parts(entry.origin(), results),
+        u64::MAX,
+    )
+}
+
+/// An entry without what lies on several ranks.
+pub(crate) fn replicas_of(entry: &Entry) -> Entry {
+    let replica = |named: &Named| match named.tags.unwrap_or_default() {
+        tags if tags.contains(Tag::Distributed) => Named {
+            content: Content::Gone("it lies on the larger process set"),
+            ..named.clone()
+        },
+        _ => named.clone(),
+    };
+    let results = entry.results.results().iter().map(replica);
+    Entry::new(
+        Arc::clone(&entry.record),
+        ResultMap::from_parts(entry.origin(), results.collect()),
         u64::MAX,
     )
 }

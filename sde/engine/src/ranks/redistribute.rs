@@ -1,8 +1,9 @@
 //! Results of distributed apps, when process sets change.
 //!
-//! What ranks made together goes on together: on a split each subset gets the whole of it, on a
+//! What ranks made together goes on together: on a split each subset gets the whole of what the program names, on a
 //! release all ranks get what one subset had. Each rank tells what it has. An entry moves if all ranks
-//! of an old set have it, of one computation; its parts are moved by their type, or as its app says.
+//! of an old set have it, of one computation; its parts are moved by their type, or as its app says, those of many
+//! entries [at once](Ranks::in_rounds).
 //!
 //! Whatever fails on one rank before the ranks meet again is told at that meeting: all get the same
 //! error, and none waits in a step to which another does not come.
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::array::Redistribution;
-use super::collective::{CollectiveOp, Header, Ranks};
+use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
 use super::entry_move::EntryMove;
 use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};
@@ -45,6 +46,9 @@ struct Moving {
     bytes: u64,
 }
 
+/// An entry that moves, what all ranks have got of it by now, and what its app declares.
+type Going<'a> = (&'a Moving, &'a StoredEntry, &'a AppInfo);
+
 /// What a rank tells of an entry that it has.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct HeldEntry {
@@ -55,35 +59,46 @@ struct HeldEntry {
 }
 
 impl Engine {
-    /// Moves the entries of `held` to the process set that this rank goes on with.
+    /// Those entries of which values are here to move.
+    pub(super) fn movable(
+        &self,
+        entries: impl Iterator<Item = Arc<Entry>>,
+    ) -> HashMap<Key, Arc<Entry>> {
+        let movable = entries.filter(|entry| self.can_move(entry));
+        movable.map(|entry| (entry.record.key, entry)).collect()
+    }
+
+    /// Moves the entries of `held` to the process set that this rank goes on with, if any rank said when they `met` that it has
+    /// some.
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,
-        held: Vec<Arc<Entry>>,
+        met: &[Header],
+        held: &HashMap<Key, Arc<Entry>>,
         target: &ProcessSet,
     ) -> Result<(), Error> {
-        let held: HashMap<Key, Arc<Entry>> = held
-            .into_iter()
-            .filter(|entry| self.can_move(entry))
-            .map(|entry| (entry.record.key, entry))
-            .collect();
-        let told = self.tell_held(change, &held)?;
+        let moves = |header: &Header| matches!(header.body, Body::Part { moves: true, .. });
+        if !met.iter().any(moves) {
+            return Ok(());
+        }
+        let told = self.tell_held(change, held)?;
         let moving = moving(change, &told);
         if moving.is_empty() {
             return Ok(());
         }
-        let replicated = self.replicated(change, &moving, &held)?;
+        let replicated = self.replicated(change, &moving, held)?;
         let known = self.known_by_all(change.ranks, &replicated)?;
         let wire = self.wire()?;
-        for moving in &moving {
-            let (Some(received), Some(info)) =
-                (replicated.get(&moving.key), known.get(&moving.key))
-            else {
-                continue;
-            };
-            let moves = EntryMove {
+        let of_all = moving.iter().filter_map(|moving| {
+            let received = replicated.get(&moving.key)?;
+            Some((moving, received, known.get(&moving.key)?))
+        });
+        let of_all: Vec<_> = of_all.collect();
+        let header = Header::keyless(CollectiveOp::End, "the redistribution of results");
+        let move_one = |(moving, received, info): Going<'_>, ranks: &Ranks| {
+            EntryMove {
                 over: Redistribution {
-                    ranks: change.ranks,
+                    ranks,
                     wire: &*wire,
                     from: &moving.from,
                     to: &change.to,
@@ -95,13 +110,19 @@ impl Engine {
                 received,
                 info,
                 target: target.id(),
-            };
-            let moved = moves.run()?;
-            let app = &received.record.app;
-            let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
-            target.used(&cache, moving.key);
-            if let Some(entry) = moved {
-                cache.record(&Arc::new(entry), cache.generation());
+            }
+            .run()
+        };
+        for batch in batches(&of_all, change.ranks.size()) {
+            let each = |at: usize, ranks: &Ranks| move_one(batch[at], ranks);
+            let moved = change.ranks.in_rounds(&header, batch.len(), each)?;
+            for ((moving, received, _), moved) in batch.iter().zip(moved) {
+                let app = &received.record.app;
+                let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
+                target.used(&cache, moving.key);
+                if let Some(entry) = moved {
+                    cache.record(&Arc::new(entry), cache.generation());
+                }
             }
         }
         Ok(())
@@ -137,7 +158,7 @@ impl Engine {
         let info = self.catalog.info_of(&record.app, &record.code);
         let moves = |name: &str| {
             let tags = entry.results.tags(name).unwrap_or_default();
-            !change.transfer.stays(&record.app, name, tags)
+            !change.transfer.stays(record, name, tags)
         };
         let bytes = info.iter().flat_map(|info| &info.results).map(|spec| {
             let value = entry.results.get_erased(&spec.name).ok();
@@ -179,8 +200,7 @@ impl Engine {
             |entry, to| {
                 let record = &entry.record;
                 let stays = |name: &str, tags: Tags| {
-                    tags.contains(Tag::Distributed)
-                        || change.transfer.stays(&record.app, name, tags)
+                    tags.contains(Tag::Distributed) || change.transfer.stays(record, name, tags)
                 };
                 let parts = bytes.get(&record.key).copied().unwrap_or(0);
                 let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
@@ -232,6 +252,28 @@ fn stays(entry: &StoredEntry) -> String {
         entry.record.app,
         entry.record.key.short()
     )
+}
+
+/// What is moved at once, so much that its bytes may be in memory twice. Those of an entry that moves alone are not.
+fn batches<'a, 'm>(
+    going: &'a [Going<'m>],
+    ranks: usize,
+) -> impl Iterator<Item = &'a [Going<'m>]> + use<'a, 'm> {
+    const LEAST: u64 = 8 << 20;
+    let most = LEAST.max((ranks as u64) << 16);
+    // Of each entry every rank hears from all others.
+    let size =
+        move |going: &Going<'_>| going.0.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
+    let mut bytes = going.first().map_or(0, size);
+    going.chunk_by(move |_, next| {
+        let next = size(next);
+        bytes = bytes.saturating_add(next);
+        let fits = bytes <= most;
+        if !fits {
+            bytes = next;
+        }
+        fits
+    })
 }
 
 /// Which entries all ranks of an old set have. All ranks find the same, in the same order.

@@ -8,7 +8,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::parts::replicas_of;
 use super::save::{bind, check_replicas, has_parts};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
@@ -19,7 +21,7 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{EncodedCursor, FingerprintError, keyed, with_encoder};
+use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
 use crate::ranks::collective::{
     Body, CollectiveOp, Has, Header, Ranks, RunInputs, ShortDigest, short,
 };
@@ -68,9 +70,13 @@ impl Engine {
                 .map(Ok)
                 .or_else(|| self.failure(run).map(Err)),
         };
+        let is_left_behind = || {
+            run.options.policy == Policy::Use && self.is_left_behind(&run.key, run.options.names)
+        };
         let has = match &held {
             Some(Ok((served, _))) => Has::Results(served.entry.record.run),
             Some(Err(_)) => Has::Failure,
+            None if is_left_behind() => Has::LeftBehind,
             None => Has::Nothing,
         };
         let (next, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), has)?;
@@ -111,7 +117,7 @@ impl Engine {
         };
         let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
         let met = ranks.meet_for_run(header.with_failure(unfit), &|| given(run, call))?;
-        let (mut first, mut most, mut all_have) = (own, 0, true);
+        let (mut first, mut most, mut all_have, mut left_behind) = (own, 0, true, false);
         for (rank, other) in met.iter().enumerate() {
             if let Body::Run {
                 next,
@@ -124,10 +130,28 @@ impl Engine {
                 first = if rank == 0 { next } else { first };
                 most = most.max(evict);
                 all_have &= theirs == has;
+                left_behind |= theirs == Has::LeftBehind;
             }
         }
         self.evict_collective(ranks, ranks.take_first(most, self.counting_with(run.cache)));
+        if left_behind {
+            let (app, key) = (Arc::clone(&run.app.resolved.name), run.key);
+            return Err(ErrorKind::LeftBehind { app, key }.into());
+        }
         Ok((first, all_have))
+    }
+
+    /// Whether a larger process set has these results of a run, or all, and only its ranks together have them.
+    pub(crate) fn is_left_behind(&self, key: &Key, names: Option<&[&str]>) -> bool {
+        let serves = |entry: &Entry| self.refusal(entry, names).is_none();
+        let entry = self.sets.entry_of_larger(key);
+        entry.is_some_and(|entry| serves(&entry) && !serves(&replicas_of(&entry)))
+    }
+
+    /// What a larger process set has of a run and each of its ranks alone: all but what lies on several ranks.
+    pub(crate) fn of_larger_set(&self, key: &Key) -> Option<Arc<Entry>> {
+        let entry = self.sets.entry_of_larger(key)?;
+        Some(Arc::new(replicas_of(&entry)))
     }
 
     /// Which caches count for the budget that a cache counts for: by the names that budgets were given for, whatever these are
@@ -143,7 +167,9 @@ impl Engine {
         if run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic {
             return None;
         }
-        let known = run.cache.entry(&run.key);
+        let own = run.cache.entry(&run.key);
+        let is_own = own.is_some();
+        let known = own.or_else(|| self.of_larger_set(&run.key));
         run.found
             .set(known.as_ref().map(|entry| entry.record.made_at));
         if run.options.policy == Policy::Refresh {
@@ -153,13 +179,26 @@ impl Engine {
         if let Some(entry) = &known
             && let Ok(map) = self.serve(entry, run.options.names)
         {
+            if !is_own {
+                run.cache.record(entry, run.cache.generation());
+            }
             let entry = Arc::clone(entry);
             return Some((Served { entry, map }, Source::Map));
         }
-        let loaded = self.load(run, known.as_deref())?;
-        if !has_parts(&run.app.resolved, &loaded.entry) {
-            return None;
-        }
+        let load = || {
+            let loaded = self.load(run, known.as_deref());
+            loaded.filter(|loaded| has_parts(&run.app.resolved, &loaded.entry))
+        };
+        let loaded = load().or_else(|| {
+            let archiver = self.archiver()?;
+            let is_left_behind = self.is_left_behind(&run.key, run.options.names);
+            if archiver.commits_together() || !is_left_behind {
+                return None;
+            }
+            // Each rank of the larger process set has saved its part, which this one may not have looked for yet.
+            archiver.catch_up(Duration::MAX);
+            load()
+        })?;
         Some((loaded, Source::Loaded))
     }
 

@@ -130,13 +130,11 @@ impl ProcessSet {
         lock(&self.not_evicted).push_back((cache, Arc::downgrade(entry)));
     }
 
-    /// Gives what it remembers, and the ordinary runs whose results others lack. From here on it keeps nothing, whoever
-    /// still has a handle of it.
-    pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Runs) {
-        let entries = self.entries();
+    /// Gives the ordinary runs whose results others lack. From here on it keeps nothing, whoever still has a handle of it.
+    pub(crate) fn end(&self) -> Runs {
         let _order = self.take_order();
         let _caches = std::mem::take(&mut *lock(&self.caches));
-        (entries, self.take_fresh())
+        self.take_fresh()
     }
 
     /// Takes note of runs whose results others lack, unless there are no others.
@@ -225,6 +223,13 @@ impl Sets {
     /// What each of the sets has under a key.
     pub(crate) fn entry(&self, key: &Key) -> impl Iterator<Item = Arc<Entry>> {
         self.all().into_iter().filter_map(|set| set.entry(key))
+    }
+
+    /// What a process set that was split has under a key, on which a part of it goes on.
+    pub(crate) fn entry_of_larger(&self, key: &Key) -> Option<Arc<Entry>> {
+        let all = self.all();
+        let mut larger = all.iter().rev().skip(1);
+        larger.find_map(|set| set.entry(key).filter(|entry| entry.lacks().is_none()))
     }
 
     /// Takes note of an ordinary run, if its results are to be given to others some day: within
@@ -329,7 +334,7 @@ mod tests {
             set.add_fresh([(Arc::from("app"), Key::from_bytes([1; 32]))]);
         }
         sets.remove(outer.id());
-        assert_eq!(outer.end().1.len(), 1);
+        assert_eq!(outer.end().len(), 1);
         for set in [outer, inner] {
             assert!(set.caches().is_empty());
             assert_eq!(set.take_fresh(), []);

@@ -11,6 +11,7 @@ use super::sets::{ProcessSet, Runs};
 use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};
 use crate::error::{Error, ErrorKind};
+use crate::result_map::{Named, Tag};
 
 impl Engine {
     /// The process set that the program begins with.
@@ -39,10 +40,13 @@ impl Engine {
         key: i64,
         transfer: &Transfer,
     ) -> Result<Arc<ProcessSet>, Error> {
+        let named = whole.entries().into_iter();
+        let named = self.movable(named.filter(|entry| names_parts(transfer, entry)));
         let header = Header::keyless(CollectiveOp::Split, "parts").with_body(Body::Part {
             set: u64::from(color),
             place: key,
             commits: self.commits_by_the_way(),
+            moves: !named.is_empty(),
         });
         let met = whole.meet(header)?;
         self.commit_by_the_way(whole, &met);
@@ -58,7 +62,7 @@ impl Engine {
             to: parts,
             transfer,
         };
-        self.redistribute(&change, whole.entries(), &part)?;
+        self.redistribute(&change, &met, &named, &part)?;
         whole.set_split();
         self.sets.push(Arc::clone(&part));
         Ok(part)
@@ -72,18 +76,22 @@ impl Engine {
         transfer: &Transfer,
     ) -> Result<(), Error> {
         part.check()?;
+        // What came from there is there.
+        let made = part.entries().into_iter();
+        let made = self.movable(made.filter(|entry| !whole.has(&entry.record)));
         // Met before anything is taken apart: who is elsewhere in the program gets an error.
         let header = Header::keyless(CollectiveOp::Release, "its part").with_body(Body::Part {
             set: part.id(),
             place: part.rank() as i64,
             commits: self.commits_by_the_way(),
+            moves: !made.is_empty(),
         });
         let doing = header.what.clone();
         let inner = part.is_split().then(|| ErrorKind::IsSplit { doing }.into());
         // Who waits for this rank in the part must not wait for ever.
         part.leave();
         let met = whole.meet(header.with_failure(inner.as_ref()));
-        let (mut entries, fresh) = self.abandon_set(whole, part);
+        let fresh = self.abandon_set(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);
         self.exchange(whole, "results", &fresh, transfer)?;
@@ -93,26 +101,31 @@ impl Engine {
             to: vec![(0..whole.size()).collect()],
             transfer,
         };
-        // What came from there is there.
-        entries.retain(|entry| !whole.has(&entry.record));
-        self.redistribute(&change, entries, whole)?;
+        self.redistribute(&change, &met, &made, whole)?;
         // Ranks beyond the outer set lack them too.
         whole.add_fresh(fresh);
         Ok(())
     }
 
-    /// Ends a process set on this rank alone; gives [what it had](ProcessSet::end).
-    pub(crate) fn abandon_set(
-        &self,
-        whole: &ProcessSet,
-        part: &ProcessSet,
-    ) -> (Vec<Arc<Entry>>, Runs) {
+    /// Ends a process set on this rank alone; gives the [ordinary runs](ProcessSet::end) whose results others lack.
+    pub(crate) fn abandon_set(&self, whole: &ProcessSet, part: &ProcessSet) -> Runs {
         part.leave();
         part.set_released();
         whole.end_split();
         self.sets.remove(part.id());
         part.end()
     }
+}
+
+/// Whether a value of an entry that lies on several ranks is to move. All else a part finds in the memory of the whole
+/// ([`Engine::of_larger_set`]).
+fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
+    let is_named = |named: &Named| {
+        let tags = named.tags.unwrap_or_default();
+        let has_part = tags.contains(Tag::Distributed) && named.content.is_there();
+        has_part && !transfer.stays(&entry.record, &named.name, tags)
+    };
+    entry.results.results().iter().any(is_named)
 }
 
 /// The ranks of each set that ranks go to or come from, in their order there.

@@ -1,9 +1,11 @@
 //! A part of the ranks, for a piece of the program; and what other ranks have kept to themselves.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
+use crate::cache::Record;
 use crate::error::Error;
 use crate::key::Key;
 use crate::result_map::Tags;
@@ -21,12 +23,14 @@ pub struct Subset {
     released: bool,
 }
 
-/// Says whether a value moves: app, result, tags.
-type Filter = Arc<dyn Fn(&str, &str, Tags) -> bool + Send + Sync>;
+/// Says whether a value moves: run, result, tags.
+type Filter = Arc<dyn Fn(&Record, &str, Tags) -> bool + Send + Sync>;
 
-/// Which values move when process sets change. Keys always do, so what stays behind is known
-/// ([`Handle::elsewhere`]) and can be [fetched](Handle::fetch) later; a run that needs it before computes it
-/// again. A value that lies on several ranks and stays behind is computed again where it is needed.
+/// Which values move when process sets change. It must say the same on all ranks.
+///
+/// When ranks are released, keys move in any case, so what stays behind is known ([`Handle::elsewhere`]) and can be
+/// [fetched](Handle::fetch) later; a run that needs it before computes it again. A value that lies on several ranks and stays
+/// behind then is computed again where it is needed. For a split see [`Handle::split_with`].
 #[derive(Clone, Default)]
 pub struct Transfer {
     filter: Option<Filter>,
@@ -40,6 +44,29 @@ impl Transfer {
         Self::default()
     }
 
+    /// No values.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::all().only(|_, _, _| false)
+    }
+
+    /// The values of these apps, by name.
+    #[must_use]
+    pub fn of_apps<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        let names: BTreeSet<String> = names.into_iter().map(Into::into).collect();
+        Self::all().only(move |app, _, _| names.contains(app))
+    }
+
+    /// The values of these runs, as [`Peek::key`](crate::Peek::key) names them.
+    #[must_use]
+    pub fn of_runs(keys: impl IntoIterator<Item = Key>) -> Self {
+        let keys: BTreeSet<Key> = keys.into_iter().collect();
+        Self {
+            filter: Some(Arc::new(move |record, _, _| keys.contains(&record.key))),
+            limit: None,
+        }
+    }
+
     /// Only the entries whose values have no more bytes than this together, as they are sent. Of a
     /// value that lies on several ranks all parts count, each with its [size](crate::MemorySize).
     #[must_use]
@@ -48,21 +75,22 @@ impl Transfer {
         self
     }
 
-    /// Only the values of which the function says so, by app, result and tags. It must say the
-    /// same on all ranks.
+    /// Only the values of which the function says so, by app, result and tags.
     #[must_use]
     pub fn only(
         mut self,
         filter: impl Fn(&str, &str, Tags) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.filter = Some(Arc::new(filter));
+        self.filter = Some(Arc::new(move |record, result, tags| {
+            filter(&record.app, result, tags)
+        }));
         self
     }
 
-    pub(crate) fn stays(&self, app: &str, result: &str, tags: Tags) -> bool {
+    pub(crate) fn stays(&self, record: &Record, result: &str, tags: Tags) -> bool {
         self.filter
             .as_ref()
-            .is_some_and(|filter| !filter(app, result, tags))
+            .is_some_and(|filter| !filter(record, result, tags))
     }
 
     pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
@@ -81,18 +109,22 @@ impl std::fmt::Debug for Transfer {
 
 impl Handle {
     /// Splits the ranks: those that give one `color` go on together, in the order of `key` (and
-    /// of their ranks where keys are equal). Collective. Each subset gets the whole of every distributed
-    /// value that is remembered; ordinary results are on all ranks already. Until the subset is released, nothing
-    /// collective can be done through this handle.
+    /// of their ranks where keys are equal). Collective. Values that lie on several ranks stay where they lie: name those that a
+    /// subset needs in [`split_with`](Self::split_with). Other results are on all ranks already. Until the subset is
+    /// released, nothing collective can be done through this handle.
     ///
     /// # Errors
     /// The same on all ranks, if one calls something else. On this rank, if it is called where
     /// other ranks can't join in, or the ranks are split already.
     pub fn split(&self, color: u32, key: i64) -> Result<Subset, Error> {
-        self.split_with(color, key, &Transfer::all())
+        self.split_with(color, key, &Transfer::none())
     }
 
-    /// The same, where only some distributed values go to the subsets.
+    /// The same, where each subset gets the whole of those values that lie on several ranks and that `transfer` names.
+    ///
+    /// A subset that runs the app of another such value gets it from the store, if all ranks of the subset find it there.
+    /// Else that run is an [error](crate::ErrorKind::LeftBehind) on all of them until the release. It is none where the larger
+    /// process set does not remember the value either: then the subset computes it.
     ///
     /// # Errors
     /// As [`split`](Self::split).
@@ -123,7 +155,21 @@ impl Handle {
         key: i64,
         then: impl FnOnce(&Self) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let subset = self.split(color, key)?;
+        self.split_for_with(color, key, &Transfer::none(), then)
+    }
+
+    /// The same, where values that lie on several ranks go to the subsets as in [`split_with`](Self::split_with).
+    ///
+    /// # Errors
+    /// As [`split_for`](Self::split_for).
+    pub fn split_for_with<R>(
+        &self,
+        color: u32,
+        key: i64,
+        transfer: &Transfer,
+        then: impl FnOnce(&Self) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let subset = self.split_with(color, key, transfer)?;
         let returned = then(&subset);
         let released = subset.release();
         let returned = returned?;
@@ -206,7 +252,7 @@ impl Drop for Subset {
             return;
         }
         if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
-            let _had = self.whole.engine().abandon_set(whole, part);
+            let _fresh = self.whole.engine().abandon_set(whole, part);
         }
     }
 }

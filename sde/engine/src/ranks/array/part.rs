@@ -61,7 +61,8 @@ pub trait Distributed: Storable + Sized {
 
     /// Gives each rank that goes on its part, made from those of the ranks that had the value.
     /// Collective over all ranks of `over`; `part` is `None` on those that had none, and the result
-    /// may be `None` on those that go on without.
+    /// may be `None` on those that go on without. Where many values move it is called several times for each: from its
+    /// beginning, until other ranks have answered all that it asks for. It must ask for the same each time.
     ///
     /// # Errors
     /// If that can't be done; the value is then computed again where it is needed.

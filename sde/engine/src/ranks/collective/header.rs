@@ -81,11 +81,12 @@ pub(crate) enum Body {
         evict: u32,
     },
     /// The process set that this rank goes to or comes from, and its place among those that do too;
-    /// whether its store is to be committed by the way.
+    /// whether its store is to be committed by the way, and whether it has results of distributed apps that may move.
     Part {
         set: u64,
         place: i64,
         commits: bool,
+        moves: bool,
     },
     /// Whether the store of this rank is committed by all ranks.
     Store {
@@ -111,6 +112,8 @@ pub(crate) enum Has {
     Results(RunId),
     /// That it would fail again.
     Failure,
+    /// That a larger process set has the results, of which some lie on all of its ranks.
+    LeftBehind,
 }
 
 /// Enough of a digest to tell apart what ranks have of one run.
@@ -259,6 +262,7 @@ mod tests {
                 set: u64::MAX,
                 place: i64::MIN,
                 commits: true,
+                moves: true,
             },
             Body::Made {
                 dependencies: *b"0123456789abcdef",

@@ -13,6 +13,7 @@ mod gather;
 mod header;
 mod meeting;
 mod patient;
+mod rounds;
 
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;

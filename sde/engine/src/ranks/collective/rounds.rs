@@ -1,0 +1,326 @@
+//! Many things that all ranks do together, in as many rounds as the longest of them takes.
+//!
+//! Each is a function that talks to other ranks through the [`Ranks`] that it is given. Were one done after the other, ranks
+//! would wait for one another as often as all of them ask together. So each is called until it asks for what others have, and
+//! stopped there by an error. What all have asked for goes in one message to each rank. With the answers each is called
+//! again from its beginning, is given those that it had before, and goes on to its next question.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::header::{Body, Header, short};
+use super::{Ranks, parts};
+use crate::error::Error;
+use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, fill};
+use crate::sync::lock;
+
+/// What each rank has for each, by rank.
+type Answer = Vec<Vec<u8>>;
+
+/// What a function asks for.
+struct Question {
+    /// Whether each rank has the same for all.
+    is_for_all: bool,
+    to_each: Vec<Vec<u8>>,
+    /// How many bytes come from each rank.
+    from_each: Vec<usize>,
+}
+
+/// How far a function has come.
+#[derive(Default)]
+struct Progress {
+    answers: Vec<Answer>,
+    /// How many of them it was given since it was called.
+    given: usize,
+    question: Option<Question>,
+}
+
+impl Ranks {
+    /// Does so many things together with all other ranks, each by a function that asks for the same however often it is
+    /// called.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one of the things fails on one of them, or they ask for different things.
+    pub(crate) fn in_rounds<T>(
+        &self,
+        header: &Header,
+        count: usize,
+        each: impl Fn(usize, &Self) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let header = || header.clone();
+        if count == 1 {
+            let level = self.level();
+            let went = each(0, self);
+            drop(level);
+            self.meet(header().with_failure(went.as_ref().err()))?;
+            return went.map(|one| vec![one]);
+        }
+        let mut progress: Vec<_> = (0..count).map(|_| Progress::default()).collect();
+        let mut done: Vec<Option<T>> = (0..count).map(|_| None).collect();
+        loop {
+            let (mut asked, mut failed) = (Vec::new(), None);
+            let unfinished = done.iter_mut().zip(&mut progress).enumerate();
+            for (at, (done, progress)) in unfinished.filter(|(_, (done, _))| done.is_none()) {
+                let went = self.call(progress, |ranks| each(at, ranks));
+                match (progress.question.take(), went) {
+                    (Some(question), _) => asked.push((at, question)),
+                    (None, Ok(value)) => *done = Some(value),
+                    (None, Err(error)) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
+            let mut ask = blake3::Hasher::new();
+            for (at, question) in &asked {
+                ask.update(&(*at as u64).to_le_bytes());
+                ask.update(&[u8::from(question.is_for_all)]);
+            }
+            let header = header().with_body(Body::Held(short(&ask.finalize())));
+            let met = self.meet(header.with_failure(failed.as_ref()))?;
+            if let Some(rank) = met.iter().position(|other| other.body != met[0].body) {
+                return Err(self.garbled(rank, &met[0].what));
+            }
+            if asked.is_empty() {
+                return Ok(done.into_iter().flatten().collect());
+            }
+            for (at, answer) in self.answers(&met[0].what, &asked)? {
+                progress[at].answers.push(answer);
+            }
+        }
+    }
+
+    /// Calls a function with the answers that it has had.
+    fn call<T>(
+        &self,
+        progress: &mut Progress,
+        each: impl FnOnce(&Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        progress.given = 0;
+        let shared = Arc::new(Mutex::new(std::mem::take(progress)));
+        let group = Stepping {
+            rank: self.rank(),
+            size: self.size(),
+            progress: Arc::clone(&shared),
+        };
+        let (world, late) = (self.world.clone(), Arc::clone(&self.late));
+        let went = each(&Self::of(
+            Box::new(group),
+            self.id,
+            world,
+            Duration::MAX,
+            late,
+        ));
+        *progress = std::mem::take(&mut *lock(&shared));
+        went
+    }
+
+    /// The answers to what all ranks ask for together.
+    fn answers(
+        &self,
+        what: &str,
+        asked: &[(usize, Question)],
+    ) -> Result<Vec<(usize, Answer)>, Error> {
+        let lengths = |rank: usize| -> Vec<usize> {
+            let of_rank = asked.iter().map(|(_, question)| question.from_each[rank]);
+            of_rank.collect()
+        };
+        let ranks = 0..self.size();
+        let send = ranks.clone().map(|rank| -> Vec<u8> {
+            let to_rank = asked
+                .iter()
+                .flat_map(|(_, question)| &question.to_each[rank]);
+            to_rank.copied().collect()
+        });
+        let send: Vec<_> = send.collect();
+        let room = |rank: usize| self.zeroed(what, lengths(rank).iter().sum());
+        let mut came: Vec<Vec<u8>> = ranks.map(room).collect::<Result<_, Error>>()?;
+        let send = send.iter().map(|bytes| &bytes[..]).enumerate();
+        let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
+        let places = came.iter_mut().map(|bytes| &mut bytes[..]).enumerate();
+        let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
+        self.exchange_bytes(what, &send, &mut places)?;
+        let mut answers: Vec<_> = asked.iter().map(|(at, _)| (*at, Answer::new())).collect();
+        for (rank, of_rank) in came.iter().enumerate() {
+            let lengths = lengths(rank);
+            for ((_, answer), bytes) in answers.iter_mut().zip(parts(of_rank, &lengths)) {
+                answer.push(bytes.to_vec());
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// The group of a function that is stopped where it asks for more than it has answers to.
+struct Stepping {
+    rank: usize,
+    size: usize,
+    progress: Arc<Mutex<Progress>>,
+}
+
+impl Stepping {
+    fn ask(&self, question: impl FnOnce() -> Question) -> Result<Answer, GroupError> {
+        let progress = &mut *lock(&self.progress);
+        let answer = progress.answers.get(progress.given).cloned();
+        progress.given += usize::from(answer.is_some());
+        answer.ok_or_else(|| {
+            // A function that goes on in spite of the error gets no answer to what it asks for then.
+            progress.question.get_or_insert_with(question);
+            GroupError::Other("it waits for the next round".to_owned())
+        })
+    }
+
+    fn ask_all(&self, mine: &[u8], from_each: Vec<usize>) -> Result<Vec<u8>, GroupError> {
+        let of_all = self.ask(|| Question {
+            is_for_all: true,
+            to_each: vec![mine.to_vec(); self.size],
+            from_each,
+        });
+        Ok(of_all?.concat())
+    }
+}
+
+impl ProcessGroup for Stepping {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        (0..self.size).collect()
+    }
+
+    fn meet(
+        &self,
+        message: &[u8],
+        _: Duration,
+        _: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        self.ask_all(message, vec![message.len(); self.size])
+    }
+
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        let given = self.ask_all(mine, counts.to_vec())?;
+        fill(self.rank, all, Some(&given))
+    }
+
+    fn exchange(
+        &self,
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
+    ) -> Result<(), GroupError> {
+        let came = self.ask(|| {
+            let mut question = Question {
+                is_for_all: false,
+                to_each: vec![Vec::new(); self.size],
+                from_each: vec![0; self.size],
+            };
+            for (rank, bytes) in send {
+                question.to_each[*rank].extend_from_slice(bytes);
+            }
+            for (rank, place) in &*receive {
+                question.from_each[*rank] += place.len();
+            }
+            question
+        })?;
+        let mut rest: Vec<_> = came.iter().map(|bytes| &bytes[..]).collect();
+        for (rank, place) in receive {
+            let (own, others) = rest[*rank].split_at(place.len().min(rest[*rank].len()));
+            fill(*rank, place, Some(own))?;
+            rest[*rank] = others;
+        }
+        Ok(())
+    }
+
+    fn split(&self, _: Option<u32>, _: i64) -> Result<Subgroup, GroupError> {
+        Err(GroupError::Other("its process set changes".to_owned()))
+    }
+
+    fn post(&self, _: usize, _: Note) -> Result<(), GroupError> {
+        Err(GroupError::Other("its process set changes".to_owned()))
+    }
+
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        Ok(None)
+    }
+
+    fn leave(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CollectiveOp;
+    use super::*;
+    use crate::ranks::threads::ThreadGroup;
+
+    fn on_ranks<T: Send>(size: usize, program: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
+        ThreadGroup::run(size, |group| {
+            program(&Ranks::world(
+                Box::new(group),
+                Duration::MAX,
+                Arc::new(|_, _| ()),
+            ))
+        })
+    }
+
+    fn header() -> Header {
+        Header::keyless(CollectiveOp::End, "many things")
+    }
+
+    /// Gathers so many times, each time what came before.
+    fn gather(times: usize, ranks: &Ranks) -> Result<Vec<u64>, Error> {
+        let mut all = vec![ranks.rank() as u64];
+        for _ in 0..times {
+            let header = Header::keyless(CollectiveOp::Gather, "numbers");
+            all = ranks.gather_all(header, &all)?.concat();
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn things_that_take_different_numbers_of_rounds_end_as_each_alone() {
+        let made = on_ranks(3, |ranks| {
+            let together = ranks.in_rounds(&header(), 3, gather).unwrap();
+            let alone: Vec<_> = (0..3).map(|times| gather(times, ranks).unwrap()).collect();
+            // As many meetings as the longest alone, one for each question besides, and one at the end.
+            (together == alone, ranks.meetings())
+        });
+        assert_eq!(made, [(true, (2 * 2 + 1) + (1 + 2)); 3]);
+    }
+
+    #[test]
+    fn one_that_fails_on_one_rank_is_that_error_on_all() {
+        let errors = on_ranks(3, |ranks| {
+            let failed = ranks.in_rounds(&header(), 4, |at, ranks| {
+                let numbers = gather(2, ranks);
+                match (at, ranks.rank()) {
+                    // It goes on in spite of an error, which is no end of it.
+                    (1, _) => Ok(numbers.unwrap_or_default()),
+                    (2, 1) => Err(ranks.garbled(2, "a number")),
+                    _ => numbers,
+                }
+            });
+            let error = failed.unwrap_err().to_string();
+            assert!(ranks.agree("what comes after", Ok(())).is_ok());
+            error
+        });
+        assert!(errors[0].contains("a number"), "{errors:?}");
+        assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+    }
+
+    #[test]
+    fn ranks_that_ask_for_different_things_get_the_same_error() {
+        let errors = on_ranks(2, |ranks| {
+            let went = ranks.in_rounds(&header(), 2, |at, ranks| gather(at * ranks.rank(), ranks));
+            went.unwrap_err().to_string()
+        });
+        assert!(
+            errors[0].contains("rank 1: sent something else"),
+            "{errors:?}"
+        );
+        assert_eq!(errors[0], errors[1]);
+    }
+}

@@ -175,6 +175,7 @@ macro_rules! for_each_test_of_ranks {
                 what_is_saved_while_all_commit_is_not_lost: Each(&[3]),
                 ranks_may_save_at_different_times: Each(&[2, 3]),
                 ranks_that_open_different_stores_get_an_error: Each(&[3]),
+                ranks_of_a_node_that_save_in_different_folders_get_an_error: Each(&[2, 3]),
                 a_store_of_ranks_is_for_engines_of_ranks: Each(&[1, 2]),
             }
         }

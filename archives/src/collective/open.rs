@@ -209,6 +209,7 @@ impl DirStore {
                 segment_size: config.segment_size,
             }),
             unvouched: Mutex::default(),
+            told: Mutex::default(),
         };
         // There is none yet: the store was just made.
         let _ = inner.team.set(team);

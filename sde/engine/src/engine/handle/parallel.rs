@@ -91,8 +91,8 @@ impl Handle {
     ///
     /// A set that has computed a point takes the next, so one costly point holds up no other. The ranks are split once. Those that fill no set
     /// compute nothing: of 7 ranks in sets of 3 one, which then deals the points out. Where all ranks are in sets the first one deals besides, so
-    /// it runs bodies on another thread, which takes some 50 microseconds more for each thing that its set does together. Progress is told on the first
-    /// rank. On one rank, or without ranks, each point runs there.
+    /// it runs bodies on another thread, and for each thing that its set does together the two wait for each other once more. Progress is told on the
+    /// first rank. On one rank, or without ranks, each point runs there.
     ///
     /// An error of one run does not stop the others. Values that [never move](crate::Tag::NoCache) are made again by all ranks together.
     ///

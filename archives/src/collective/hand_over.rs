@@ -6,6 +6,7 @@ use super::Team;
 use super::journal::Journal;
 use crate::catalog::segments::KnownSegment;
 use crate::compact::MANY;
+use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::locks::lock;
 use crate::store::DirStore;
@@ -20,7 +21,7 @@ impl DirStore {
         let read: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
         let is_heir = team.is_local && team.parts.leader(team.rank) == team.rank;
         let sealed = read.into_iter().filter(|known| {
-            (known.segment.writer == own && known.sealed)
+            (known.segment.writer == own && known.sealed && !self.stays(known))
                 || (is_heir && self.is_left_behind(team, known))
         });
         let sealed = sealed.map(|known| Journal::of(&known));
@@ -36,6 +37,25 @@ impl DirStore {
         sealed
             .chain(left)
             .filter(|journal| journal.length > 0)
+            .collect()
+    }
+
+    /// Whether a segment is one of this rank's own that stays in the store as it is: to write it once more would cost as much as to write it,
+    /// and leave as many files.
+    pub(crate) fn stays(&self, known: &KnownSegment) -> bool {
+        let config = self.0.writer.config();
+        let is_own = known.segment.writer == config.writer() && known.sealed;
+        let is_long = known.segment.part == Part::Entries && known.end >= config.short();
+        is_own && is_long && known.segment.path.starts_with(&self.0.dir)
+    }
+
+    /// The segments that stay and that the others do not know.
+    pub(super) fn staying(&self, team: &Team) -> Vec<KnownSegment> {
+        let mut told = lock(&team.told);
+        let segments = lock(&self.0.catalog.segments);
+        let stays = segments.known().filter(|known| self.stays(known));
+        stays
+            .filter(|known| told.insert(known.segment.id))
             .collect()
     }
 

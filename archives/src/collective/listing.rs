@@ -78,8 +78,22 @@ impl SegmentRows {
 impl Listing {
     /// All that a store is known to have.
     pub(super) fn all(catalog: &Catalog) -> Self {
+        let mut all = Self::default();
         let segments = lock(&catalog.segments);
         let known: Vec<KnownSegment> = segments.known().collect();
+        let replaced = segments.replaced();
+        let replaced =
+            replaced.map(|one| SegmentRows::new(&one.segment, 0, (one.end, one.end), Vec::new()));
+        all.replaced = replaced.collect();
+        all.add(catalog, &known);
+        all
+    }
+
+    /// Adds segments, with all marks that there are.
+    pub(super) fn add(&mut self, catalog: &Catalog, known: &[KnownSegment]) {
+        if known.is_empty() {
+            return;
+        }
         let ids: HashSet<UniqueId> = known.iter().map(|one| one.segment.id).collect();
         let (mut rows, marks) = catalog.known(|index| (index.rows_of(&ids), index.marks()));
         let stretch = |one: &KnownSegment| {
@@ -88,16 +102,13 @@ impl Listing {
             let ends = (one.end, length);
             SegmentRows::new(&one.segment, SEGMENT_HEADER as u64, ends, rows)
         };
-        let mut all: Vec<_> = known.iter().map(stretch).collect();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        let replaced = segments.replaced();
-        let replaced =
-            replaced.map(|one| SegmentRows::new(&one.segment, 0, (one.end, one.end), Vec::new()));
-        Self {
-            segments: all,
-            marks,
-            replaced: replaced.collect(),
-        }
+        self.segments.extend(known.iter().map(stretch));
+        self.segments.sort_by(|a, b| a.name.cmp(&b.name));
+        self.marks.extend(marks);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
     }
 
     /// What was just written, and where that ends in each segment; `from` says where it begins.

@@ -12,9 +12,9 @@
 //!
 //! It is done in steps, between which all ranks tell all others something:
 //!
-//! 1. each seals its journals and [names](hand_over) them;
-//! 2. each writer [writes](rewrite) what counts of them, durable, and says what is where, so that nobody has to read it: one
-//!    rank of each node where journals are on the node's own disk, else a few ranks that share the work;
+//! 1. each seals its journals and [names](hand_over) them, but for long ones in the store: these stay as they are;
+//! 2. each writer [writes](rewrite) what counts of them, durable: one rank of each node where journals are on the node's own
+//!    disk, else a few ranks that share the work. It says what is where, as a rank does of its long ones, so that nobody has to read it;
 //! 3. the first rank commits a manifest, and says whether that went well;
 //! 4. all know the same then; each removes those of its journals that were taken.
 //!
@@ -63,6 +63,8 @@ pub(crate) struct Team {
     writer: Writer,
     /// Whether something was saved since the last commit. All ranks agree.
     unvouched: Mutex<bool>,
+    /// Which of its segments that stay this rank has told the others of.
+    told: Mutex<HashSet<UniqueId>>,
 }
 
 impl Team {
@@ -94,9 +96,11 @@ impl DirStore {
         let handed = share(group, &mine.to_bytes())?;
         let handed: Vec<_> = handed.iter().map(|one| Handed::read(one)).collect();
         team.note_handed(&handed);
-        let report = self.write_for_others(team, &handed).bytes();
-        let reports = share(group, &report)?;
+        let mut report = self.write_for_others(team, &handed);
+        report.listing.add(&self.0.catalog, &self.staying(team));
+        let reports = share(group, &report.bytes())?;
         let reports: Vec<_> = reports.iter().map(|one| Report::read(one)).collect();
+        team.note_reported(&reports);
         let taken: HashSet<UniqueId> = reports.iter().flat_map(Report::taken).collect();
         let error = reports.iter().find_map(|report| report.error.clone());
         let verdict = self.take_in(team, &handed[0].left_over, reports, &taken);
@@ -177,6 +181,13 @@ impl Team {
         let all = handed.iter();
         let mut all = all.flat_map(|one| one.own.iter().chain(&one.left_over));
         if all.next().is_some() {
+            *lock(&self.unvouched) = true;
+        }
+    }
+
+    /// Whether there is something that stays to vouch for.
+    fn note_reported(&self, reports: &[Report]) {
+        if reports.iter().any(|report| !report.listing.is_empty()) {
             *lock(&self.unvouched) = true;
         }
     }

@@ -41,15 +41,18 @@ pub(crate) fn open(
     let opened = terms(&options, dir).and_then(|terms| Ok((begin(options, dir, &told)?, terms)));
     let own = opened.as_ref().map(|(store, terms)| {
         let writer = &store.0.writer.config().writer().0[..];
-        [writer, &short(terms)].concat()
+        [writer, &short(&terms.of_all), &short(&terms.of_node)].concat()
     });
     let said = all(group, &own.map_err(ToString::to_string))?;
     let (store, terms) = opened?;
-    let differs = |one: &&Vec<u8>| one.get(16..) != said[0].get(16..);
-    if let Some(rank) = said.iter().position(|one| differs(&one)) {
+    let nodes = group.nodes();
+    if let Some((rank, other)) = differing(&said, &nodes) {
+        // Only now, when all ranks have found it.
+        let terms = all(group, &Ok(terms.to_string().into_bytes()))?;
+        let of = |rank: usize| String::from_utf8_lossy(&terms[rank]).into_owned();
+        let (own, others) = (of(rank), of(other));
         let why = format!(
-            "rank {rank} and rank 0 open different stores together, or one otherwise; on rank {}: {terms}",
-            group.rank()
+            "rank {rank} and rank {other} open different stores together, or one otherwise; rank {rank}: {own}; rank {other}: {others}"
         );
         return Err(ArchiveError::Other(why));
     }
@@ -57,31 +60,55 @@ pub(crate) fn open(
     let writers = writers.flat_map(|id| [UniqueId(*id), for_others(&UniqueId(*id))]);
     // What is on a node's own disk can be read there only.
     let most = store.0.local().map_or(store.0.writers, |_| usize::MAX);
-    let parts = Parts::new(group.nodes(), most);
+    let parts = Parts::new(nodes, most);
     store.join(group.rank(), Arc::new(parts), Arc::new(writers.collect()));
     Ok(store)
 }
 
 /// What ranks must agree about, for a person.
-fn terms(options: &Options, dir: &Path) -> Result<String, ArchiveError> {
-    let local = if options.local.is_some() {
-        "with"
-    } else {
-        "without"
-    };
+struct Terms {
+    of_all: String,
+    /// The local directory, which may have another name on another node.
+    of_node: String,
+}
+
+impl std::fmt::Display for Terms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.of_all, self.of_node)
+    }
+}
+
+fn terms(options: &Options, dir: &Path) -> Result<Terms, ArchiveError> {
+    let local = options.local.as_deref().map(absolute).transpose()?;
+    let with = if local.is_some() { "with" } else { "without" };
     let how = if options.read_only {
         ", for reading only"
     } else {
         ""
     };
-    Ok(format!(
-        "{}, {local} a local directory, with {} writers at most{how}",
-        absolute(dir)?.display(),
-        options.writers
-    ))
+    let (dir, writers) = (absolute(dir)?, options.writers);
+    Ok(Terms {
+        of_all: format!(
+            "{}, with {writers} writers at most{how}, {with} a local directory",
+            dir.display()
+        ),
+        of_node: local.map_or_else(String::new, |local| local.display().to_string()),
+    })
 }
 
-/// A digest of these terms, for ranks to compare.
+/// The first rank that says other terms than the first of all, or than the first of its node, and that one.
+fn differing(said: &[Vec<u8>], nodes: &[usize]) -> Option<(usize, usize)> {
+    let pairs = (0..said.len()).flat_map(|rank| {
+        let of_node = nodes.iter().position(|node| *node == nodes[rank]);
+        [(rank, 0, 16..24), (rank, of_node.unwrap_or(rank), 24..32)]
+    });
+    let mut pairs = pairs.filter(|(rank, other, part)| {
+        said[*rank].get(part.clone()) != said[*other].get(part.clone())
+    });
+    pairs.next().map(|(rank, other, _)| (rank, other))
+}
+
+/// A digest of some of them, for ranks to compare.
 fn short(terms: &str) -> [u8; 8] {
     let digest = blake3::hash(terms.as_bytes());
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
@@ -182,6 +209,7 @@ impl DirStore {
                 segment_size: config.segment_size,
             }),
             unvouched: Mutex::default(),
+            told: Mutex::default(),
         };
         // There is none yet: the store was just made.
         let _ = inner.team.set(team);

@@ -54,7 +54,7 @@ pub(super) struct Report {
 impl Report {
     /// Nothing, of a rank that is no writer and has nothing to say.
     pub(super) fn bytes(&self) -> Vec<u8> {
-        match self.error.is_none() && self.taken.is_empty() {
+        match self.error.is_none() && self.taken.is_empty() && self.listing.is_empty() {
             true => Vec::new(),
             // One that has no bytes is read as an error.
             false => to_bytes(self).unwrap_or_else(|_| vec![0]),

@@ -39,8 +39,8 @@ impl DirStore {
         let own = inner.writer.config().writer();
         let stays = |one: &KnownSegment| {
             let segment = &one.segment;
-            let is_shared = segment.path.starts_with(&inner.dir) && segment.writer != own;
-            is_shared && !taken.contains(&segment.id)
+            let is_others = segment.path.starts_with(&inner.dir) && segment.writer != own;
+            (is_others || self.stays(one)) && !taken.contains(&segment.id)
         };
         warnings_after(|| self.write_manifest_of(replaced, stays))
     }

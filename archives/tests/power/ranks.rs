@@ -83,12 +83,28 @@ fn dir() -> PathBuf {
     Path::new(HOME).join("store")
 }
 
-fn options(sim: &Sim, node: usize, local: bool) -> Options {
+/// Where ranks append.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Journals {
+    OnNodes,
+    InStore,
+    /// In the store, where those of one node are long: they stay, and those of the others are written anew.
+    Long,
+}
+
+impl Journals {
+    fn of(seed: u64) -> Self {
+        [Self::OnNodes, Self::InStore, Self::Long][seed as usize % 3]
+    }
+}
+
+fn options(sim: &Sim, node: usize, journals: Journals) -> Options {
     let options = Options::new().vfs(Arc::new(sim.clone()));
     let options = options.writers(WRITERS).grace(Duration::ZERO);
-    match local {
-        true => options.local(Path::new(HOME).join(format!("node {node}"))),
-        false => options,
+    match journals {
+        Journals::OnNodes => options.local(Path::new(HOME).join(format!("node {node}"))),
+        Journals::Long if node == 0 => options.segment_size(400),
+        _ => options,
     }
 }
 
@@ -103,7 +119,7 @@ struct Lived {
 /// A job of which each rank saves and commits a few times, with orders for each.
 fn job(
     sim: &Sim,
-    local: bool,
+    journals: Journals,
     number: u64,
     orders: impl Fn(usize) -> Option<Order> + Sync,
 ) -> Vec<Lived> {
@@ -122,7 +138,7 @@ fn job(
                         group: Box::new(group),
                         process,
                     };
-                    live(sim, local, number, &group)
+                    live(sim, journals, number, &group)
                 })
             })
             .collect();
@@ -132,10 +148,10 @@ fn job(
 
 const ROUNDS: u64 = 3;
 
-fn live(sim: &Sim, local: bool, number: u64, group: &Mortal) -> Lived {
+fn live(sim: &Sim, journals: Journals, number: u64, group: &Mortal) -> Lived {
     let mut lived = Lived::default();
     let rank = group.rank();
-    let opened = options(&group.process, NODES[rank], local).open_together(dir(), group);
+    let opened = options(&group.process, NODES[rank], journals).open_together(dir(), group);
     let Ok(store) = opened else { return lived };
     for round in 0..ROUNDS {
         save(
@@ -189,13 +205,13 @@ fn add(truth: &mut Truth, more: Truth) {
 }
 
 /// Everything that was acknowledged is in the store, once ranks on the same nodes have committed.
-fn check(left: &Sim, local: bool, truth: &Truth) -> Result<(), String> {
-    if !local {
+fn check(left: &Sim, journals: Journals, truth: &Truth) -> Result<(), String> {
+    if journals != Journals::OnNodes {
         // No rank need have started again.
         truth.check(left, &dir(), false)?;
     }
     let mut truth = truth.clone();
-    for lived in job(left, local, 9, |_| None) {
+    for lived in job(left, journals, 9, |_| None) {
         add(&mut truth, lived.truth);
         if lived.verdicts != vec![Ok(()); ROUNDS as usize] {
             return Err(format!(
@@ -237,13 +253,13 @@ type Orders = Vec<(Option<usize>, Order)>;
 /// One job that goes wrong, on a medium where one has been. Gives what its ranks were told.
 fn strike(
     seed: u64,
-    local: bool,
+    journals: Journals,
     orders: impl Fn(&mut Random) -> Orders,
 ) -> Vec<Vec<Result<(), String>>> {
     let sim = Sim::new();
     sim.seed(seed);
     let mut truth = Truth::default();
-    for lived in job(&sim, local, 0, |_| None) {
+    for lived in job(&sim, journals, 0, |_| None) {
         assert_eq!(lived.verdicts, vec![Ok(()); ROUNDS as usize]);
         add(&mut truth, lived.truth);
     }
@@ -255,7 +271,7 @@ fn strike(
         own.next().map(|(_, order)| order.clone())
     };
     let mut verdicts = Vec::new();
-    for lived in job(&sim, local, 1, of_rank) {
+    for lived in job(&sim, journals, 1, of_rank) {
         add(&mut truth, lived.truth);
         verdicts.push(lived.verdicts);
     }
@@ -265,9 +281,9 @@ fn strike(
     let faults = |(_, order): &(Option<usize>, Order)| !matches!(order.then, Then::PowerOff);
     truth.losses_may_be_told_of = orders.iter().any(faults);
     for left in [sim.after_kill(), sim.power_loss(seed)] {
-        let checked = check(&left, local, &truth);
+        let checked = check(&left, journals, &truth);
         checked.unwrap_or_else(|why| {
-            panic!("seed {seed}, {orders:?}, local {local}: {why}; {verdicts:?}")
+            panic!("seed {seed}, {orders:?}, {journals:?}: {why}; {verdicts:?}")
         });
     }
     verdicts
@@ -276,7 +292,7 @@ fn strike(
 #[test]
 fn nothing_is_lost_when_the_power_fails() {
     for seed in 0..count(60, 3_000) {
-        strike(seed, seed % 2 == 0, |random| {
+        strike(seed, Journals::of(seed), |random| {
             let order = Order::of(CHANGING, random.within(1..300), Then::PowerOff);
             vec![(None, order)]
         });
@@ -286,7 +302,7 @@ fn nothing_is_lost_when_the_power_fails() {
 #[test]
 fn nothing_is_lost_when_ranks_are_killed() {
     for seed in 0..count(60, 3_000) {
-        strike(seed, seed % 2 == 0, |random| {
+        strike(seed, Journals::of(seed), |random| {
             let dead = random.within(1..3);
             let one = |random: &mut Random| {
                 let order = Order::of(CHANGING, random.within(1..60), Then::PowerOff);
@@ -313,7 +329,7 @@ fn an_error_of_one_rank_is_that_of_all() {
     let mut failed = 0;
     for seed in 0..count(120, 4_000) {
         let kind = kinds[seed as usize % kinds.len()];
-        let verdicts = strike(seed, seed % 3 != 0, |random| {
+        let verdicts = strike(seed, Journals::of(seed), |random| {
             let order = Order::of(
                 kind,
                 random.within(1..60),
@@ -335,7 +351,7 @@ fn an_error_of_one_rank_is_that_of_all() {
 #[test]
 fn what_was_written_for_others_is_sealed_at_the_end() {
     let sim = Sim::new();
-    let store = options(&sim, 0, true).open_together(dir(), &OneProcess);
+    let store = options(&sim, 0, Journals::OnNodes).open_together(dir(), &OneProcess);
     let store = store.unwrap();
     save(&store, &mut Truth::default(), 1);
     let committed = store.commit_together(Selection::Checkpoint, &OneProcess);
@@ -395,14 +411,15 @@ fn what_is_saved_while_all_commit_is_left_to_the_next_commit() {
 /// manifests when all commit.
 #[test]
 fn many_jobs_leave_few_files_and_one_rank_lists() {
-    for (local, writers) in [(true, 4), (false, WRITERS)] {
+    for (journals, writers) in [(Journals::OnNodes, 4), (Journals::InStore, WRITERS)] {
         let sim = Sim::new();
         let mut files = Vec::new();
         for number in 0..24 {
             let before = sim.count(&[Call::List]);
-            job(&sim, local, number, |_| None);
+            job(&sim, journals, number, |_| None);
             let listings = sim.count(&[Call::List]) - before;
             // Each rank lists its own folder on its node.
+            let local = journals == Journals::OnNodes;
             assert!(local || listings <= 4 + ROUNDS, "{listings} listings");
             let there = sim.files().into_iter();
             files.push(there.filter(|path| path.starts_with(dir())).count());

@@ -34,6 +34,7 @@ struct Machine {
     dir: tempfile::TempDir,
     local: bool,
     writers: usize,
+    segment_size: u64,
 }
 
 impl Machine {
@@ -42,6 +43,7 @@ impl Machine {
             dir: tempfile::tempdir().unwrap(),
             local,
             writers: 2,
+            segment_size: 256 << 20,
         }
     }
 
@@ -55,6 +57,7 @@ impl Machine {
 
     fn open(&self, group: &dyn ProcessGroup) -> DirStore {
         let mut options = Options::new().writers(self.writers);
+        options = options.segment_size(self.segment_size);
         if self.local {
             options = options.local(self.disk(group.nodes()[group.rank()]));
         }
@@ -127,6 +130,53 @@ fn few_files_hold_what_many_ranks_have_saved() {
         assert_eq!(load(&alone), 0);
         assert_eq!(machine.run(&[0, 1, 1], |sde, _| load(sde)), [0; 3]);
     }
+}
+
+/// Found by a checkpoint of 1 GiB that four ranks made together, which took three times as long as to write it: one rank read all, wrote it
+/// once more, and read that.
+#[test]
+fn what_is_long_stays_where_its_rank_has_written_it() {
+    let mut machine = Machine::new(false);
+    machine.segment_size = 1 << 16;
+    let entries = || files(&machine.store().join("entries"));
+    let seen = machine.run(NODES, |sde, _| {
+        let rank = sde.rank().unwrap() as u64;
+        let mut seen = Vec::new();
+        for round in 0..3 {
+            sum.call(sde, round).unwrap();
+            // 24 kB, of which a segment takes two.
+            wave.call(sde, 3000 + 10 * rank + round).unwrap();
+            sde.gather("saved", rank).unwrap();
+            let before = entries();
+            sde.checkpoint_all().unwrap();
+            seen.push((before, entries()));
+            sde.gather("seen", rank).unwrap();
+            // The others are told where it is.
+            let next = (rank + 1) % NODES.len() as u64;
+            wave.call(sde, 3000 + 10 * next + round).unwrap();
+            assert_eq!(sde.stats().total.computed, 3 * (round + 1));
+        }
+        sde.finish().unwrap();
+        seen
+    });
+    for (before, after) in seen.into_iter().flatten() {
+        let gone: Vec<_> = before.difference(&after).collect();
+        assert!(gone.is_empty(), "{gone:#?}");
+    }
+    let manifests = files(&machine.store().join("manifests")).into_iter();
+    let newest = std::fs::read(manifests.max().unwrap()).unwrap();
+    for path in entries() {
+        let name = path.file_name().unwrap().as_encoded_bytes();
+        let is_listed = newest.windows(name.len()).any(|part| part == name);
+        assert!(is_listed, "{path:?}");
+    }
+    let alone = Sde::builder().store(DirStore::open(machine.store()).unwrap());
+    let alone = alone.build().unwrap();
+    for x in (0..7).flat_map(|rank| (0..3).map(move |round| 3000 + 10 * rank + round)) {
+        wave.call(&alone, x).unwrap();
+        sum.call(&alone, x % 3).unwrap();
+    }
+    assert_eq!(alone.stats().total.computed, 0);
 }
 
 /// Ranks that end without a commit leave what they saved on the disks of their nodes.

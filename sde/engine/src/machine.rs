@@ -1,5 +1,6 @@
-//! The machine: when and where a computation is made, as records say it, and how much memory there is.
+//! The machine: when and where a computation is made, as records say it, and how much memory and how many cores there are.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -41,9 +42,23 @@ pub(crate) fn target() -> Arc<str> {
 /// How much memory one of so many ranks on this machine may take: what the machine has, or the control groups of the
 /// process, divided by them, or by as many as a launcher says that it has started. `None` if that is not known here.
 pub(crate) fn memory_of_one_of(ranks: usize) -> Option<usize> {
-    let tasks = || tasks_here(|name| std::env::var(name).ok());
-    let ranks = if ranks > 1 { ranks } else { tasks() };
-    Some(memory(Path::new("/"))? / ranks)
+    Some(memory(Path::new("/"))? / or_tasks(ranks))
+}
+
+/// How many threads one of so many ranks on this machine may use, divided in the same way. A launcher may have bound this process
+/// to some of the cores: it uses no more than those, and those are not divided again.
+pub(crate) fn cores_of_one_of(ranks: usize) -> usize {
+    let own = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let all = cores(Path::new("/")).unwrap_or(own);
+    own.min((all / or_tasks(ranks)).max(1))
+}
+
+/// The number of ranks, or where there is one of them what a launcher says.
+fn or_tasks(ranks: usize) -> usize {
+    match ranks {
+        2.. => ranks,
+        _ => tasks_here(|name| std::env::var(name).ok()),
+    }
 }
 
 /// How many tasks a launcher has started on this node, this one among them.
@@ -83,26 +98,59 @@ fn memory(root: &Path) -> Option<usize> {
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: usize = total.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    let limits = of_groups(root, ("memory", "memory.max", "memory.limit_in_bytes"));
+    let limits = limits.iter().filter_map(|limit| limit.parse().ok());
+    Some(limits.fold(kib.saturating_mul(1024), usize::min))
+}
+
+/// The cores of the machine with this root, or fewer, if a control group of the process has fewer, or so much time of them.
+fn cores(root: &Path) -> Option<usize> {
+    let online = std::fs::read_to_string(root.join("sys/devices/system/cpu/online")).ok()?;
+    let sets = of_groups(
+        root,
+        ("cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus"),
+    );
+    let sets = sets.iter().filter_map(|set| in_list(set));
+    let times = of_groups(root, ("cpu", "cpu.max", ""));
+    let times = times.iter().filter_map(|time| {
+        let (time, period) = time.split_once(' ')?;
+        Some(time.parse::<usize>().ok()?.div_ceil(period.parse().ok()?))
+    });
+    Some(sets.chain(times).fold(in_list(online.trim())?, usize::min))
+}
+
+/// How many numbers are in a list such as `0-3,8`.
+fn in_list(list: &str) -> Option<usize> {
+    let ranges = list.split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let numbers = first.parse::<usize>().ok()?..=last.parse().ok()?;
+        Some(numbers.count())
+    });
+    ranges.sum()
+}
+
+/// What a file says in each control group of the process, and in those above: the name of the controller, and those of the file in the
+/// second and the first version of groups.
+fn of_groups(root: &Path, (of, second, first): (&str, &str, &str)) -> Vec<String> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let groups = read("proc/self/cgroup").unwrap_or_default();
-    let limits = groups.lines().flat_map(|line| {
+    let said = groups.lines().flat_map(|line| {
         // `hierarchy:controllers:path`, with 0 and nothing for the second version.
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next().unwrap_or(""), parts.next().unwrap_or("/"));
         let (top, file) = match controllers {
-            "" => ("sys/fs/cgroup", "memory.max"),
-            _ if controllers.split(',').any(|one| one == "memory") => {
-                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            "" => ("sys/fs/cgroup".to_owned(), second),
+            _ if controllers.split(',').any(|one| one == of) => {
+                (format!("sys/fs/cgroup/{of}"), first)
             }
             _ => return Vec::new(),
         };
         // That of each group above holds too.
         let above = Path::new(path).ancestors();
-        let files = above.map(|path| format!("{top}{}/{file}", path.display()));
-        files
-            .filter_map(|file| read(&file)?.trim().parse().ok())
-            .collect()
+        let files = above.filter_map(|path| read(&format!("{top}{}/{file}", path.display())));
+        files.map(|said| said.trim().to_owned()).collect()
     });
-    Some(limits.fold(kib.saturating_mul(1024), usize::min))
+    said.collect()
 }
 
 #[cfg(test)]
@@ -119,17 +167,46 @@ mod tests {
         assert_eq!(writable(late), late);
     }
 
-    /// The memory of a machine with 64 GiB, with these groups and limits.
-    fn memory_with(groups: &str, limits: &[(&str, &str)]) -> Option<usize> {
+    /// A machine with 64 GiB and 16 cores, with these groups and limits.
+    fn machine(groups: &str, limits: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let meminfo = "MemTotal:       67108864 kB\nMemFree:        1 kB\n";
-        let files = [("proc/meminfo", meminfo), ("proc/self/cgroup", groups)];
+        let files = [
+            ("proc/meminfo", meminfo),
+            ("sys/devices/system/cpu/online", "0-15\n"),
+            ("proc/self/cgroup", groups),
+        ];
         for (path, text) in files.iter().chain(limits) {
             let path = root.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        memory(root.path())
+        root
+    }
+
+    fn memory_with(groups: &str, limits: &[(&str, &str)]) -> Option<usize> {
+        memory(machine(groups, limits).path())
+    }
+
+    #[test]
+    fn cores_are_those_of_the_control_groups() {
+        let cores = |groups: &str, limits: &[_]| cores(machine(groups, limits).path());
+        assert_eq!(cores("", &[]), Some(16));
+        let groups = "0::/slurm/job/step\n";
+        let job = "sys/fs/cgroup/slurm/job/cpuset.cpus.effective";
+        assert_eq!(cores(groups, &[(job, "0-3,8\n")]), Some(5));
+        let time = "sys/fs/cgroup/slurm/cpu.max";
+        assert_eq!(cores(groups, &[(time, "max 100000\n")]), Some(16));
+        assert_eq!(
+            cores(groups, &[(job, "0-3"), (time, "250000 100000")]),
+            Some(3)
+        );
+        let first = "sys/fs/cgroup/cpuset/job/cpuset.effective_cpus";
+        assert_eq!(cores("3:cpuset,cpu:/job\n", &[(first, "4-5")]), Some(2));
+        assert_eq!(
+            ["", "x", "0-", "3-1"].map(in_list),
+            [None, None, None, Some(0)]
+        );
     }
 
     #[test]

@@ -76,6 +76,14 @@ impl Book {
         rank
     }
 
+    /// Whether no message of this group is under way to this rank, if that is known: all others have left after as many rounds.
+    pub(crate) fn is_quiet(&self, size: usize) -> Option<bool> {
+        if self.broken.is_some() || self.left.values().any(|rounds| *rounds != self.entered) {
+            return Some(false);
+        }
+        (self.left.len() + 1 == size).then_some(true)
+    }
+
     /// Who has not said that he is in a round.
     pub(crate) fn late(&self, round: u64, me: usize, size: usize) -> Vec<usize> {
         let here = |rank: &usize| self.here.get(rank).is_some_and(|known| *known >= round);
@@ -99,6 +107,20 @@ mod tests {
         let second = book.enter();
         assert_eq!(book.fails(second), Some(2));
         assert_eq!(book.broken(), Some(2));
+    }
+
+    #[test]
+    fn a_group_is_quiet_when_all_have_left_after_as_many_rounds() {
+        let mut book = Book::default();
+        let first = book.enter();
+        assert_eq!((book.is_quiet(1), book.is_quiet(3)), (Some(true), None));
+        book.has_left(2, first);
+        assert_eq!(book.is_quiet(3), None);
+        book.has_left(0, first);
+        assert_eq!(book.is_quiet(3), Some(true));
+        let mut book = Book::default();
+        book.has_left(2, 1);
+        assert_eq!(book.is_quiet(3), Some(false));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Home {
     groups: RefCell<HashMap<u64, Rc<Members>>>,
     /// Notices that MPI has not sent yet.
     outbox: RefCell<Vec<InFlight>>,
+    /// Groups that are done with, until they are quiet.
+    retired: RefCell<Vec<u64>>,
     /// Groups that other threads are done with.
     elsewhere: Arc<Mutex<Vec<u64>>>,
     /// Rises with each group, so that groups that share a rank have different numbers.
@@ -60,6 +62,7 @@ impl Home {
         Self {
             groups: RefCell::default(),
             outbox: RefCell::default(),
+            retired: RefCell::default(),
             elsewhere: Arc::default(),
             serial: Cell::new(0),
             nodes: nodes(&control),
@@ -163,15 +166,38 @@ impl Home {
         }
     }
 
-    /// Frees a group. A communicator with an operation that is not complete is kept: to free it is to wait.
+    /// Ends a group, and frees it as soon as it is quiet. MPI gives the number of a communicator that is free to another one, of other
+    /// ranks perhaps, and takes for that one's what still comes: Open MPI crashed where a rank had entered a round that others left out.
     pub(crate) fn release(&self, number: u64) {
-        let members = self.groups.borrow_mut().remove(&number);
-        let Some(members) = members else { return };
+        let Ok(members) = self.members(number) else {
+            return;
+        };
         self.leave(&members);
-        let is_broken = members.book.borrow().broken().is_some();
-        if is_broken || std::thread::panicking() {
-            std::mem::forget(members);
-        }
+        self.retired.borrow_mut().push(number);
+        self.free_retired();
+    }
+
+    /// A communicator with an operation that is not complete is kept for good: to free it is to wait.
+    fn free_retired(&self) {
+        self.retired.borrow_mut().retain(|number| {
+            let mut groups = self.groups.borrow_mut();
+            let Some(members) = groups.get(number) else {
+                return false;
+            };
+            let quiet = members.book.borrow().is_quiet(members.size());
+            let quiet = match std::thread::panicking() {
+                true => Some(false),
+                // In a large group not all are told who has left.
+                false if members.size() > FEW => quiet.or(Some(true)),
+                false => quiet,
+            };
+            let Some(quiet) = quiet else { return true };
+            match (quiet, groups.remove(number)) {
+                (true, members) => drop(members),
+                (false, members) => std::mem::forget(members),
+            }
+            false
+        });
     }
 
     /// Frees all.
@@ -226,6 +252,7 @@ impl Home {
         self.outbox
             .borrow_mut()
             .retain_mut(|sent| sent.take().is_none());
+        self.free_retired();
     }
 
     fn take_in(&self, notice: Notice) {

@@ -2,7 +2,7 @@
 
 use super::{
     Ranks, Threads, World, arrays, errors, exchanged, fields, memory, origins, rank_map,
-    redistribution, restart, runs, scratch, sets, slots, state_parts, together,
+    redistribution, restart, runs, scratch, set_map, sets, slots, state_parts, together,
 };
 
 /// How many ranks a test is for.
@@ -181,11 +181,20 @@ macro_rules! for_each_test_of_ranks {
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
                 a_rank_that_is_done_takes_what_another_has_not_begun: Each(&[2, 4]),
             }
+            set_map {
+                each_point_runs_on_one_set_and_all_ranks_remember_it: Each(&[1, 2, 3, 4, 8]),
+                in_a_distributed_app_too: Each(&[1, 2, 3, 4]),
+                values_on_several_ranks_lie_on_all_ranks_afterwards: Each(&[1, 2, 3, 4]),
+                what_fails_on_one_rank_of_a_set_is_the_same_error_on_all: Each(&[1, 2, 3, 4]),
+                what_can_not_be_dealt_to_sets_is_refused_on_all_ranks: Each(&[1, 2, 3, 4]),
+                non_deterministic_results_are_those_of_their_sets: Each(&[1, 2, 3, 4]),
+            }
             together {
                 any_number_of_ranks_goes_on_from_what_others_saved_together: UpTo(5),
                 what_is_saved_while_all_commit_is_not_lost: Each(&[3]),
                 ranks_may_save_at_different_times: Each(&[2, 3]),
                 ranks_that_open_different_stores_get_an_error: Each(&[3]),
+                ranks_of_a_node_that_save_in_different_folders_get_an_error: Each(&[2, 3]),
                 a_store_of_ranks_is_for_engines_of_ranks: Each(&[1, 2]),
             }
         }

@@ -24,6 +24,7 @@ mod redistribution;
 mod restart;
 mod runs;
 mod scratch;
+mod set_map;
 mod sets;
 mod slots;
 mod state_parts;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use sde::store::{DirStore, Options};
 use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
 
-use super::{Rank, Ranks, names};
+use super::{Rank, Ranks, all_are, names};
+use crate::says;
 
 #[sde::app(name = "ranks.together.waves", distributed, tags(distributed))]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -146,12 +147,30 @@ pub(super) fn ranks_that_open_different_stores_get_an_error(ranks: Ranks<'_>) {
         (error.to_string(), other.to_string())
     });
     for (rank, (dirs, disks)) in told.iter().enumerate() {
-        assert!(dirs.contains("rank 1 and rank 0"), "{dirs}");
-        assert!(
-            dirs.contains(if rank == 1 { "/a, " } else { "/b, " }),
-            "{dirs}"
-        );
-        assert!(disks.contains("a local directory"), "{disks}");
+        says(dirs, "rank 1 and rank 0");
+        says(dirs, "/a, ");
+        says(dirs, "/b, ");
+        assert_eq!((dirs, disks), (&told[0].0, &told[0].1), "on rank {rank}");
+        says(disks, "with a local directory");
+        says(disks, "without a local directory");
+    }
+}
+
+/// Found by a program whose ranks of one node had two folders for it: it computed all night, and failed at `finish`.
+pub(super) fn ranks_of_a_node_that_save_in_different_folders_get_an_error(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let folder = folder.path();
+    let told = ranks.run_ranks(|rank: Rank| {
+        let group = rank.group();
+        let own = format!("disk {}", usize::from(group.rank() == 1));
+        let options = Options::new().local(folder.join(own));
+        let opened = options.open_together(folder.join("store"), group);
+        opened.unwrap_err().to_string()
+    });
+    all_are(&told, &told[0]);
+    says(&told[0], "rank 1 and rank 0");
+    for disk in ["disk 0", "disk 1"] {
+        says(&told[0], folder.join(disk).to_str().unwrap());
     }
 }
 

@@ -40,6 +40,7 @@ pub const SDE: Layered = Layered {
             "ranks::collective",
             "ranks::deal",
             "ranks::group",
+            "ranks::points",
             "ranks::threads",
         ],
         &[

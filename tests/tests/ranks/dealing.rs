@@ -1,10 +1,14 @@
 //! Points that are dealt out as ranks become free, where threads stand for ranks and sequence one another.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sde::store::Cbor;
-use sde::{Error, ErrorKind, EventLog, GroupError, Inputs, ProcessGroup, Sde, ThreadGroup};
-use sde_tests::{Counter, LIMIT, Watchdog, number, x, y};
+use sde::{
+    AppError, AppInfo, Error, ErrorKind, EventLog, GroupError, Handle, Inputs, ProcessGroup, Sde,
+    ThreadGroup,
+};
+use sde_tests::{Counter, LIMIT, Made, Watchdog, number, x, y};
 
 /// Every fourth point is costly, and all of those begin with one rank: they end when all of them have been begun, and all
 /// others are done.
@@ -107,4 +111,87 @@ fn ranks_of_other_numbers_of_threads_take_the_same_items() {
             .unwrap();
         assert_eq!(sum, 600);
     });
+}
+
+thread_local! {
+    static RANK: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A distributed app of which each rank is told which of the program it is. On the first one a thread that has not said so runs it.
+fn on_sets(
+    body: impl Fn(&Handle, usize, u64) -> Result<u64, AppError> + Send + Sync + 'static,
+) -> Made {
+    let point = number("point", move |sde, x| body(sde, RANK.get(), x));
+    point.described(AppInfo::distributed)
+}
+
+/// Whichever set it is, also that of the rank which deals, and though it meets nobody while it computes.
+#[test]
+fn a_set_that_is_busy_holds_up_no_other() {
+    let _in_time = Watchdog::new("a sweep on two sets", LIMIT);
+    for busy in [0, 1] {
+        let (done, begun) = (Counter::new(), Counter::new());
+        let point = on_sets(move |sde, rank, x| {
+            match rank / 2 == busy {
+                true => {
+                    begun.add();
+                    done.reach(10);
+                }
+                false => {
+                    begun.reach(2);
+                    sde.gather("ranks", rank)?;
+                    done.add();
+                }
+            }
+            Ok(x)
+        });
+        let list: Vec<Inputs> = (0..6).map(x).collect();
+        let computed = ThreadGroup::run(4, |group| {
+            RANK.set(group.rank());
+            let sde = Sde::builder().threads(1).process_group(group, Cbor);
+            let sde = sde.build().unwrap();
+            let points = sde.par_map_on_sets(&point, &list, 2);
+            for (x, point) in (0..).zip(&points) {
+                assert_eq!(y(point.as_ref().unwrap()).unwrap(), x);
+            }
+            sde.stats().total.computed
+        });
+        let right = if busy == 0 {
+            [1, 1, 5, 5]
+        } else {
+            [5, 5, 1, 1]
+        };
+        assert_eq!(computed, right);
+    }
+}
+
+/// The others begin nothing more, and wait for nobody: whether the rank that panics is the first of its set, deals, or neither.
+#[test]
+fn a_point_that_panics_on_a_set_ends_it_on_all_ranks() {
+    let _in_time = Watchdog::new("a sweep on sets of ranks", LIMIT);
+    for (size, who) in [(4, 0), (4, 1), (4, 2), (4, 3), (3, 1), (3, 2)] {
+        let panics = Counter::new();
+        let point = on_sets(move |_, rank, x| {
+            if rank == who {
+                panics.add();
+                panic!("this point");
+            }
+            panics.reach(1);
+            Ok(x)
+        });
+        let list: Vec<Inputs> = (0..1000).map(x).collect();
+        let errors = ThreadGroup::run(size, |group| {
+            RANK.set(group.rank());
+            let log = EventLog::new();
+            let sde = Sde::builder().threads(1).observer(log.clone());
+            let sde = sde.process_group(group, Cbor).build().unwrap();
+            let points = catch_unwind(AssertUnwindSafe(|| sde.par_map_on_sets(&point, &list, 2)));
+            assert!(log.started("point") < 1000);
+            points.ok().map(|points| points.iter().all(Result::is_err))
+        });
+        for (rank, errors) in errors.into_iter().enumerate() {
+            let right = if rank == who { None } else { Some(true) };
+            assert_eq!(errors, right, "rank {who} of {size} panics, on rank {rank}");
+        }
+    }
 }

@@ -145,8 +145,8 @@ impl Builder {
     }
 
     /// How many threads [`par_map`](crate::Handle::par_map) and
-    /// [`join`](crate::Handle::join) use, the calling one among them. The default
-    /// is the number of cores. Results do not depend on it.
+    /// [`join`](crate::Handle::join) use, the calling one among them; on several ranks, those of each. The default is the number of
+    /// cores, divided by the ranks, or the tasks of the launcher, that share a node. Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
@@ -226,9 +226,9 @@ impl Builder {
             let message = "the save policy was refused: an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
             return Err(Error::invalid_argument(message));
         }
-        let threads = self.threads.unwrap_or_else(|| {
-            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-        });
+        let ranks_here = ranks_here(self.process_group.as_ref().map(|(group, _)| &**group));
+        let threads = self.threads;
+        let threads = threads.unwrap_or_else(|| machine::cores_of_one_of(ranks_here));
         let has_ranks = self.process_group.is_some();
         let invalidations = match &self.archiver {
             Some(archiver) => read_invalidations(&**archiver, has_ranks)?,
@@ -246,7 +246,7 @@ impl Builder {
             "begins, with {}",
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
-        let memory = machine::memory_of_one_of(ranks_here(group.as_deref()));
+        let memory = machine::memory_of_one_of(ranks_here);
         let memory_budget = self.memory_budget.unwrap_or_else(MemoryBudget::unlimited);
         let memory_budget = memory_budget.of_machine(memory);
         let memory_budgets = self.memory_budgets.into_iter();

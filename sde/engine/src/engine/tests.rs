@@ -157,3 +157,27 @@ fn all_that_calls_code_of_users_says_so() {
         assert!(said.contains(&expected), "{said}");
     }
 }
+
+/// Found by reading: memory was divided by the ranks of a node, and each rank took all of its cores.
+#[test]
+fn the_cores_of_a_node_are_divided_by_its_ranks() {
+    let threads = |threads: Option<usize>| {
+        let groups = ThreadGroup::on_nodes(vec![0, 0, 1]).into_iter();
+        let of_rank = |group| {
+            let builder = Sde::builder().process_group(group, Json);
+            let builder = match threads {
+                Some(threads) => builder.threads(threads),
+                None => builder,
+            };
+            builder.build().unwrap().engine().helpers().threads()
+        };
+        groups.map(of_rank).collect::<Vec<_>>()
+    };
+    let of = crate::machine::cores_of_one_of;
+    assert_eq!(threads(None), [of(2), of(2), of(1)]);
+    assert_eq!(
+        threads(Some(7)),
+        [7; 3],
+        "what the user says is for each rank"
+    );
+}

@@ -15,12 +15,15 @@
 mod ticket;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::current;
 use std::time::Duration;
 
 use ticket::Ticket;
+pub(crate) use ticket::Ticket as Errand;
 
-use crate::sync::{MutexGuard, lock, wait};
+use crate::sync::{MutexGuard, lock, unpoisoned, wait};
 
 /// The helper threads of one engine; started when first needed, ended when it is
 /// dropped.
@@ -96,6 +99,37 @@ impl Helpers {
         }
         drop(queue);
         self.shared.changed.notify_all();
+    }
+}
+
+/// Has another thread do something, and waits for it: the one that `offer` gives the errand to, which it does once.
+///
+/// # Panics
+/// If what is done does.
+pub(crate) fn run_errand<T: Send>(
+    job: impl FnOnce() -> T + Send,
+    offer: impl FnOnce(Arc<Errand>),
+) -> T {
+    let here = current().id();
+    let (job, done) = (Mutex::new(Some(job)), (Mutex::new(None), Condvar::new()));
+    let work = || {
+        if current().id() == here {
+            let mut returned = lock(&done.0);
+            while returned.is_none() {
+                returned = wait(&done.1, returned);
+            }
+            return;
+        }
+        let taken = lock(&job).take();
+        let returned = taken.map(|job| catch_unwind(AssertUnwindSafe(job)));
+        *lock(&done.0) = returned;
+        done.1.notify_all();
+    };
+    ticket::scope(&work, |errand| offer(Arc::clone(errand)));
+    match unpoisoned(done.0.into_inner()) {
+        Some(Ok(returned)) => returned,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => unreachable!("it was waited for"),
     }
 }
 

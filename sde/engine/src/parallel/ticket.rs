@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::sync::{MutexGuard, lock, wait};
 
 /// A piece of work that helpers may take part in.
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     /// Valid for as long as the ticket is open, or a helper is counted in `active`.
     work: *const (dyn Fn() + Sync),
     state: Mutex<State>,
@@ -77,7 +77,7 @@ impl Drop for Closing<'_> {
 
 impl Ticket {
     /// Takes part in the work, if it is still open.
-    pub(super) fn work(&self) {
+    pub(crate) fn work(&self) {
         {
             let mut state = self.lock();
             if !state.open {

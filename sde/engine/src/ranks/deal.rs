@@ -25,7 +25,7 @@ use crate::sync::{lock, wait, wait_timeout};
 
 /// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum DealMessage {
+pub(super) enum DealMessage {
     /// There is nothing more to begin.
     Idle,
     /// What was asked for: half of what there was.
@@ -42,7 +42,7 @@ enum DealMessage {
 
 impl DealMessage {
     /// With the list that it is about: a rank may say that it has no more when the first has just said that it is the end.
-    fn to_note(&self, list: u64) -> Note {
+    pub(super) fn to_note(&self, list: u64) -> Note {
         let mut note = Note::default();
         // It fits, whatever it says.
         let _ = postcard::to_slice(&(list as u32, self), &mut note);
@@ -50,7 +50,7 @@ impl DealMessage {
     }
 
     /// `None` if it is no note, or about another list.
-    fn from_note(note: &Note, list: u64) -> Option<Self> {
+    pub(super) fn from_note(note: &Note, list: u64) -> Option<Self> {
         let (about, says): (u32, Self) = postcard::from_bytes(note).ok()?;
         (list as u32 == about).then_some(says)
     }
@@ -204,8 +204,8 @@ impl Drop for StopOnPanic<'_> {
 }
 
 /// So long a rank sleeps at most before it looks whether another has said something.
-const LONGEST: Duration = Duration::from_millis(1);
-const SHORTEST: Duration = Duration::from_micros(20);
+pub(super) const LONGEST: Duration = Duration::from_millis(1);
+pub(super) const SHORTEST: Duration = Duration::from_micros(20);
 
 /// One rank, while its threads compute.
 pub(super) struct Agent<'a> {

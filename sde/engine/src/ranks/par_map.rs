@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::deal::{Agent, MOST, Share, StopOnPanic};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
+use crate::cache::AppCache;
 use crate::engine::{CalledApp, Engine, Options, Transfer, entry_of};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -24,7 +25,13 @@ use crate::sync::{lock, unpoisoned};
 const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its key, with all ranks";
 
 /// An item's results, or why there are none.
-type Item = Result<ResultMap, Error>;
+pub(super) type Item = Result<ResultMap, Error>;
+
+/// A list, as all ranks are to have it.
+pub(super) struct Listed {
+    pub(super) keys: Vec<Option<Key>>,
+    pub(super) digest: Key,
+}
 
 /// What each rank knows of the list before anything is computed.
 struct Plan {
@@ -74,22 +81,8 @@ impl Engine {
 
     /// Finds out who has what.
     fn plan(&self, ranks: &Ranks, app: &CalledApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
-        let id = &app.resolved.id.0;
-        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
-        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
-        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
-        let mut all = blake3::Hasher::new();
-        all.update(app.resolved.id.as_bytes());
-        for key in &keys {
-            all.update(&[u8::from(key.is_some())]);
-            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
-        }
-        let all = Key::from_bytes(*all.finalize().as_bytes());
-        let nondeterministic = app.resolved.nondeterministic;
-        let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, *key);
-        let held: Vec<bool> = keys.iter().map(has).collect();
-        let header = Header::new(CollectiveOp::RankMap, all, &*app.resolved.name);
-        let holders = holders(ranks, header, &held)?;
+        let listed = self.listed(app, list, 1);
+        let holders = self.holders(ranks, app, self.cache_of(&app.resolved), &listed)?;
         let (mut gives, mut missing, mut is_any_given) = (Vec::new(), Vec::new(), false);
         for (at, holder) in holders.into_iter().enumerate() {
             match holder {
@@ -102,11 +95,43 @@ impl Engine {
             }
         }
         Ok(Plan {
-            keys,
+            keys: listed.keys,
             gives,
             is_any_given,
             missing,
         })
+    }
+
+    /// The keys of a list of which each item takes so many ranks.
+    pub(super) fn listed(&self, app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Listed {
+        let id = &app.resolved.id.0;
+        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
+        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
+        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
+        let mut all = blake3::Hasher::new();
+        all.update(app.resolved.id.as_bytes());
+        all.update(&(size as u64).to_le_bytes());
+        for key in &keys {
+            all.update(&[u8::from(key.is_some())]);
+            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
+        }
+        let digest = Key::from_bytes(*all.finalize().as_bytes());
+        Listed { keys, digest }
+    }
+
+    /// Who has each item of a list, in these caches or in a store.
+    pub(super) fn holders(
+        &self,
+        ranks: &Ranks,
+        app: &CalledApp<'_>,
+        cache: &AppCache,
+        listed: &Listed,
+    ) -> Result<Vec<Holder>, Error> {
+        let nondeterministic = app.resolved.nondeterministic;
+        let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, cache, *key);
+        let held: Vec<bool> = listed.keys.iter().map(has).collect();
+        let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
+        holders(ranks, header, &held)
     }
 
     /// Computes what nobody has, each rank some of it with its own threads.
@@ -175,30 +200,32 @@ impl Engine {
     }
 
     /// Whether this rank need not compute it. Why not, `peek` tells: it looks through all that is stored.
-    fn has(&self, resolved: &ResolvedApp, key: Option<Key>) -> bool {
+    fn has(&self, resolved: &ResolvedApp, cache: &AppCache, key: Option<Key>) -> bool {
         let Some(key) = key else { return false };
-        let entry = self.cache_of(resolved).entry(&key);
+        let entry = cache.entry(&key);
         entry.is_some_and(|entry| self.refusal(&entry, None).is_none())
             || matches!(self.stored_refusal(resolved, &key), Some(Ok(_)))
     }
 
     /// Tells all ranks which of the items failed, and why.
-    fn tell_failed(
+    pub(super) fn tell_failed(
         &self,
         ranks: &Ranks,
         computed: &HashMap<usize, Item>,
     ) -> Result<HashMap<usize, Error>, Error> {
-        let failed = |(at, item): (&usize, &Item)| Some((*at, chain(item.as_ref().err()?)));
-        let failed: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
+        let own = ranks.in_program(ranks.rank());
+        let failed = |(at, item): (&usize, &Item)| match item.as_ref().err()?.kind() {
+            // Of several ranks that ran it one has told the others.
+            ErrorKind::OnRank { rank, message } => Some((*at, *rank, message.clone())),
+            _ => Some((*at, own, chain(item.as_ref().err()?))),
+        };
+        let failed: Vec<(usize, usize, String)> = computed.iter().filter_map(failed).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what failed");
         let all = ranks.gather_all(header, &failed)?;
         let mut failures = HashMap::new();
-        for (rank, failed) in all.into_iter().enumerate() {
-            let rank = ranks.in_program(rank);
-            for (at, text) in failed {
-                let message = crate::error::told(&text);
-                failures.insert(at, ErrorKind::OnRank { rank, message }.into());
-            }
+        for (at, rank, text) in all.into_iter().flatten() {
+            let message = crate::error::told(&text);
+            failures.insert(at, ErrorKind::OnRank { rank, message }.into());
         }
         Ok(failures)
     }
@@ -232,7 +259,7 @@ impl Engine {
         stayed: &HashMap<Key, Offer>,
     ) -> Item {
         if let Some(offer) = key.and_then(|key| stayed.get(&key))
-            && !self.has(&app.resolved, key)
+            && !self.has(&app.resolved, self.cache_of(&app.resolved), key)
         {
             return Ok(self.elsewhere(app, offer));
         }
@@ -279,7 +306,7 @@ impl Engine {
 
 /// Who has an item.
 #[derive(Clone, Copy)]
-enum Holder {
+pub(super) enum Holder {
     None,
     /// This rank, and not all others.
     Lowest(usize),
@@ -329,7 +356,12 @@ fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, 
 
 /// Which rank begins with which of these items: each next one, the costliest first where the app
 /// knows what they cost, goes to the rank that has least to do.
-fn deal(app: &CalledApp<'_>, list: &[&Inputs], missing: &[usize], ranks: usize) -> Vec<Vec<usize>> {
+pub(super) fn deal(
+    app: &CalledApp<'_>,
+    list: &[&Inputs],
+    missing: &[usize],
+    ranks: usize,
+) -> Vec<Vec<usize>> {
     let mut shares = vec![Vec::with_capacity(missing.len() / ranks + 1); ranks];
     let cost = |at: &usize| app.app.cost(list[*at]).map(|cost| cost.time);
     let costs: Option<Vec<_>> = missing.iter().map(cost).collect();

@@ -23,6 +23,7 @@ pub fn run(case: &str) {
         "communicator" => communicator(),
         "elsewhere" => elsewhere(),
         "many" => many(),
+        "left out" => left_out(),
         "large" => large(),
         "panic" => panic(),
         "survived" => survived(),
@@ -170,6 +171,31 @@ fn many() {
         assert_eq!(part.size(), world.size());
     }
     check_contract(&world);
+}
+
+/// The last rank enters a round that the others have left out; these go on with groups that it is not in.
+fn left_out() {
+    let session = session();
+    let world = session.world();
+    let is_last = is_last(&world);
+    let whole = world.split(Some(0), 0).unwrap().unwrap();
+    let others = world.split(Some(u32::from(is_last)), 0).unwrap().unwrap();
+    let whole = is_last.then_some(whole);
+    meet(&world).unwrap();
+    if let Some(whole) = whole {
+        assert!(matches!(meet(&*whole), Err(GroupError::Left { .. })));
+    }
+    meet(&world).unwrap();
+    let alone: Vec<_> = (0..20)
+        .map(|_| {
+            others
+                .split(Some(others.rank() as u32), 0)
+                .unwrap()
+                .unwrap()
+        })
+        .collect();
+    assert!(alone.iter().all(|one| meet(&**one).is_ok()));
+    meet(&world).unwrap();
 }
 
 fn large() {

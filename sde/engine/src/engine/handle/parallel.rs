@@ -85,6 +85,62 @@ impl Handle {
         }
     }
 
+    /// Runs a [distributed](crate::AppInfo::distributed) app over many inputs, each on a set of so many ranks; the results are in the
+    /// order of the inputs. Collective over all ranks, of which each has every result afterwards, as after a
+    /// [release](crate::Subset::release): values that lie on several ranks then lie on all of them. Equal inputs are run once, and
+    /// what all ranks remember is not run.
+    ///
+    /// A set that has computed a point takes the next, so one costly point holds up no other. The ranks are split once. Those that fill no set
+    /// compute nothing: of 7 ranks in sets of 3 one, which then deals the points out. Where all ranks are in sets the first one deals besides, so
+    /// it runs bodies on another thread, and for each thing that its set does together the two wait for each other once more. Progress is told on the
+    /// first rank. On one rank, or without ranks, each point runs there.
+    ///
+    /// An error of one run does not stop the others. Values that [never move](crate::Tag::NoCache) are made again by all ranks together.
+    ///
+    /// ```
+    /// use sde::store::Cbor;
+    /// use sde::{Handle, Sde, ThreadGroup, inputs};
+    ///
+    /// #[sde::app(distributed)]
+    /// fn sum(sde: &Handle, terms: u64) -> Result<u64, sde::Error> {
+    ///     let (rank, ranks) = (sde.rank()? as u64, sde.ranks()?);
+    ///     let mine: u64 = (1..=terms).skip(rank as usize).step_by(ranks).sum();
+    ///     Ok(sde.gather("sums", mine)?.iter().map(|part| **part).sum())
+    /// }
+    ///
+    /// let sums = ThreadGroup::run(4, |ranks| {
+    ///     let sde = Sde::builder().process_group(ranks, Cbor).build()?;
+    ///     let points: Vec<_> = (0..10_u64).map(|terms| inputs! { terms: terms }).collect();
+    ///     let sums = sde.par_map_on_sets(&sum, &points, 2);
+    ///     sde.finish()?;
+    ///     sums.into_iter().map(|sum| Ok(*sum?.get::<u64>("result")?)).sum::<Result<u64, sde::Error>>()
+    /// });
+    /// assert!(sums.into_iter().all(|sum| sum.is_ok_and(|sum| sum == 165)));
+    /// ```
+    ///
+    /// # Errors
+    /// Each result is one, the same on all ranks: if they give different lists or numbers, the app is not distributed
+    /// ([`par_map`](Self::par_map) is for it), or there are fewer ranks than a set has. On this rank, if it is called where others
+    /// can't join in.
+    ///
+    /// # Panics
+    /// If a run panics on this rank. No set begins anything more then, and the others get an error.
+    pub fn par_map_on_sets<A: AppSource + Sync + ?Sized>(
+        &self,
+        app: &A,
+        list: &[Inputs],
+        ranks: usize,
+    ) -> Vec<Result<ResultMap, Error>> {
+        let mapped = self.resolve(app).and_then(|app| {
+            let doing = || format!("maps {} on sets of ranks", app.resolved.name);
+            let whole = self.collective_ranks(doing)?;
+            let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
+            let results = self.engine().set_map(self, whole, &app, &distinct, ranks)?;
+            Ok(place_of.iter().map(|at| results[*at].clone()).collect())
+        });
+        mapped.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
+    }
+
     /// The results for distinct inputs, on all ranks or on several threads. There nothing more begins once one has failed,
     /// if that ends it: what was not begun is `None`.
     pub(super) fn map_distinct(

@@ -122,7 +122,7 @@ impl Ranks {
     ) -> Result<Vec<u8>, Error> {
         let sum = counts.iter().copied().fold(0, usize::saturating_add);
         let mut all = self.zeroed(doing, sum)?;
-        let gathered = self.group.all_gather(mine, counts, &mut all);
+        let gathered = self.operate(|group| group.all_gather(mine, counts, &mut all));
         gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
         Ok(all)
     }
@@ -143,7 +143,7 @@ impl Ranks {
         send: &[(usize, &[u8])],
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), Error> {
-        let exchanged = self.group.exchange(send, receive);
+        let exchanged = self.operate(|group| group.exchange(send, receive));
         exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 

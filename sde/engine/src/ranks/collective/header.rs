@@ -102,6 +102,8 @@ pub(crate) enum Body {
     Held(ShortDigest),
     /// In how many turns this rank would exchange elements of an array.
     Turns(usize),
+    /// Which point of a list the ranks compute next, on the first of them; nothing at the end, and on the others.
+    Point(Option<usize>),
 }
 
 /// What a rank remembers of a run.
@@ -269,6 +271,7 @@ mod tests {
                 replicas: [255; 16],
             },
             Body::Turns(usize::MAX),
+            Body::Point(Some(usize::MAX)),
         ];
         for body in bodies {
             // The longest that there is.

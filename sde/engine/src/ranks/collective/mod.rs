@@ -8,6 +8,7 @@
 //! of it, the run has failed for all of them. The one that is in the middle may still call
 //! for the others until its body ends, so those calls give that error at once.
 
+mod desk;
 mod differ;
 mod gather;
 mod header;
@@ -15,6 +16,7 @@ mod meeting;
 mod patient;
 mod rounds;
 
+pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
 pub use header::MEETING_BYTES;
@@ -24,6 +26,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
+
+use desk::Lent;
 
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
@@ -42,6 +46,8 @@ pub(crate) struct Ranks {
     patience: Duration,
     /// The one thread that may do anything together with other ranks.
     thread: ThreadId,
+    /// Another that may, by that one.
+    lent: OnceLock<Lent>,
     sequence: AtomicU64,
     state: AtomicU8,
     closed: AtomicBool,
@@ -68,15 +74,15 @@ impl Ranks {
     /// The ranks that the program began with.
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
         let world = (0..group.size()).collect();
-        Self::of(group, WORLD, world, patience, late)
+        Self::of(group, WORLD, world, (patience, late), OnceLock::new())
     }
 
     fn of(
         group: Box<dyn ProcessGroup>,
         id: u64,
         world: Vec<usize>,
-        patience: Duration,
-        late: Late,
+        (patience, late): (Duration, Late),
+        lent: OnceLock<Lent>,
     ) -> Self {
         Self {
             group,
@@ -84,6 +90,7 @@ impl Ranks {
             world,
             patience,
             thread: std::thread::current().id(),
+            lent,
             sequence: AtomicU64::new(0),
             state: AtomicU8::new(ACTIVE),
             closed: AtomicBool::new(false),
@@ -106,7 +113,14 @@ impl Ranks {
         let id = hasher.finalize();
         let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
         let late = Arc::clone(&self.late);
-        Self::of(group, u64::from_le_bytes(id), world, self.patience, late)
+        let terms = (self.patience, late);
+        Self::of(
+            group,
+            u64::from_le_bytes(id),
+            world,
+            terms,
+            self.lent.clone(),
+        )
     }
 
     /// The number of one of these ranks in the whole program, by which messages name it.
@@ -151,7 +165,8 @@ impl Ranks {
     }
 
     pub(crate) fn is_own_thread(&self) -> bool {
-        std::thread::current().id() == self.thread
+        let here = std::thread::current().id();
+        here == self.thread || self.lent.get().is_some_and(|lent| lent.to == here)
     }
 
     /// That runs may still be made on these ranks.
@@ -221,7 +236,8 @@ impl Ranks {
 
     /// The group of the ranks that give this color.
     pub(crate) fn split(&self, color: u32, key: i64) -> Result<Box<dyn ProcessGroup>, Error> {
-        let split = self.group.split(Some(color), key).and_then(|part| {
+        let split = self.operate(|group| group.split(Some(color), key));
+        let split = split.and_then(|part| {
             let none = || GroupError::Other("a split gave this rank no group".to_owned());
             part.ok_or_else(none)
         });
@@ -230,13 +246,13 @@ impl Ranks {
 
     /// Says something to a rank, without waiting for it.
     pub(crate) fn post(&self, rank: usize, note: Note) -> Result<(), Error> {
-        let told = self.group.post(rank, note);
+        let told = self.operate(|group| group.post(rank, note));
         told.map_err(|error| self.break_off("deals out points", error))
     }
 
     /// What a rank has said to this one, if it has come.
     pub(crate) fn poll(&self) -> Result<Option<(usize, Note)>, Error> {
-        let told = self.group.poll();
+        let told = self.operate(|group| group.poll());
         told.map_err(|error| self.break_off("deals out points", error))
     }
 

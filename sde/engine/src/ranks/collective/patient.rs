@@ -19,7 +19,7 @@ impl Ranks {
         doing: &str,
     ) -> Result<Vec<u8>, GroupError> {
         let mut times = 0_u32;
-        self.group.meet(message, self.patience, &mut |ranks| {
+        self.meet_group(message, |ranks| {
             times = times.saturating_add(1);
             if times.is_power_of_two() {
                 let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
@@ -58,7 +58,8 @@ impl ProcessGroup for Patient<'_> {
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        self.ranks.group.all_gather(mine, counts, all)
+        self.ranks
+            .operate(|group| group.all_gather(mine, counts, all))
     }
 
     fn exchange(
@@ -66,19 +67,19 @@ impl ProcessGroup for Patient<'_> {
         send: &[(usize, &[u8])],
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
-        self.ranks.group.exchange(send, receive)
+        self.ranks.operate(|group| group.exchange(send, receive))
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        self.ranks.group.split(color, key)
+        self.ranks.operate(|group| group.split(color, key))
     }
 
     fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
-        self.ranks.group.post(rank, note)
+        self.ranks.operate(|group| group.post(rank, note))
     }
 
     fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
-        self.ranks.group.poll()
+        self.ranks.operate(|group| group.poll())
     }
 
     fn leave(&self) {

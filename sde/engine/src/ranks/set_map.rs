@@ -1,0 +1,235 @@
+//! `par_map_on_sets`: distributed runs, each on a set of ranks, that are [dealt out](super::points) as sets become free.
+//!
+//! The ranks are split once. What no rank has the sets compute; after the release each rank has all, as after any other.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::deal::{LONGEST, SHORTEST};
+use super::par_map::{Holder, Item, deal};
+use super::points::{Points, next_point, stop_all};
+use super::sets::ProcessSet;
+use crate::app::{Handle, NestedCall, ThreadContext};
+use crate::engine::{CalledApp, Engine, Options};
+use crate::error::Error;
+use crate::inputs::Inputs;
+use crate::key::Key;
+use crate::parallel::new_thread;
+use crate::ranks::collective::{Body, CollectiveOp, Desk, Header};
+
+/// A sweep on sets of ranks, as one of them sees it.
+struct Sweep<'a> {
+    app: &'a CalledApp<'a>,
+    list: &'a [&'a Inputs],
+    /// Which of the list no set has.
+    missing: Vec<usize>,
+    whole: &'a Arc<ProcessSet>,
+    /// How many ranks a set has.
+    size: usize,
+    /// A digest of the list.
+    digest: Key,
+}
+
+impl Engine {
+    /// A sweep on sets of so many ranks, or on this process alone. The inputs are distinct.
+    pub(crate) fn set_map(
+        &self,
+        from: &Handle,
+        whole: Option<&Arc<ProcessSet>>,
+        app: &CalledApp<'_>,
+        list: &[&Inputs],
+        size: usize,
+    ) -> Result<Vec<Item>, Error> {
+        let refused = refusal(app, whole.map_or(1, |whole| whole.size()), size);
+        let run = |inputs: &&Inputs| from.results_erased(app, inputs, &Options::default());
+        let Some(whole) = whole.filter(|whole| whole.size() > 1) else {
+            return match refused {
+                Some(error) => Err(error),
+                None => Ok(list.iter().map(run).collect()),
+            };
+        };
+        let _nested = NestedCall::begin();
+        let cache = whole.cache(self.cache_of(&app.resolved));
+        let listed = self.listed(app, list, size);
+        if let Some(error) = refused {
+            // The others may have been given another number.
+            let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
+            let _met = whole.meet(header.with_failure(Some(&error)));
+            return Err(error);
+        }
+        let holders = self.holders(whole, app, &cache, &listed)?;
+        let is_missing = |at: &usize| !matches!(holders[*at], Holder::All);
+        let sweep = Sweep {
+            app,
+            list,
+            missing: (0..list.len()).filter(is_missing).collect(),
+            whole,
+            size,
+            digest: listed.digest,
+        };
+        let failures = match sweep.missing.is_empty() {
+            true => HashMap::new(),
+            false => {
+                let computed = self.compute_on_sets(from, &sweep)?;
+                self.tell_failed(whole, &computed)?
+            }
+        };
+        let item = |(at, inputs): (usize, &&Inputs)| {
+            if let Some(error) = failures.get(&at) {
+                return Err(error.clone());
+            }
+            let key = listed.keys[at].filter(|_| app.resolved.nondeterministic);
+            match key.and_then(|key| cache.entry(&key)) {
+                // It is recorded, and never looked up.
+                Some(entry) => Ok(entry.results.clone()),
+                None => run(inputs),
+            }
+        };
+        Ok(list.iter().enumerate().map(item).collect())
+    }
+
+    /// Computes what is missing; gives what the set of this rank has computed, if it is the first of it.
+    fn compute_on_sets(
+        &self,
+        from: &Handle,
+        sweep: &Sweep<'_>,
+    ) -> Result<HashMap<usize, Item>, Error> {
+        let whole = sweep.whole;
+        // The first rank is among those that are in no set: it deals.
+        let idle = whole.size() % sweep.size;
+        let set = (whole.rank() + sweep.size - idle) / sweep.size;
+        let subset = from.split(set as u32, 0)?;
+        let computed = match (subset.shared_ranks(), whole.rank()) {
+            (Some(part), 0) => self.deal_to_sets(&subset, part, sweep),
+            (Some(part), rank) if rank >= idle => {
+                let list = whole.meetings();
+                let next = || next_point(whole, list);
+                self.compute_on_set(&subset, part, sweep, next, || stop_all(whole, list))
+            }
+            _ => Ok(HashMap::new()),
+        };
+        let is_first = subset.shared_ranks().is_some_and(|part| part.rank() == 0);
+        let released = subset.release();
+        let mut computed = computed?;
+        released?;
+        computed.retain(|_, _| is_first);
+        Ok(computed)
+    }
+
+    /// Deals points out, while another thread computes those of the set of this rank.
+    fn deal_to_sets(
+        &self,
+        subset: &Handle,
+        part: &ProcessSet,
+        sweep: &Sweep<'_>,
+    ) -> Result<HashMap<usize, Item>, Error> {
+        let (whole, list) = (sweep.whole, sweep.whole.meetings());
+        let computes = whole.size() % sweep.size == 0;
+        let others = whole.size() / sweep.size - usize::from(computes);
+        let mut order = deal(sweep.app, sweep.list, &sweep.missing, 1);
+        let points = Arc::new(Points::new(order.swap_remove(0)));
+        let desk = {
+            let (points, whole) = (Arc::clone(&points), Arc::clone(whole));
+            Arc::new(Desk::new(move || _ = points.answer(&whole, list)))
+        };
+        let place = ThreadContext::here();
+        let computed = std::thread::scope(|scope| {
+            let work = || {
+                let _on_thread = place.enter();
+                part.lend(&desk);
+                let next = || Ok(points.next(0));
+                self.compute_on_set(subset, part, sweep, next, || points.stop())
+            };
+            let worker = computes.then(|| new_thread().spawn_scoped(scope, work));
+            let worker = worker
+                .transpose()
+                .map_err(|error| whole.give_up("computes points on a thread", error.to_string()))?;
+            let (mut sleep, mut told) = (SHORTEST, None);
+            let computes = || worker.as_ref().is_some_and(|worker| !worker.is_finished());
+            while computes() || !points.have_ended(others) {
+                let served = desk.serve(sleep);
+                let asked = points.answer(whole, list);
+                sleep = match served || asked {
+                    true => SHORTEST,
+                    false => (2 * sleep).min(LONGEST),
+                };
+                let done = points.done();
+                if told.replace(done) != Some(done) {
+                    let all = sweep.missing.len();
+                    self.progress(&sweep.app.resolved.name, done, all, false);
+                }
+            }
+            match worker.map(|worker| worker.join()) {
+                Some(Ok(computed)) => computed,
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                None => Ok(HashMap::new()),
+            }
+        });
+        match points.lost() {
+            Some(error) => Err(error),
+            None => computed,
+        }
+    }
+
+    /// Computes points on the set of this rank, as its first rank is given them.
+    fn compute_on_set(
+        &self,
+        subset: &Handle,
+        part: &ProcessSet,
+        sweep: &Sweep<'_>,
+        next: impl Fn() -> Result<Option<usize>, Error>,
+        stop: impl Fn(),
+    ) -> Result<HashMap<usize, Item>, Error> {
+        let is_first = part.rank() == 0;
+        let may_ask = Cell::new(is_first);
+        let _on_failure = StopAll(&may_ask, stop);
+        let mut computed = HashMap::new();
+        loop {
+            let next = if is_first { next() } else { Ok(None) };
+            let point = next.as_ref().ok().copied().flatten();
+            may_ask.set(is_first && point.is_some());
+            let header = Header::new(
+                CollectiveOp::RankMap,
+                sweep.digest,
+                &*sweep.app.resolved.name,
+            );
+            let header = header.with_body(Body::Point(point));
+            let met = part.meet(header.with_failure(next.as_ref().err()))?;
+            let Body::Point(Some(at)) = met[0].body else {
+                return Ok(computed);
+            };
+            let inputs = sweep.list[at];
+            let item = subset.results_erased(sweep.app, inputs, &Options::default());
+            computed.insert(at, item);
+        }
+    }
+}
+
+/// Has no set begin anything more if this one ends before it is told to.
+struct StopAll<'a, F: Fn()>(&'a Cell<bool>, F);
+
+impl<F: Fn()> Drop for StopAll<'_, F> {
+    fn drop(&mut self) {
+        if self.0.get() {
+            self.1();
+        }
+    }
+}
+
+/// Why an app can't be mapped on sets of so many of these ranks.
+fn refusal(app: &CalledApp<'_>, ranks: usize, size: usize) -> Option<Error> {
+    let name = &app.resolved.name;
+    let why = match size {
+        _ if !app.resolved.info.distributed => {
+            "it is not distributed, so one rank of a set would compute it while the others wait; use `par_map`".to_owned()
+        }
+        0 => "a set has one rank at least".to_owned(),
+        _ if size > ranks && ranks > 1 => {
+            format!("a set is to have {size} ranks, and there are {ranks}")
+        }
+        _ => return None,
+    };
+    let message = format!("{name} was refused by `par_map_on_sets`: {why}");
+    Some(Error::invalid_argument(message))
+}

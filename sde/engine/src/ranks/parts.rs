@@ -114,8 +114,8 @@ pub(crate) fn replicas_of(entry: &Entry) -> Entry {
     };
     let results = entry.results.results().iter().map(replica);
     Entry::new(
-        Arc::clone(&entry.record),
-        ResultMap::from_parts(entry.origin(), results.collect()),
+        entry.full_record(),
+        ResultMap::from_parts(entry.origin(), results),
         u64::MAX,
     )
 }

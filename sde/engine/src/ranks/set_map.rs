@@ -221,7 +221,7 @@ impl<F: Fn()> Drop for StopAll<'_, F> {
 fn refusal(app: &CalledApp<'_>, ranks: usize, size: usize) -> Option<Error> {
     let name = &app.resolved.name;
     let why = match size {
-        _ if !app.resolved.info.distributed => {
+        _ if !app.resolved.is_distributed() => {
             "it is not distributed, so one rank of a set would compute it while the others wait; use `par_map`".to_owned()
         }
         0 => "a set has one rank at least".to_owned(),

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
-use crate::cache::Record;
+use crate::cache::RecordHead;
 use crate::error::Error;
 use crate::key::Key;
 use crate::result_map::Tags;
@@ -24,7 +24,7 @@ pub struct Subset {
 }
 
 /// Says whether a value moves: run, result, tags.
-type Filter = Arc<dyn Fn(&Record, &str, Tags) -> bool + Send + Sync>;
+type Filter = Arc<dyn Fn(&RecordHead, &str, Tags) -> bool + Send + Sync>;
 
 /// Which values move when process sets change. It must say the same on all ranks.
 ///
@@ -87,7 +87,7 @@ impl Transfer {
         self
     }
 
-    pub(crate) fn stays(&self, record: &Record, result: &str, tags: Tags) -> bool {
+    pub(crate) fn stays(&self, record: &RecordHead, result: &str, tags: Tags) -> bool {
         self.filter
             .as_ref()
             .is_some_and(|filter| !filter(record, result, tags))

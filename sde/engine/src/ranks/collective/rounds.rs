@@ -5,7 +5,7 @@
 //! stopped there by an error. What all have asked for goes in one message to each rank. With the answers each is called
 //! again from its beginning, is given those that it had before, and goes on to its next question.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::header::{Body, Header, short};
@@ -108,8 +108,8 @@ impl Ranks {
             Box::new(group),
             self.id,
             world,
-            Duration::MAX,
-            late,
+            (Duration::MAX, late),
+            OnceLock::new(),
         ));
         *progress = std::mem::take(&mut *lock(&shared));
         went

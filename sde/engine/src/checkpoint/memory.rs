@@ -182,6 +182,7 @@ impl Archiver for MemoryArchiver {
             archived: archived(entry.record()),
             record: Arc::clone(entry.record()),
             results: entry.results().map(stored).collect(),
+            others: Vec::new(),
         }))
     }
 

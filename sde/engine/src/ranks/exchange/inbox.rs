@@ -215,6 +215,7 @@ impl PackedEntry {
         Ok(StoredEntry {
             record: Arc::new(self.record(&provenance.record, head)),
             results,
+            others: Vec::new(),
             // The rank that computed it archives it.
             archived: true,
         })

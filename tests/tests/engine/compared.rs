@@ -221,6 +221,33 @@ fn what_two_processes_have_saved_is_compared_when_it_is_loaded() {
     }
 }
 
+/// A rest of an own computation is filled from what another process has saved, whose other results are there too.
+#[test]
+fn what_is_loaded_is_compared_with_what_is_left_in_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let info = || {
+        AppInfo::new("two halves", "1")
+            .result(ResultSpec::new::<u64>("here"))
+            .result(ResultSpec::new::<u64>("there").tagged(Tag::Intermediate))
+    };
+    let results = |is_first: bool| {
+        let here = u64::from(is_first);
+        ResultMap::new().with("here", here).with("there", 7_u64)
+    };
+    let (app, calls) = varying(info(), results);
+    let store = DirStore::open(folder.path()).expect("a store");
+    let (sde, watch) = watched(Sde::builder().store(store.clone()));
+    sde.run(&app, &x(1)).expect("a result");
+    sde.clean_cache("two halves", [Tag::Intermediate])
+        .expect("an app");
+    let (other, _) = opened(folder.path());
+    other.run(&app, &x(1)).expect("a result");
+    store.catch_up(Duration::MAX);
+    sde.run(&app, &x(1)).expect("a result");
+    assert_eq!((calls.get(), sde.stats().total.loads), (2, 1));
+    assert_eq!((differing(&sde), told(&watch).len()), (1, 1));
+}
+
 /// A map in another order, a number that is none, what the app declares, and what has no encoding.
 #[test]
 fn what_need_not_agree_is_not_told() {

@@ -262,7 +262,7 @@ impl Report {
             "{waited} loaded after a wait for another process, {beside} computed beside one"
         );
         let has_shared = waited + beside > 0;
-        let differing = text::count(of.differing as usize, "result", "results");
+        let differing = text::count(of.differing as usize, "computation", "computations");
         let differing = format!("{differing} had other bits than another of the same key");
         let (bytes, again) = (text::size(of.evicted_bytes), of.evicted_time.as_secs_f64());
         let evicted = format!(

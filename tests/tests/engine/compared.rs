@@ -268,9 +268,9 @@ fn what_need_not_agree_is_not_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let (sde, watch) = opened(folder.path());
     sde.run(&app, &x(1)).expect("a result");
-    refresh(&sde, &app);
     let (later, told_later) = opened(folder.path());
     refresh(&later, &app);
+    refresh(&sde, &app);
     assert_eq!(calls.get(), 3);
     assert_eq!((told(&watch).len(), told(&told_later).len()), (0, 0));
 }

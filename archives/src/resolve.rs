@@ -61,12 +61,15 @@ pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveE
             Err(error) => failed = error.warned(key, "an entry").or(failed),
         }
     }
-    let best = computations(found).into_iter().next();
-    let entry = best.and_then(|best| {
-        best.frames.into_iter().reduce(|mut entry, copy| {
+    let mut entries = computations(found).into_iter().filter_map(|one| {
+        one.frames.into_iter().reduce(|mut entry, copy| {
             fill(&mut entry, copy);
             entry
         })
+    });
+    let entry = entries.next().map(|best| StoredEntry {
+        others: entries.collect(),
+        ..best
     });
     match (entry, failed) {
         (None, Some(error)) => Err(error),

@@ -374,6 +374,7 @@ pub(crate) fn entry(
         results: results.collect::<Result<_, ReadError>>()?,
         record: entry.record(),
         archived: entry.is_archive(),
+        others: Vec::new(),
     };
     Ok((precedence, entry))
 }

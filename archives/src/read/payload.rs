@@ -371,4 +371,16 @@ impl sde::Payload for StoredValue {
     fn has_files(&self) -> bool {
         self.has_files
     }
+
+    fn digest(&self) -> Option<Digest> {
+        let payload = self.payload();
+        let was_let_go =
+            matches!(payload.source, ValueSource::Body { .. }) && payload.held.is_none();
+        (!was_let_go).then(|| payload.checksum())
+    }
+
+    fn digest_of(&self, value: &ErasedValue, codec: &Codec) -> Option<Digest> {
+        let encoded = cbor::encode(value, codec).ok()?;
+        Some(Digest::from_bytes(encoded.digest()))
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Weak};
 
+use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, RunId, StoredEntry};
 
 use crate::resolve::resolve;
@@ -91,5 +92,13 @@ impl Payload for RelocatablePayload {
 
     fn has_files(&self) -> bool {
         self.payload.has_files()
+    }
+
+    fn digest(&self) -> Option<Digest> {
+        self.payload.digest()
+    }
+
+    fn digest_of(&self, value: &ErasedValue, codec: &Codec) -> Option<Digest> {
+        self.payload.digest_of(value, codec)
     }
 }

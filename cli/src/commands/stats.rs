@@ -262,6 +262,8 @@ impl Report {
             "{waited} loaded after a wait for another process, {beside} computed beside one"
         );
         let has_shared = waited + beside > 0;
+        let differing = text::count(of.differing as usize, "computation", "computations");
+        let differing = format!("{differing} had other bits than another of the same key");
         let (bytes, again) = (text::size(of.evicted_bytes), of.evicted_time.as_secs_f64());
         let evicted = format!(
             "{} with {bytes} left memory; having all of it again takes {}",
@@ -280,6 +282,7 @@ impl Report {
             .into_iter()
             .chain(has_shared.then_some(("sharing", sharing)))
             .chain((of.evicted > 0).then_some(("evicted", evicted)))
+            .chain((of.differing > 0).then_some(("differing", differing)))
     }
 }
 

@@ -1,6 +1,10 @@
 //! Names of apps and of what they are given are anything that their authors choose.
 
-use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sde::{
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Policy, ResultMap, ResultSpec, inputs,
+};
 
 use super::kit::{engine, says, sde};
 
@@ -76,6 +80,28 @@ fn stats_tells_what_was_evicted() {
         .find(|line| line.starts_with("evicted"))
         .unwrap();
     assert!(line.starts_with("evicted   1 entry with "), "{text}");
+}
+
+#[sde::app(name = "counted", version = "1")]
+fn counted() -> u64 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    CALLS.fetch_add(1, Ordering::Relaxed)
+}
+
+#[test]
+fn stats_tells_of_computations_with_other_bits() {
+    let (folder, path) = store();
+    assert!(!sde(["stats", &path]).well().contains("differing"));
+    let engine = engine(&folder.path().join("store"));
+    for policy in [Policy::Use, Policy::Refresh] {
+        let inputs = inputs! {};
+        let request = engine.request(&counted, &inputs).policy(policy);
+        request.run().unwrap();
+    }
+    engine.finish().unwrap();
+    let text = sde(["stats", &path]).well();
+    let line = "differing 1 computation had other bits than another of the same key";
+    assert!(text.lines().any(|it| it == line), "{text}");
 }
 
 /// An input was called `input steps` as soon as another app had a field `steps`.

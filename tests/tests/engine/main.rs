@@ -5,6 +5,7 @@ mod budget;
 mod callee_defaults;
 mod callees;
 mod cancelling;
+mod compared;
 mod compiling;
 mod cycles;
 mod decided;

@@ -259,6 +259,8 @@ pub struct ResultSpec {
     pub(crate) parts: Option<DistOps>,
     /// How much memory its values take.
     pub(crate) size: SizeOf,
+    /// Whether two computations of one key must agree in it.
+    pub(crate) is_compared: bool,
     pub(crate) type_name: &'static str,
 }
 
@@ -273,6 +275,7 @@ impl ResultSpec {
             codec: Some(Codec::of::<T>()),
             parts: None,
             size: SizeOf::encoded::<T>(),
+            is_compared: true,
             type_name: std::any::type_name::<T>(),
         }
     }
@@ -288,6 +291,7 @@ impl ResultSpec {
             codec: None,
             parts: None,
             size: SizeOf::flat::<T>(),
+            is_compared: true,
             type_name: std::any::type_name::<T>(),
         }
     }
@@ -309,6 +313,15 @@ impl ResultSpec {
     #[must_use]
     pub fn sized<T: MemorySize + Send + Sync + 'static>(mut self) -> Self {
         self.size = SizeOf::told::<T>();
+        self
+    }
+
+    /// Says that two computations of one key may give other bits for this result, as for a text with a date in it, or a set
+    /// that is walked in any order. Otherwise they are compared where both come to be at hand, and other bits are a warning
+    /// and count as [`differing`](crate::AppStats::differing). No key changes by it.
+    #[must_use]
+    pub fn not_compared(mut self) -> Self {
+        self.is_compared = false;
         self
     }
 

@@ -14,7 +14,7 @@ use crate::sync::own_thread_number;
 
 /// How many threads have a line of their own; the others share one.
 const LINES: usize = 16;
-const KINDS: usize = 14;
+const KINDS: usize = 15;
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -33,6 +33,7 @@ pub(crate) enum Count {
     EvictedNanos,
     WaitedForOthers,
     BesideOthers,
+    Differing,
 }
 
 impl From<Source> for Count {
@@ -141,6 +142,7 @@ impl Counters {
             evicted_time: Duration::from_nanos(sum(Count::EvictedNanos)),
             waited_for_others: sum(Count::WaitedForOthers),
             beside_others: sum(Count::BesideOthers),
+            differing: sum(Count::Differing),
             time_spent: Duration::from_nanos(sum(Count::NanosSpent)),
             time_saved: Duration::from_nanos(sum(Count::NanosSaved)),
         }
@@ -181,6 +183,8 @@ pub struct AppStats {
     /// Bodies that ran to their end although another process was known to compute the same key. There may be more of which
     /// nobody knew.
     pub beside_others: u64,
+    /// How often two computations of one key were compared and had other bits. Each is a warning too.
+    pub differing: u64,
     /// Time in bodies, those that failed among them. The runs that a body makes count for their own apps, and what it
     /// waits for there, another thread or the store, for none: the sum over apps is what the program's threads
     /// computed.
@@ -214,6 +218,7 @@ impl AppStats {
                 .waited_for_others
                 .saturating_add(other.waited_for_others),
             beside_others: self.beside_others.saturating_add(other.beside_others),
+            differing: self.differing.saturating_add(other.differing),
             time_spent: self.time_spent.saturating_add(other.time_spent),
             time_saved: self.time_saved.saturating_add(other.time_saved),
         }

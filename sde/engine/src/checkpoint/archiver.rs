@@ -415,6 +415,8 @@ pub struct StoredEntry {
     /// Whether an archive has all that belongs in one. If not, a program that
     /// loads the entry archives it with the next archive it makes.
     pub archived: bool,
+    /// Other computations of the key that the store has. They are compared with this one, and serve nobody.
+    pub others: Vec<StoredEntry>,
 }
 
 /// One result as a store has it.

@@ -182,6 +182,7 @@ impl Archiver for MemoryArchiver {
             archived: archived(entry.record()),
             record: entry.record().clone(),
             results: entry.results().map(stored).collect(),
+            others: Vec::new(),
         }))
     }
 

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::Engine;
-use super::handle::{Handle, Policy};
+use super::handle::Handle;
 use super::run_state::Run;
 use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
-use crate::cache::{Entry, Record, RecordHead, RunFlight};
+use crate::cache::{Record, RecordHead, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
 use crate::inputs::Call;
@@ -114,7 +114,7 @@ impl Engine {
         let head = RecordHead {
             calls,
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
-            anew: saw.is_anew() || self.is_in_place_of_another(run),
+            anew: saw.is_anew(),
             took: took.max(said),
             ..run.head(number, made_at, dependencies)
         };
@@ -130,15 +130,5 @@ impl Engine {
             gave_up,
             epoch,
         }
-    }
-
-    /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.
-    fn is_in_place_of_another(&self, run: &Run<'_>) -> bool {
-        let is_anew = |entry: Arc<Entry>| entry.record.anew;
-        matches!(run.options.policy, Policy::Refresh | Policy::Bypass)
-            || self.invalidations.any_of(run.key)
-            || run.found_anew.get()
-            || run.cache.entry(&run.key).is_some_and(is_anew)
-            || run.app.resolved.is_distributed() && self.sets.entry(&run.key).any(is_anew)
     }
 }

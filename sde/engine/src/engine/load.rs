@@ -58,10 +58,16 @@ impl Engine {
         stored: StoredEntry,
         previous: Option<&Entry>,
     ) -> Result<Served, Option<String>> {
-        let made_at = stored.record.made_at;
-        run.found.set(run.found.get().max(Some(made_at)));
-        run.found_anew
-            .set(run.found_anew.get() || stored.record.anew);
+        let specs = &run.app.resolved.info.results;
+        let alone = Arc::new(entry_of(specs, &stored, None));
+        run.known.borrow_mut().push(Arc::clone(&alone));
+        let found = (&alone.record, &alone.results);
+        for other in &stored.others {
+            self.compare(run, found, &entry_of(specs, other, None));
+        }
+        if let Some(previous) = previous {
+            self.compare(run, found, previous);
+        }
         if run.options.policy == Policy::Refresh {
             return Err(None);
         }
@@ -78,7 +84,10 @@ impl Engine {
         let run_id = distributed.then_some(stored.record.run);
         let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
         let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
-        let entry = Arc::new(entry_of(&run.app.resolved.info.results, stored, previous));
+        let entry = match previous {
+            Some(old) => Arc::new(entry_of(specs, &stored, Some(old))),
+            None => alone,
+        };
         let served = self.served(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whatever process computed it.
         if !archived {
@@ -161,7 +170,7 @@ impl Engine {
 /// An entry with the results that its app declares, whose values are read when asked for.
 pub(crate) fn entry_of(
     specs: &[ResultSpec],
-    stored: StoredEntry,
+    stored: &StoredEntry,
     previous: Option<&Entry>,
 ) -> Entry {
     let results = specs.iter().map(|spec| {
@@ -202,7 +211,7 @@ pub(crate) fn entry_of(
     };
     // Never looked at in this epoch: what its nested runs depended on is checked before use.
     let entry = Entry::new(
-        stored.record,
+        stored.record.clone(),
         ResultMap::from_parts(origin, results),
         u64::MAX,
     );

@@ -12,6 +12,7 @@ mod background;
 mod builder;
 mod catalog;
 mod claim;
+mod compare;
 mod evict;
 mod exclusive;
 mod execute;

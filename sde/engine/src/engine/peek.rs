@@ -124,7 +124,7 @@ impl Engine {
     ) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
-            let entry = entry_of(&resolved.info.results, stored, None);
+            let entry = entry_of(&resolved.info.results, &stored, None);
             self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
         if let Some(received) = self.sets.received.find(key) {

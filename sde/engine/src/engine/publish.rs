@@ -171,11 +171,18 @@ impl Engine {
                     _before: [before, shown],
                 }
             }
-            Decision::Lost(winner) => Settled {
-                served: own.or_winner(&winner, run.options.names),
-                written: None,
-                _before: [before, Before::default()],
-            },
+            Decision::Lost(winner) => {
+                let is_winner = |known: &Arc<Entry>| known.record.run == winner.record.run;
+                let is_compared = run.known.borrow().iter().any(is_winner);
+                if !is_compared {
+                    self.compare(run, (&own.entry.record, &own.map), &winner);
+                }
+                Settled {
+                    served: own.or_winner(&winner, run.options.names),
+                    written: None,
+                    _before: [before, Before::default()],
+                }
+            }
         }
     }
 
@@ -241,7 +248,13 @@ impl Engine {
         let resolved = &*run.app.resolved;
         let (epoch, own) = (ran.epoch, ran.own);
         let (returned, mut record) = self.usable(run, ran)?;
-        record.made_at = later_than(record.made_at, run.found.get(), previous);
+        let known = self.known(run);
+        for other in &known {
+            self.compare(run, (&record, &returned), other);
+        }
+        record.anew |= self.is_in_place_of_another(run, &known);
+        let earlier = known.iter().map(Arc::as_ref).chain(previous);
+        record.made_at = later_than(record.made_at, earlier);
         let earlier = previous.filter(|old| !record.nondeterministic && self.may_fill(run, old));
         let checked = match self.rest_on_files(&record.dependencies) {
             true => u64::MAX, // To be looked at each time.
@@ -254,6 +267,26 @@ impl Engine {
             None => merged.inspect(|made| bind(run.from, resolved, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
+    }
+
+    /// The computations of the key that are known here, in memory or in the store.
+    fn known(&self, run: &Run<'_>) -> Vec<Arc<Entry>> {
+        let mut known = run.known.borrow_mut();
+        if let Some(entry) = run.cache.entry(&run.key) {
+            known.retain(|found| found.record.run != entry.record.run);
+            known.push(entry);
+        }
+        known.clone()
+    }
+
+    /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.
+    fn is_in_place_of_another(&self, run: &Run<'_>, known: &[Arc<Entry>]) -> bool {
+        let is_anew = |entry: &Arc<Entry>| entry.record.anew;
+        matches!(run.options.policy, Policy::Refresh | Policy::Bypass)
+            || self.invalidations.any_of(run.key)
+            || known.iter().any(is_anew)
+            || run.app.resolved.is_distributed()
+                && self.sets.entry(&run.key).any(|entry| is_anew(&entry))
     }
 
     /// What a body returned, if it may be used, and the record of that.
@@ -328,12 +361,8 @@ impl Run<'_> {
 
 /// When a computation was made, which takes the place of those that are known: later than they were
 /// made, whatever the clocks say by which that was written down. A store gives the latest.
-fn later_than(
-    made_at: SystemTime,
-    found: Option<SystemTime>,
-    previous: Option<&Entry>,
-) -> SystemTime {
-    let known = found.max(previous.map(|entry| entry.record.made_at));
+fn later_than<'e>(made_at: SystemTime, known: impl Iterator<Item = &'e Entry>) -> SystemTime {
+    let known = known.map(|entry| entry.record.made_at).max();
     let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));
     after.map_or(made_at, |after| made_at.max(after))
 }

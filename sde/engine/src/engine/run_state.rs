@@ -1,6 +1,6 @@
 //! What a call carries from step to step.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
 use crate::app::{Callee, CancelToken, Frame, ThreadContext, Wake, ancestry};
-use crate::cache::{AppCache, Provenance, RecordHead};
+use crate::cache::{AppCache, Entry, Provenance, RecordHead};
 use crate::event::RunId;
 use crate::key::{Key, Volatile};
 use crate::machine;
@@ -31,10 +31,8 @@ pub(crate) struct Run<'a> {
     pub(crate) encoded: Box<[u8]>,
     /// The files that were hashed, which may change while the body runs.
     pub(crate) volatile: Option<Box<Volatile>>,
-    /// When the computation was made that was found in the store, whether it serves or not.
-    pub(crate) found: Cell<Option<SystemTime>>,
-    /// Whether that had been made in place of another: what is made in its place is so too.
-    pub(crate) found_anew: Cell<bool>,
+    /// The computations of it that were found, whether they serve or not.
+    pub(crate) known: RefCell<Vec<Arc<Entry>>>,
 }
 
 /// A key, and what was hashed for it.
@@ -74,8 +72,7 @@ impl<'a> Run<'a> {
             key: keyed.key,
             encoded: keyed.encoded,
             volatile: keyed.volatile,
-            found: Cell::new(None),
-            found_anew: Cell::new(false),
+            known: RefCell::default(),
         }
     }
 

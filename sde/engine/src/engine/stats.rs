@@ -106,7 +106,7 @@ impl Engine {
 /// A column: its heading, whether it is left out if there is nothing in it, and what is.
 type Column = (&'static str, bool, fn(&AppStats) -> u64);
 
-const COUNTS: [Column; 9] = [
+const COUNTS: [Column; 10] = [
     ("computed", false, |of| of.computed),
     ("in memory", false, AppStats::hits),
     ("loaded", true, |of| of.loads),
@@ -116,6 +116,7 @@ const COUNTS: [Column; 9] = [
     ("evicted", true, |of| of.evicted),
     ("of others", true, |of| of.waited_for_others),
     ("beside others", true, |of| of.beside_others),
+    ("other bits", true, |of| of.differing),
 ];
 
 impl fmt::Display for Stats {

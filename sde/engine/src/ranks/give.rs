@@ -133,7 +133,7 @@ impl Engine {
         let generation = cache.generation();
         let info = self.catalog.info_of(&app, &received.record.code);
         let specs = info.map_or_else(Vec::new, |info| info.results);
-        let entry = entry_of(&specs, received, None);
+        let entry = entry_of(&specs, &received, None);
         cache.record(&Arc::new(entry), generation);
     }
 
@@ -185,7 +185,7 @@ impl Engine {
         let stored = self.archiver()?.find(key).ok()??;
         let record = &stored.record;
         let info = self.catalog.info_of(&record.app, &record.code)?;
-        let entry = entry_of(&info.results, stored, None);
+        let entry = entry_of(&info.results, &stored, None);
         let is_whole = info.results.iter().all(|spec| spec.parts.is_none());
         let may_give = is_whole && self.refusal(&entry, None).is_none();
         may_give.then(|| Arc::new(entry))

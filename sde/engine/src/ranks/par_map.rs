@@ -283,7 +283,7 @@ impl Engine {
         let known = self.cache_of(&app.resolved).entry(&offer.key);
         let here = match self.sets.received.find(&offer.key) {
             Some(stored) => {
-                let entry = entry_of(&app.resolved.info.results, stored, known.as_deref());
+                let entry = entry_of(&app.resolved.info.results, &stored, known.as_deref());
                 Some(entry.results)
             }
             None => known.map(|entry| entry.results.clone()),

@@ -170,8 +170,7 @@ impl Engine {
         let own = run.cache.entry(&run.key);
         let is_own = own.is_some();
         let known = own.or_else(|| self.of_larger_set(&run.key));
-        run.found
-            .set(known.as_ref().map(|entry| entry.record.made_at));
+        run.known.borrow_mut().extend(known.clone());
         if run.options.policy == Policy::Refresh {
             // For when that was made which is to be replaced; it gives nothing.
             return self.load(run, None).map(|loaded| (loaded, Source::Loaded));

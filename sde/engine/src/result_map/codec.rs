@@ -95,6 +95,15 @@ impl Codec {
         })
     }
 
+    /// Shows a value to a function, if it is of the codec's type.
+    pub(super) fn show(
+        &self,
+        value: &ErasedValue,
+        to: &mut dyn FnMut(&dyn erased_serde::Serialize),
+    ) {
+        (self.0.show)(value, to);
+    }
+
     /// The bytes of a value that is itself a list or an array of numbers, as they lie
     /// in memory; [`encode`](Self::encode) would show a format the same.
     ///

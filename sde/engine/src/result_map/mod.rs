@@ -8,6 +8,7 @@
 
 mod bulk_types;
 mod codec;
+mod compared;
 mod map;
 mod size;
 mod stored;
@@ -16,6 +17,7 @@ mod value;
 mod wire;
 
 pub use codec::{Codec, Storable};
+pub(crate) use compared::have_same_bits;
 pub(crate) use map::{Content, NOT_KEPT, Named, WeakResultMap, no_result};
 pub use map::{Origin, ResultMap};
 pub use size::MemorySize;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::codec::Codec;
 use super::value::ErasedValue;
 use crate::error::ArchiveError;
+use crate::key::Digest;
 use crate::sync::{lock, wait_timeout};
 
 /// The saved bytes of one value, wherever a store has them.
@@ -33,6 +34,17 @@ pub trait Payload: Send + Sync {
     /// are looked at.
     fn has_files(&self) -> bool {
         false
+    }
+
+    /// A digest of its bytes, if the store keeps one. Two computations of one key are compared by it where they are found.
+    fn digest(&self) -> Option<Digest> {
+        None
+    }
+
+    /// The [digest](Self::digest) that this value would have here.
+    fn digest_of(&self, value: &ErasedValue, codec: &Codec) -> Option<Digest> {
+        let _ = (value, codec);
+        None
     }
 }
 
@@ -99,6 +111,11 @@ impl Stored {
         value
     }
 
+    /// What it is read from, until it was read.
+    pub(super) fn payload(&self) -> Option<Arc<dyn Payload>> {
+        lock(&self.0.source).payload.clone()
+    }
+
     /// The value, if it was read.
     pub(crate) fn if_read(&self) -> Option<ErasedValue> {
         self.0.value.get()?.as_ref().ok().cloned()
@@ -112,10 +129,10 @@ impl Stored {
 
     /// How many bytes it takes in the store, which is about what it takes here once it is read.
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = self.0.bytes.get_or_init(|| {
-            let payload = lock(&self.0.source).payload.clone();
-            payload.map_or(0, |payload| payload.stored_bytes())
-        });
+        let bytes = self
+            .0
+            .bytes
+            .get_or_init(|| self.payload().map_or(0, |payload| payload.stored_bytes()));
         usize::try_from(*bytes).unwrap_or(usize::MAX)
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Attributes {
     pub(super) is_distributed: bool,
     /// Whether the result tells how much memory it takes.
     pub(super) is_sized: bool,
+    /// Whether two computations of one key may give other bits.
+    pub(super) is_not_compared: bool,
     /// Calls on the `AppInfo`: `.nondeterministic()`, `.citation("..")`.
     pub(super) info: TokenStream,
 }
@@ -98,6 +100,10 @@ impl Attributes {
                 self.is_sized = true;
                 return Ok(());
             }
+            "not_compared" => {
+                self.is_not_compared = true;
+                return Ok(());
+            }
             "nondeterministic" | "not_thread_safe" => quote!(.#word()),
             _ => {
                 return Err(syn::Error::new(
@@ -105,7 +111,7 @@ impl Attributes {
                     "expected one of: name, version, about, author, citation = \"..\"; \
                      tags(intermediate | expendable | no_cache | distributed); \
                      failures = \"permanent\" | \"transient\"; \
-                     nondeterministic, distributed, not_thread_safe, sized",
+                     nondeterministic, distributed, not_thread_safe, sized, not_compared",
                 ));
             }
         };

@@ -360,12 +360,13 @@ fn info(
     let tags: Vec<_> = attributes.tags.iter().map(|tag| tag.path()).collect();
     let tagged = (!tags.is_empty()).then(|| quote!(.tagged([#(#tags),*])));
     let sized = attributes.is_sized.then(|| quote!(.sized::<#value>()));
+    let not_compared = attributes.is_not_compared.then(|| quote!(.not_compared()));
     let more = &attributes.info;
     quote! {
         #new
             .about(#about)
             #more
-            .result(#spec #tagged #sized)
+            .result(#spec #tagged #sized #not_compared)
     }
 }
 

@@ -22,7 +22,8 @@ pub enum Policy {
     #[default]
     Use,
     /// Compute, and remember that in place of what there was. If it fails, what
-    /// there was stays.
+    /// there was stays. Other bits than before are a warning, unless the app or the result
+    /// [says](crate::ResultSpec::not_compared) that they may come.
     Refresh,
     /// Compute, and leave the cache alone.
     Bypass,

@@ -212,6 +212,7 @@ impl PackedEntry {
         Ok(StoredEntry {
             record: self.record(entry_kind, head),
             results,
+            others: Vec::new(),
             // The rank that computed it archives it.
             archived: true,
         })

@@ -1,0 +1,61 @@
+//! Two computations of one key, compared where both are at hand.
+//!
+//! Nothing is computed for it, and no long value is read: a call that was not the first to end, a run that fills a gap or
+//! refreshes, and a look into a store that several processes have written to come upon two results of one key anyway.
+//! Other bits say that a key lacks something that the result rests on, or that the app is not deterministic.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Engine;
+use super::run_state::Run;
+use crate::app::ResultSpec;
+use crate::cache::{Count, Entry, RecordHead};
+use crate::error::join_names;
+use crate::result_map::{ResultMap, have_same_bits};
+
+impl Engine {
+    /// Compares a computation of this run with another, and warns of results with other bits. Encodes values, so no lock may be
+    /// held. Computations that need not agree are not compared.
+    pub(super) fn compare(
+        &self,
+        run: &Run<'_>,
+        (record, results): (&RecordHead, &ResultMap),
+        other: &Entry,
+    ) {
+        let is_one = record.run == other.record.run;
+        if is_one || !record.gives_the_same(&other.record) || self.invalid(&other.record).is_some()
+        {
+            return;
+        }
+        let differ = |spec: &&ResultSpec| differ(spec, results, &other.results);
+        let specs = run.app.resolved.info.results.iter().filter(differ);
+        let names: Vec<_> = specs.map(|spec| format!("\"{}\"", spec.name)).collect();
+        if names.is_empty() {
+            return;
+        }
+        run.cache.counters.add(Count::Differing, 1);
+        self.warn(|| {
+            format!(
+                "{} [{}] was computed twice, and the runs {} and {} gave other bits for {}; declare the app `nondeterministic`, \
+                 or a result whose bits do not matter `not_compared`",
+                run.cache.name,
+                run.key.short(),
+                other.record.run,
+                record.run,
+                join_names(&names)
+            )
+        });
+    }
+}
+
+/// Whether a result is known to have other bits. Parts of ranks are not compared, nor is what has no encoding.
+fn differ(spec: &ResultSpec, one: &ResultMap, other: &ResultMap) -> bool {
+    let content = |map: &ResultMap| Some(map.find(&spec.name)?.content.clone());
+    let codec = spec
+        .codec
+        .filter(|_| spec.is_compared && spec.parts.is_none());
+    let compared = || have_same_bits(&codec?, &content(one)?, &content(other)?);
+    // A value whose `Serialize` panics can't be saved either.
+    let compared = catch_unwind(AssertUnwindSafe(compared));
+    matches!(compared, Ok(Some(false)))
+}

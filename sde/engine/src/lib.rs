@@ -27,7 +27,6 @@ mod error;
 mod event;
 mod inputs;
 pub mod key;
-pub mod last_value;
 mod machine;
 mod output_file;
 mod parallel;
@@ -68,6 +67,8 @@ pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
     Wire, WireBuffer,
 };
+#[doc(inline)]
+pub use sde_last_value as last_value;
 
 /// Makes a function an app.
 ///

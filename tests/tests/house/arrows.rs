@@ -12,8 +12,9 @@ use super::none;
 /// Each package and the packages of the workspace it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     ("sde-macros", &[]),
-    // Its examples and tests name the crate that programs add.
-    ("sde-engine", &["sde-macros", "sde"]),
+    // Their examples and tests name the crate that programs add.
+    ("sde-last-value", &["sde"]),
+    ("sde-engine", &["sde-last-value", "sde-macros", "sde"]),
     ("sde-mpi", &["sde-engine", "sde-tests"]),
     ("sde-archives", &["sde-engine"]),
     // Where its binaries are kept.

@@ -34,7 +34,6 @@ pub const SDE: Layered = Layered {
             "key",
             "stretch",
             "sync",
-            "last_value",
             "machine",
             "parallel",
             "ranks::collective",

@@ -46,7 +46,7 @@ pub const SDE: Layered = Layered {
             "output_file",
             "result_map",
             "app",
-            "ranks::array",
+            "ranks::distributed",
             "ranks::values",
             "console",
         ],

@@ -10,8 +10,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::array::Redistribution;
 use super::collective::{CollectiveOp, Header, Ranks};
+use super::distributed::Redistribution;
 use super::entry_move::EntryMove;
 use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};

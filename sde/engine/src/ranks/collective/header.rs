@@ -23,6 +23,8 @@ pub(crate) enum CollectiveOp {
     Move,
     Save,
     Agree,
+    /// What a type outside of the engine does, which says in words what.
+    Joint,
 }
 
 impl CollectiveOp {
@@ -38,6 +40,7 @@ impl CollectiveOp {
             Self::Move => "moves",
             Self::Save => "saves",
             Self::Agree => "compares how it went:",
+            Self::Joint => "",
         }
     }
 }
@@ -99,8 +102,8 @@ pub(crate) enum Body {
     },
     /// A digest of which items of a list are here.
     Held(ShortDigest),
-    /// In how many turns this rank would exchange elements of an array.
-    Turns(usize),
+    /// A number that means something to the type that gives it.
+    Number(usize),
 }
 
 /// What a rank remembers of a run.
@@ -197,6 +200,7 @@ impl Header {
             CollectiveOp::Run | CollectiveOp::End | CollectiveOp::RankMap => {
                 format!("{} {what} [{}]", self.op.text(), self.key.short())
             }
+            CollectiveOp::Joint => what,
             op => format!("{} {what}", op.text()),
         }
     }
@@ -264,7 +268,7 @@ mod tests {
                 dependencies: *b"0123456789abcdef",
                 replicas: [255; 16],
             },
-            Body::Turns(usize::MAX),
+            Body::Number(usize::MAX),
         ];
         for body in bodies {
             // The longest that there is.

@@ -1,7 +1,8 @@
 //! Row 21: what ranks do together again and again, against one allreduce of 8 bytes: a hit of a distributed app, a gather
 //! of a number, a halo, a sum.
 
-use sde::{DistArray, Edge, Handle};
+use sde::Handle;
+use sde_arrays::{DistArray, Edge};
 use sde_benches::table::{Aim, Row};
 
 use crate::together::Together;

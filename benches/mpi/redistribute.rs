@@ -1,6 +1,7 @@
 //! Row 16: an array gets another layout.
 
-use sde::{Block, DistArray, Layout, Sde};
+use sde::Sde;
+use sde_arrays::{Block, DistArray, Layout};
 use sde_benches::table::{Aim, Row};
 
 use crate::together::Together;

@@ -54,8 +54,8 @@ impl Line {
         saved[entry.class as usize] = (lengths.clone().count(), lengths.sum());
         Self {
             key: entry.record.key,
-            app: entry.record.app,
-            code: Some(entry.record.code),
+            app: Arc::clone(&entry.record.app),
+            code: Some(entry.record.code.clone()),
             made_at: time::of(entry.record.made_at),
             seconds: entry.record.took.as_secs_f64(),
             results: entry.results.len(),

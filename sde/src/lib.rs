@@ -76,6 +76,8 @@
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
+pub use sde_arrays::*;
+#[doc(inline)]
 pub use sde_engine::*;
 
 #[cfg(feature = "store")]

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use sde::{
-    App, AppError, AppInfo, Archiver, DistArray, Fingerprint, Handle, Inputs, OutputFile, Policy,
-    ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
+    App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, OutputFile, Policy, ResultMap,
+    ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{Cbor, Class, DirStore, Options, Order, Retention};
+use sde_arrays::DistArray;
 
 use super::says::says;
 

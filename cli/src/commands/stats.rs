@@ -117,7 +117,7 @@ impl Report {
                 let lengths = payloads.filter_map(|one| Some(one.payload.as_ref()?.length()));
                 Some(Kept {
                     bytes: lengths.sum(),
-                    app: entry.record.app,
+                    app: Arc::clone(&entry.record.app),
                     seconds: entry.record.took.as_secs_f64(),
                 })
             });

@@ -204,7 +204,7 @@ fn what_is_damaged_in_one_frame_is_taken_from_another() {
     let store = DirStore::open(&path).unwrap();
     let found = store.find(&key.parse().unwrap()).unwrap().unwrap();
     let value = (ErasedValue::new(vec![3.0; LONG]), Codec::of::<Vec<f64>>());
-    save(&store, (*found.record).clone(), value);
+    save(&store, found.record.clone(), value);
     drop(store);
     assert_eq!(exported(&path, &key, &[]), Some(3.0));
 }

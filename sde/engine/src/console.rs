@@ -337,7 +337,7 @@ impl Work {
     }
 }
 
-#[cfg(all(test, debug_assertions, not(sde_model)))]
+#[cfg(all(test, debug_assertions))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Mutex;

@@ -27,7 +27,6 @@ mod error;
 mod event;
 mod inputs;
 pub mod key;
-pub mod last_value;
 mod machine;
 mod output_file;
 mod parallel;
@@ -57,10 +56,7 @@ pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
-pub use ranks::{
-    Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
-    SavedParts,
-};
+pub use ranks::{Collective, Distributed, Placement, Redistribution, SavedParts};
 pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 #[doc(hidden)]
 pub use ranks::{MEETING_BYTES, renumbered};
@@ -68,6 +64,8 @@ pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
     Wire, WireBuffer,
 };
+#[doc(inline)]
+pub use sde_last_value as last_value;
 
 /// Makes a function an app.
 ///
@@ -215,7 +213,7 @@ pub mod __private {
     pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};
     pub use crate::key::{EncodedCursor, name_frame};
-    pub use crate::ranks::array::{
+    pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
     pub use crate::stretch::Stretch;

@@ -228,6 +228,11 @@ pub(super) fn layouts_that_do_not_fit_are_errors(ranks: Ranks<'_>) {
         let mine = layouts[sde.rank().unwrap()].clone();
         let error = array.redistribute(&sde, mine).unwrap_err();
         assert_kind!(error, Disagree);
+        let done = match sde.rank().unwrap() {
+            0 => array.gather(&sde).map(drop),
+            _ => array.redistribute(&sde, layouts[0].clone()).map(drop),
+        };
+        assert_kind!(done.unwrap_err(), Disagree);
     });
 }
 

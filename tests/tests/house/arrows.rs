@@ -12,15 +12,24 @@ use super::none;
 /// Each package and the packages of the workspace it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     ("sde-macros", &[]),
-    // Its examples and tests name the crate that programs add.
-    ("sde-engine", &["sde-macros", "sde"]),
+    // Their examples and tests name the crate that programs add.
+    ("sde-last-value", &["sde"]),
+    ("sde-engine", &["sde-last-value", "sde-macros", "sde"]),
+    ("sde-arrays", &["sde-engine", "sde"]),
     ("sde-mpi", &["sde-engine", "sde-tests"]),
-    ("sde-archives", &["sde-engine"]),
+    // Arrays are values in its tests.
+    ("sde-archives", &["sde-engine", "sde-arrays"]),
     // Where its binaries are kept.
     ("sde-opencl", &["sde-engine", "sde-archives"]),
     (
         "sde",
-        &["sde-engine", "sde-archives", "sde-mpi", "sde-opencl"],
+        &[
+            "sde-engine",
+            "sde-arrays",
+            "sde-archives",
+            "sde-mpi",
+            "sde-opencl",
+        ],
     ),
     ("sde-apps", &["sde-engine"]),
     ("sde-cli", &["sde-engine", "sde-archives"]),
@@ -41,7 +50,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "sde-benches-mpi",
-        &["sde-engine", "sde-archives", "sde-mpi", "sde-benches"],
+        &[
+            "sde-engine",
+            "sde-arrays",
+            "sde-archives",
+            "sde-mpi",
+            "sde-benches",
+        ],
     ),
 ];
 

@@ -11,6 +11,8 @@ use super::repository::text_files;
 /// The crates of libraries and of the program: names and sources.
 const CRATES: &[(&str, &str)] = &[
     ("sde-engine", "sde/engine/src/"),
+    ("sde-arrays", "sde/arrays/src/"),
+    ("sde-last-value", "sde/last-value/src/"),
     ("sde-macros", "sde/macros/src/"),
     ("sde-mpi", "sde/mpi/src/"),
     ("sde-archives", "archives/src/"),

@@ -8,7 +8,7 @@ use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::{AppError, Failure};
-use crate::ranks::array::{DistOps, Distributed, Redistribution};
+use crate::ranks::distributed::{DistOps, Distributed, Redistribution};
 use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tag, Tags};
 
 /// The description of an app: its identity, its traits, what it takes and what it

@@ -10,8 +10,9 @@ use bytemuck::Zeroable;
 /// From this size on large pages are worth asking for: what one has.
 const LARGE: usize = 2 << 20;
 
-/// So many zeros; `None` if there is no memory for them.
-pub(crate) fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
+/// So many zeros; `None` if there is no memory for them. Many of them lie in large pages, where the system has those.
+#[must_use]
+pub fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
     let numbers = bytemuck::allocation::try_zeroed_vec(count).ok()?;
     advise(&numbers);
     Some(numbers)

@@ -71,7 +71,6 @@ pub(crate) trait Patience {
     fn is_over(&self) -> bool;
 
     /// Sleeps until woken, or for as long as there is patience.
-    #[cfg(not(sde_model))]
     fn sleep<'a, T>(&self, on: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         wait(on, guard)
     }
@@ -169,7 +168,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
                     state.phase = Phase::Running;
                     break Waited::TakeOver;
                 }
-                Phase::Running => state = self.sleep(patience, state),
+                Phase::Running => state = patience.sleep(&self.changed, state),
             }
         };
         let others = self.waiting.fetch_sub(1, Ordering::AcqRel) - 1;
@@ -217,23 +216,5 @@ impl<V: Clone, E: Clone> Flight<V, E> {
 
     fn lock(&self) -> MutexGuard<'_, State<V, E>> {
         lock(&self.state)
-    }
-
-    #[cfg(not(sde_model))]
-    fn sleep<'a>(
-        &self,
-        patience: &impl Patience,
-        state: MutexGuard<'a, State<V, E>>,
-    ) -> MutexGuard<'a, State<V, E>> {
-        patience.sleep(&self.changed, state)
-    }
-
-    #[cfg(sde_model)]
-    fn sleep<'a>(
-        &self,
-        _: &impl Patience,
-        state: MutexGuard<'a, State<V, E>>,
-    ) -> MutexGuard<'a, State<V, E>> {
-        wait(&self.changed, state)
     }
 }

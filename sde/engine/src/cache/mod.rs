@@ -21,7 +21,7 @@ mod run_flight;
 mod scratches;
 mod stats;
 mod table;
-#[cfg(all(test, not(sde_model)))]
+#[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod waits;
 

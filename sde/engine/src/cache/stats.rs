@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
+use sde_last_value::own_thread_number;
 
 use crate::event::Source;
-use crate::sync::own_thread_number;
 
 /// How many threads have a line of their own; the others share one.
 const LINES: usize = 16;

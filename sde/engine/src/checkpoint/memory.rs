@@ -245,7 +245,7 @@ impl Payload for InMemory {
     }
 }
 
-#[cfg(all(test, not(sde_model)))]
+#[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that fails says where")]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};

@@ -321,7 +321,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-#[cfg(all(test, not(sde_model)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cache::tests::entry;

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime};
 
+use sde_last_value::Recent;
+
 use super::background::{Background, pause};
 use super::catalog::AppCatalog;
 use super::invalidate::Invalidations;
@@ -19,7 +21,6 @@ use crate::checkpoint::{Archiver, SavePolicy, SharedWork};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
-use crate::last_value::Recent;
 use crate::machine;
 use crate::parallel::Helpers;
 use crate::ranks::ProcessGroup;

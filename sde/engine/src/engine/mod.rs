@@ -59,13 +59,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, SystemTime};
 
+use sde_last_value::Recent;
+
 use crate::cache::waits::Waits;
 use crate::cache::{AppCache, CacheTable, Entry, PERIODS, RunFlight, epoch_of};
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::error::{Error, panic_message};
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
-use crate::last_value::Recent;
 use crate::parallel::Helpers;
 use crate::ranks::{Sets, not_here};
 use crate::result_map::Wire;

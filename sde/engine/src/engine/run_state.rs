@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use sde_last_value::thread_number;
+
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
 use crate::app::{Callee, CancelToken, Frame, ThreadContext, Wake, ancestry};
@@ -13,7 +15,6 @@ use crate::event::RunId;
 use crate::key::{Key, Volatile};
 use crate::machine;
 use crate::ranks::state_key;
-use crate::sync::thread_number;
 
 /// One call that is not answered from the cache, on its way through the engine.
 pub(crate) struct Run<'a> {

@@ -1,6 +1,5 @@
 //! What to do when another call has the claim: wait for it, or compute beside it.
 
-#[cfg(not(sde_model))]
 use std::sync::Condvar;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -18,7 +17,6 @@ use crate::cache::{Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
 use crate::sync::atomic::{AtomicBool, Ordering};
-#[cfg(not(sde_model))]
 use crate::sync::{MutexGuard, wait, wait_timeout};
 
 /// How often a key may be on one stack. Redundant computing under work stealing
@@ -216,7 +214,6 @@ impl Patience for WaitPatience<'_> {
                 .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    #[cfg(not(sde_model))]
     fn sleep<'g, T>(&self, on: &Condvar, guard: MutexGuard<'g, T>) -> MutexGuard<'g, T> {
         match self.deadline {
             None => wait(on, guard),

@@ -92,8 +92,9 @@ impl Encoder<'_> {
         self.volatile.get_or_insert_default();
     }
 
-    /// Says that what is being written is a value of which each rank has a part.
-    pub(crate) fn distributed(&mut self) {
+    /// Says that what is being written is a value of which each rank has a part: it can be an input of `distributed` apps
+    /// only.
+    pub fn distributed(&mut self) {
         self.volatile.get_or_insert_default().distributed = true;
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::array::{DistOps, Placement, Redistribution};
+use super::distributed::{DistOps, Placement, Redistribution};
 use super::parts::origin_of;
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::collective::not_here;
+use super::collective::{Collective, not_here};
 use super::sets::ProcessSet;
 use super::values::gather_values;
 use crate::app::{Handle, ThreadContext};
@@ -54,6 +54,16 @@ impl Handle {
             return Ok(vec![value]);
         };
         gather_values(ranks, &*self.wire()?, what, value)
+    }
+
+    /// What the ranks that this code runs on can do together, for a type whose values lie on several of them; `None` in a
+    /// program that runs on one process. `doing` says for messages what this rank is about to do.
+    ///
+    /// # Errors
+    /// On this rank, if it is called where other ranks can't join in.
+    pub fn collective(&self, doing: impl Fn() -> String) -> Result<Option<&dyn Collective>, Error> {
+        let ranks = self.collective_ranks(doing)?;
+        Ok(ranks.map(|set| &***set as &dyn Collective))
     }
 
     /// The ranks that this handle's code runs on, all of which join in what is about to be

@@ -11,12 +11,12 @@
 //! [exchanged](exchange): keys first, then each value that a rank lacks, once. What arrives
 //! waits as bytes until a run asks for it, as if it were in a store. Results of
 //! distributed apps are [made by all ranks](run) and belong to the process set that made them
-//! ([`sets`]); their [values](array) lie on several ranks and [move](redistribute) with the process sets.
+//! ([`sets`]); their [values](distributed) lie on several ranks and [move](redistribute) with the process sets.
 
-pub(crate) mod array;
 pub(crate) mod collective;
 mod commit;
 mod deal;
+pub(crate) mod distributed;
 mod entry_move;
 pub(crate) mod exchange;
 mod give;
@@ -35,13 +35,11 @@ mod split;
 mod threads;
 mod values;
 
-pub use array::{
-    Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
-    SavedParts,
-};
+pub use collective::Collective;
 #[doc(hidden)]
 pub use collective::MEETING_BYTES;
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
+pub use distributed::{Distributed, Placement, Redistribution, SavedParts};
 pub(crate) use exchange::is_complete;
 #[doc(hidden)]
 pub use group::renumbered;

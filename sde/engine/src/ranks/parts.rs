@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::array::{DistOps, Placement};
+use super::distributed::{DistOps, Placement};
 use crate::app::ResultSpec;
 use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::Archiver;

@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::array::Redistribution;
 use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
+use super::distributed::Redistribution;
 use super::entry_move::EntryMove;
 use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};

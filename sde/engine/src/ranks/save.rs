@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::array::Placement;
+use super::distributed::Placement;
 use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
 use crate::app::{AppInfo, Handle, ResolvedApp};
 use crate::cache::{Entry, RecordHead};

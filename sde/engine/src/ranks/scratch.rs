@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::array::{DistOps, Placement};
 use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, not_here, short};
+use super::distributed::{DistOps, Placement};
 use super::parts::part_key;
 use super::values::gather_values;
 use crate::app::{DependencySnapshot, Frame, Handle};

@@ -196,7 +196,7 @@ mod rules {
     pub fn user_code(_: &str) {}
 }
 
-#[cfg(all(test, debug_assertions, not(sde_model)))]
+#[cfg(all(test, debug_assertions))]
 #[allow(clippy::unwrap_used, reason = "a test that fails says where")]
 mod tests {
     use super::*;

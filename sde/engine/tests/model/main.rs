@@ -8,7 +8,6 @@
 #![allow(clippy::unwrap_used, reason = "a failure is the point")]
 
 mod flights;
-mod last_value;
 mod waiting;
 
 use loom::thread::JoinHandle;

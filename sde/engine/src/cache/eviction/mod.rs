@@ -11,7 +11,7 @@
 mod ages;
 mod chances;
 mod history;
-#[cfg(all(test, not(sde_model)))]
+#[cfg(test)]
 mod tests;
 mod uses;
 

@@ -6,7 +6,7 @@ use super::Handle;
 use crate::app::{DependencySnapshot, Frame};
 use crate::cache::ScratchState;
 use crate::error::Error;
-use crate::ranks::array::DistOps;
+use crate::ranks::distributed::DistOps;
 use crate::ranks::{Distributed, StateKind};
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 

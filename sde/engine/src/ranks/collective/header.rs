@@ -23,6 +23,8 @@ pub(crate) enum CollectiveOp {
     Move,
     Save,
     Agree,
+    /// What a type outside of the engine does, which says in words what.
+    Joint,
 }
 
 impl CollectiveOp {
@@ -38,6 +40,7 @@ impl CollectiveOp {
             Self::Move => "moves",
             Self::Save => "saves",
             Self::Agree => "compares how it went:",
+            Self::Joint => "",
         }
     }
 }
@@ -100,8 +103,8 @@ pub(crate) enum Body {
     },
     /// A digest of which items of a list are here.
     Held(ShortDigest),
-    /// In how many turns this rank would exchange elements of an array.
-    Turns(usize),
+    /// A number that means something to the type that gives it.
+    Number(usize),
     /// Which point of a list the ranks compute next, on the first of them; nothing at the end, and on the others.
     Point(Option<usize>),
 }
@@ -202,6 +205,7 @@ impl Header {
             CollectiveOp::Run | CollectiveOp::End | CollectiveOp::RankMap => {
                 format!("{} {what} [{}]", self.op.text(), self.key.short())
             }
+            CollectiveOp::Joint => what,
             op => format!("{} {what}", op.text()),
         }
     }
@@ -270,7 +274,7 @@ mod tests {
                 dependencies: *b"0123456789abcdef",
                 replicas: [255; 16],
             },
-            Body::Turns(usize::MAX),
+            Body::Number(usize::MAX),
             Body::Point(Some(usize::MAX)),
         ];
         for body in bodies {

@@ -12,6 +12,7 @@ mod desk;
 mod differ;
 mod gather;
 mod header;
+mod joint;
 mod meeting;
 mod patient;
 mod rounds;
@@ -21,6 +22,7 @@ pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
 pub use header::MEETING_BYTES;
 pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
+pub use joint::Collective;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

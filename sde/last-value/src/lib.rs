@@ -45,6 +45,7 @@ mod plain;
 mod plain_impls;
 mod recent;
 mod swapped;
+mod sync;
 mod try_cell;
 mod words;
 
@@ -52,6 +53,8 @@ pub use per_thread::LastValuePerThread;
 pub use plain::Plain;
 pub use recent::{MAX_ENCODED, Place, Recent};
 pub use swapped::LastValue;
+#[doc(hidden)]
+pub use sync::{own_thread_number, thread_number};
 pub use words::LastValueWords;
 
 /// How often a cell had been cleared at some moment.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+use crate::ranks::collective::{Collective, CollectiveOp, Header, Ranks};
 use crate::ranks::values::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
@@ -34,6 +34,12 @@ impl Redistribution<'_> {
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.ranks.size()
+    }
+
+    /// What these ranks can do together.
+    #[must_use]
+    pub fn collective(&self) -> &dyn Collective {
+        self.ranks
     }
 
     /// The ranks that had the value, in the order of its parts.

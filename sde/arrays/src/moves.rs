@@ -9,13 +9,21 @@
 
 use std::ops::Range;
 
+use sde_engine::bulk::{Element, try_zeroed};
+use sde_engine::key::Digest;
+use sde_engine::{Collective, Error};
+
 use super::block::{Block, Lines};
-use crate::bulk::Element;
-use crate::error::Error;
-use crate::ranks::collective::{Body, Header, Ranks};
 
 /// What a rank packs in a turn, in bytes.
 const TURN: usize = 1 << 20;
+
+/// What all ranks say when they begin to move elements.
+pub(super) struct Header {
+    pub(super) doing: String,
+    /// A digest of it.
+    pub(super) alike: Digest,
+}
 
 /// What one rank sends, gets and keeps.
 pub(super) struct Move {
@@ -105,12 +113,17 @@ impl Move {
     /// What this rank has afterwards. The header says what all are about to do.
     pub(super) fn run<T: Element>(
         &self,
-        ranks: &Ranks,
+        ranks: &dyn Collective,
         local: &[T],
         header: Header,
     ) -> Result<Vec<T>, Error> {
         let turns = self.turns::<T>(ranks, header)?;
-        let mut moved = ranks.zeroed("an array", self.target.len())?;
+        let elements = self.target.len();
+        let mut moved = try_zeroed(elements).ok_or_else(|| {
+            let of = std::any::type_name::<T>();
+            let why = format!("there is no memory for {elements} of {of}");
+            ranks.give_up("gathers an array", why)
+        })?;
         for block in &self.own {
             copy(block, local, &self.target, &mut moved);
         }
@@ -119,7 +132,7 @@ impl Move {
             let send = send_of(local, &parts(&self.sends, turn, turns), &mut packed);
             let gets = parts(&self.gets, turn, turns);
             let mut receive = receive_of(&mut moved, &gets, &mut received);
-            ranks.exchange_bytes("the parts of an array", &send, &mut receive)?;
+            ranks.exchange("the parts of an array", &send, &mut receive)?;
             let mut rest = &received[..];
             for run in gets.iter().filter(is_packed).flat_map(|(_, runs)| runs) {
                 let (line, others) = rest.split_at(run.len());
@@ -131,19 +144,15 @@ impl Move {
     }
 
     /// In how many turns all ranks exchange what they pack.
-    fn turns<T>(&self, ranks: &Ranks, header: Header) -> Result<usize, Error> {
+    fn turns<T>(&self, ranks: &dyn Collective, header: Header) -> Result<usize, Error> {
         let packed = |pieces: &[Piece]| pieces.iter().map(Piece::packed).sum::<usize>();
         let most = packed(&self.sends).max(packed(&self.gets));
         let own = match self.sends.is_empty() && self.gets.is_empty() {
             true => 0,
             false => most.saturating_mul(size_of::<T>()).div_ceil(TURN).max(1),
         };
-        let met = ranks.meet(header.with_body(Body::Turns(own)))?;
-        let turns = met.iter().map(|header| match header.body {
-            Body::Turns(turns) => turns,
-            _ => 0,
-        });
-        Ok(turns.max().unwrap_or(0))
+        let turns = ranks.meet(&header.doing, &header.alike, Ok(own))?;
+        Ok(turns.into_iter().max().unwrap_or(0))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::result_map::Storable;
 ///
 /// # Deriving it
 ///
-/// A struct derives it whose fields are `Distributed` themselves, [`DistArray`](crate::DistArray)s above all, or the
+/// A struct derives it whose fields are `Distributed` themselves, `DistArray`s above all, or the
 /// same on all ranks:
 ///
 /// ```

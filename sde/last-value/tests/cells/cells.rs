@@ -1,6 +1,6 @@
 //! The last-value cells as a user sees them: one thread, stopped threads, panics, re-entry, drops.
 //!
-//! What happens when threads meet at every possible point is in `model/last_value.rs`.
+//! What happens when threads meet at every possible point is in `tests/model.rs`.
 
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, MAX_ENCODED, Recent};
 use std::collections::HashMap;

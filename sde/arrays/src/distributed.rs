@@ -3,16 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use sde_engine::bulk::{Element, try_zeroed};
+use sde_engine::{AppError, Distributed, Placement, Redistribution, SavedParts};
+
 use super::block::Block;
 use super::dist_array::{DistArray, header};
 use super::layout::Layout;
 use super::moves::{Move, copy};
-use super::part::{Distributed, SavedParts};
-use super::placement::Placement;
-use super::redistribution::Redistribution;
-use crate::bulk::{Element, try_zeroed};
-use crate::error::AppError;
-use crate::ranks::collective::CollectiveOp;
 
 impl<T: Element> Distributed for DistArray<T> {
     /// Shape, then the block.
@@ -47,9 +44,9 @@ impl<T: Element> Distributed for DistArray<T> {
             }
         }
         let local = Move::of_all(over.rank(), &from, &to).run(
-            over.ranks,
+            over.collective(),
             part.map_or(&[][..], |part| part.local()),
-            header(CollectiveOp::Move, &Layout::rows(&shape, 1), &[]),
+            header("moves", &Layout::rows(&shape, 1), &[]),
         )?;
         Ok(over.place().map(|(set, place)| {
             let layout = Arc::new(layouts[set].clone());
@@ -87,7 +84,7 @@ impl<T: Element> Distributed for DistArray<T> {
     }
 
     fn bind(&self, at: &Placement) {
-        self.set.store(at.set, Ordering::Relaxed);
+        self.set.store(at.set(), Ordering::Relaxed);
         // An array that was an input keeps the name that it had.
         let _ = self.origin.set(at.next_origin());
     }
@@ -149,7 +146,7 @@ mod tests {
             &[huge, 0, 0],
             &[1 << 58, 0, 1 << 58],
         ];
-        let read = |_: usize| -> Result<DistArray<f64>, crate::ArchiveError> {
+        let read = |_: usize| -> Result<DistArray<f64>, sde_engine::ArchiveError> {
             panic!("it is not to be read")
         };
         for part_descriptor in lists {

@@ -4,11 +4,11 @@
 //! its content, whatever its layout: the elements are taken in one order and cut into pieces at places
 //! that do not depend on the ranks; each piece is hashed where it is, and then the digests.
 
+use sde_engine::bulk::Element;
+use sde_engine::key::Digest;
+use sde_engine::{Encoder, Error, Fingerprint, FingerprintError, Handle};
+
 use super::dist_array::DistArray;
-use crate::app::Handle;
-use crate::bulk::Element;
-use crate::error::Error;
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError};
 
 /// How many elements are hashed as one, wherever they lie.
 const CHUNK: usize = 1 << 16;

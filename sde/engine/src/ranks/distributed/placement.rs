@@ -11,7 +11,7 @@ use crate::key::Digest;
 /// ([`field`](Self::field)), and those of one name by their order.
 #[derive(Debug)]
 pub struct Placement {
-    pub(crate) set: u64,
+    set: u64,
     origin: Digest,
     /// How many were known by this so far.
     known: Cell<u64>,
@@ -24,6 +24,12 @@ impl Placement {
             origin,
             known: Cell::new(0),
         }
+    }
+
+    /// The process set, by its [number](crate::Collective::set).
+    #[must_use]
+    pub fn set(&self) -> u64 {
+        self.set
     }
 
     /// Those of a part of the value, by the name it has there.

@@ -11,7 +11,7 @@
 /// a lock.
 #[cfg(not(sde_model))]
 #[inline]
-pub(crate) fn thread_number() -> usize {
+pub fn thread_number() -> usize {
     let number = imp::NUMBER.get();
     if number == imp::NONE {
         imp::take()
@@ -24,7 +24,7 @@ pub(crate) fn thread_number() -> usize {
 /// is past giving one back.
 #[cfg(not(sde_model))]
 #[inline]
-pub(crate) fn own_thread_number() -> Option<usize> {
+pub fn own_thread_number() -> Option<usize> {
     // What `take` gives to others is never kept.
     thread_number();
     let number = imp::NUMBER.get();
@@ -33,13 +33,13 @@ pub(crate) fn own_thread_number() -> Option<usize> {
 
 /// In a model no thread has one.
 #[cfg(sde_model)]
-pub(crate) fn own_thread_number() -> Option<usize> {
+pub fn own_thread_number() -> Option<usize> {
     None
 }
 
 /// In a model all threads share one slot: that is where they can meet.
 #[cfg(sde_model)]
-pub(crate) fn thread_number() -> usize {
+pub fn thread_number() -> usize {
     0
 }
 
@@ -47,9 +47,7 @@ pub(crate) fn thread_number() -> usize {
 mod imp {
     use std::cell::Cell;
     use std::collections::BTreeSet;
-    use std::sync::Mutex;
-
-    use super::super::locks::lock;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
     pub(super) const NONE: usize = usize::MAX;
 
@@ -64,6 +62,10 @@ mod imp {
         free: BTreeSet::new(),
     });
 
+    fn numbers() -> MutexGuard<'static, Numbers> {
+        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     thread_local! {
         // Needs no destructor, so reading it is one load and works at any time.
         pub(super) static NUMBER: Cell<usize> = const { Cell::new(NONE) };
@@ -77,7 +79,7 @@ mod imp {
         fn drop(&mut self) {
             let number = NUMBER.replace(NONE);
             if number != NONE {
-                let mut numbers = lock(&NUMBERS);
+                let mut numbers = numbers();
                 numbers.free.insert(number);
             }
         }
@@ -90,7 +92,7 @@ mod imp {
         if LEASE.try_with(|_| ()).is_err() {
             return 0;
         }
-        let mut numbers = lock(&NUMBERS);
+        let mut numbers = numbers();
         let number = numbers.free.pop_first().unwrap_or_else(|| {
             let number = numbers.next;
             numbers.next += 1;

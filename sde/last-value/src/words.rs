@@ -5,7 +5,7 @@
 //! atomics, so a copy that is torn is merely wrong, not undefined, and it is thrown away before
 //! anybody takes it for a value.
 //!
-//! Five orderings carry the proof (the models in `tests/model` fail with any of them weakened):
+//! Five orderings carry the proof (the models in `tests/model.rs` fail with any of them weakened):
 //!
 //! - the reader loads the version with Acquire: it sees the words that this version published;
 //! - its Acquire fence before the second load: if any word came from a later writer, the second

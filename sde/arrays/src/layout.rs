@@ -1,8 +1,9 @@
 //! Which rank has which part of an array.
 
+use sde_engine::key::Digest;
+use sde_engine::{Error, ErrorKind};
+
 use super::block::{Block, fits};
-use crate::error::Error;
-use crate::key::Digest;
 
 /// The shape of an array, and a block of it for each rank. Blocks may be uneven and empty; each
 /// element is in one of them.
@@ -126,7 +127,8 @@ impl Layout {
 }
 
 pub(super) fn refused(why: String) -> Error {
-    Error::invalid_argument(format!("a layout was refused: {why}"))
+    let message = format!("a layout was refused: {why}");
+    ErrorKind::InvalidArgument { message }.into()
 }
 
 /// Two blocks that overlap, found by going through them in the order of their first index.

@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
+use sde_engine::bulk::Element;
+use sde_engine::{Error, Handle};
+
 use super::block::{Block, fits};
 use super::dist_array::{DistArray, header};
 use super::layout::{Layout, refused};
 use super::moves::{Move, copy};
-use crate::app::Handle;
-use crate::bulk::Element;
-use crate::error::Error;
-use crate::ranks::collective::CollectiveOp;
 
 /// What lies beyond the two ends of a dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +72,7 @@ impl<T: Element> DistArray<T> {
         let target = halo.around(&block);
         let mut local = match self.here(sde, "pads")? {
             Some(ranks) => {
-                let header = header(CollectiveOp::Move, &self.layout, &halo.numbers());
+                let header = header("moves", &self.layout, &halo.numbers());
                 let of_rank = halo.around_all(ranks.rank(), self.layout.blocks());
                 of_rank.run(ranks, &self.local, header)?
             }
@@ -347,8 +346,7 @@ mod tests {
                 let times = 100;
                 for rank in 0..times {
                     let numbers = halo.numbers();
-                    let _header =
-                        std::hint::black_box(header(CollectiveOp::Move, &layout, &numbers));
+                    let _header = std::hint::black_box(header("moves", &layout, &numbers));
                     std::hint::black_box(halo.around_all(rank * 100, layout.blocks()));
                 }
                 let each = begun.elapsed() / times as u32;

@@ -6,15 +6,13 @@
 
 use std::ops::Add;
 
+use sde_engine::bulk::Element;
+use sde_engine::{Error, Handle, Storable};
+
 use super::block::Block;
 use super::dist_array::{DistArray, header};
 use super::layout::Layout;
 use super::moves::Move;
-use crate::app::Handle;
-use crate::bulk::Element;
-use crate::error::Error;
-use crate::ranks::collective::CollectiveOp;
-use crate::result_map::Storable;
 
 /// How many elements are added as one, wherever they lie.
 const PIECE: usize = 1 << 14;
@@ -152,7 +150,7 @@ impl<T: Element> DistArray<T> {
         let all = whole.len();
         let to = from.iter().map(|block| end_of_last(block, length, all));
         let of_rank = Move::of_all(ranks.rank(), &from, &to.collect::<Vec<_>>());
-        let header = header(CollectiveOp::Gather, &self.layout, &[length]);
+        let header = header("gathers", &self.layout, &[length]);
         let end = of_rank.run(ranks, &self.local, header)?;
         let own = &from[ranks.rank()];
         let first = own.offset[0].next_multiple_of(length);

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use sde_engine::bulk::Element;
+
 use super::block::Block;
 use super::dist_array::DistArray;
 use super::layout::Layout;
-use crate::bulk::Element;
 
 /// One rank's part, as it is saved.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -13,7 +14,7 @@ use crate::bulk::Element;
 struct Shard<T: Element> {
     shape: Vec<usize>,
     block: Block,
-    #[serde(with = "crate::bulk")]
+    #[serde(with = "sde_engine::bulk")]
     elements: Vec<T>,
 }
 
@@ -31,7 +32,7 @@ impl<T: Element> serde::Serialize for DistArray<T> {
             elements: &&Vec<T>,
             to: S,
         ) -> Result<S::Ok, S::Error> {
-            crate::bulk::serialize(*elements, to)
+            sde_engine::bulk::serialize(*elements, to)
         }
         Borrowed {
             shape: self.shape(),

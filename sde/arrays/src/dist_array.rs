@@ -3,15 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use sde_engine::bulk::Element;
+use sde_engine::key::Digest;
+use sde_engine::{Collective, Error, ErrorKind, Handle, MemorySize};
+
 use super::block::Block;
 use super::layout::{Layout, refused};
-use super::moves::Move;
-use crate::app::Handle;
-use crate::bulk::Element;
-use crate::error::{Error, ErrorKind};
-use crate::key::{Digest, Key};
-use crate::ranks::collective::{CollectiveOp, Header, Ranks};
-use crate::result_map::MemorySize;
+use super::moves::{Header, Move};
 
 /// An array of numbers of one to three (or more) dimensions, of which each rank of a process set
 /// has a [`Block`].
@@ -119,9 +117,9 @@ impl<T: Element> DistArray<T> {
     ) -> Result<Self, Error> {
         let layout = Layout::rows(shape, sde.ranks()?);
         let local = fill(&layout.block(sde.rank()?), element);
-        if let Some(ranks) = sde.collective_ranks(|| "fills an array".to_owned())? {
-            let header = header(CollectiveOp::Agree, &layout, &[]);
-            ranks.meet(header.with_failure(local.as_ref().err()))?;
+        if let Some(ranks) = sde.collective(|| "fills an array".to_owned())? {
+            let header = header("fills", &layout, &[]);
+            ranks.meet(&header.doing, &header.alike, local.as_ref().map(|_| 0))?;
         }
         Self::from_local(sde, layout, local?)
     }
@@ -144,7 +142,7 @@ impl<T: Element> DistArray<T> {
             let why = format!("rank {rank} gave {given} elements for a block of {expected}");
             return Err(refused(why));
         }
-        let set = sde.shared_ranks().map_or(0, |ranks| ranks.id());
+        let set = sde.collective(String::new)?.map_or(0, |ranks| ranks.set());
         Ok(Self::of(Arc::new(layout), rank, local, set))
     }
 
@@ -252,10 +250,10 @@ impl<T: Element> DistArray<T> {
             );
             return Err(refused(why));
         }
-        let header = header(CollectiveOp::Move, &layout, &[]);
+        let header = header("moves", &layout, &[]);
         let of_rank = Move::of_all(ranks.rank(), self.layout.blocks(), layout.blocks());
         let local = of_rank.run(ranks, &self.local, header)?;
-        let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.id());
+        let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.set());
         if let Some(origin) = self.origin.get() {
             // It is new, so this is the first.
             let _ = moved.origin.set(*origin);
@@ -272,7 +270,7 @@ impl<T: Element> DistArray<T> {
             return Ok(self.local.clone());
         };
         let whole = vec![Block::whole(self.shape()); ranks.size()];
-        let header = header(CollectiveOp::Gather, &self.layout, &[]);
+        let header = header("gathers", &self.layout, &[]);
         Move::of_all(ranks.rank(), self.layout.blocks(), &whole).run(ranks, &self.local, header)
     }
 
@@ -285,13 +283,13 @@ impl<T: Element> DistArray<T> {
         &self,
         sde: &'a Handle,
         doing: &str,
-    ) -> Result<Option<&'a Ranks>, Error> {
-        let ranks = sde.collective_ranks(|| format!("{doing} an array"))?;
-        let id = ranks.map_or(0, |ranks| ranks.id());
+    ) -> Result<Option<&'a dyn Collective>, Error> {
+        let ranks = sde.collective(|| format!("{doing} an array"))?;
+        let id = ranks.map_or(0, |ranks| ranks.set());
         // Sets of other engines may have the same name.
         let ranks_here = ranks.map_or(1, |ranks| ranks.size());
         match id == self.set() && self.layout.ranks() == ranks_here {
-            true => Ok(ranks.map(|set| &***set)),
+            true => Ok(ranks),
             false => Err(ErrorKind::OtherSet.into()),
         }
     }
@@ -320,15 +318,17 @@ fn fill<T>(
 }
 
 /// That all ranks are to do this, and mean this layout and these numbers.
-pub(super) fn header(op: CollectiveOp, layout: &Layout, numbers: &[usize]) -> Header {
+pub(super) fn header(doing: &str, layout: &Layout, numbers: &[usize]) -> Header {
     let mut hasher = blake3::Hasher::new();
+    hasher.update(doing.as_bytes());
     hasher.update(layout.digest().as_bytes());
     for number in numbers {
         hasher.update(&(*number as u64).to_le_bytes());
     }
-    let key = Key::from_bytes(*hasher.finalize().as_bytes());
-    let what = format!("an array of shape {:?}", layout.shape());
-    Header::new(op, key, what)
+    Header {
+        doing: format!("{doing} an array of shape {:?}", layout.shape()),
+        alike: Digest::from_bytes(*hasher.finalize().as_bytes()),
+    }
 }
 
 impl<T: Element> Clone for DistArray<T> {
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn an_array_that_no_memory_holds_is_refused() {
-        let sde = crate::Sde::new();
+        let sde = sde_engine::Sde::new();
         let error = DistArray::from_fn(&sde, &[usize::MAX, 2], |_| 0.0).unwrap_err();
         assert!(
             error.to_string().contains("a layout was refused"),

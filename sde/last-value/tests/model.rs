@@ -27,9 +27,29 @@
 //! Inside `LastValue` the exchange of the `Arc` itself is a stand-in: what is checked is the use
 //! the cell makes of it.
 
-use super::{beside, explore};
+#![cfg(sde_model)]
+#![allow(clippy::unwrap_used, reason = "a failure is the point")]
+
 use loom::sync::Arc;
+use loom::thread::JoinHandle;
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, Recent};
+
+/// Runs `model` in every way that `preemptions` allow. Threads also switch wherever they block or
+/// end, so two or three preemptions reach the known kinds of mistakes; more takes minutes.
+fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// Has another thread do something with what the two share.
+fn beside<S: Clone + 'static, T: 'static>(
+    shared: &S,
+    does: impl FnOnce(S) -> T + 'static,
+) -> JoinHandle<T> {
+    let shared = shared.clone();
+    loom::thread::spawn(move || does(shared))
+}
 
 type Words = LastValueWords<u64, (u64, u64)>;
 

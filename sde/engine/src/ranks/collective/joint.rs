@@ -1,0 +1,155 @@
+//! What types outside of the engine do together.
+
+use super::{Body, CollectiveOp, Header, Ranks};
+use crate::error::Error;
+use crate::key::{Digest, Key};
+
+/// The ranks of a process set, as a type uses them whose values lie on several of them.
+///
+/// Given by [`Handle::collective`](crate::Handle::collective) and
+/// [`Redistribution::collective`](crate::Redistribution::collective). All ranks of the set call the same in the same
+/// order. Each operation begins with a [meeting](Self::meet), so that ranks that are about to do different things get an
+/// error, and none waits for what does not come.
+///
+/// ```
+/// use sde::{Handle, Sde, key::Digest};
+///
+/// /// The largest number that any rank gives.
+/// fn largest(sde: &Handle, own: usize) -> Result<usize, sde::Error> {
+///     let Some(ranks) = sde.collective(|| "compares numbers".to_owned())? else {
+///         return Ok(own);
+///     };
+///     let alike = Digest::from_bytes(*b"the largest of all their numbers");
+///     let numbers = ranks.meet("compares numbers", &alike, Ok(own))?;
+///     Ok(numbers.into_iter().max().unwrap_or(own))
+/// }
+///
+/// assert_eq!(largest(&Sde::new(), 3)?, 3);
+/// # Ok::<(), sde::Error>(())
+/// ```
+pub trait Collective {
+    /// This rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn size(&self) -> usize;
+
+    /// Tells the process set from the others of its engine; the same on all of its ranks.
+    fn set(&self) -> u64;
+
+    /// Says what this rank is about to do, and a number or why it can't, and gives the numbers of all ranks, in their
+    /// order. `alike` is a digest of what all must mean, what they do included; `doing` is for messages, as in "moves an
+    /// array".
+    ///
+    /// # Errors
+    /// The same on all ranks: if they are about to do different things, or one has left; if some can't, why the lowest
+    /// of them can't.
+    fn meet(
+        &self,
+        doing: &str,
+        alike: &Digest,
+        mine: Result<usize, &Error>,
+    ) -> Result<Vec<usize>, Error>;
+
+    /// Sends each of these ranks its bytes, and receives from each of those as many as there is room for; no rank is in
+    /// a list twice. Both sides know the lengths. `what` is for messages.
+    ///
+    /// # Errors
+    /// If the connection fails. Nothing can be done together from then on.
+    fn exchange(
+        &self,
+        what: &str,
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
+    ) -> Result<(), Error>;
+
+    /// The error of a rank that can't go on after a meeting. It leaves the others, so that they get an error and don't
+    /// wait. Nothing can be done together from then on.
+    fn give_up(&self, doing: &str, why: String) -> Error;
+}
+
+impl Collective for Ranks {
+    fn rank(&self) -> usize {
+        self.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.size()
+    }
+
+    fn set(&self) -> u64 {
+        self.id()
+    }
+
+    fn meet(
+        &self,
+        doing: &str,
+        alike: &Digest,
+        mine: Result<usize, &Error>,
+    ) -> Result<Vec<usize>, Error> {
+        let header = Header::new(
+            CollectiveOp::Joint,
+            Key::from_bytes(*alike.as_bytes()),
+            doing,
+        );
+        let header = header.with_body(Body::Number(mine.unwrap_or(0)));
+        let met = self.meet(header.with_failure(mine.err()))?;
+        let numbers = met.iter().map(|header| match header.body {
+            Body::Number(number) => number,
+            _ => 0,
+        });
+        Ok(numbers.collect())
+    }
+
+    fn exchange(
+        &self,
+        what: &str,
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
+    ) -> Result<(), Error> {
+        self.exchange_bytes(what, send, receive)
+    }
+
+    fn give_up(&self, doing: &str, why: String) -> Error {
+        self.give_up(doing, why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ranks::group::ProcessGroup;
+    use crate::ranks::threads::ThreadGroup;
+
+    /// What two ranks hear that say these numbers of one thing or of two, or why they can't.
+    fn heard(alike: [u8; 2], mine: [Result<usize, &str>; 2]) -> Vec<Result<Vec<usize>, String>> {
+        ThreadGroup::run(2, |group| {
+            let rank = group.rank();
+            let ranks = Ranks::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()));
+            let ranks: &dyn Collective = &ranks;
+            let alike = Digest::from_bytes([alike[rank]; 32]);
+            let mine = mine[rank].map_err(Error::invalid_argument);
+            let met = ranks.meet("counts", &alike, mine.as_ref().copied());
+            met.map_err(|error| error.to_string())
+        })
+    }
+
+    #[test]
+    fn all_hear_the_numbers_of_all_or_one_error() {
+        assert_eq!(
+            heard([1, 1], [Ok(3), Ok(4)]),
+            [Ok(vec![3, 4]), Ok(vec![3, 4])]
+        );
+        for of_ranks in [
+            heard([1, 2], [Ok(3), Ok(3)]),
+            heard([1, 1], [Ok(3), Err("no memory")]),
+        ] {
+            assert!(of_ranks.iter().all(Result::is_err), "{of_ranks:?}");
+        }
+        let says = heard([1, 1], [Ok(3), Err("no memory")]).swap_remove(0);
+        assert!(says.is_err_and(|says| says.contains("no memory")));
+    }
+}

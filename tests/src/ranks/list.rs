@@ -103,6 +103,7 @@ macro_rules! for_each_test_of_ranks {
             runs {
                 all_ranks_run_it_and_all_remember_it: Each(&[3]),
                 it_is_a_hit_only_where_all_hit: Each(&[3]),
+                two_computations_of_a_run_are_compared: Each(&[1, 3]),
                 all_ranks_have_one_computation: Each(&[2]),
                 only_if_remembered_fails_alike_where_one_rank_has_nothing: Each(&[2]),
                 ranks_that_ask_otherwise_get_the_same_error: Each(&[2, 3]),

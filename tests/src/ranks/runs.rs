@@ -1,5 +1,7 @@
 //! Runs that all ranks make together.
 
+use std::cell::Cell;
+
 use super::{Rank, Ranks, all_are, names};
 use crate::{assert_kind, one_says, says};
 use sde::{AppError, ErrorKind, Handle, MemoryArchiver, Policy, SavePolicy, Sde, Source, inputs};
@@ -65,6 +67,28 @@ pub(super) fn it_is_a_hit_only_where_all_hit(ranks: Ranks<'_>) {
             names([Source::Computed, Source::Computed, Source::Map])
         );
     }
+}
+
+/// How often this rank has run it.
+#[sde::app(name = "ranks.runs.varying", distributed)]
+fn varying() -> u64 {
+    thread_local! {
+        static CALLS: Cell<u64> = const { Cell::new(0) };
+    }
+    CALLS.replace(CALLS.get() + 1)
+}
+
+/// Each rank has both.
+pub(super) fn two_computations_of_a_run_are_compared(ranks: Ranks<'_>) {
+    let differing = ranks.run(|sde| {
+        let inputs = inputs! {};
+        for policy in [Policy::Use, Policy::Refresh] {
+            let request = sde.request(&varying, &inputs).policy(policy);
+            request.run().unwrap();
+        }
+        sde.stats().total.differing
+    });
+    all_are(&differing, &1);
 }
 
 /// One computation has one name on all ranks.

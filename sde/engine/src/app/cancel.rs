@@ -25,10 +25,10 @@ pub(crate) trait Wake: Send + Sync {
 /// else waits for the same result: one caller's cancelling does not take the
 /// result from the others.
 #[derive(Clone, Default)]
-pub struct CancelToken(Arc<State>);
+pub struct CancelToken(Arc<TokenState>);
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     cancelled: AtomicBool,
     waiting: Mutex<Vec<Weak<dyn Wake>>>,
 }

@@ -25,7 +25,7 @@ use crate::sync::modelled::{Condvar, Mutex, MutexGuard, lock, wait};
 
 /// A computation in progress that ends in a `V` or an `E`.
 pub(crate) struct Flight<V, E> {
-    state: Mutex<State<V, E>>,
+    state: Mutex<FlightState<V, E>>,
     changed: Condvar,
     /// Set with the state locked; read without, where a late answer does no harm.
     complete: AtomicBool,
@@ -34,7 +34,7 @@ pub(crate) struct Flight<V, E> {
     waiting: AtomicUsize,
 }
 
-struct State<V, E> {
+struct FlightState<V, E> {
     phase: Phase<V, E>,
     /// The value that the flight is to complete with.
     decided: Option<V>,
@@ -89,7 +89,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
     /// A flight whose runner is the caller.
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(FlightState {
                 phase: Phase::Running,
                 decided: None,
                 taken_over: false,
@@ -179,7 +179,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
     }
 
     /// A vacant flight that nobody waits for any more would never complete.
-    fn complete_if_vacant(&self, state: &mut State<V, E>) {
+    fn complete_if_vacant(&self, state: &mut FlightState<V, E>) {
         if let Phase::Vacant(error) = &state.phase {
             state.phase = Phase::Complete(Err(error.clone()));
             state.abandoned = true;
@@ -206,7 +206,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
     }
 
     /// To wake nobody is a system call too.
-    fn free_and_wake(&self, state: MutexGuard<'_, State<V, E>>) {
+    fn free_and_wake(&self, state: MutexGuard<'_, FlightState<V, E>>) {
         let is_awaited = self.waiting() > 0;
         drop(state);
         if is_awaited {
@@ -214,7 +214,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<V, E>> {
+    fn lock(&self) -> MutexGuard<'_, FlightState<V, E>> {
         lock(&self.state)
     }
 }

@@ -42,12 +42,12 @@ pub(super) struct Account {
     /// What its record takes, with places in tables, and what its values take as far as that was known.
     record: usize,
     values: usize,
-    pub(super) state: State,
+    pub(super) state: AccountState,
     pub(super) came: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum State {
+pub(super) enum AccountState {
     MayLeave,
     /// Nothing has it but memory.
     Kept,
@@ -97,7 +97,7 @@ impl Ledger {
         &mut self,
         owner: Owner,
         entry: &Arc<Entry>,
-        state: State,
+        state: AccountState,
         came: Option<Instant>,
     ) -> u32 {
         let at = self.free.pop().unwrap_or_else(|| {
@@ -106,7 +106,7 @@ impl Ledger {
                 owner,
                 record: 0,
                 values: 0,
-                state: State::Kept,
+                state: AccountState::Kept,
                 came,
             });
             (self.accounts.len() - 1) as u32
@@ -133,20 +133,20 @@ impl Ledger {
     }
 
     /// Counts what the record of an entry takes anew, in the place that the entry has; gives its state.
-    pub(super) fn measure_record(&mut self, entry: &Arc<Entry>) -> Option<State> {
+    pub(super) fn measure_record(&mut self, entry: &Arc<Entry>) -> Option<AccountState> {
         let at = self.find(entry)? as usize;
         let account = &mut self.accounts[at];
         let less = account.record - entry.record_memory();
         account.record -= less;
         let state = account.state;
         match state {
-            State::Taken => self.taken_bytes -= less,
+            AccountState::Taken => self.taken_bytes -= less,
             _ => self.bytes -= less,
         }
         match state {
-            State::Collective => self.collective_bytes -= less,
-            State::Kept => self.kept_bytes -= less,
-            State::MayLeave | State::InUse | State::Taken => {}
+            AccountState::Collective => self.collective_bytes -= less,
+            AccountState::Kept => self.kept_bytes -= less,
+            AccountState::MayLeave | AccountState::InUse | AccountState::Taken => {}
         }
         Some(state)
     }
@@ -160,7 +160,7 @@ impl Ledger {
         let account = &self.accounts[at as usize];
         let entry = account.entry.as_ref()?;
         let leaves = |named: &Named| leaves(entry, named);
-        (account.state == State::InUse).then(|| entry.is_in_use(leaves))
+        (account.state == AccountState::InUse).then(|| entry.is_in_use(leaves))
     }
 
     fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
@@ -176,7 +176,7 @@ impl Ledger {
         let account = &mut self.accounts[at as usize];
         let free = Account {
             entry: None,
-            state: State::Kept,
+            state: AccountState::Kept,
             came: None,
             ..*account
         };
@@ -187,7 +187,7 @@ impl Ledger {
         Some(account)
     }
 
-    pub(super) fn set_state(&mut self, at: u32, state: State) {
+    pub(super) fn set_state(&mut self, at: u32, state: AccountState) {
         self.count(at, false);
         self.accounts[at as usize].state = state;
         self.count(at, true);
@@ -209,7 +209,7 @@ impl Ledger {
             false => *sum -= bytes,
         };
         match state {
-            State::MayLeave => {
+            AccountState::MayLeave => {
                 add(&mut self.bytes, bytes);
                 if !is_there {
                     self.eviction.unlist(at);
@@ -221,19 +221,19 @@ impl Ledger {
                     };
                 }
             }
-            State::Taken => add(&mut self.taken_bytes, bytes),
-            State::Collective => {
+            AccountState::Taken => add(&mut self.taken_bytes, bytes),
+            AccountState::Collective => {
                 add(&mut self.bytes, bytes);
                 add(&mut self.collective_bytes, bytes);
             }
-            State::Kept => {
+            AccountState::Kept => {
                 add(&mut self.bytes, bytes);
                 add(&mut self.kept_bytes, bytes);
                 if values > 0 && matches!(owner, Owner::App(_)) {
                     self.kept.set(at, is_there);
                 }
             }
-            State::InUse => {
+            AccountState::InUse => {
                 // Its record is the cache's.
                 add(&mut self.in_use_bytes, values);
                 add(&mut self.bytes, record);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::budget::{EvictionOrder, MemoryBudget};
 use super::entry::Entry;
 use super::eviction::{Candidate, Eviction, Uses};
-use super::ledger::{Account, Ledger, Owner, State};
+use super::ledger::{Account, AccountState, Ledger, Owner};
 use crate::app::TypeIndex;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
@@ -152,9 +152,9 @@ impl Memory {
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
             let keeps_records = !self.budget.forgets_records && entry.is_ever_saved();
             let state = match owner {
-                _ if is_only_a_record && keeps_records => State::Kept,
-                Owner::Ranks => State::Collective,
-                Owner::App(_) => State::MayLeave,
+                _ if is_only_a_record && keeps_records => AccountState::Kept,
+                Owner::Ranks => AccountState::Collective,
+                Owner::App(_) => AccountState::MayLeave,
             };
             self.insert(&mut list, owner, entry, state, came);
             if let Owner::App(app) = owner
@@ -175,10 +175,10 @@ impl Memory {
         let mut list = lock(&self.list);
         let before = list.remove(entry);
         let state = match (owner, why) {
-            (_, Stays::Kept) => State::Kept,
-            (Owner::Ranks, _) => State::Collective,
-            (_, Stays::ForNow) => State::MayLeave,
-            (_, Stays::InUse) => State::InUse,
+            (_, Stays::Kept) => AccountState::Kept,
+            (Owner::Ranks, _) => AccountState::Collective,
+            (_, Stays::ForNow) => AccountState::MayLeave,
+            (_, Stays::InUse) => AccountState::InUse,
         };
         let came = before.as_ref().and_then(|account| account.came);
         self.insert(&mut list, owner, entry, state, came);
@@ -190,7 +190,7 @@ impl Memory {
     /// Counts an entry that was saved with what it takes now; says whether it stays since nothing else had it.
     pub(super) fn keeps_saved(&self, entry: &Arc<Entry>) -> bool {
         let mut list = lock(&self.list);
-        list.measure_record(entry) == Some(State::Kept)
+        list.measure_record(entry) == Some(AccountState::Kept)
     }
 
     /// A piece of what has to leave.
@@ -202,7 +202,7 @@ impl Memory {
             && let Some(at) = self.next(&mut list)
         {
             bytes = bytes.saturating_add(list.accounts[at as usize].bytes());
-            list.set_state(at, State::Taken);
+            list.set_state(at, AccountState::Taken);
             let Account { owner, entry, .. } = &list.accounts[at as usize];
             if let (Owner::App(app), Some(entry)) = (*owner, entry.clone()) {
                 victims.push(Listed { app, entry });
@@ -338,7 +338,7 @@ impl Memory {
 
     fn may_leave_again(&self, list: &mut Ledger, at: u32) {
         let candidate = self.candidate(&list.accounts[at as usize]);
-        list.set_state(at, State::MayLeave);
+        list.set_state(at, AccountState::MayLeave);
         list.eviction.list(at, candidate);
     }
 
@@ -347,11 +347,11 @@ impl Memory {
         list: &mut Ledger,
         owner: Owner,
         entry: &Arc<Entry>,
-        state: State,
+        state: AccountState,
         came: Option<Instant>,
     ) {
         let at = list.insert(owner, entry, state, came);
-        if state == State::MayLeave {
+        if state == AccountState::MayLeave {
             let candidate = self.candidate(&list.accounts[at as usize]);
             list.eviction.list(at, candidate);
         }

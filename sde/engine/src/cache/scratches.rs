@@ -23,10 +23,10 @@ pub(crate) struct ScratchState {
 pub(crate) struct Scratches {
     /// Whether there ever was any: most apps keep none, and pay this one look.
     used: AtomicBool,
-    states: Mutex<HashMap<Key, Vec<Kept>, BuildKeyHasher>>,
+    states: Mutex<HashMap<Key, Vec<SavedState>, BuildKeyHasher>>,
 }
 
-struct Kept {
+struct SavedState {
     state: ScratchState,
     saved: bool,
     /// Whether its run is to save it, when all ranks that make it save theirs.
@@ -49,7 +49,7 @@ impl Scratches {
         let more = of_run.len().saturating_sub(before);
         // Dropped when the lock is free again.
         let _old: Vec<_> = of_run.drain(..more).collect();
-        of_run.push(Kept {
+        of_run.push(SavedState {
             state,
             saved: false,
             in_step,
@@ -70,7 +70,7 @@ impl Scratches {
     /// Forgets the states of the other keys, but not those that ranks are making together: each keeps them under another key.
     pub(crate) fn retain(&self, keep: impl Fn(&Key) -> bool) {
         let mut states = self.lock();
-        let is_in_progress = |of_run: &[Kept]| of_run.iter().any(|kept| kept.in_step);
+        let is_in_progress = |of_run: &[SavedState]| of_run.iter().any(|kept| kept.in_step);
         let old = states.extract_if(|key, of_run| !keep(key) && !is_in_progress(of_run));
         let old: Vec<_> = old.collect();
         drop(states);
@@ -121,7 +121,7 @@ impl Scratches {
         all.for_each(|kept| kept.saved = false);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Kept>, BuildKeyHasher>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<SavedState>, BuildKeyHasher>> {
         lock(&self.states)
     }
 }

@@ -35,10 +35,10 @@ pub(super) struct Later {
     key: Key,
     /// The run that this is nested in.
     above: Option<Arc<Frame>>,
-    state: Mutex<State>,
+    state: Mutex<AnnounceState>,
 }
 
-enum State {
+enum AnnounceState {
     Running,
     Announced(Announced),
     Ended,
@@ -50,9 +50,9 @@ impl Announcement {
         let Self::Later(later) = self else {
             return Some(self);
         };
-        match std::mem::replace(&mut *lock(&later.state), State::Ended) {
-            State::Announced(Announced::Mine(held)) => Some(Self::Held(held)),
-            State::Announced(Announced::Others(_)) => Some(Self::Beside),
+        match std::mem::replace(&mut *lock(&later.state), AnnounceState::Ended) {
+            AnnounceState::Announced(Announced::Mine(held)) => Some(Self::Held(held)),
+            AnnounceState::Announced(Announced::Others(_)) => Some(Self::Beside),
             _ => None,
         }
     }
@@ -60,10 +60,10 @@ impl Announcement {
 
 /// Announces runs after a while, and writes what was announced.
 #[derive(Default)]
-pub(super) struct Announcer(Arc<Shared>);
+pub(super) struct Announcer(Arc<AnnounceQueue>);
 
 #[derive(Default)]
-struct Shared {
+struct AnnounceQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
     /// Whether the last result could not be written: others would wait for nothing.
@@ -107,8 +107,8 @@ impl Announcer {
         held: Option<Held>,
     ) -> Announcement {
         let is_announced = held.is_some();
-        let state = held.map_or(State::Running, |held| {
-            State::Announced(Announced::Mine(held))
+        let state = held.map_or(AnnounceState::Running, |held| {
+            AnnounceState::Announced(Announced::Mine(held))
         });
         let later = Arc::new(Later {
             archiver: Arc::clone(archiver),
@@ -196,7 +196,7 @@ impl Drop for Announcer {
 }
 
 /// Has another thread begun when there is more to do, and nobody wait for this one, after a panic.
-struct UnlessEnded<'a>(&'a Shared);
+struct UnlessEnded<'a>(&'a AnnounceQueue);
 
 impl Drop for UnlessEnded<'_> {
     fn drop(&mut self) {
@@ -208,7 +208,7 @@ impl Drop for UnlessEnded<'_> {
     }
 }
 
-impl Shared {
+impl AnnounceQueue {
     fn work(&self) {
         let _ended = UnlessEnded(self);
         let mut queue = lock(&self.queue);
@@ -256,7 +256,7 @@ impl Shared {
         drop(queue);
         above.retain(|later| ancestry(Some(from)).any(|frame| frame.key == later.key));
         for later in above {
-            let _taken_back = std::mem::replace(&mut *lock(&later.state), State::Ended);
+            let _taken_back = std::mem::replace(&mut *lock(&later.state), AnnounceState::Ended);
         }
     }
 
@@ -284,14 +284,14 @@ impl Shared {
 
 impl Later {
     fn announce(&self) {
-        if !matches!(*lock(&self.state), State::Running) {
+        if !matches!(*lock(&self.state), AnnounceState::Running) {
             return;
         }
         // With the state free: the run may end meanwhile, and does not wait for a disk. Then this is taken back.
         let announced = self.archiver.announce(&self.key);
         let mut state = lock(&self.state);
-        if matches!(*state, State::Running) {
-            *state = State::Announced(announced);
+        if matches!(*state, AnnounceState::Running) {
+            *state = AnnounceState::Announced(announced);
         }
     }
 }

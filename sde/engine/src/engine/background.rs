@@ -15,16 +15,16 @@ use crate::sync::{MutexGuard, lock, wait, wait_timeout};
 
 /// The thread, if it is there, and what it is to do.
 #[derive(Default)]
-pub(super) struct Background(Arc<Shared>);
+pub(super) struct Background(Arc<SaveRequests>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SaveRequests {
+    state: Mutex<RequestState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct RequestState {
     started: bool,
     wanted: bool,
     stopped: bool,
@@ -69,8 +69,8 @@ impl Drop for Background {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SaveRequests {
+    fn lock(&self) -> MutexGuard<'_, RequestState> {
         lock(&self.state)
     }
 

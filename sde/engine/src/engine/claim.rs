@@ -7,7 +7,7 @@ use super::announce::Announcement;
 use super::execute::Begun;
 use super::handle::Policy;
 use super::run_state::Run;
-use super::share::{Shared, not_now};
+use super::share::{SharedClaim, not_now};
 use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
@@ -157,20 +157,20 @@ impl Engine {
         let before = previous.as_deref();
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
         let shared = match may_load {
-            false => Shared::Compute(None),
+            false => SharedClaim::Compute(None),
             true => match self.load(run, before) {
-                Some(loaded) => Shared::Loaded(loaded),
+                Some(loaded) => SharedClaim::Loaded(loaded),
                 None => self.share(run, before),
             },
         };
         match shared {
-            Shared::Compute(announced) => claim.announced = announced,
-            Shared::Leave(error) => {
+            SharedClaim::Compute(announced) => claim.announced = announced,
+            SharedClaim::Leave(error) => {
                 // Who waits was not cancelled, and looks again.
                 claim.fail(&not_now(run), Failure::Transient, None);
                 return Err(error);
             }
-            Shared::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),
+            SharedClaim::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),
         }
         Ok(Claimed::Compute {
             role: Role::Holder(claim),

@@ -36,7 +36,7 @@ impl Sharing {
 }
 
 /// What a call does that has the claim of a key.
-pub(super) enum Shared {
+pub(super) enum SharedClaim {
     /// It computes.
     Compute(Option<Announcement>),
     /// Another process has computed it.
@@ -89,8 +89,8 @@ impl Engine {
     }
 
     /// With the claim of a key that is not in the store: what to do.
-    pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> Shared {
-        let alone = Shared::Compute(None);
+    pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> SharedClaim {
+        let alone = SharedClaim::Compute(None);
         let cost = &run.cache.cost;
         let is_short = || cost.longest().is_some_and(|longest| longest < SHORT);
         let Some(sharing) = self.sharing.as_ref().filter(|_| !is_short()) else {
@@ -112,13 +112,13 @@ impl Engine {
                     if cost.average().is_none()
                         && let Some(loaded) = self.load_now(run, &*archiver, spares, previous)
                     {
-                        return Shared::Loaded(loaded);
+                        return SharedClaim::Loaded(loaded);
                     }
                     let later =
                         sharing
                             .announcer
                             .later(&archiver, run.key, run.above.as_ref(), None);
-                    return Shared::Compute(Some(later));
+                    return SharedClaim::Compute(Some(later));
                 }
             },
         };
@@ -127,8 +127,8 @@ impl Engine {
             // Another may have ended since this one looked. Where nothing can be announced, others can't say that they are at it.
             Announced::Mine(_) | Announced::Unsupported => {
                 match self.load_now(run, &*archiver, spares, previous) {
-                    Some(loaded) => Shared::Loaded(loaded),
-                    None => Shared::Compute(match announced {
+                    Some(loaded) => SharedClaim::Loaded(loaded),
+                    None => SharedClaim::Compute(match announced {
                         Announced::Mine(held) => Some(Announcement::Held(held)),
                         _ => None,
                     }),
@@ -137,7 +137,7 @@ impl Engine {
             Announced::Others(holder) => match run.options.deferred {
                 Some(deferred) => {
                     deferred.store(true, Ordering::Relaxed);
-                    Shared::Leave(not_now(run))
+                    SharedClaim::Leave(not_now(run))
                 }
                 None => self.wait_for(run, sharing, &archiver, &holder, previous),
             },
@@ -164,7 +164,7 @@ impl Engine {
         archiver: &Arc<dyn Archiver>,
         holder: &Holder,
         previous: Option<&Entry>,
-    ) -> Shared {
+    ) -> SharedClaim {
         self.tell(|| Event::WaitingForProcess {
             app: run.name(),
             key: run.key,
@@ -181,22 +181,24 @@ impl Engine {
         let _watch = archiver.watch(&run.key, Arc::new(move || woken.wake()));
         loop {
             if let Some(error) = cancelled(run) {
-                return Shared::Leave(error);
+                return SharedClaim::Leave(error);
             }
             if archiver.announced_by(&run.key).is_none() {
                 if let Some(loaded) = self.load_now(run, &**archiver, Duration::MAX, previous) {
                     stretch.end("shared");
                     run.cache.counters.add(Count::WaitedForOthers, 1);
-                    return Shared::Loaded(loaded);
+                    return SharedClaim::Loaded(loaded);
                 }
                 // The other has failed, or was killed.
                 match archiver.announce(&run.key) {
                     Announced::Mine(held) => {
                         stretch.end("taken over");
-                        return Shared::Compute(Some(taken_over(run, sharing, archiver, held)));
+                        return SharedClaim::Compute(Some(taken_over(
+                            run, sharing, archiver, held,
+                        )));
                     }
                     Announced::Others(_) => {}
-                    Announced::Unsupported => return Shared::Compute(None),
+                    Announced::Unsupported => return SharedClaim::Compute(None),
                 }
             }
             let left = patience.saturating_sub(begun.elapsed());
@@ -207,7 +209,7 @@ impl Engine {
             pause = (2 * pause).min(longest_pause);
         }
         stretch.end("too late");
-        Shared::Compute(Some(Announcement::Beside))
+        SharedClaim::Compute(Some(Announcement::Beside))
     }
 
     /// How long a call may wait for another process. That may wait for one that this is nested in, so there it is much less; and

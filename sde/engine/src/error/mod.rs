@@ -366,7 +366,7 @@ pub enum ErrorKind {
     },
     /// Many inputs at once were given to an app that all ranks run together.
     #[error(
-        "`par_map` and `par_call` give each item to one rank or thread, and {app} {why}, so that all ranks run it together: run it for one item after another, or with `split_for` on parts of the ranks, each with items of its own"
+        "`par_map` and `par_call` give each item to one rank or thread, and {app} {why}, so that all ranks run it together: map it with `par_map_on_sets`, run it for one item after another, or with `split_for` on parts of the ranks, each with items of its own"
     )]
     RunTogether {
         /// The app.

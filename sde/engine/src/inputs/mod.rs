@@ -33,17 +33,17 @@ use value::{AnyInput, InputValue};
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Inputs(Arc<Inner>);
+pub struct Inputs(Arc<InputBlock>);
 
 /// One block for most inputs: allocations would be most of what a call with new ones costs.
 #[doc(hidden)]
 #[derive(Default)]
-pub struct Inner {
+pub struct InputBlock {
     items: SmallVec<[Input; 8]>,
     encoded: OnceLock<SmallVec<[u8; 128]>>,
 }
 
-impl Inner {
+impl InputBlock {
     /// As [`Inputs::with`].
     pub fn add<T: Fingerprint + Send + Sync + 'static>(
         &mut self,
@@ -62,7 +62,7 @@ impl Inner {
 }
 
 /// Of the items alone: what is cloned is about to change.
-impl Clone for Inner {
+impl Clone for InputBlock {
     fn clone(&self) -> Self {
         Self {
             items: self.items.clone(),
@@ -102,7 +102,7 @@ impl Inputs {
     /// To add several, of which [`with`](Self::with) would look each time whether they are shared.
     #[doc(hidden)]
     #[inline]
-    pub fn inner(&mut self) -> &mut Inner {
+    pub fn inner(&mut self) -> &mut InputBlock {
         let inner = Arc::make_mut(&mut self.0);
         inner.encoded = OnceLock::new();
         inner

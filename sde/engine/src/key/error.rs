@@ -8,9 +8,9 @@ use std::path::PathBuf;
 ///
 /// It names the path to that part, from the outermost value in. Nothing that fails leaves a partial
 /// key behind: the encoder that saw it gives no key at all.
-pub struct FingerprintError(Box<Inner>);
+pub struct FingerprintError(Box<FailedPart>);
 
-struct Inner {
+struct FailedPart {
     /// From the innermost part outwards.
     path: Vec<Segment>,
     cause: FingerprintErrorKind,
@@ -112,7 +112,7 @@ impl FingerprintError {
 
 impl From<FingerprintErrorKind> for FingerprintError {
     fn from(cause: FingerprintErrorKind) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(FailedPart {
             path: Vec::new(),
             cause,
         }))

@@ -70,9 +70,9 @@ pub(crate) use put_back::Content;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct OutputFile(Arc<Inner>);
+pub struct OutputFile(Arc<WrittenFile>);
 
-struct Inner {
+struct WrittenFile {
     fields: Fields,
     /// What was found there last, to be compared without reading it again.
     seen: Mutex<Option<Seen>>,
@@ -123,7 +123,7 @@ impl OutputFile {
 
     fn of(fields: Fields, seen: Option<Seen>) -> Self {
         let seen = Mutex::new(seen);
-        Self(Arc::new(Inner { fields, seen }))
+        Self(Arc::new(WrittenFile { fields, seen }))
     }
 
     /// The path as it was given.

@@ -28,13 +28,13 @@ use crate::sync::{MutexGuard, lock, unpoisoned, wait};
 /// The helper threads of one engine; started when first needed, ended when it is
 /// dropped.
 pub(crate) struct Helpers {
-    shared: Arc<Shared>,
+    shared: Arc<HelperQueue>,
     /// How many threads work together, the caller among them.
     threads: usize,
 }
 
 #[derive(Default)]
-struct Shared {
+struct HelperQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -47,7 +47,7 @@ struct Queue {
     closed: bool,
 }
 
-impl Shared {
+impl HelperQueue {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         lock(&self.queue)
     }
@@ -141,7 +141,7 @@ pub(crate) fn new_thread() -> std::thread::Builder {
 
 /// What a helper does all its life. The newest ticket first: it belongs to the
 /// innermost work, which others wait for.
-fn help(shared: &Shared) {
+fn help(shared: &HelperQueue) {
     let mut queue = shared.lock();
     loop {
         if let Some(ticket) = queue.tickets.pop_back() {

@@ -16,11 +16,11 @@ use crate::sync::{MutexGuard, lock, wait};
 pub(crate) struct Ticket {
     /// Valid for as long as the ticket is open, or a helper is counted in `active`.
     work: *const (dyn Fn() + Sync),
-    state: Mutex<State>,
+    state: Mutex<TicketState>,
     ended: Condvar,
 }
 
-struct State {
+struct TicketState {
     open: bool,
     active: usize,
     panic: Option<Box<dyn Any + Send>>,
@@ -43,7 +43,7 @@ pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) 
     };
     let ticket = Arc::new(Ticket {
         work: erased,
-        state: Mutex::new(State {
+        state: Mutex::new(TicketState {
             open: true,
             active: 0,
             panic: None,
@@ -98,7 +98,7 @@ impl Ticket {
         self.ended.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TicketState> {
         lock(&self.state)
     }
 }

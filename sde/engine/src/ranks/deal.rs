@@ -135,12 +135,12 @@ impl Dealer {
 /// What a rank has of the list.
 #[derive(Default)]
 pub(super) struct Share {
-    state: Mutex<State>,
+    state: Mutex<ShareState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct ShareState {
     /// What is not begun.
     remaining: Range<usize>,
     /// How many threads wait for more.
@@ -151,7 +151,7 @@ struct State {
     stopped: bool,
 }
 
-impl State {
+impl ShareState {
     fn is_idle(&self) -> bool {
         self.remaining.is_empty() && self.waiting > 0
     }
@@ -181,11 +181,11 @@ impl Share {
         self.look(|state| state.remaining.len())
     }
 
-    fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
+    fn look<R>(&self, look: impl FnOnce(&ShareState) -> R) -> R {
         look(&lock(&self.state))
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut ShareState) -> R) -> R {
         let changed = change(&mut lock(&self.state));
         self.changed.notify_all();
         changed
@@ -307,7 +307,7 @@ impl<'a> Agent<'a> {
 
     /// Until there is something to say, or for so long.
     fn sleep(&self, longest: Duration) {
-        let rests = |state: &State| {
+        let rests = |state: &ShareState| {
             let says_stop = state.stopped && !self.said_stop;
             let says_idle = state.is_idle() && !self.said_idle;
             !says_stop && !says_idle

@@ -28,19 +28,19 @@ use crate::sync::{MutexGuard, lock, wait_timeout};
 /// ```
 pub struct ThreadGroup {
     rank: usize,
-    shared: Arc<Shared>,
+    shared: Arc<GroupState>,
     rounds: AtomicU64,
 }
 
-struct Shared {
+struct GroupState {
     size: usize,
     nodes: Vec<usize>,
-    state: Mutex<State>,
+    state: Mutex<Rounds>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Rounds {
     rounds: HashMap<u64, Round>,
     /// Which ranks have left.
     gone: Vec<bool>,
@@ -67,7 +67,7 @@ impl ThreadGroup {
     /// The same, with each rank on the node that is given for it.
     #[must_use]
     pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
-        let shared = Shared::new(nodes);
+        let shared = GroupState::new(nodes);
         let rank = |rank| Self {
             rank,
             shared: Arc::clone(&shared),
@@ -140,13 +140,13 @@ impl ThreadGroup {
     }
 }
 
-impl Shared {
+impl GroupState {
     fn new(nodes: Vec<usize>) -> Arc<Self> {
         let size = nodes.len();
-        let state = State {
+        let state = Rounds {
             gone: vec![false; size],
             posted: vec![VecDeque::new(); size],
-            ..State::default()
+            ..Rounds::default()
         };
         Arc::new(Self {
             size,
@@ -156,12 +156,12 @@ impl Shared {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Rounds> {
         lock(&self.state)
     }
 }
 
-impl State {
+impl Rounds {
     /// Who has not come to a round.
     fn missing(&self, number: u64) -> Vec<usize> {
         let given = self.rounds.get(&number).map_or(&[][..], |r| &r.given);
@@ -254,7 +254,7 @@ impl ProcessGroup for ThreadGroup {
         // The first of them makes the group, and the others take it from him.
         let makes = (members.first() == Some(&self.rank)).then(|| {
             let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
-            Shared::new(renumbered(nodes))
+            GroupState::new(renumbered(nodes))
         });
         let made = self.simple_round(makes)?;
         let shared = members.first().and_then(|first| (*made[*first]).clone());

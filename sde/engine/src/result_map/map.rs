@@ -42,17 +42,17 @@ pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct ResultMap(Arc<Inner>);
+pub struct ResultMap(Arc<NamedResults>);
 
 #[derive(Clone, Default)]
-struct Inner {
+struct NamedResults {
     origin: Option<Origin>,
     /// Most maps have one.
     results: SmallVec<[Named; 1]>,
 }
 
 /// A map that lives only as long as others hold it.
-pub(crate) struct WeakResultMap(Weak<Inner>);
+pub(crate) struct WeakResultMap(Weak<NamedResults>);
 
 impl WeakResultMap {
     #[inline]
@@ -325,7 +325,7 @@ impl ResultMap {
     }
 
     pub(crate) fn from_parts(origin: Origin, results: impl IntoIterator<Item = Named>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(NamedResults {
             origin: Some(origin),
             results: results.into_iter().collect(),
         }))
@@ -337,14 +337,14 @@ impl ResultMap {
             content: replacement(named).unwrap_or_else(|| named.content.clone()),
             ..named.clone()
         });
-        Self(Arc::new(Inner {
+        Self(Arc::new(NamedResults {
             origin: self.0.origin.clone(),
             results: results.collect(),
         }))
     }
 
     /// How many bytes a weak reference keeps of a map.
-    pub(crate) const BLOCK: usize = size_of::<Inner>();
+    pub(crate) const BLOCK: usize = size_of::<NamedResults>();
 
     pub(crate) fn downgrade(&self) -> WeakResultMap {
         WeakResultMap(Arc::downgrade(&self.0))

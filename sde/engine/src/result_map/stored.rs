@@ -50,9 +50,9 @@ pub trait Payload: Send + Sync {
 
 /// One stored value: read at the first demand, once.
 #[derive(Clone)]
-pub struct Stored(Arc<Inner>);
+pub struct Stored(Arc<LazyValue>);
 
-struct Inner {
+struct LazyValue {
     source: Mutex<ValueSource>,
     read: Condvar,
     codec: Codec,
@@ -78,7 +78,7 @@ impl Stored {
     /// A value to be read by this codec.
     #[must_use]
     pub fn new(payload: Arc<dyn Payload>, codec: Codec) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(LazyValue {
             has_files: payload.has_files(),
             source: Mutex::new(ValueSource {
                 payload: Some(payload),
@@ -151,7 +151,7 @@ impl Stored {
     }
 }
 
-impl Inner {
+impl LazyValue {
     /// What this thread is to read the value from; `None` once it was read.
     fn to_be_read(&self) -> Option<Arc<dyn Payload>> {
         if self.value.get().is_some() {
@@ -171,7 +171,7 @@ impl Inner {
 }
 
 /// That a thread reads a value, however that ends.
-struct Reading<'a>(&'a Inner);
+struct Reading<'a>(&'a LazyValue);
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {

@@ -30,9 +30,9 @@ use crate::sync::user_code;
 /// assert!(Value::ptr_eq(&tensor, &same));
 /// assert_eq!(tensor[17], 1.0);
 /// ```
-pub struct Value<T: ?Sized>(Arc<Shared<T>>);
+pub struct Value<T: ?Sized>(Arc<ValueBlock<T>>);
 
-struct Shared<T: ?Sized> {
+struct ValueBlock<T: ?Sized> {
     /// What a parent's encoding has of this value; made when first asked for.
     commitment: OnceLock<Box<Commitment>>,
     /// How often entries hold it that a memory budget counts.
@@ -54,7 +54,7 @@ impl Drop for AtDrop {
 impl<T> Value<T> {
     /// Shares a value.
     pub fn new(value: T) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ValueBlock {
             commitment: OnceLock::new(),
             in_caches: AtomicUsize::new(0),
             _at_drop: AtDrop,
@@ -163,7 +163,7 @@ trait AnyShared: Any + Send + Sync {
     fn in_caches(&self) -> &AtomicUsize;
 }
 
-impl<T: Send + Sync + 'static> AnyShared for Shared<T> {
+impl<T: Send + Sync + 'static> AnyShared for ValueBlock<T> {
     fn type_name(&self) -> &'static str {
         std::any::type_name::<T>()
     }
@@ -200,7 +200,7 @@ impl ErasedValue {
     #[must_use]
     pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.0;
-        Some(&any.downcast_ref::<Shared<T>>()?.value)
+        Some(&any.downcast_ref::<ValueBlock<T>>()?.value)
     }
 
     /// The name of the type it has, for messages.

@@ -4,9 +4,10 @@
 //! app had made meanwhile, since these differ in one thing too and are later. What people ask is what changed since the
 //! run that they know.
 
+use sde::store::DirStore;
 use sde::{
     App, AppError, AppInfo, Archiver, Difference, Fingerprint, Handle, Inputs, MemoryArchiver,
-    Nearest, Parameter, Part, Peek, Record, ResultMap, ResultSpec, Sde, Tag, inputs,
+    Nearest, Parameter, Part, Peek, Record, ResultMap, ResultSpec, SavePolicy, Sde, Tag, inputs,
 };
 
 /// An app that is edited.
@@ -118,6 +119,23 @@ fn the_same_run_before_an_edit_beneath_is_nearest_of_all() {
         let expected = Part::Callee("nearest.Edited".to_owned());
         assert_eq!(parts(&differences), [&expected]);
     }
+}
+
+/// Memory lets go of the inputs that a store has: a run without any would differ from all others in each.
+#[test]
+fn a_run_of_which_only_the_store_has_the_inputs_is_compared_by_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DirStore::open(folder.path()).unwrap();
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let (sde, app) = (builder.build().unwrap(), Edited { version: "1" });
+    sde.run(&app, &x(1)).unwrap();
+    sde.checkpoint().unwrap();
+    let peek = sde.peek(&app, &x(2)).unwrap();
+    let (_, nearest) = missed(&peek);
+    let [difference] = &nearest.unwrap().differences[..] else {
+        unreachable!("one input")
+    };
+    assert_eq!(difference.earlier.as_deref(), Some("1"));
 }
 
 /// It said that the run had not been made before, and that something of it was gone.

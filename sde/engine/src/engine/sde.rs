@@ -131,7 +131,7 @@ impl Sde {
     }
 
     /// The records of the entries in memory, those without values among them, in
-    /// the order they were made.
+    /// the order they were made. The inputs of saved entries are read from the store, one after another.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let engine = self.engine();

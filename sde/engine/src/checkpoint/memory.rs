@@ -206,7 +206,7 @@ impl Archiver for MemoryArchiver {
             .cloned()
             .collect();
         drop(contents);
-        of_app.iter().for_each(|record| each(record));
+        of_app.iter().for_each(each);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Process groups of SDE on MPI.
 //!
-//! The engine moves results between processes by the few operations of [`sde::ProcessGroup`]
-//! and knows nothing of MPI. This crate has them on MPI, through `rsmpi`. A program starts a
-//! [`Session`] first thing in `main` and takes its group from there:
+//! The engine moves results between processes by the few operations of [`sde::ProcessGroup`] and knows nothing of MPI.
+//! This crate implements them on MPI, through `rsmpi`. A program starts a [`Session`] first thing in `main` and takes
+//! its group from there:
 //!
 //! ```
 //! use sde::ProcessGroup;

@@ -7,10 +7,10 @@
 //! pipe ends without that, the rank has died, and the guard names it. Three things make that work:
 //!
 //! - Hydra kills the process group of each rank. A guard has a process group of its own.
-//! - Hydra kills the other ranks some milliseconds after one and its guard have ended, or the one alone, and their guards
-//!   see their pipes end as well. So the first guard of a node to see that makes a file in the directory for temporary files, which can be
-//!   made once, and speaks. The others find it there, say nothing, and remove it when all have looked. Where none is
-//!   left to do that, the file stays, empty.
+//! - Hydra kills the other ranks some milliseconds after one and its guard have ended, or the one alone, and their
+//!   guards see their pipes end as well. So a node's first guard to see that makes a file, in the directory for
+//!   temporary files, and speaks. The other guards find the file, say nothing, and remove it when all have looked. If
+//!   none is left to remove it, the empty file stays.
 //! - A rank that ends the job itself has its guard make the file first.
 //!
 //! A rank can die of another's death before Hydra hears of either: UCX aborts a rank that was reading the other's

@@ -61,7 +61,8 @@ sde::debug_as_said!(StartError);
 ///   names the rank. MPICH gives the number of its process, so there each rank starts a
 ///   shell that names it, `rank 3 of 8 (process 4242) was killed`, on Linux.
 ///
-/// The process that ends a job calls `MPI_Abort`, half a second after it has said why. If that takes longer than a second, it aborts.
+/// The process that ends a job calls `MPI_Abort`, half a second after it has said why. If that takes longer than a
+/// second, it aborts.
 pub struct Session {
     home: Rc<Home>,
     /// For this thread only, as MPI is.

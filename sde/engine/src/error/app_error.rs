@@ -26,9 +26,9 @@ pub enum Failure {
 /// The error of an app's body: any error, and how long it lasts.
 ///
 /// It does not implement [`std::error::Error`] itself. So `?` converts into it all that it converts into a
-/// `Box<dyn Error + Send + Sync>`: errors, such boxes, texts, `anyhow::Error`. For other errors, such as a `Box<dyn Error>`, there is
-/// [`message`](Self::message). An `anyhow::Error` hides its source from [`downcast_ref`](Self::downcast_ref), and so
-/// how long an error of the engine lasts.
+/// `Box<dyn Error + Send + Sync>`: errors, such boxes, texts, `anyhow::Error`. For other errors, such as a
+/// `Box<dyn Error>`, there is [`message`](Self::message). An `anyhow::Error` hides its source from
+/// [`downcast_ref`](Self::downcast_ref), and so how long an error of the engine lasts.
 ///
 /// ```
 /// use sde::AppError;

@@ -10,7 +10,7 @@ pub enum ArchiveError {
     /// The file system failed.
     #[error("{doing} {}: {source}; the computation goes on, what was saved before is still there", path.display())]
     Io {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -20,7 +20,7 @@ pub enum ArchiveError {
     /// The disk is full, and the store has nothing more to remove.
     #[error("{doing} {}: {source}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --max-bytes`, `SDE_STORE_CAPACITY` or `Options::retention`; what was saved before is still there", path.display())]
     Full {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum ArchiveError {
     Open {
         /// The directory.
         path: PathBuf,
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// The system's error.
         source: Arc<std::io::Error>,

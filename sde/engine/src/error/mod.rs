@@ -297,7 +297,7 @@ pub enum ErrorKind {
     /// The store failed.
     #[error("{doing}: {source}")]
     Archive {
-        /// What was being done.
+        /// The action that failed.
         doing: String,
         /// The archiver's error.
         source: ArchiveError,
@@ -312,7 +312,7 @@ pub enum ErrorKind {
     /// is given by its number in the whole program, also within a subset.
     #[error("this rank {doing}, and the others can't be reached: {source}")]
     Ranks {
-        /// What this rank was about to do.
+        /// The action that this rank was about to begin.
         doing: String,
         /// The error of the process group.
         source: GroupError,
@@ -373,7 +373,7 @@ pub enum ErrorKind {
         "this rank {doing}, where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
     )]
     NotCollective {
-        /// What this rank was about to do.
+        /// The action that this rank was about to begin.
         doing: String,
     },
     /// A process set was used after it was released.
@@ -400,7 +400,7 @@ pub enum ErrorKind {
         "this rank {doing} on a process set that is split; use the subset, or release it first"
     )]
     IsSplit {
-        /// What this rank was about to do.
+        /// The action that this rank was about to begin.
         doing: String,
     },
     /// A thread for checkpoints, or the handling of signals, could not be started.

@@ -36,7 +36,7 @@ fn escaped(text: &str, longest: usize) -> String {
     out
 }
 
-/// Implements `Debug` by [`said`], with all causes, since `main` prints its error with `Debug`.
+/// Implements `Debug` by `said`, with all causes, since `main` prints its error with `Debug`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_said {

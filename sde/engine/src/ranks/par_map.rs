@@ -33,7 +33,7 @@ pub(super) struct Listed {
     pub(super) digest: Key,
 }
 
-/// What is to be computed and exchanged for a list.
+/// The items of a list to compute and to give to other ranks.
 struct Plan {
     keys: Vec<Option<Key>>,
     /// The items that this rank gives: it has them, is the lowest to do so, and another rank lacks them.

@@ -151,7 +151,7 @@ pub(crate) struct StoredParts {
 }
 
 impl StoredParts {
-    /// Whether a result is to be assembled in place of a stored payload.
+    /// Whether this takes the place of a result's stored payload.
     pub(crate) fn is_of(spec: &ResultSpec, payload: &dyn Payload) -> bool {
         let list = Codec::of::<PartsList>();
         let whole = spec.codec.is_some_and(|codec| payload.may_be(&codec));

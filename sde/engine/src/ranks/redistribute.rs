@@ -252,8 +252,8 @@ fn stays(entry: &StoredEntry) -> String {
     )
 }
 
-/// Splits the entries into batches, whose bytes are in memory twice for a while. An entry larger than a batch moves
-/// alone.
+/// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone
+/// are not.
 fn batches<'a, 'm>(
     going: &'a [Going<'m>],
     ranks: usize,

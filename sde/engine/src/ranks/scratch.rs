@@ -7,9 +7,9 @@
 //! the lowest rank's copy if the states are equal, or from a part assembled for any number of ranks.
 //!
 //! Two rules ensure that a common state exists whenever ranks are killed. In memory each rank keeps the last two
-//! states, and of the states after one meeting only the first: no rank is further ahead than one of these. A state is saved
-//! only when all ranks have met that had saved the one before ([`Ranks::want_state`]), so the last two in the store
-//! share one too.
+//! states, and of the states after one meeting only the first: no rank is further ahead than one of these. A state is
+//! saved only when all ranks have met that had saved the one before ([`Ranks::want_state`]), so the last two in the
+//! store share one too.
 
 use std::collections::BTreeMap;
 

@@ -108,7 +108,7 @@ pub(crate) enum Body {
     Point(Option<usize>),
 }
 
-/// What a rank has cached of a run.
+/// The part of a run that a rank has cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Has {
     Nothing,

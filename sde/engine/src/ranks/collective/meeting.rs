@@ -45,7 +45,7 @@ impl Ranks {
             self.may_save_state.store(false, Ordering::Relaxed);
             self.saves_state.store(true, Ordering::Relaxed);
         } else if self.takes_state() {
-            // Other ranks may not have had a state to save yet, because a run failed: stay ready to save.
+            // Other ranks have saved their states; here a run failed before it had one, so this rank asks again.
             self.want_state();
         }
         stretch.end("met");

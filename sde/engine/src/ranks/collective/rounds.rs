@@ -284,7 +284,7 @@ mod tests {
         let made = on_ranks(3, |ranks| {
             let together = ranks.in_rounds(&header(), 3, gather).unwrap();
             let alone: Vec<_> = (0..3).map(|times| gather(times, ranks).unwrap()).collect();
-            // The longest function's meetings alone, one for each round, and one at the end.
+            // Together: one meeting for each of the longest function's 2 * 2 questions, and one at the end.
             (together == alone, ranks.meetings())
         });
         assert_eq!(made, [(true, (2 * 2 + 1) + (1 + 2)); 3]);

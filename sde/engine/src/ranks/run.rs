@@ -233,7 +233,7 @@ impl Engine {
                 (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
                     Err(Unpublished::of(error, own.failure))
                 }
-                // A panic goes on without the other ranks' outcome.
+                // A panic goes on, and a lone rank keeps its own error.
                 (Err(own), _) => Err(own),
             };
             let failed = ran.as_ref().err();

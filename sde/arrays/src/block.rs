@@ -7,19 +7,19 @@ use std::ops::Range;
 pub struct Block {
     /// The first index in each dimension.
     pub offset: Vec<usize>,
-    /// How many there are in each dimension.
+    /// The number of indices in each dimension.
     pub extent: Vec<usize>,
 }
 
 impl Block {
-    /// How many elements it has; `usize::MAX` if no memory could hold as many.
+    /// The number of elements; `usize::MAX` if no memory could hold as many.
     #[must_use]
     pub fn len(&self) -> usize {
         let lengths = self.extent.iter();
         lengths.fold(1, |all, length| all.saturating_mul(*length))
     }
 
-    /// Whether it has no element.
+    /// Whether the block has no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.extent.contains(&0)
@@ -32,7 +32,7 @@ impl Block {
         }
     }
 
-    /// The whole of an array.
+    /// The block that covers a whole array.
     pub(super) fn whole(shape: &[usize]) -> Self {
         Self {
             offset: vec![0; shape.len()],
@@ -49,7 +49,7 @@ impl Block {
         (0..self.offset.len()).all(overlap)
     }
 
-    /// What two blocks share.
+    /// The elements that two blocks share, as a block.
     pub(super) fn shared(&self, other: &Self) -> Self {
         let mut shared = Self::empty(self.offset.len());
         for axis in 0..self.offset.len() {
@@ -68,8 +68,8 @@ impl Block {
         self.offset[axis].saturating_add(self.extent[axis])
     }
 
-    /// Whether it is a block of an array of this shape, with as many elements as memory can hold of
-    /// values of so many bytes. Where it is, nothing that is reckoned with it overflows.
+    /// Whether this is a block of an array of this shape, and an array of so many values of `size` bytes fits in
+    /// memory. If so, no arithmetic with it overflows.
     pub(super) fn is_in(&self, shape: &[usize], size: usize) -> bool {
         let ends = self.offset.iter().zip(&self.extent);
         let inside = |((offset, extent), length): ((&usize, &usize), &usize)| {
@@ -83,11 +83,10 @@ impl Block {
             && fits(shape, size)
     }
 
-    /// The lines of a block within this one, along the last dimension. Elements lie by rows. Lines that lie
-    /// side by side are one.
+    /// The lines of a block within this one, along the last dimension. Elements lie by rows; adjacent lines are merged.
     pub(super) fn lines(&self, inner: &Self) -> Lines {
         let dimensions = self.extent.len();
-        // From here on a line of the inner block is a whole line of this one.
+        // From dimension `first` on, the inner block spans this one in full.
         let mut first = dimensions.saturating_sub(1);
         while first > 0 && inner.extent[first] == self.extent[first] {
             first -= 1;
@@ -112,17 +111,16 @@ impl Block {
     }
 }
 
-/// Runs of one length, as a block within another has them.
+/// The runs of equal length that a block occupies within another.
 pub(super) struct Lines {
-    /// Where the first begins.
     first: usize,
     length: usize,
-    /// How many there are along each dimension, and how far apart; the fastest first.
+    /// For each dimension, the number of runs and their distance; the fastest dimension first.
     axes: Vec<(usize, usize)>,
 }
 
 impl Lines {
-    /// How many elements there are.
+    /// The number of elements.
     pub(super) fn len(&self) -> usize {
         let along = self.axes.iter().map(|(extent, _)| extent);
         self.length * along.product::<usize>()
@@ -136,7 +134,7 @@ impl Lines {
         self.axes.is_empty()
     }
 
-    /// Where all of them lie, if they are one, as a block of one dimension.
+    /// The single run, if there is just one, as a block of one dimension.
     pub(super) fn as_block(&self) -> Option<Block> {
         self.is_one().then(|| Block {
             offset: vec![self.first],
@@ -153,7 +151,7 @@ impl Lines {
         at
     }
 
-    /// Where some of the elements lie, in runs that are so long at most.
+    /// The runs that some of the elements occupy, each of at most `most` elements.
     pub(super) fn runs(
         &self,
         elements: Range<usize>,
@@ -171,9 +169,9 @@ impl Lines {
     }
 }
 
-/// Whether there may be an array of this shape, of values of so many bytes.
+/// Whether memory could hold an array of this shape, of values of `size` bytes.
 pub(super) fn fits(shape: &[usize], size: usize) -> bool {
-    // Also if one length is 0: lines are reckoned from the others.
+    // A length of 0 counts as 1, since lines are computed from the other lengths.
     let mut lengths = shape.iter().map(|length| (*length).max(1));
     let bytes = lengths.try_fold(size.max(1), |all, length| all.checked_mul(length));
     bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())

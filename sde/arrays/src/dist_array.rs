@@ -1,4 +1,4 @@
-//! Arrays that lie on several ranks.
+//! Arrays distributed over the ranks of a process set.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,8 +14,8 @@ use super::moves::{Header, Move};
 /// An array of numbers of one to three (or more) dimensions, of which each rank of a process set
 /// has a [`Block`].
 ///
-/// It is made by all ranks together, moves by itself when process sets change, is saved part by part,
-/// and loaded on any number of ranks. Elements lie by rows.
+/// All ranks make an array together. It moves by itself when process sets change, is saved part by part, and loaded on
+/// any number of ranks. Elements lie by rows.
 ///
 /// ```
 /// use sde::{DistArray, Handle, Sde, Value};
@@ -33,25 +33,24 @@ use super::moves::{Header, Move};
 /// ```
 ///
 /// # As an input
-/// An array that an app returned is known by that: by the run and the code that it called, whatever ranks it lies
-/// on. One that was made otherwise can be an input after [`keyed`](Self::keyed), by its content. It can be
-/// an input of `distributed` apps only: an ordinary one would see one rank's part of it.
+/// An array that an app returned is identified by the run and the code that it called, whatever ranks it lies on. Any
+/// other array can be an input after [`keyed`](Self::keyed), by its content. Only `distributed` apps take arrays as
+/// inputs: an ordinary app would see one rank's part.
 ///
 /// # Process sets
-/// An array lies on the process set it was made on. What needs other ranks is an error on another set;
-/// run the app that made it there: it is remembered, and gives the array as it lies on that set.
+/// An array lies on the process set it was made on. Operations that need other ranks are errors on another set; run the
+/// app that made the array there: its cached result gives the array as it lies on that set.
 pub struct DistArray<T> {
     pub(super) layout: Arc<Layout>,
     /// This rank's place in the layout.
     pub(super) place: usize,
     pub(super) local: Vec<T>,
-    /// The process set it lies on.
     pub(super) set: AtomicU64,
-    /// What it is known by as an input.
+    /// The digest that identifies the array as an input, once it has one.
     pub(super) origin: OnceLock<Digest>,
 }
 
-/// This rank's part.
+/// Counts this rank's part.
 impl<T: Element> MemorySize for DistArray<T> {
     fn memory_size(&self) -> usize {
         size_of::<Self>() + self.local.capacity() * size_of::<T>()
@@ -59,8 +58,8 @@ impl<T: Element> MemorySize for DistArray<T> {
 }
 
 impl<T: Element> DistArray<T> {
-    /// An array laid out [by rows](Layout::rows), of which each rank makes its own elements: the
-    /// function gets the index of each. Not collective, but to be made by all ranks.
+    /// An array laid out [by rows](Layout::rows). Each rank makes its own elements: the function gets the index of
+    /// each. Not collective, but all ranks must call it.
     ///
     /// # Errors
     /// As [`Handle::rank`].
@@ -73,7 +72,7 @@ impl<T: Element> DistArray<T> {
         Self::from_fn_on(sde, layout, element)
     }
 
-    /// The same with another layout.
+    /// As [`from_fn`](Self::from_fn), with another layout.
     ///
     /// # Errors
     /// As [`Handle::rank`]; if the layout is for another number of ranks.
@@ -86,9 +85,8 @@ impl<T: Element> DistArray<T> {
         Self::from_local(sde, layout, local)
     }
 
-    /// An array as [`from_fn`](Self::from_fn) makes it, of elements that may fail: runs of ordinary apps, above all. Collective:
-    /// each rank computes its own elements one after another, and all wait for the last. What was computed before an error is
-    /// remembered.
+    /// As [`from_fn`](Self::from_fn), for elements that may fail, such as runs of ordinary apps. Collective: each rank
+    /// computes its own elements one after another, and waits for the others. Results from before an error stay cached.
     ///
     /// ```
     /// use sde::{DistArray, Handle, Sde};
@@ -108,8 +106,8 @@ impl<T: Element> DistArray<T> {
     /// ```
     ///
     /// # Errors
-    /// The same on all ranks: that of the first element, by rows, that fails; or if the ranks give different shapes. On this
-    /// rank, as [`Handle::rank`].
+    /// On all ranks alike: the error of the first element, by rows, that fails; or if the ranks give different shapes.
+    /// On this rank, as [`Handle::rank`].
     pub fn try_from_fn(
         sde: &Handle,
         shape: &[usize],
@@ -124,8 +122,8 @@ impl<T: Element> DistArray<T> {
         Self::from_local(sde, layout, local?)
     }
 
-    /// An array of which each rank gives the elements of its block, by rows. Not collective, but
-    /// to be made by all ranks, with one layout.
+    /// An array of which each rank gives the elements of its block, by rows. Not collective, but all ranks must call
+    /// it, with one layout.
     ///
     /// # Errors
     /// As [`Handle::rank`]; if the layout is for another number of ranks, or this rank's block has
@@ -162,13 +160,13 @@ impl<T: Element> DistArray<T> {
         self.layout.shape()
     }
 
-    /// Which rank has what.
+    /// The shape, and the block of each rank.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// What this rank has.
+    /// This rank's block.
     #[must_use]
     pub fn block(&self) -> Block {
         self.layout.block(self.place)
@@ -198,18 +196,18 @@ impl<T: Element> DistArray<T> {
         self.local.get(at).copied()
     }
 
-    /// An array with the same layout, of what the function makes of each element. Not collective.
+    /// An array with the same layout, whose elements the function makes from this array's. Not collective.
     #[must_use]
     pub fn map<U: Element>(&self, each: impl FnMut(&T) -> U) -> DistArray<U> {
         let local = self.local.iter().map(each).collect();
         DistArray::of(Arc::clone(&self.layout), self.place, local, self.set())
     }
 
-    /// An array with the same layout, of what the function makes of each element and that of another array at the same place. Not
-    /// collective.
+    /// An array with the same layout, whose elements the function makes from those of this array and another at the
+    /// same place. Not collective.
     ///
     /// # Errors
-    /// If the other has another layout, or lies on another process set.
+    /// If the other array has another layout, or lies on another process set.
     pub fn zip<U: Element, V: Element>(
         &self,
         other: &DistArray<U>,
@@ -229,13 +227,12 @@ impl<T: Element> DistArray<T> {
         Ok(DistArray::of(layout, self.place, local, self.set()))
     }
 
-    /// The same array with another layout. Collective. Each element is sent once, to where it is
-    /// needed.
+    /// The array with another layout. Collective. Each element is sent once, to the rank that needs it.
     ///
     /// # Errors
-    /// The same on all ranks, if one does something else, or gives another layout. On this rank, if
-    /// the array lies on another process set, the layout is for another number of ranks or another
-    /// shape, or other ranks can't join in here.
+    /// On all ranks alike, if one does something else, or gives another layout. On this rank, if the array lies on
+    /// another process set, the layout is for another number of ranks or another shape, or other ranks can't join in
+    /// here.
     pub fn redistribute(&self, sde: &Handle, layout: Layout) -> Result<Self, Error> {
         let Some(ranks) = self.here(sde, "redistributes")? else {
             return Self::from_local(sde, layout, self.local.clone());
@@ -255,7 +252,7 @@ impl<T: Element> DistArray<T> {
         let local = of_rank.run(ranks, &self.local, header)?;
         let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.set());
         if let Some(origin) = self.origin.get() {
-            // It is new, so this is the first.
+            // `moved` is new, so its origin is unset.
             let _ = moved.origin.set(*origin);
         }
         Ok(moved)
@@ -278,7 +275,7 @@ impl<T: Element> DistArray<T> {
         self.set.load(Ordering::Relaxed)
     }
 
-    /// The ranks it lies on, if that is where the handle's code runs; `None` on one process.
+    /// The ranks that the array lies on, if the handle's code runs on these; `None` on one process.
     pub(super) fn here<'a>(
         &self,
         sde: &'a Handle,
@@ -286,7 +283,7 @@ impl<T: Element> DistArray<T> {
     ) -> Result<Option<&'a dyn Collective>, Error> {
         let ranks = sde.collective(|| format!("{doing} an array"))?;
         let id = ranks.map_or(0, |ranks| ranks.set());
-        // Sets of other engines may have the same name.
+        // Process sets of different engines may have equal numbers.
         let ranks_here = ranks.map_or(1, |ranks| ranks.size());
         match id == self.set() && self.layout.ranks() == ranks_here {
             true => Ok(ranks),
@@ -295,7 +292,7 @@ impl<T: Element> DistArray<T> {
     }
 }
 
-/// The elements of a block, by rows; the function gets the index of each.
+/// Makes the elements of a block, by rows; the function gets the index of each.
 fn fill<T>(
     block: &Block,
     mut element: impl FnMut(&[usize]) -> Result<T, Error>,
@@ -317,7 +314,7 @@ fn fill<T>(
     Ok(local)
 }
 
-/// That all ranks are to do this, and mean this layout and these numbers.
+/// The header of an operation on which all ranks must agree, with its layout and numbers.
 pub(super) fn header(doing: &str, layout: &Layout, numbers: &[usize]) -> Header {
     let mut hasher = blake3::Hasher::new();
     hasher.update(doing.as_bytes());
@@ -332,7 +329,7 @@ pub(super) fn header(doing: &str, layout: &Layout, numbers: &[usize]) -> Header 
 }
 
 impl<T: Element> Clone for DistArray<T> {
-    /// The same array, which is known by the same as an input.
+    /// A copy that keeps its identity as an input.
     fn clone(&self) -> Self {
         Self {
             origin: self.origin.clone(),

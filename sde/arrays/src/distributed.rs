@@ -1,4 +1,4 @@
-//! Arrays as distributed values: how their parts move, and are put together again.
+//! Arrays as distributed values: how parts move, and how they are assembled.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,7 +76,7 @@ impl<T: Element> Distributed for DistArray<T> {
         Ok(Self::of(Arc::new(layout), rank, local, u64::MAX))
     }
 
-    /// The blocks tile the array.
+    /// Checks that the blocks tile the array.
     fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
         let (shape, blocks) = read_descriptors::<T>(descriptors)?;
         Layout::of_blocks(&shape, blocks)?;
@@ -85,13 +85,13 @@ impl<T: Element> Distributed for DistArray<T> {
 
     fn bind(&self, at: &Placement) {
         self.set.store(at.set(), Ordering::Relaxed);
-        // An array that was an input keeps the name that it had.
+        // An array that was an input keeps its identity.
         let _ = self.origin.set(at.next_origin());
     }
 }
 
-/// The shape, and the blocks of all parts, each of which is in an array that memory may hold. They come
-/// from a store or another rank.
+/// The shape, and the blocks of all parts. Checks that each is in an array that memory may hold, since descriptors may
+/// come from a store or another rank.
 fn read_descriptors<T>(descriptors: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
     let bad = || AppError::message("the parts of an array are of different arrays");
     let outside = || AppError::message("a part of an array lies outside of it, or is too large");
@@ -133,7 +133,7 @@ fn read_descriptors<T>(descriptors: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Bloc
 mod tests {
     use super::*;
 
-    /// What a store or a peer may claim, and no memory can hold: an error, no panic and no abort.
+    /// Impossible claims of a store or a peer are errors, and cause no panic or abort.
     #[test]
     fn descriptors_of_impossible_arrays_are_errors() {
         let huge = u64::MAX;

@@ -1,8 +1,8 @@
-//! What an array is known by as an input.
+//! The identity of an array as an input.
 //!
-//! One that an app returned is known by the run and the result that it is. Any other is known by
-//! its content, whatever its layout: the elements are taken in one order and cut into pieces at places
-//! that do not depend on the ranks; each piece is hashed where it is, and then the digests.
+//! An array that an app returned is identified by its run and its name among the results. Any other is identified by
+//! its content, whatever its layout: elements are taken by rows and cut into pieces, at places that do not depend on
+//! the ranks. Each piece is hashed on one rank, and then the digests are hashed.
 
 use sde_engine::bulk::Element;
 use sde_engine::key::Digest;
@@ -10,12 +10,12 @@ use sde_engine::{Encoder, Error, Fingerprint, FingerprintError, Handle};
 
 use super::dist_array::DistArray;
 
-/// How many elements are hashed as one, wherever they lie.
+/// The number of elements that are hashed as one piece.
 const CHUNK: usize = 1 << 16;
 
 impl<T: Element> DistArray<T> {
-    /// The same array, known by its content, whatever its layout: it can be an input of a run.
-    /// Collective. Hashes all elements, each on one rank.
+    /// The array, identified by its content, whatever its layout, so that it can be an input of a run. Collective.
+    /// Hashes all elements, each on one rank.
     ///
     /// # Errors
     /// As [`redistribute`](Self::redistribute).
@@ -32,7 +32,7 @@ impl<T: Element> DistArray<T> {
         digests.sort_unstable();
         let mut whole = blake3::Hasher::new();
         whole.update(b"SDE array 1");
-        // Names that Rust gives may change with the compiler; this one is ours.
+        // Rust's type names may change with the compiler; this name is our own.
         whole.update(T::NUMBERS.name().as_bytes());
         let mut inner = Vec::new();
         T::inner(&mut inner);
@@ -48,7 +48,7 @@ impl<T: Element> DistArray<T> {
         let digest = Digest::from_bytes(*whole.finalize().as_bytes());
         let set = self.set();
         let keyed = Self::of(self.layout, self.place, self.local, set);
-        // It is new, so this is the first.
+        // `keyed` is new, so its origin is unset.
         let _ = keyed.origin.set(digest);
         Ok(keyed)
     }

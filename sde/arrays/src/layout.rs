@@ -1,12 +1,12 @@
-//! Which rank has which part of an array.
+//! The layout of an array: which rank has which block.
 
 use sde_engine::key::Digest;
 use sde_engine::{Error, ErrorKind};
 
 use super::block::{Block, fits};
 
-/// The shape of an array, and a block of it for each rank. Blocks may be uneven and empty; each
-/// element is in one of them.
+/// The shape of an array, and a block of it for each rank. Blocks may be uneven and empty; each element is in exactly
+/// one of them.
 ///
 /// ```
 /// use sde::Layout;
@@ -22,7 +22,8 @@ use super::block::{Block, fits};
 pub struct Layout {
     shape: Vec<usize>,
     blocks: Vec<Block>,
-    /// Of all of this: at each step of an iteration ranks make sure that they mean one layout.
+    /// A digest of shape and blocks, cheap to compare: at each collective operation ranks check that their layouts
+    /// agree.
     digest: Digest,
 }
 
@@ -41,8 +42,8 @@ impl Layout {
         }
     }
 
-    /// Each rank has some consecutive indices of the first dimension, the first ranks one more
-    /// where that does not come out even. Ranks beyond the length of the dimension have nothing.
+    /// Each rank has consecutive indices of the first dimension; if these do not divide evenly, the first ranks have
+    /// one more. Ranks beyond the length of the dimension have an empty block.
     #[must_use]
     pub fn rows(shape: &[usize], ranks: usize) -> Self {
         let mut parts = vec![1; shape.len()];
@@ -52,7 +53,7 @@ impl Layout {
         Self::new(shape, grid(shape, &parts))
     }
 
-    /// Each dimension is cut into so many parts; the last one runs fastest over the ranks.
+    /// Cuts each dimension into the given number of parts; the last dimension runs fastest over the ranks.
     ///
     /// # Errors
     /// If there is not a number of parts for each dimension.
@@ -64,10 +65,10 @@ impl Layout {
         Ok(Self::new(shape, grid(shape, parts)))
     }
 
-    /// A block for each rank.
+    /// A layout of the given blocks, one for each rank.
     ///
     /// # Errors
-    /// If they are not of the array, overlap, or leave something out.
+    /// If the blocks are not of the array, overlap, or leave something out.
     pub fn of_blocks(shape: &[usize], blocks: Vec<Block>) -> Result<Self, Error> {
         let whole = Block::whole(shape);
         if !fits(shape, 1) {
@@ -93,7 +94,7 @@ impl Layout {
         Ok(Self::new(shape, blocks))
     }
 
-    /// One block of an array, of which the others are elsewhere.
+    /// The layout of one block of an array, without the other blocks.
     pub(super) fn part_of(shape: &[usize], block: Block) -> Self {
         Self::new(shape, vec![block])
     }
@@ -104,13 +105,13 @@ impl Layout {
         &self.shape
     }
 
-    /// How many ranks it is for.
+    /// The number of ranks.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// What a rank has; nothing, if there is no such rank.
+    /// A rank's block; an empty one if there is no such rank.
     #[must_use]
     pub fn block(&self, rank: usize) -> Block {
         let block = self.blocks.get(rank).cloned();
@@ -199,7 +200,7 @@ mod tests {
             extent: vec![3],
         };
         assert!(Layout::of_blocks(&[3], vec![block(usize::MAX)]).is_err());
-        // One that nobody asks for its elements.
+        // A layout that no memory could hold.
         assert_eq!(Layout::rows(&[usize::MAX, 2], 1).block(0).len(), usize::MAX);
     }
 

@@ -1,9 +1,9 @@
 //! Arrays of which each rank of a process set has a block.
 //!
-//! [`DistArray`] is a [`Distributed`](sde_engine::Distributed) value: the engine moves it when process sets
-//! change, saves it part by part, and puts it together from what other ranks saved, perhaps another number of them. Here is what is particular to
-//! arrays: which rank has what ([`Layout`]), what lies around a block ([`Padded`]), and what is made of all
-//! elements. Ranks do nothing together but by the [`Collective`](sde_engine::Collective) that the engine gives.
+//! [`DistArray`] is a [`Distributed`](sde_engine::Distributed) value: the engine moves it when process sets change,
+//! saves it part by part, and assembles it from parts that any number of ranks saved. This crate adds the layout of
+//! blocks over ranks ([`Layout`]), halos around a block ([`Padded`]), and reductions. Ranks cooperate only through the
+//! engine's [`Collective`](sde_engine::Collective).
 //!
 //! Programs add the crate `sde`, which has all of this under its own name.
 

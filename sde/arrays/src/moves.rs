@@ -1,11 +1,10 @@
 //! Moving the elements of an array from one layout to another.
 //!
-//! Each rank sends every other what of its block the other is to have. Both know all blocks, so
-//! nothing but elements is sent. What lies in one run, as rows do, is sent from where it lies, and received where it is to
-//! be.
+//! Each rank sends every other rank the part of its block that the other is to have. Both know all blocks, so only
+//! elements are sent. A part that is one run, as rows are, is sent and received without a copy.
 //!
-//! Else it is packed, sent and unpacked in turns: what is packed in one turn stays within the processor's
-//! cache, and no memory is needed besides the array. What a rank keeps is copied, and not sent.
+//! Other parts are packed, sent and unpacked in turns: the elements of a turn fit in the processor's cache, and no
+//! memory is needed besides the array. A rank copies the part that it keeps.
 
 use std::ops::Range;
 
@@ -15,27 +14,27 @@ use sde_engine::{Collective, Error};
 
 use super::block::{Block, Lines};
 
-/// What a rank packs in a turn, in bytes.
+/// The number of bytes that a rank packs in a turn.
 const TURN: usize = 1 << 20;
 
-/// What all ranks say when they begin to move elements.
+/// The operation that all ranks announce when they begin to move elements.
 pub(super) struct Header {
     pub(super) doing: String,
-    /// A digest of it.
+    /// A digest of all that the ranks must agree on.
     pub(super) alike: Digest,
 }
 
-/// What one rank sends, gets and keeps.
+/// The elements that one rank sends, receives and keeps.
 pub(super) struct Move {
-    /// The places at which its own elements lie.
+    /// The places of the rank's own elements.
     own: Vec<Block>,
-    /// What it is to have.
+    /// The block that the rank is to have.
     target: Block,
     sends: Vec<Piece>,
     gets: Vec<Piece>,
 }
 
-/// What one other rank gets of a block, or has of it.
+/// The elements that one other rank receives from a block, or sends for it.
 struct Piece {
     rank: usize,
     lines: Vec<Lines>,
@@ -51,7 +50,7 @@ impl Piece {
         self.lines.iter().map(Lines::len).sum()
     }
 
-    /// Its elements in one of so many turns, as they lie in the block.
+    /// The runs in the block that one turn of `turns` covers.
     fn runs(&self, turn: usize, turns: usize) -> Vec<Range<usize>> {
         let cut = |turn: usize| (self.len() as u128 * turn as u128 / turns as u128) as usize;
         let (mut start, mut end) = (cut(turn), cut(turn + 1));
@@ -64,7 +63,7 @@ impl Piece {
         runs
     }
 
-    /// How many elements are packed.
+    /// The number of elements that are packed: none if the piece is a single run.
     fn packed(&self) -> usize {
         match &self.lines[..] {
             [one] if one.is_one() => 0,
@@ -73,11 +72,11 @@ impl Piece {
     }
 }
 
-/// What goes between this rank and another in a turn: where it lies in a block.
+/// One turn's elements between this rank and another: the rank, and the ranges in the block.
 type Part = (usize, Vec<Range<usize>>);
 
 impl Move {
-    /// Of what one rank has at these places and is to have, before it is told of others.
+    /// The move of a rank with elements at these places, without any other rank yet.
     pub(super) fn new(own: Vec<Block>, target: Block) -> Self {
         Self {
             own,
@@ -87,7 +86,7 @@ impl Move {
         }
     }
 
-    /// One of all ranks, each of which has a block and is to have another. It may be empty.
+    /// One rank's share of moving all ranks from their blocks `from` to their blocks `to`. It may be empty.
     pub(super) fn of_all(rank: usize, from: &[Block], to: &[Block]) -> Self {
         let own = std::slice::from_ref(&from[rank]);
         let mut of_rank = Self::new(own.to_vec(), to[rank].clone());
@@ -99,7 +98,7 @@ impl Move {
         of_rank
     }
 
-    /// Adds another rank, which is to have `to` and has something at the places `from`; this one has something for it at
+    /// Adds another rank, which is to have `to` and has elements at the places `from`. This rank has elements for it at
     /// `own`. Both ranks take the places in one order.
     pub(super) fn add(&mut self, rank: usize, own: &[Block], to: &Block, from: &[Block]) {
         let met = own.iter().filter(|block| block.meets(to));
@@ -110,7 +109,7 @@ impl Move {
         self.gets.extend(Piece::new(rank, lines));
     }
 
-    /// What this rank has afterwards. The header says what all are about to do.
+    /// Moves the elements; gives those that this rank has afterwards. The header tells the operation.
     pub(super) fn run<T: Element>(
         &self,
         ranks: &dyn Collective,
@@ -143,7 +142,7 @@ impl Move {
         Ok(moved)
     }
 
-    /// In how many turns all ranks exchange what they pack.
+    /// The number of turns in which the ranks exchange packed elements.
     fn turns<T>(&self, ranks: &dyn Collective, header: Header) -> Result<usize, Error> {
         let packed = |pieces: &[Piece]| pieces.iter().map(Piece::packed).sum::<usize>();
         let most = packed(&self.sends).max(packed(&self.gets));
@@ -156,7 +155,7 @@ impl Move {
     }
 }
 
-/// What is exchanged in a turn.
+/// The parts of all pieces in a turn.
 fn parts(pieces: &[Piece], turn: usize, turns: usize) -> Vec<Part> {
     let parts = pieces
         .iter()
@@ -172,7 +171,7 @@ fn elements((_, runs): &Part) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
-/// The messages of a turn; those that are of several runs are packed.
+/// The messages to send in a turn. Parts of several runs are packed.
 fn send_of<'a, T: Element>(
     local: &'a [T],
     parts: &[Part],
@@ -197,7 +196,7 @@ fn send_of<'a, T: Element>(
     parts.iter().map(message).collect()
 }
 
-/// Where the messages of a turn are received; those that are of several runs are unpacked later.
+/// The buffers to receive a turn's messages. Parts of several runs are unpacked later.
 fn receive_of<'a, T: Element>(
     moved: &'a mut [T],
     parts: &[Part],
@@ -229,11 +228,11 @@ fn receive_of<'a, T: Element>(
     places
 }
 
-/// What of one block another one takes, where both are on this rank.
+/// Copies the elements that two blocks on this rank share.
 pub(super) fn copy<T: Element>(from: &Block, elements: &[T], to: &Block, local: &mut [T]) {
     let shared = from.shared(to);
     let (sources, targets) = (from.lines(&shared), to.lines(&shared));
-    // The lines of one may be parts of those of the other.
+    // A line of one block may be a part of a line of the other.
     let most = sources.length().min(targets.length());
     let all = 0..sources.len();
     let pairs = sources.runs(all.clone(), most).zip(targets.runs(all, most));

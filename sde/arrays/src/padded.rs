@@ -1,8 +1,8 @@
-//! A rank's block with what lies around it: the halo that a stencil needs.
+//! A rank's block with its halo, as stencils need it.
 //!
-//! A block with its padding is a block too, in coordinates that begin before the array does. What lies beyond an edge that
-//! is periodic is once more the block of some rank, an array's length further on. So all of it is one move of elements,
-//! of which only those near a border go to other ranks.
+//! A block with its halo is a block too, in coordinates that begin before the array. Beyond a periodic edge lies
+//! another copy of the array, shifted by its length. So a halo exchange is one move of elements, of which only those
+//! near a border go to other ranks.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use super::dist_array::{DistArray, header};
 use super::layout::{Layout, refused};
 use super::moves::{Move, copy};
 
-/// What lies beyond the two ends of a dimension of an array.
+/// The values beyond the two ends of a dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edge<T> {
-    /// The array once more, from its other end.
+    /// The array's own elements, from its other end.
     Periodic,
-    /// This, everywhere.
+    /// The same value everywhere.
     Constant(T),
 }
 
-/// The elements of a rank's block and those around it, as [`DistArray::padded`] gives them.
+/// The elements of a rank's block and its halo, as made by [`DistArray::padded`].
 pub struct Padded<T> {
     layout: Arc<Layout>,
     place: usize,
     set: u64,
     widths: Vec<usize>,
-    /// The block with what is around it, in coordinates that begin with it.
+    /// The extent of the block with its halo.
     extent: Vec<usize>,
     local: Vec<T>,
 }
 
 impl<T: Element> DistArray<T> {
-    /// This rank's block and the elements around it, so many in each direction of each dimension, at the corners too; those of
-    /// other ranks come from there. Collective.
+    /// This rank's block with a halo of the given width in each dimension, corners included. Elements of other ranks
+    /// are received from them. Collective.
     ///
     /// ```
     /// use sde::{DistArray, Edge, Sde};
@@ -54,13 +54,13 @@ impl<T: Element> DistArray<T> {
     /// ```
     ///
     /// # Cost
-    /// A copy of the block; messages to and from those ranks only that have something of what is around it. Who these are is
-    /// found by a look at the block of each rank.
+    /// A copy of the block, and messages to and from the ranks that have elements of the halo. To find these ranks,
+    /// each rank's block is looked at.
     ///
     /// # Errors
-    /// The same on all ranks, if one does something else, or asks for something else. On this rank, if the array lies
-    /// on another process set, other ranks can't join in here, there is not a width and an edge for each dimension, or
-    /// a periodic dimension is shorter than its width.
+    /// On all ranks alike, if one does something else, or asks for other widths or edges. On this rank, if the array
+    /// lies on another process set, other ranks can't join in here, there is not a width and an edge for each
+    /// dimension, or a periodic dimension is shorter than its width.
     pub fn padded(
         &self,
         sde: &Handle,
@@ -96,7 +96,7 @@ impl<T: Element> DistArray<T> {
     }
 }
 
-/// What lies around the blocks of an array, in coordinates that begin before the array does.
+/// The halos of an array's blocks, in coordinates that begin before the array.
 struct Halo<'a, T> {
     shape: &'a [usize],
     widths: &'a [usize],
@@ -117,7 +117,7 @@ impl<'a, T: Element> Halo<'a, T> {
         }
         let padded = shape.iter().zip(widths);
         let padded = padded.map(|(length, width)| length.saturating_add(width.saturating_mul(2)));
-        // Coordinates go three lengths far.
+        // Coordinates reach up to three times the length.
         let can_be = fits(&padded.collect::<Vec<_>>(), size_of::<T>().max(8));
         let is_bad = |axis| halo.is_periodic(axis) && shape[axis] < widths[axis];
         if !can_be || (0..shape.len()).any(is_bad) {
@@ -131,7 +131,7 @@ impl<'a, T: Element> Halo<'a, T> {
         matches!(self.edges[axis], Edge::Periodic)
     }
 
-    /// What tells it from another, for the header.
+    /// The widths and edges, on which all ranks must agree.
     fn numbers(&self) -> Vec<usize> {
         let mut numbers = self.widths.to_vec();
         for edge in self.edges {
@@ -146,7 +146,7 @@ impl<'a, T: Element> Halo<'a, T> {
         numbers
     }
 
-    /// Where the array begins.
+    /// The coordinate at which the array begins.
     fn start(&self, axis: usize) -> usize {
         match self.is_periodic(axis) {
             true => self.shape[axis],
@@ -154,7 +154,7 @@ impl<'a, T: Element> Halo<'a, T> {
         }
     }
 
-    /// A block with what is around it. Around nothing there is nothing.
+    /// A block with its halo. An empty block has none.
     fn around(&self, block: &Block) -> Block {
         if block.is_empty() {
             return Block::empty(self.shape.len());
@@ -171,8 +171,7 @@ impl<'a, T: Element> Halo<'a, T> {
         }
     }
 
-    /// What goes between a rank and those that have something of what is around its block, which are those around whose
-    /// blocks it has something.
+    /// The move of one rank's halo exchange. A rank sends to the same ranks that it receives from.
     fn around_all(&self, rank: usize, blocks: &[Block]) -> Move {
         let own = &blocks[rank];
         let mut of_rank = Move::new(self.places(own, own), self.around(own));
@@ -196,7 +195,7 @@ impl<'a, T: Element> Halo<'a, T> {
         is_any && !one.is_empty() && !other.is_empty()
     }
 
-    /// All places at which elements of a block lie around another.
+    /// All places at which a block, or a periodic copy of it, overlaps another block with its halo.
     fn places(&self, block: &Block, other: &Block) -> Vec<Block> {
         let mut places = vec![block.clone()];
         for axis in 0..self.shape.len() {
@@ -212,7 +211,7 @@ impl<'a, T: Element> Halo<'a, T> {
         places
     }
 
-    /// Where an array begins of which the block has in this dimension something that lies around the other.
+    /// The starts, along one dimension, of the array's copies whose `block` overlaps the other block with its halo.
     fn starts(&self, axis: usize, block: &Block, other: &Block) -> impl Iterator<Item = usize> {
         let first = self.start(axis) + other.offset[axis] - self.widths[axis];
         let end = first + other.extent[axis] + 2 * self.widths[axis];
@@ -225,7 +224,7 @@ impl<'a, T: Element> Halo<'a, T> {
         starts.filter(move |start| start + offset < end && first < start + offset + extent)
     }
 
-    /// Fills in what lies beyond the edges that are not periodic.
+    /// Fills the halo beyond the edges that are not periodic.
     fn fill(&self, target: &Block, local: &mut [T]) {
         for (axis, edge) in self.edges.iter().enumerate() {
             let Edge::Constant(constant) = edge else {
@@ -246,20 +245,20 @@ impl<'a, T: Element> Halo<'a, T> {
 }
 
 impl<T: Element> Padded<T> {
-    /// The elements of the block and those around it, by rows.
+    /// The elements of the block with its halo, by rows.
     #[must_use]
     pub fn local(&self) -> &[T] {
         &self.local
     }
 
-    /// How many these are in each dimension.
+    /// The number of elements with the halo in each dimension.
     #[must_use]
     pub fn extent(&self) -> &[usize] {
         &self.extent
     }
 
-    /// An array with the layout of the one that was padded, of what the function makes of each element and those near it.
-    /// Not collective.
+    /// An array with the original layout, whose elements the function makes from each element and its neighbours. Not
+    /// collective.
     #[must_use]
     pub fn map<U: Element>(&self, mut each: impl FnMut(Near<'_, T>) -> U) -> DistArray<U> {
         let block = self.layout.block(self.place);
@@ -280,17 +279,17 @@ impl<T: Element> Padded<T> {
     }
 }
 
-/// One element, and what is near it.
+/// One element and its neighbours.
 pub struct Near<'a, T> {
     padded: &'a Padded<T>,
     place: usize,
 }
 
 impl<T: Element> Near<'_, T> {
-    /// The element that is so far away in each dimension.
+    /// The element at this distance in each dimension.
     ///
     /// # Panics
-    /// If that is further than the width, or not one distance for each dimension.
+    /// If a distance is larger than the width, or there is not one distance for each dimension.
     #[inline]
     #[must_use]
     pub fn at<const N: usize>(&self, distance: [isize; N]) -> T {

@@ -1,8 +1,8 @@
-//! Sums, and what else is made of all elements.
+//! Sums and other reductions over all elements.
 //!
-//! Numbers that are added in another order give another last bit. So elements are taken by rows and cut into pieces at
-//! places that depend on nothing but the shape; each piece is gone through by the rank on which it begins, and what came of
-//! the pieces is joined in their order, on every rank alike.
+//! Rounding makes a sum depend on the order of its terms. So elements are taken by rows and cut into pieces, at places
+//! that depend only on the shape. Each piece is reduced by the rank on which it begins, and every rank joins the
+//! results in their order.
 
 use std::ops::Add;
 
@@ -14,12 +14,11 @@ use super::dist_array::{DistArray, header};
 use super::layout::Layout;
 use super::moves::Move;
 
-/// How many elements are added as one, wherever they lie.
+/// The number of elements that are added as one piece.
 const PIECE: usize = 1 << 14;
 
 impl<T: Element> DistArray<T> {
-    /// The sum of all elements; collective. It has the same bits on all ranks, on any number of them, and whatever the
-    /// layout.
+    /// The sum of all elements; collective. Its bits are equal on all ranks, for any number of ranks and any layout.
     ///
     /// ```
     /// use sde::{DistArray, Sde};
@@ -33,8 +32,8 @@ impl<T: Element> DistArray<T> {
     /// ```
     ///
     /// # Cost
-    /// Elements stay where they are, but for those of pieces of 16,384 that begin on another rank; where ranks do not
-    /// have consecutive elements by rows (in a [grid](Layout::grid), say), all go through one more layout.
+    /// Elements stay where they are, except parts of pieces (of 16,384 elements) that begin on another rank. If ranks
+    /// do not have consecutive elements by rows, as in a [grid](Layout::grid), the array is redistributed once.
     ///
     /// # Errors
     /// As [`redistribute`](Self::redistribute).
@@ -46,7 +45,7 @@ impl<T: Element> DistArray<T> {
         Ok(sum.unwrap_or_else(T::zeroed))
     }
 
-    /// The least element, of those that can be compared with others; `None` if there is none. Collective.
+    /// The least element, without those that can't be compared (NaN); `None` if no other is left. Collective.
     ///
     /// # Errors
     /// As [`redistribute`](Self::redistribute).
@@ -57,7 +56,7 @@ impl<T: Element> DistArray<T> {
         self.first_by(sde, |a, b| a <= b)
     }
 
-    /// The largest element, of those that can be compared with others; `None` if there is none. Collective.
+    /// The largest element, without those that can't be compared (NaN); `None` if no other is left. Collective.
     ///
     /// # Errors
     /// As [`redistribute`](Self::redistribute).
@@ -85,11 +84,11 @@ impl<T: Element> DistArray<T> {
         Ok(self.reduce(sde, "an extreme", of_piece, join)?.flatten())
     }
 
-    /// What is made of all elements: of each piece of them something, and of two that follow one another one. `None`, if
+    /// Reduces all elements: `of_piece` reduces each piece, and `join` joins the results of adjacent pieces. `None` if
     /// there are no elements. Collective; `what` is for messages.
     ///
-    /// Pieces have up to 16,384 elements and are the same on any number of ranks, and they are joined in their order: so is the
-    /// result, whatever the functions do.
+    /// Pieces have up to 16,384 elements, do not depend on the number of ranks, and are joined in their order. So the
+    /// result is the same on any number of ranks, whatever the functions do.
     ///
     /// ```
     /// use sde::{DistArray, Sde};
@@ -126,7 +125,8 @@ impl<T: Element> DistArray<T> {
             .reduce(join))
     }
 
-    /// Calls a function with each piece of so many elements by rows that begins on this rank, and its number. Collective.
+    /// Calls a function with each piece of `length` elements by rows that begins on this rank, and its number.
+    /// Collective.
     pub(super) fn pieces(
         &self,
         sde: &Handle,
@@ -165,7 +165,7 @@ impl<T: Element> DistArray<T> {
     }
 }
 
-/// Where the last piece that begins in a block of elements by rows goes on: on the ranks after it.
+/// The rest of the last piece that begins in a block of elements by rows, which lies on the ranks after it.
 fn end_of_last(block: &Block, length: usize, all: usize) -> Block {
     let (first, end) = (block.offset[0].next_multiple_of(length), block.end(0));
     let after = end.next_multiple_of(length).min(all);
@@ -176,7 +176,7 @@ fn end_of_last(block: &Block, length: usize, all: usize) -> Block {
     }
 }
 
-/// Of eight sums side by side, which a processor adds at once.
+/// Adds eight interleaved sums, which a processor computes at once.
 fn sum_of<T: Element + Add<Output = T>>(piece: &[T]) -> T {
     let mut sums = [T::zeroed(); 8];
     for eight in piece.chunks(8) {

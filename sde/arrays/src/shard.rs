@@ -1,4 +1,4 @@
-//! One rank's part of an array, as it is saved.
+//! The saved form of one rank's part of an array.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::block::Block;
 use super::dist_array::DistArray;
 use super::layout::Layout;
 
-/// One rank's part, as it is saved.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(bound = "")]
 struct Shard<T: Element> {
@@ -43,7 +42,7 @@ impl<T: Element> serde::Serialize for DistArray<T> {
     }
 }
 
-/// What is read is one rank's part, which lies on no process set: the engine puts the parts together.
+/// Reads one rank's part, which lies on no process set: the engine assembles the parts.
 impl<'de, T: Element> serde::Deserialize<'de> for DistArray<T> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let shard = Shard::<T>::deserialize(from)?;

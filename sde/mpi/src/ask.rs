@@ -1,10 +1,10 @@
-//! When a rank that waits asks who is there, and when it says who is not.
+//! The clock of a waiting rank: when to ask which ranks are there, and when to report late ones.
 
 use std::time::{Duration, Instant};
 
-/// How long the others have to answer before they are called late.
+/// The time that other ranks have to answer before they are reported late.
 const ANSWER: Duration = Duration::from_millis(100);
-/// So often a round is looked at before the processor is given to others.
+/// The number of looks at a round before the processor is yielded.
 pub(crate) const SPINS: u32 = 500;
 
 /// The clock of one round.
@@ -16,7 +16,7 @@ pub(crate) struct Waiting {
     next: Duration,
 }
 
-/// What there is to do.
+/// The action that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
@@ -35,7 +35,7 @@ impl Waiting {
         }
     }
 
-    /// Whether it has just begun, so that nothing but the round itself is worth a look.
+    /// Whether the round has just begun, so that only the round itself is worth a look.
     pub(crate) fn just_begun(&mut self) -> bool {
         self.spins += 1;
         self.spins < SPINS
@@ -58,7 +58,7 @@ impl Waiting {
         Due::Report
     }
 
-    /// Gives the processor to others: ranks may be more than cores.
+    /// Yields the processor, since there may be more ranks than cores.
     pub(crate) fn pause(&self) {
         let waited = self.since.elapsed();
         if waited < Duration::from_millis(2) {

@@ -1,29 +1,27 @@
-//! What a rank knows of the others in a group.
+//! A rank's knowledge of the other ranks in a group.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use sde::Note;
 
-/// The rounds of a group, counted on each rank from 1, and what notices said about them.
+/// The rounds of a group, counted on each rank from 1, and the notices about them.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    /// How many rounds this rank has entered.
+    /// The number of rounds that this rank has entered.
     entered: u64,
-    /// This rank will enter no more.
     closed: bool,
-    /// The rank that a round failed for, for good: MPI's own count of operations differs from
-    /// here on.
+    /// The rank whose absence broke the group: from here on MPI's own count of operations differs between ranks.
     broken: Option<usize>,
-    /// Who has left, after how many rounds.
+    /// The ranks that have left, each with the number of rounds it had entered.
     left: BTreeMap<usize, u64>,
-    /// Who has said that he was there, in which round.
+    /// The ranks that said they were there, each with its round.
     here: BTreeMap<usize, u64>,
-    /// What others have posted to this rank.
+    /// The notes that other ranks have posted to this one.
     posted: VecDeque<(usize, Note)>,
 }
 
 impl Book {
-    /// The number of the round that begins.
+    /// Begins a round; gives its number.
     pub(crate) fn enter(&mut self) -> u64 {
         self.entered += 1;
         self.entered
@@ -33,7 +31,7 @@ impl Book {
         self.entered
     }
 
-    /// Whether this is new.
+    /// Closes the book. Returns whether it was open.
     pub(crate) fn close(&mut self) -> bool {
         !std::mem::replace(&mut self.closed, true)
     }
@@ -46,7 +44,7 @@ impl Book {
         self.broken
     }
 
-    /// Whether this is new.
+    /// Records that a rank has left. Returns whether that is new.
     pub(crate) fn has_left(&mut self, rank: usize, rounds: u64) -> bool {
         self.left.insert(rank, rounds).is_none()
     }
@@ -60,7 +58,7 @@ impl Book {
         self.posted.push_back((rank, note));
     }
 
-    /// The next of what was posted; without one, who has left.
+    /// The next posted note; if there is none and a rank has left, that rank.
     pub(crate) fn take_posted(&mut self) -> Result<Option<(usize, Note)>, usize> {
         match (self.posted.pop_front(), self.left.keys().next()) {
             (None, Some(rank)) => Err(*rank),
@@ -68,7 +66,7 @@ impl Book {
         }
     }
 
-    /// A rank that will not come to a round, and so breaks the group.
+    /// A rank that has left before this round. It breaks the group.
     pub(crate) fn fails(&mut self, round: u64) -> Option<usize> {
         let mut left = self.left.iter();
         let rank = left.find(|(_, rounds)| **rounds < round).map(|(r, _)| *r);
@@ -76,7 +74,8 @@ impl Book {
         rank
     }
 
-    /// Whether no message of this group is under way to this rank, if that is known: all others have left after as many rounds.
+    /// Whether no message of this group can be under way to this rank: `true` if all others have left after as many
+    /// rounds, `None` if not known.
     pub(crate) fn is_quiet(&self, size: usize) -> Option<bool> {
         if self.broken.is_some() || self.left.values().any(|rounds| *rounds != self.entered) {
             return Some(false);
@@ -84,7 +83,7 @@ impl Book {
         (self.left.len() + 1 == size).then_some(true)
     }
 
-    /// Who has not said that he is in a round.
+    /// The ranks that have not said that they are in a round.
     pub(crate) fn late(&self, round: u64, me: usize, size: usize) -> Vec<usize> {
         let here = |rank: &usize| self.here.get(rank).is_some_and(|known| *known >= round);
         let others = (0..size).filter(|rank| *rank != me);

@@ -1,7 +1,7 @@
-//! How a job ends.
+//! The end of a job.
 //!
-//! MPI leaves it open what becomes of the other ranks when one fails: they hang. A session is the
-//! one place of SDE that prints and that ends the process.
+//! MPI does not define what happens to the other ranks when one fails: they hang. The session is the only part of SDE
+//! that prints or ends the process.
 
 use std::ffi::c_int;
 use std::io::Write;
@@ -23,42 +23,41 @@ use crate::home::Home;
 )]
 // SAFETY: ISO C declares it like this; it may be called at any time.
 unsafe extern "C" {
-    /// Has a function called when the process exits, by whatever way but a signal, before those that were given
+    /// Registers a function to be called when the process exits other than by a signal, before those registered
     /// earlier.
     safe fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// What Rust gives a program that panicked.
+/// The exit status that Rust gives a program that panicked.
 const STATUS: i32 = 101;
-/// After so long a rank that waits at the end says so.
+/// The time after which a rank that waits at the end says so.
 const SAY: Duration = Duration::from_secs(10);
 
-/// MPICH's `MPI_Abort` hangs now and then, when messages are on their way: so long it may take.
+/// The longest time for `MPI_Abort`, since MPICH's hangs now and then while messages are under way.
 const ABORT: Duration = Duration::from_secs(1);
 
-/// MPICH's `mpirun` drops what a rank has written and it has not read when the rank calls
-/// `MPI_Abort`: so long it has to read it.
+/// The time for `mpirun` to read this rank's output: MPICH's drops unread output when the rank calls `MPI_Abort`.
 const HEARD: Duration = Duration::from_millis(500);
 
 /// The last panic of the session's thread.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
-/// Whether there is a session that has not ended.
+/// Whether a session has begun and not ended.
 static LIVES: AtomicBool = AtomicBool::new(false);
 
-/// A session begins on this thread.
+/// Begins a session on this thread.
 pub(crate) fn begin() {
     LIVES.store(true, Ordering::SeqCst);
-    // Without room in its list nothing is lost but a message, and with MPICH the status.
+    // If `atexit` has no room, only a message is lost, and with MPICH the exit status.
     let _ = atexit(exits);
     watch_for_panics(thread::current().id());
 }
 
-/// A session has ended.
+/// Records that the session has ended.
 pub(crate) fn ended() {
     LIVES.store(false, Ordering::SeqCst);
 }
 
-/// MPICH ends a job of which a rank exits in the middle, with the status that rank exits with.
+/// Ends the job if this process exits during the session. MPICH would end it with this rank's exit status.
 extern "C" fn exits() {
     if LIVES.load(Ordering::SeqCst) {
         say("exits without having ended its session; ending the job");
@@ -66,7 +65,8 @@ extern "C" fn exits() {
     }
 }
 
-/// Has the message of a panic of a thread kept, or of a helper: that panic goes on in the thread that it helps.
+/// Keeps the message of a panic of the session's thread, or of a helper, whose panic goes on in the thread that it
+/// helps.
 fn watch_for_panics(here: ThreadId) {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -88,7 +88,7 @@ fn keep(panic: &PanicHookInfo<'_>) {
     *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
 }
 
-/// Ends all ranks, since this one panics.
+/// Ends all ranks, since this rank panics.
 pub(crate) fn panics() -> ! {
     ended();
     let last = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -102,10 +102,10 @@ fn end_job(status: i32) -> ! {
     thread::sleep(HEARD);
     let abort = || {
         thread::sleep(ABORT);
-        // `mpirun` ends a job of which a rank is ended by a signal.
+        // A signal death of one rank makes `mpirun` end the job.
         std::process::abort();
     };
-    // Without a thread for it, the job ends if `MPI_Abort` works.
+    // If no thread can be had, the job still ends if `MPI_Abort` works.
     let _ = thread::Builder::new().spawn(abort);
     SimpleCommunicator::world().abort(status)
 }
@@ -131,6 +131,6 @@ fn say(what: &str) {
     let world = SimpleCommunicator::world();
     let (rank, size) = (world.rank(), world.size());
     let line = format!("rank {rank} of {size} {what}\n");
-    // One write, so that lines of different ranks do not mix. Nothing can be done if it fails.
+    // One write keeps the lines of different ranks apart. There is no remedy if it fails.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -1,26 +1,25 @@
-//! What ranks tell each other before they move anything.
+//! The frames that ranks exchange before they move data.
 //!
-//! MPI takes what it is given: two ranks in different operations, or with lengths that do not
-//! fit, end the job or hang. So each operation begins with a round in which every rank gives one
-//! frame of a fixed length. All see the same frames, and come to the same verdict. That is all that is checked
-//! here: whether ranks mean the same by an operation is for those to say who call it.
+//! MPI does not check its arguments: two ranks in different operations, or with lengths that do not fit, end the job or
+//! hang. So each operation begins with a round in which every rank gives one frame of a fixed length. All ranks see the
+//! same frames, and come to the same verdict. Only operations and lengths are checked here, not the messages' meaning.
 
 use std::collections::HashMap;
 
 use sde::GroupError;
 use serde::{Deserialize, Serialize};
 
-/// How long a frame is: what is said of the call, then a message.
+/// The length of a frame: the encoded call, then a message.
 pub(crate) const LENGTH: usize = CALL + INLINE;
 const CALL: usize = 80;
-/// The longest message that fits in a frame: one by which the engine's ranks meet.
+/// The longest message that fits in a frame; a meeting of the engine's ranks has this length.
 pub(crate) const INLINE: usize = sde::MEETING_BYTES;
 
-/// What a rank is about to do.
+/// The operation that a rank is about to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Frame {
     pub(crate) operation: Operation,
-    /// Something that this rank knows to be wrong: then none goes on.
+    /// An error that this rank knows of, which stops all ranks.
     pub(crate) misfit: Option<Misfit>,
 }
 
@@ -29,11 +28,12 @@ pub(crate) enum Operation {
     Meet {
         length: usize,
     },
-    /// With a digest of the counts, which are the same on all ranks.
+    /// Has a digest of the counts, which must be equal on all ranks.
     AllGather {
         counts: u64,
     },
-    /// With sums over the messages that this rank sends and expects: over all ranks they are the same if all fit.
+    /// Has sums over the messages that this rank sends and expects. If all messages fit, the totals over all ranks are
+    /// equal.
     Exchange {
         sent: u64,
         expected: u64,
@@ -44,7 +44,7 @@ pub(crate) enum Operation {
     },
 }
 
-/// How many bytes a rank gave, and how many were expected of it.
+/// The length that a rank gave, and the length that was expected of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Misfit {
     pub(crate) rank: usize,
@@ -72,7 +72,7 @@ impl From<Operation> for Frame {
 }
 
 impl Frame {
-    /// `all_gather`: what rank `rank` gives.
+    /// The frame of `all_gather`, with the contribution of rank `rank` checked.
     pub(crate) fn gather(
         rank: usize,
         size: usize,
@@ -90,9 +90,9 @@ impl Frame {
         }
     }
 
-    /// With a message, of which what does not fit is left out.
+    /// Encodes the frame with a message. A message that is too long is cut.
     pub(crate) fn encode(&self, message: &[u8]) -> Vec<u8> {
-        // It fits whatever it says, and what has no bytes is no frame.
+        // A frame always fits, so encoding does not fail.
         let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
         bytes.resize(CALL, 0);
         bytes.extend(&message[..message.len().min(INLINE)]);
@@ -103,7 +103,7 @@ impl Frame {
     /// The frames of all ranks.
     ///
     /// # Errors
-    /// If they are in different operations, or one says that its lengths do not fit.
+    /// If the operations differ, or a frame has a misfit.
     pub(crate) fn decode(all: &[u8]) -> Result<Vec<Self>, GroupError> {
         let frames = all.chunks_exact(LENGTH).enumerate().map(|(rank, bytes)| {
             let foreign = "sent no frame; do all ranks run one program?";
@@ -137,7 +137,7 @@ impl Operation {
     }
 }
 
-/// The messages, of these lengths, if they fit in frames.
+/// The messages of these lengths, if they fit in frames.
 pub(crate) fn messages(all: &[u8], lengths: impl IntoIterator<Item = usize>) -> Option<Vec<u8>> {
     let mut messages = Vec::new();
     for (frame, length) in all.chunks_exact(LENGTH).zip(lengths) {
@@ -146,7 +146,7 @@ pub(crate) fn messages(all: &[u8], lengths: impl IntoIterator<Item = usize>) -> 
     Some(messages)
 }
 
-/// `meet`: that all messages have the same length.
+/// Checks for `meet` that all messages have the same length.
 pub(crate) fn same_length(frames: &[Frame]) -> Result<(), GroupError> {
     let length = |frame: &Frame| match frame.operation {
         Operation::Meet { length } => length,
@@ -158,7 +158,7 @@ pub(crate) fn same_length(frames: &[Frame]) -> Result<(), GroupError> {
     other.map_or(Ok(()), |misfit| Err(misfit.into()))
 }
 
-/// `all_gather`: that all have the same counts.
+/// Checks for `all_gather` that all ranks give the same counts.
 pub(crate) fn same_counts(frames: &[Frame]) -> Result<(), GroupError> {
     let other = frames
         .iter()
@@ -170,7 +170,7 @@ pub(crate) fn same_counts(frames: &[Frame]) -> Result<(), GroupError> {
     })
 }
 
-/// `exchange`: that each message is expected, and each that is expected sent.
+/// Checks for `exchange` that the messages sent are those expected.
 pub(crate) fn same_messages(frames: &[Frame]) -> Result<(), GroupError> {
     let sums = frames.iter().map(|frame| match frame.operation {
         Operation::Exchange { sent, expected } => sent.wrapping_sub(expected),
@@ -193,16 +193,15 @@ pub(crate) fn misfit(rank: usize, given: usize, expected: usize) -> Option<Misfi
     (given != expected).then_some(misfit)
 }
 
-/// The sum of one count for each rank; `usize::MAX`, which no buffer has, if that is not what
-/// they are.
+/// The sum of the counts; `usize::MAX`, which no buffer has, on overflow or if there is not one count for each rank.
 fn sum(counts: &[usize], size: usize) -> usize {
     let mut counts_left = counts.iter();
     let sum = counts_left.try_fold(0_usize, |sum, n| sum.checked_add(*n));
     sum.filter(|_| counts.len() == size).unwrap_or(usize::MAX)
 }
 
-/// A sum over messages, given by another rank and a length, so that senders and receivers come to the same if they
-/// agree on each, and on their order.
+/// A sum over messages, each given by the other rank and the length. Senders and receivers get equal sums if they agree
+/// on all messages and their order.
 pub(crate) fn messages_sum(
     messages: impl Iterator<Item = (usize, usize)>,
     pair: impl Fn(usize) -> (usize, usize),
@@ -218,7 +217,7 @@ pub(crate) fn messages_sum(
     of_pairs.into_values().fold(0, u64::wrapping_add)
 }
 
-/// Spreads what differs over all bits; the constants are those of SplitMix64.
+/// Spreads differences over all bits; the constants are those of SplitMix64.
 fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -289,8 +288,8 @@ mod tests {
         assert!(foreign.starts_with("rank 0 sent no frame"), "{foreign}");
     }
 
-    /// Found by a profile: what the engine says had become 5 bytes longer than what fits. Each meeting of ranks was two operations
-    /// of MPI, and the second one turned in circles on cores that other ranks needed.
+    /// Found by a profile: the engine's meeting message had grown 5 bytes too long for a frame. Each meeting was two
+    /// operations of MPI, and the second one spun on cores that other ranks needed.
     #[test]
     fn what_the_engine_says_when_ranks_meet_fits_in_a_frame() {
         let said = vec![7; sde::MEETING_BYTES];
@@ -331,7 +330,7 @@ mod tests {
         assert!(!fit(zero(), frame(1, &[(0, 7)], &[(0, 5)])));
         assert!(!fit(zero(), frame(1, &[(0, 7), (0, 0)], &[(0, 2), (0, 3)])));
         assert!(!fit(zero(), frame(1, &[(1, 7)], &[(0, 2), (0, 3)])));
-        // There is no rank 2.
+        // The group has no rank 2.
         assert!(!fit(
             zero(),
             frame(1, &[(0, 7), (2, 1)], &[(0, 2), (0, 3), (2, 1)])

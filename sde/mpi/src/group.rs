@@ -1,4 +1,4 @@
-//! The engine's operations, on MPI.
+//! The engine's group operations, on MPI.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +15,17 @@ use crate::in_flight::InFlight;
 use crate::notice::{FEW, Kind};
 use crate::transfer;
 
-/// A group of the ranks of a communicator that is the group's own.
+/// A group of ranks with a communicator of its own.
 ///
-/// It can be sent anywhere and asked for its rank, but its operations work on the thread that
-/// started the [session](crate::Session), and while the session lives; else they are
-/// [`GroupError::Other`].
+/// It can be sent to any thread and asked for its rank there. Its operations work only on the thread that started the
+/// [session](crate::Session), while the session lives; otherwise they return [`GroupError::Other`].
 ///
-/// After an operation has failed because a rank has left, all that follow do.
+/// After an operation has failed because a rank has left, all later operations fail too.
 pub struct MpiGroup {
     number: u64,
     rank: usize,
     nodes: Arc<[usize]>,
-    /// Where a group that is dropped on another thread is written down.
+    /// The list that a group dropped on another thread is added to.
     elsewhere: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -47,7 +46,7 @@ impl MpiGroup {
         Self::adopt(&home, communicator.duplicate())
     }
 
-    /// A group of a communicator that is nobody else's. Collective over it.
+    /// A group that takes over a communicator which nothing else uses. Collective over it.
     fn adopt(home: &Home, own: mpi::topology::SimpleCommunicator) -> Result<Self, GroupError> {
         let members = home.adopt(own)?;
         Ok(Self::new(home, &members))
@@ -68,7 +67,7 @@ impl MpiGroup {
         Self::new(home, &members)
     }
 
-    /// The frames of all ranks. Waits for them, but for none that has left.
+    /// Gathers the frames of all ranks. Waits for ranks that have not left.
     fn round(
         &self,
         frame: Frame,
@@ -94,7 +93,7 @@ impl MpiGroup {
                 continue;
             }
             home.attend();
-            // Who has left without this round will not complete it.
+            // A rank that has left before this round will not complete it.
             if let Some(rank) = members.book.borrow_mut().fails(number) {
                 return Err(GroupError::Left { rank });
             }
@@ -107,18 +106,18 @@ impl MpiGroup {
         }
     }
 
-    /// A round of an operation that says nothing of who is late.
+    /// A round without reports of late ranks.
     fn join(&self, frame: Frame) -> Result<Joined, GroupError> {
         self.round(frame, &[], Duration::MAX, &mut |_| {})
     }
 }
 
-/// A round that all ranks have come to. The group's communicator goes before MPI does.
+/// A round that all ranks have entered. The group's communicator is dropped before MPI ends.
 struct Joined {
     members: Rc<Members>,
     home: Rc<Home>,
     frames: Vec<Frame>,
-    /// The same with the messages.
+    /// All frames with their messages, as bytes.
     all: Vec<u8>,
 }
 
@@ -140,7 +139,7 @@ fn enter(members: &Members, frame: Vec<u8>) -> Result<(u64, InFlight), GroupErro
     Ok((book.enter(), flight))
 }
 
-/// In a large group only few ask, so that there are not as many messages as pairs of ranks.
+/// In a large group only the first ranks ask: otherwise there would be a message for each pair of ranks.
 fn ask(home: &Home, members: &Members, round: u64) {
     if members.rank >= FEW {
         return;
@@ -177,7 +176,7 @@ impl ProcessGroup for MpiGroup {
         self.nodes.to_vec()
     }
 
-    /// In a group of more than 16 ranks only the first 16 say who is late.
+    /// In a group of more than 16 ranks only the first 16 report late ranks.
     fn meet(
         &self,
         message: &[u8],
@@ -241,7 +240,7 @@ impl ProcessGroup for MpiGroup {
             Operation::Split { color, key } => (color, key),
             _ => (None, 0),
         });
-        // MPI's colors and keys are C ints: places in order take the place of both.
+        // MPI's colors and keys are C ints, so each is replaced by its place in their order.
         let (colors, keys): (Vec<_>, Vec<_>) = choices.unzip();
         let color = color.map(|color| place(colors.into_iter().flatten(), &color));
         let key = place(keys.into_iter(), &key);
@@ -275,7 +274,7 @@ impl ProcessGroup for MpiGroup {
         let here = Home::get().and_then(|home| Ok((home.members(self.number)?, home)));
         match here {
             Ok((members, home)) => home.leave(&members),
-            // Told by the session's own thread, as soon as it comes to MPI.
+            // The session's own thread tells the others, at its next call of MPI.
             Err(_) => self.leave_elsewhere(),
         }
     }
@@ -289,7 +288,7 @@ impl MpiGroup {
     }
 }
 
-/// Frees the communicator, on whatever thread. A rank that ends, by a panic too, leaves.
+/// Frees the communicator, on any thread. A rank that ends, also by a panic, leaves the group.
 impl Drop for MpiGroup {
     fn drop(&mut self) {
         match Home::get() {
@@ -299,7 +298,7 @@ impl Drop for MpiGroup {
     }
 }
 
-/// How many different ones are lower.
+/// The number of different values that are lower.
 fn place<T: Ord + Copy>(all: impl Iterator<Item = T>, one: &T) -> i32 {
     let mut lower: Vec<T> = all.filter(|other| other < one).collect();
     lower.sort_unstable();

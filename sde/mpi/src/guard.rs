@@ -1,26 +1,24 @@
 //! Names a rank that is killed, where the launcher does not.
 //!
-//! A process that is killed says nothing, and the others of its job can't say it for it: they are
-//! killed before they hear of it. Open MPI's `mpirun` names the rank, and so does Slurm's `srun`.
-//! MPICH's launcher, Hydra, gives the number of the process, which nobody knows the rank of any more.
+//! A process that is killed says nothing, and the other ranks of its job are killed before they hear of it. Open MPI's
+//! `mpirun` names the rank, and so does Slurm's `srun`. MPICH's launcher, Hydra, gives only the process id.
 //!
-//! So under Hydra each rank has a guard: a shell that reads from a pipe until its rank says that it
-//! is done. If the pipe ends without that, the rank has died, and the guard says which it was. Three
-//! things make that work:
+//! So under Hydra each rank has a guard: a shell that reads from a pipe until its rank says that it is done. If the
+//! pipe ends without that, the rank has died, and the guard names it. Three things make that work:
 //!
-//! - Hydra kills the process group of each rank. A guard has one of its own.
-//! - Hydra kills the other ranks some milliseconds after one and its guard have ended, or the one alone, and their guards
-//!   see their pipes end as well. So the first guard of a node to see that makes a file in the directory for temporary files, which can be
-//!   made once, and speaks. The others find it there, say nothing, and remove it when all have looked. Where none is
-//!   left to do that, the file stays, empty.
+//! - Hydra kills the process group of each rank. A guard has a process group of its own.
+//! - Hydra kills the other ranks some milliseconds after one and its guard have ended, or the one alone, and their
+//!   guards see their pipes end as well. So a node's first guard to see that makes a file, in the directory for
+//!   temporary files, and speaks. The other guards find the file, say nothing, and remove it when all have looked. If
+//!   none is left to remove it, the empty file stays.
 //! - A rank that ends the job itself has its guard make the file first.
 //!
-//! A rank can die of another's death before Hydra hears of either: UCX aborts one that was reading the other's
-//! memory. So the guard of a rank that died of anything but a `SIGKILL` speaks, whether or not another has. It makes the file too,
-//! for those that Hydra kills after it; that of a rank which was killed before has mostly spoken by then.
+//! A rank can die of another's death before Hydra hears of either: UCX aborts a rank that was reading the other's
+//! memory. So the guard of a rank that died of anything but a `SIGKILL` always speaks. It makes the file too, for the
+//! ranks that Hydra kills after it; the guard of a rank that was killed before has mostly spoken by then.
 //!
-//! Where no core is free the guard of a rank that Hydra has killed may run before that of the one that died first, and name its own.
-//! On each of the other nodes the guard of one rank that Hydra has killed may speak too, some time after.
+//! If no core is free, the guard of a rank that Hydra has killed may run before that of the rank that died first, and
+//! name its own. On each of the other nodes the guard of a rank that Hydra has killed may speak too, some time later.
 //!
 //! A guard ends with its rank, whatever happens, and costs a process that sleeps.
 
@@ -34,11 +32,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
-/// What Hydra tells the processes that it starts, whatever version of it.
+/// A variable that every version of Hydra sets for the processes it starts.
 const HYDRA: &str = "HYDI_CONTROL_FD";
 
-/// First the name of the file, then `done` or `told` at the end. The last number in `stat` is what a process has died of; without
-/// it, or if nobody can ask any more, it is taken to be a kill. With `-C` a file is made by one only.
+/// The guard reads the file's name, then `done` or `told` at the end. The last number in `stat` is the cause of death;
+/// without it a kill is assumed. With `-C` only one shell can make the file.
 const SCRIPT: &str = r#"
 says=$1
 rank=$2
@@ -66,19 +64,19 @@ printf '%s\n' "$says" >&2
 
 static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 
-/// Has this rank guarded, if its launcher needs that. Collective.
+/// Starts this rank's guard, if its launcher needs one. Collective.
 pub(crate) fn post(world: &SimpleCommunicator) {
     if !cfg!(target_os = "linux") || std::env::var_os(HYDRA).is_none() {
         return;
     }
-    // Without a shell the rank is not named, and nothing else is lost.
+    // Without a shell a killed rank is not named; all else works.
     let mut guard = start(world).ok();
     let spoken = spoken(world);
     if let Some(pipe) = guard.as_mut().and_then(|guard| guard.stdin.as_mut()) {
         let _ = writeln!(pipe, "{}", spoken.display());
     }
     *GUARD.lock().unwrap_or_else(PoisonError::into_inner) = guard;
-    // A guard that has not been told the file says nothing: none goes on before all have.
+    // A guard that does not know the file is silent, so no rank goes on before all guards know it.
     world.barrier();
 }
 
@@ -96,7 +94,8 @@ fn start(world: &SimpleCommunicator) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// A file of this node and this job, which is not there yet; none for a rank that is alone there. Collective.
+/// The path of a file for this node and job, which does not exist yet; empty for a rank that is alone on its node.
+/// Collective.
 fn spoken(world: &SimpleCommunicator) -> PathBuf {
     let node = world.split_shared(world.rank());
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -117,8 +116,7 @@ pub(crate) fn dismiss() {
     end("done");
 }
 
-/// Ends the guard: this rank has said itself what the job ends of, and those of the ranks that are killed for
-/// it need say nothing.
+/// Ends the guard: this rank has reported the end of the job itself, so the guards of the ranks killed for it need not.
 pub(crate) fn told() {
     end("told");
 }

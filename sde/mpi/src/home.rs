@@ -1,8 +1,7 @@
-//! What belongs to the thread that started the session, and is out of reach for all others.
+//! The session's state, which only the thread that started it can reach.
 //!
-//! MPI may be called by that thread only, and communicators must be freed before MPI is
-//! finalized. So they are all here: a group holds no more than its number. On another thread, or
-//! after the session, there is nothing under that number.
+//! MPI may be called by that thread only, and communicators must be freed before MPI is finalized. So they are all kept
+//! here, and a group holds only its number. On another thread, or after the session, a number leads to nothing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -26,21 +25,21 @@ thread_local! {
     static HOME: RefCell<Option<Rc<Home>>> = const { RefCell::new(None) };
 }
 
-/// All that the session has of MPI. Fields are dropped in their order: communicators, then MPI.
+/// All MPI objects of the session. Fields are dropped in their order: communicators, then MPI.
 pub(crate) struct Home {
     groups: RefCell<HashMap<u64, Rc<Members>>>,
     /// Notices that MPI has not sent yet.
     outbox: RefCell<Vec<InFlight>>,
-    /// Groups that are done with, until they are quiet.
+    /// Groups that this rank has released and that are not quiet yet.
     retired: RefCell<Vec<u64>>,
-    /// Groups that other threads are done with.
+    /// Groups that other threads have released.
     elsewhere: Arc<Mutex<Vec<u64>>>,
     /// Rises with each group, so that groups that share a rank have different numbers.
     serial: Cell<u64>,
     /// The node of each rank of the world.
     nodes: Vec<usize>,
     pub(crate) limits: Cell<Limits>,
-    /// Notices go by it, and the last barrier.
+    /// The communicator of notices and of the last barrier.
     pub(crate) control: SimpleCommunicator,
     _universe: Universe,
 }
@@ -49,7 +48,7 @@ pub(crate) struct Home {
 pub(crate) struct Members {
     pub(crate) number: u64,
     pub(crate) rank: usize,
-    /// The ranks in the world.
+    /// The members' ranks in the world.
     world: Vec<Rank>,
     pub(crate) book: RefCell<Book>,
     pub(crate) communicator: SimpleCommunicator,
@@ -72,16 +71,16 @@ impl Home {
         }
     }
 
-    /// Makes it this thread's.
+    /// Makes this the thread's home.
     pub(crate) fn install(self) -> Rc<Self> {
         let home = Rc::new(self);
         HOME.with(|place| *place.borrow_mut() = Some(Rc::clone(&home)));
         home
     }
 
-    /// Ends that; nothing finds it any more.
+    /// Removes the thread's home.
     pub(crate) fn uninstall() {
-        // A thread that has ended has none.
+        // A thread that is ending has none.
         let _ = HOME.try_with(|place| place.borrow_mut().take());
     }
 
@@ -100,8 +99,7 @@ impl Home {
         Arc::clone(&self.elsewhere)
     }
 
-    /// Gives a communicator a number and a book. Collective over the communicator, which must
-    /// be nobody else's.
+    /// Gives a communicator a number and a book. Collective over the communicator, which nothing else may use.
     pub(crate) fn adopt(
         &self,
         communicator: SimpleCommunicator,
@@ -120,7 +118,7 @@ impl Home {
         Ok(self.enroll(communicator, world))
     }
 
-    /// The same for all ranks.
+    /// As [`adopt`](Self::adopt), for all ranks.
     pub(crate) fn adopt_world(&self) -> Rc<Members> {
         let all = (0..self.control.size()).collect();
         self.enroll(self.control.duplicate(), all)
@@ -151,13 +149,13 @@ impl Home {
         found.ok_or_else(|| GroupError::Other("this group has ended".to_owned()))
     }
 
-    /// For each rank of a group its node, from 0 in the order of ranks.
+    /// The node of each rank of a group, from 0 in the order of ranks.
     pub(crate) fn nodes(&self, members: &Members) -> Vec<usize> {
         let node = |rank: &Rank| self.nodes.get(rank.unsigned_abs() as usize).copied();
         renumbered(members.world.iter().map(|rank| node(rank).unwrap_or(0)))
     }
 
-    /// This rank enters no round of a group any more, and tells the others.
+    /// Leaves a group: this rank enters no more rounds, and tells the others.
     pub(crate) fn leave(&self, members: &Members) {
         let mut book = members.book.borrow_mut();
         if book.close() {
@@ -166,8 +164,9 @@ impl Home {
         }
     }
 
-    /// Ends a group, and frees it as soon as it is quiet. MPI gives the number of a communicator that is free to another one, of other
-    /// ranks perhaps, and takes for that one's what still comes: Open MPI crashed where a rank had entered a round that others left out.
+    /// Ends a group, and frees it once it is quiet. MPI reuses the number of a free communicator, perhaps for other
+    /// ranks, and delivers late messages to the new one: Open MPI crashed where a rank had entered a round that others
+    /// left out.
     pub(crate) fn release(&self, number: u64) {
         let Ok(members) = self.members(number) else {
             return;
@@ -177,7 +176,7 @@ impl Home {
         self.free_retired();
     }
 
-    /// A communicator with an operation that is not complete is kept for good: to free it is to wait.
+    /// Keeps a communicator with an incomplete operation for good, since freeing it would wait.
     fn free_retired(&self) {
         self.retired.borrow_mut().retain(|number| {
             let mut groups = self.groups.borrow_mut();
@@ -187,7 +186,7 @@ impl Home {
             let quiet = members.book.borrow().is_quiet(members.size());
             let quiet = match std::thread::panicking() {
                 true => Some(false),
-                // In a large group not all are told who has left.
+                // In a large group not all ranks are told who has left.
                 false if members.size() > FEW => quiet.or(Some(true)),
                 false => quiet,
             };
@@ -200,7 +199,6 @@ impl Home {
         });
     }
 
-    /// Frees all.
     pub(crate) fn release_all(&self) {
         let numbers: Vec<u64> = self.groups.borrow().keys().copied().collect();
         numbers.into_iter().for_each(|number| self.release(number));
@@ -212,7 +210,7 @@ impl Home {
         }
     }
 
-    /// Tells a rank of a group something about this rank, or another.
+    /// Sends a rank of a group a notice about this rank or another.
     pub(crate) fn tell(&self, to: &Members, rank: usize, kind: Kind, about: usize, rounds: u64) {
         let notice = Notice {
             kind,
@@ -226,7 +224,7 @@ impl Home {
         }
     }
 
-    /// Takes in what others have told, and what other threads of this rank are done with.
+    /// Handles notices from other ranks, and groups that other threads have released.
     pub(crate) fn attend(&self) {
         let elsewhere = {
             let mut list = self
@@ -256,7 +254,7 @@ impl Home {
     }
 
     fn take_in(&self, notice: Notice) {
-        // A group that this rank is done with needs nothing any more.
+        // A group that this rank has released needs no notices.
         let Ok(members) = self.members(notice.group) else {
             return;
         };
@@ -287,7 +285,7 @@ impl Members {
     }
 }
 
-/// For each rank its node, from 0 in the order of their lowest ranks. Collective.
+/// The node of each rank, from 0 in the order of their lowest ranks. Collective.
 fn nodes(world: &SimpleCommunicator) -> Vec<usize> {
     let shared = world.split_shared(world.rank());
     let lowest = shared.group().translate_rank(0, &world.group());

@@ -1,9 +1,8 @@
 //! Buffers that MPI reads or writes while the program goes on.
 //!
-//! An operation that others must complete may never be completed: a rank has left. Then MPI
-//! still holds the buffers and may write to them until it is finalized. So they are not on a
-//! stack, and not in a box that might be dropped: they are given up for good when the
-//! operation starts, and taken back when it is complete.
+//! If a rank has left, an operation that needs it never completes, and MPI may write to its buffers until it is
+//! finalized. So buffers are not on a stack, nor in a box that might be dropped: they are given up when the operation
+//! starts, and taken back when it is complete.
 
 #![allow(
     unsafe_code,
@@ -14,7 +13,7 @@ use mpi::request::{Request, StaticScope};
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination};
 use mpi::{Rank, Tag};
 
-/// An operation with the buffers that are MPI's until it is complete.
+/// An operation, and the buffers that MPI uses until it is complete.
 pub(crate) struct InFlight {
     request: Option<Request<'static, [u8], StaticScope>>,
     send: *mut [u8],
@@ -22,7 +21,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Starts to give each rank what all give; each gives the same number of bytes.
+    /// Starts an all-gather, to which each rank gives the same number of bytes.
     pub(crate) fn gather(communicator: &impl CommunicatorCollectives, mine: Vec<u8>) -> Self {
         let size = usize::try_from(communicator.size()).unwrap_or(1);
         let all = vec![0; mine.len() * size];
@@ -59,7 +58,7 @@ impl InFlight {
         }
     }
 
-    /// What was received, if the operation is complete; once.
+    /// The received bytes, once, if the operation is complete.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         match self.request.take()?.test() {
             Ok(_) => {
@@ -76,8 +75,7 @@ impl InFlight {
     }
 }
 
-/// What is not complete is MPI's for good, with its buffers. (Dropping a request that is not
-/// complete panics.)
+/// Leaves an incomplete operation and its buffers to MPI for good. (Dropping an incomplete request panics.)
 impl Drop for InFlight {
     fn drop(&mut self) {
         std::mem::forget(self.request.take());

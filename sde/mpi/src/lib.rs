@@ -1,8 +1,8 @@
 //! Process groups of SDE on MPI.
 //!
-//! The engine moves results between processes by the few operations of [`sde::ProcessGroup`]
-//! and knows nothing of MPI. This crate has them on MPI, through `rsmpi`. A program starts a
-//! [`Session`] first thing in `main` and takes its group from there:
+//! The engine moves results between processes by the few operations of [`sde::ProcessGroup`] and knows nothing of MPI.
+//! This crate implements them on MPI, through `rsmpi`. A program starts a [`Session`] first thing in `main` and takes
+//! its group from there:
 //!
 //! ```
 //! use sde::ProcessGroup;
@@ -24,20 +24,19 @@
 //! - **A rank that fails hangs the others.** A session [ends the job](Session#how-a-job-ends)
 //!   when its rank panics, and tells the others when its rank returns early.
 //! - **Operations that do not fit together are fatal, or hang.** Before ranks move anything they
-//!   tell each other which operation they are in, and how many bytes each has. What does not
-//!   fit is the same error on all ranks, before MPI hears of it. That costs one message of 253
-//!   bytes from each rank to each, which has in it what is no longer than 173 bytes.
-//! - **Counts are C ints.** What does not fit in one call goes in pieces of 256 MiB.
+//!   tell each other which operation they are in, and how many bytes each has. If these do not
+//!   fit, all ranks get the same error, before MPI is called. That costs one message of 253
+//!   bytes from each rank to each, which carries payloads of up to 173 bytes.
+//! - **Counts are C ints.** Larger buffers are sent in pieces of 256 MiB.
 //! - **Communicators must be gone before MPI is finalized.** The session owns those of all
 //!   groups. A group that outlives its session says so, and does no harm.
 //! - **Threads.** MPI is called by the thread that started the session and by no other; on
 //!   another thread each operation is an error.
 //!
-//! A program that talks MPI besides takes `mpi` as a dependency of its own:
-//! `mpi::topology::SimpleCommunicator::world()` is there while the session is, and what is made of
-//! it must be dropped before the session.
-//! [`MpiGroup::from_communicator`] makes a group of any communicator; it duplicates it, so
-//! that no messages meet.
+//! A program that also calls MPI itself takes `mpi` as a dependency of its own:
+//! `mpi::topology::SimpleCommunicator::world()` works while the session lives, and objects made
+//! from it must be dropped before the session. [`MpiGroup::from_communicator`] makes a group of any
+//! communicator, which it duplicates, so that messages do not mix.
 
 mod ask;
 mod book;

@@ -1,42 +1,42 @@
-//! Small messages between ranks, out of turn.
+//! Small messages between ranks, outside of rounds.
 //!
-//! They all go over one communicator of the session and say which group they are about, so that
-//! one that nobody waits for any more is dropped, and never comes to a later group.
+//! All go over one communicator of the session and name their group. So a notice to a group that has ended is dropped,
+//! and never reaches a later group.
 
 use sde::Note;
 use serde::{Deserialize, Serialize};
 
-/// What one rank tells another.
+/// A message from one rank to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Notice {
     pub(crate) kind: Kind,
     /// The group's number.
     pub(crate) group: u64,
-    /// The rank, in the group, that it is about.
+    /// The rank in the group that the notice is about.
     pub(crate) rank: usize,
-    /// How many rounds of the group this rank has entered.
+    /// The number of rounds of the group that this rank has entered.
     pub(crate) rounds: u64,
 }
 
-/// What a notice says.
+/// The content of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// The rank enters no round any more.
+    /// The rank will enter no more rounds.
     Left,
-    /// The rank waits in its last round. Who is there too answers.
+    /// The rank waits in its last round; ranks that are in it answer.
     WhoIsHere,
-    /// The answer.
+    /// The answer to `WhoIsHere`.
     Here,
-    /// The rank has posted this.
+    /// A note that the rank has posted.
     Posted(Note),
 }
 
 impl Notice {
-    /// How long the message is, whatever it says.
+    /// The length of every notice.
     pub(crate) const BYTES: usize = 48;
 
     pub(crate) fn encode(self) -> Vec<u8> {
-        // It fits, and what has no bytes is no notice.
+        // A notice always fits; zeros would name no group.
         let mut bytes = postcard::to_allocvec(&self).unwrap_or_default();
         bytes.resize(Self::BYTES, 0);
         bytes
@@ -48,13 +48,12 @@ impl Notice {
     }
 }
 
-/// Up to this many ranks tell each other everything.
+/// The largest group whose ranks all tell one another everything.
 pub(crate) const FEW: usize = 16;
 
-/// Whom a rank tells that a rank has left: in a small group all, in a large one those at
-/// distances of a power of two, who pass it on while they wait. So each rank sends few messages,
-/// and each that waits is told: the ranks that are told and those that are not have
-/// neighbours among each other, and those come or leave.
+/// The ranks that a rank tells of a departure: in a small group all, in a large one those at distances of a power of
+/// two, which pass it on while they wait. So each rank sends few messages, and each rank that waits is told: told and
+/// untold ranks have neighbours among each other, and those either wait or leave.
 pub(crate) fn neighbours(rank: usize, size: usize) -> Vec<usize> {
     if size <= FEW {
         return (0..size).filter(|other| *other != rank).collect();

@@ -1,4 +1,4 @@
-//! From the start of MPI to its end.
+//! The session: MPI from its start to its end.
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -11,29 +11,29 @@ use crate::home::Home;
 use crate::transfer::Limits;
 use crate::{MpiGroup, end, guard};
 
-/// MPI can't be started, or not as the engine needs it.
+/// MPI can't be started, or lacks a feature that the engine needs.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// There is a session, or other code has started MPI.
+    /// A session lives already, or other code has started MPI.
     #[error(
         "starting MPI: it is started already; start one session, first thing in `main`, or give \
          the `Universe` that there is to `Session::over`"
     )]
     Started,
-    /// MPI was started and ended before.
+    /// MPI was started and ended before in this process.
     #[error(
         "starting MPI: it has ended, and can't be started twice in a process; keep the session \
          until the end of `main`"
     )]
     Ended,
-    /// The library allows no threads besides the one that calls it.
+    /// The library does not allow threads besides the one that calls it.
     #[error(
         "starting MPI: the library grants the thread level {granted}, and the engine has threads \
          of its own: it needs MPI_THREAD_FUNNELED; use a build of the library with threads"
     )]
     Threads {
-        /// The level that is granted.
+        /// The thread level that the library grants.
         granted: String,
     },
 }
@@ -61,7 +61,8 @@ sde::debug_as_said!(StartError);
 ///   names the rank. MPICH gives the number of its process, so there each rank starts a
 ///   shell that names it, `rank 3 of 8 (process 4242) was killed`, on Linux.
 ///
-/// The process that ends a job calls `MPI_Abort`, half a second after it has said why. If that takes longer than a second, it aborts.
+/// The process that ends a job calls `MPI_Abort`, half a second after it has said why. If that takes longer than a
+/// second, it aborts.
 pub struct Session {
     home: Rc<Home>,
     /// For this thread only, as MPI is.
@@ -69,7 +70,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts MPI, so that this thread may call it and others may run besides.
+    /// Starts MPI, for calls by this thread only; the process may have other threads.
     ///
     /// # Errors
     /// If MPI has been started before, or allows no threads.
@@ -77,15 +78,15 @@ impl Session {
         if environment::is_finalized() {
             return Err(StartError::Ended);
         }
-        // MPICH sets a handler of SIGUSR1, and what it loads others: none of them is the program's own.
+        // MPICH handles SIGUSR1, and libraries that it loads handle others: no such handler is the program's own.
         let start = || environment::initialize_with_threading(Threading::Funneled);
         let started = sde::start_library(start);
         let (universe, _) = started.ok_or(StartError::Started)?;
         Self::over(universe)
     }
 
-    /// Takes over MPI from a program that has started it, on the thread that did. Handlers of signals that MPI has set count as
-    /// the program's own, unless it was started by [`sde::start_library`].
+    /// Takes over MPI from a program that has started it, on the thread that did. Signal handlers that MPI has set
+    /// count as the program's own, unless it was started by [`sde::start_library`].
     ///
     /// # Errors
     /// If MPI was started without threads.
@@ -119,9 +120,9 @@ impl Session {
         MpiGroup::of_all(&self.home)
     }
 
-    /// From here on what is longer than this, in bytes, goes in pieces of this length, for MPI
-    /// libraries that fail on large messages. All ranks set the same, at least 1; more than
-    /// 256 MiB are not of use. Without it, only what MPI can't count goes in pieces.
+    /// Sends buffers longer than this number of bytes in pieces of this length, for MPI libraries that fail on large
+    /// messages. All ranks set the same length, at least 1; more than 256 MiB counts as 256 MiB. By default, only buffers
+    /// that MPI can't count are cut.
     pub fn set_piece(&self, bytes: usize) {
         let most = Limits::default();
         let piece = bytes.clamp(1, most.piece);
@@ -131,13 +132,13 @@ impl Session {
         });
     }
 
-    /// This process's rank among all, for messages; the same as that of [`Session::world`].
+    /// This process's rank among all, for messages; equal to that of [`Session::world`].
     #[must_use]
     pub fn rank(&self) -> usize {
         usize::try_from(self.home.control.rank()).unwrap_or(0)
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     #[must_use]
     pub fn size(&self) -> usize {
         usize::try_from(self.home.control.size()).unwrap_or(1)

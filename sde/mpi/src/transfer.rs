@@ -1,11 +1,10 @@
 //! Bytes from rank to rank, in one call of MPI where they fit.
 //!
-//! MPI's counts and displacements are C ints. A gather of many ranks can be too large by its
-//! total, although each part is small. All that is checked here was checked on all ranks: the
-//! lengths fit together, and all ranks see the same total, so that they make the same calls.
+//! MPI's counts and displacements are C ints. A gather of many ranks can be too large by its total, although each part
+//! is small. All ranks have checked that the lengths fit together, and see the same total, so they make the same calls.
 //!
-//! An empty slice is given to MPI at an address of its own ([`real`]): that of an empty `Vec<u8>`
-//! is 1, and Open MPI's `MPI_IN_PLACE` is 1 too.
+//! An empty slice is given to MPI at an address of its own ([`NOTHING`]): that of an empty `Vec<u8>` is 1, and Open
+//! MPI's `MPI_IN_PLACE` is 1 too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,17 +17,17 @@ use mpi::{Count, Rank};
 
 use crate::ask::SPINS;
 
-/// What goes in one call, and in pieces of what length the rest.
+/// The limits above which buffers are sent in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// A buffer of up to so many bytes is one call.
+    /// The longest buffer that one call sends.
     pub(crate) whole: usize,
     /// The length of a piece.
     pub(crate) piece: usize,
 }
 
 impl Limits {
-    /// How long the pieces are in which so many bytes go.
+    /// The length of the pieces of a buffer.
     fn piece_of(self, length: usize) -> usize {
         let piece = if length <= self.whole {
             length
@@ -48,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// Gives each rank the bytes of all. Rank `r` has `counts[r]`, and `all` is as long as all.
+/// Gathers the bytes of all ranks. Rank `r` has `counts[r]` bytes, and `all` holds their sum.
 pub(crate) fn gather(
     communicator: &SimpleCommunicator,
     limits: Limits,
@@ -75,8 +74,8 @@ pub(crate) fn gather(
     }
 }
 
-/// Gives ranks messages. Each pair of ranks takes its turn: each rank gives to the one so many further, and takes from
-/// the one so many behind.
+/// Exchanges messages, one distance between ranks after another: each rank sends to the rank that far ahead, and
+/// receives from the rank that far behind.
 pub(crate) fn exchange(
     communicator: &SimpleCommunicator,
     limits: Limits,
@@ -123,8 +122,8 @@ pub(crate) fn exchange(
     }
 }
 
-/// Waits for what all ranks have begun, and soon gives the processor to others: ranks may be more than cores, where MPI itself
-/// turns in circles until the system takes the core from it.
+/// Waits for an operation, and soon yields the processor: there may be more ranks than cores, and MPI itself would spin
+/// until the system takes the core from it.
 fn wait<'a, D: ?Sized>(mut request: Request<'a, D, impl Scope<'a>>) {
     let mut spins = 0..SPINS;
     while let Err(waiting) = request.test() {
@@ -135,10 +134,10 @@ fn wait<'a, D: ?Sized>(mut request: Request<'a, D, impl Scope<'a>>) {
     }
 }
 
-/// No bytes, at an address that means nothing to MPI.
+/// An empty slice whose address has no meaning for MPI.
 const NOTHING: &[u8] = b"nothing".split_at(0).0;
 
-/// Where the bytes of each rank are.
+/// The range of each rank's bytes.
 fn places(counts: &[usize]) -> Vec<Range<usize>> {
     let mut end = 0;
     let place = |count: &usize| {
@@ -149,7 +148,7 @@ fn places(counts: &[usize]) -> Vec<Range<usize>> {
     counts.iter().map(place).collect()
 }
 
-/// The calls that a buffer is gathered by. None for an empty one.
+/// The ranges of a buffer that one call each gathers; none for an empty buffer.
 fn windows(length: usize, limits: Limits) -> impl Iterator<Item = Range<usize>> {
     let piece = limits.piece_of(length);
     let starts = (0..length).step_by(piece);
@@ -162,7 +161,7 @@ fn within(place: &Range<usize>, window: &Range<usize>) -> Range<usize> {
     start..place.end.clamp(start, window.end)
 }
 
-/// Lengths and starts as MPI takes them; they fit, since the window does.
+/// Lengths and starts as MPI's C ints; they fit, since the window does.
 fn as_counts(parts: &[Range<usize>], origin: usize) -> (Vec<Count>, Vec<Count>) {
     let count = |n: usize| Count::try_from(n).unwrap_or(Count::MAX);
     let counts = parts.iter().map(|part| count(part.len())).collect();

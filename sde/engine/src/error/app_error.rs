@@ -1,4 +1,4 @@
-//! What an app returns when it fails, and what that means for others who wait.
+//! Errors of apps, and what they mean for callers that wait.
 
 use std::error::Error;
 use std::fmt;
@@ -7,30 +7,28 @@ use std::sync::Arc;
 use super::ErrorKind;
 use super::said;
 
-/// How long a failure lasts, which decides what the engine does with it.
+/// How long a failure lasts, which decides whether the engine remembers or retries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Every waiter gets the error; it is not remembered, so the next run tries
-    /// again. The default.
+    /// Every waiter gets the error. It is not remembered, so the next run tries again. The default.
     #[default]
     Ordinary,
-    /// It would fail in the same way again (a source that does not compile): the
-    /// error is remembered in memory until the app's cache is cleaned or a
-    /// [budget](crate::MemoryBudget) has it leave, and never saved; what a caller returns that goes on without it is. So not for the failure of a
-    /// child process, which a Ctrl-C kills too.
+    /// The app would fail again (a source that does not compile). The error is remembered in memory until the app's
+    /// cache is cleaned or a [budget](crate::MemoryBudget) evicts it, and is never saved; the result of a caller that
+    /// goes on without it is. Not for the failure of a child process, which a Ctrl-C kills too.
     Permanent,
-    /// It may go away (a busy server): one waiter takes over, once per flight;
-    /// after that the rest get the error.
+    /// The cause may go away (a busy server): one waiter takes over, once per flight; after that the other waiters get
+    /// the error.
     Transient,
 }
 
 /// The error of an app's body: any error, and how long it lasts.
 ///
-/// It does not implement [`std::error::Error`] itself, so that `?` turns into one whatever
-/// it turns into a `Box<dyn Error + Send + Sync>`: errors, such boxes, texts, `anyhow::Error`. For what it doesn't,
-/// a `Box<dyn Error>` for one, there is [`message`](Self::message). An `anyhow::Error` hides what it was made of
-/// from [`downcast_ref`](Self::downcast_ref), and so how long an error of the engine lasts.
+/// It does not implement [`std::error::Error`] itself. So `?` converts into it all that it converts into a
+/// `Box<dyn Error + Send + Sync>`: errors, such boxes, texts, `anyhow::Error`. For other errors, such as a
+/// `Box<dyn Error>`, there is [`message`](Self::message). An `anyhow::Error` hides its source from
+/// [`downcast_ref`](Self::downcast_ref), and so how long an error of the engine lasts.
 ///
 /// ```
 /// use sde::AppError;
@@ -57,28 +55,27 @@ impl AppError {
         Self::from(Message(text.into()))
     }
 
-    /// Says that this failure may go away by itself.
+    /// Marks the failure as one that may go away by itself.
     #[must_use]
     pub fn transient(self) -> Self {
         self.lasting(Failure::Transient)
     }
 
-    /// Says that this failure would come again.
+    /// Marks the failure as one that would occur again.
     #[must_use]
     pub fn permanent(self) -> Self {
         self.lasting(Failure::Permanent)
     }
 
-    /// Says how long this failure lasts; it takes the place of what the app's
-    /// [`AppInfo`](crate::AppInfo) says of its failures in general.
+    /// Sets how long this failure lasts, in place of the [`AppInfo`](crate::AppInfo)'s default for the app's failures.
     #[must_use]
     pub fn lasting(mut self, failure: Failure) -> Self {
         self.failure = Some(failure);
         self
     }
 
-    /// How long it lasts. One that came from another run lasts as long as that
-    /// says, not as long as this app's own failures do.
+    /// How long the failure lasts. An error of another run lasts as long as that run's failure does, not as this app's
+    /// own.
     pub(crate) fn lasts(&self, of_app: Failure) -> Failure {
         if let Some(failure) = self.failure() {
             return failure;
@@ -98,20 +95,19 @@ impl AppError {
         }
     }
 
-    /// The error of a run further down that was one too many. Hundreds of runs pass it
-    /// on; to say so of each would hide it.
+    /// The error of a nested run that exceeded the depth limit. Hundreds of runs pass it on, so none adds its own name.
     pub(crate) fn too_deep(&self) -> Option<&crate::Error> {
         let error = self.downcast_ref::<crate::Error>()?;
         matches!(error.kind(), ErrorKind::TooDeep { .. }).then_some(error)
     }
 
-    /// How long this failure lasts, if it says.
+    /// How long this failure lasts, if it was set.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// The error as the type it was.
+    /// The original error, if it has this type.
     #[must_use]
     pub fn downcast_ref<T: Error + 'static>(&self) -> Option<&T> {
         self.source.downcast_ref()
@@ -134,13 +130,13 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AppError {
 }
 
 impl fmt::Display for AppError {
-    /// The whole chain of messages, each said once.
+    /// The whole chain of messages, each once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&said(&*self.source))
     }
 }
 
-/// As `Display`: `main` prints the error that it returns by this.
+/// As `Display`: `main` prints its error with `Debug`.
 impl fmt::Debug for AppError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

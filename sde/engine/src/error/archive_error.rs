@@ -1,4 +1,4 @@
-//! What an archiver says when it fails.
+//! Errors of archivers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::sync::Arc;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The file system said no.
+    /// The file system failed.
     #[error("{doing} {}: {source}; the computation goes on, what was saved before is still there", path.display())]
     Io {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// To which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: Arc<std::io::Error>,
     },
-    /// There is no room on the disk, and nothing more in the store that may go.
+    /// The disk is full, and the store has nothing more to remove.
     #[error("{doing} {}: {source}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --max-bytes`, `SDE_STORE_CAPACITY` or `Options::retention`; what was saved before is still there", path.display())]
     Full {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// To which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: Arc<std::io::Error>,
     },
     /// The directory can't be opened as a store.
@@ -32,11 +32,11 @@ pub enum ArchiveError {
     Open {
         /// The directory.
         path: PathBuf,
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: Arc<std::io::Error>,
-        /// What to do.
+        /// How to solve it.
         advice: &'static str,
     },
     /// The store was opened for reading only, and something was to be saved.
@@ -50,7 +50,7 @@ pub enum ArchiveError {
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// What was found, and what to do.
+        /// What was found, and how to solve it.
         why: String,
     },
     /// The store was removed while it was in use.
@@ -63,23 +63,23 @@ pub enum ArchiveError {
     /// that meets them is a miss.
     #[error("a stored entry is damaged: {why}")]
     Damaged {
-        /// What is wrong with which part.
+        /// The part that is damaged, and how.
         why: String,
     },
-    /// A value could not be turned into bytes, or not without loss. All others were
-    /// saved; this one is computed again when it is needed next time.
+    /// A value could not be encoded, or not without loss. All others were saved; this one is computed again when it is
+    /// needed.
     #[error(
         "{name} of type {type_name} could not be saved, all else was: {why}; tag it expendable, or give it a type that can be saved"
     )]
     Encode {
-        /// The result, with the run it is of.
+        /// The result and its run.
         name: String,
         /// Its type.
         type_name: &'static str,
-        /// What its `Serialize` or the store says.
+        /// The message of its `Serialize` or of the store.
         why: String,
     },
-    /// Anything else an archiver of the user's own may meet.
+    /// Any other error of a custom archiver.
     #[error("{0}")]
     Other(String),
 }
@@ -87,7 +87,7 @@ pub enum ArchiveError {
 crate::error::debug_as_said!(ArchiveError);
 
 impl ArchiveError {
-    /// An I/O error with what was being done, to which path.
+    /// An I/O error, with the action and the path.
     #[must_use]
     pub fn io(doing: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io {
@@ -110,7 +110,7 @@ impl ArchiveError {
         }
     }
 
-    /// Whether a file was not there: with stores that are compacted meanwhile it is worth looking again.
+    /// Whether a file was missing. If the store is being compacted, it is worth looking again.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {

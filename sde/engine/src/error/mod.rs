@@ -1,9 +1,8 @@
-//! What can go wrong, in one type that is cheap to share.
+//! The engine's error type, which is cheap to share.
 //!
-//! One failed run can have hundreds of callers waiting for it, and every one of
-//! them gets *the same* error. So [`Error`] is a shared pointer to an
-//! [`ErrorKind`]; cloning it costs one reference count. Each kind says what was
-//! being done, to which app and key, why it failed, and what to do next.
+//! Hundreds of callers may wait for one run that fails, and all get *the same* error. So [`Error`] is a shared pointer
+//! to an [`ErrorKind`]; a clone costs one reference count. Each kind says what was being done, to which app and key,
+//! why it failed, and what to do next.
 
 mod app_error;
 mod archive_error;
@@ -23,7 +22,7 @@ use crate::key::{FingerprintError, Key};
 use crate::ranks::group::GroupError;
 use crate::sync::user_code;
 
-/// What [`Sde`](crate::Sde) and its handles return.
+/// The result type of [`Sde`](crate::Sde) and its handles.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A shared, typed error of the engine.
@@ -42,38 +41,37 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error(Arc<ErrorKind>);
 
 impl Error {
-    /// What went wrong.
+    /// The kind of error, with its details.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
 
-    /// Whether two errors are the same failure, shared: what all the waiters of
-    /// one failed flight get.
+    /// Whether two errors are one shared failure, as all waiters of a failed flight get it.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether others hold it too.
+    /// Whether there are other clones of this error.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// About how many bytes it takes. What an app's error holds is as long as its text, which is the user's.
+    /// The error's approximate size in bytes. An app's error counts as the length of its text, which user code makes.
     pub(crate) fn memory(&self) -> usize {
         user_code("the text of an error");
         let text = || self.to_string().len();
         size_of::<ErrorKind>() + catch_unwind(AssertUnwindSafe(text)).unwrap_or(0)
     }
 
-    /// For what can be told from other errors by its text alone.
+    /// An error that only its text tells from others.
     pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
         let message = message.into();
         ErrorKind::InvalidArgument { message }.into()
     }
 
-    /// The error the app returned, if this is one, as the type it was.
+    /// The error that the app returned, if it has this type.
     ///
     /// ```
     /// # use sde::{Sde, inputs};
@@ -99,7 +97,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// So that `Sde::builder().store(SomeStore::open(dir)?)` is one line.
+/// Makes `Sde::builder().store(SomeStore::open(dir)?)` possible in one line.
 impl From<ArchiveError> for Error {
     fn from(source: ArchiveError) -> Self {
         let doing = "a store can't be used".to_owned();
@@ -122,7 +120,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The kinds of [`Error`]: one for each that a program may want to tell from the others.
+/// The kinds of [`Error`], one for each failure that a program may want to handle.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -133,11 +131,10 @@ pub enum ErrorKind {
         app: Arc<str>,
         /// The run that failed.
         key: Key,
-        /// What it returned.
+        /// The error that it returned.
         cause: AppError,
     },
-    /// The app panicked. The caller whose thread it was sees the panic itself;
-    /// this is what the waiters get.
+    /// The app panicked. The calling thread sees the panic itself; waiters get this error.
     #[error(
         "{app} [{}] panicked: {message}; nothing was remembered, the next run starts afresh",
         key.short()
@@ -150,14 +147,14 @@ pub enum ErrorKind {
         /// The panic's message, if it was text.
         message: String,
     },
-    /// One of many calls failed. What had begun by then has ended, and nothing more began, but what was dealt out to ranks.
+    /// One of many calls failed. Calls that had begun have ended, and no more began, except those dealt out to ranks.
     #[error("item {item} ({inputs}): {source}")]
     Item {
-        /// Which of them, counted from 0.
+        /// The index of the call, from 0.
         item: usize,
         /// Its arguments, each cut short.
         inputs: String,
-        /// What went wrong.
+        /// Its error.
         source: Error,
     },
     /// A run needs its own result, directly or through others.
@@ -167,9 +164,8 @@ pub enum ErrorKind {
         /// was asked for back to itself.
         path: Vec<String>,
     },
-    /// Runs are nested so deep that the stack of the thread
-    /// could overflow. Those above it fail with this error too, not with one that
-    /// names each.
+    /// Runs are nested so deep that the thread's stack could overflow. The runs above fail with this same error, which
+    /// names none of them.
     #[error(
         "{app} [{}] would be nested in {depth} others, more than a thread's stack is sure to hold; nest the apps less deeply, or raise `max_depth` and run them on a thread with a larger stack",
         key.short()
@@ -179,7 +175,7 @@ pub enum ErrorKind {
         app: Arc<str>,
         /// The run asked for.
         key: Key,
-        /// How many runs are in progress above it.
+        /// The number of runs in progress above it.
         depth: usize,
     },
     /// The caller cancelled its own request.
@@ -190,7 +186,7 @@ pub enum ErrorKind {
         /// The run asked for.
         key: Key,
     },
-    /// The policy forbade computing and nothing was remembered.
+    /// The policy forbade computing, and no result was remembered.
     #[error(
         "{app} [{}] is not remembered ({why}); allow computing, or run it once under an ordinary policy",
         key.short()
@@ -212,7 +208,7 @@ pub enum ErrorKind {
     UnknownApp {
         /// The name asked for.
         name: String,
-        /// The names there are.
+        /// The registered names.
         known: Vec<String>,
     },
     /// The configuration of an app can't be changed any more.
@@ -229,7 +225,7 @@ pub enum ErrorKind {
     NotReady {
         /// The app.
         app: Arc<str>,
-        /// All that is missing, through all its sub-apps.
+        /// All that is missing, also in its sub-apps.
         missing: Vec<String>,
     },
     /// Something can't be fingerprinted, so there is no key.
@@ -237,34 +233,33 @@ pub enum ErrorKind {
     Fingerprint {
         /// The app.
         app: Arc<str>,
-        /// Which part, and why.
+        /// The part, and the reason.
         source: FingerprintError,
     },
-    /// A result was there and is not any more.
+    /// A result is no longer available.
     #[error(
         "result \"{}\" of {origin} is gone: {why}; `run_for(app, inputs, [\"{}\"])` computes it again",
         printable(name),
         printable(name)
     )]
     Gone {
-        /// Where the map comes from.
+        /// The run that the map is of.
         origin: String,
         /// The result.
         name: String,
-        /// Why it is not there.
+        /// Why it is gone.
         why: String,
     },
-    /// An app returned what it did not declare.
+    /// An app's results do not match its declaration.
     #[error("{app} returned a result map that does not match its `AppInfo`: {why}")]
     Undeclared {
         /// The app.
         app: Arc<str>,
-        /// What differs, and how to mend it.
+        /// The difference, and how to fix it.
         why: String,
     },
-    /// An app that is not thread-safe is running elsewhere, and waiting for that could
-    /// never end: the caller is one of rayon's workers, which may be holding up that
-    /// very run, or part of what that run waits for.
+    /// An app that is not thread-safe is running elsewhere, and waiting for it could never end: the caller is a rayon
+    /// worker, which may be holding up that run, or a run that it waits for.
     #[error(
         "{app} [{}] is not thread-safe, another run of it is going on, and waiting for that might never end; run it with `par_map` in place of rayon, and do not have two such apps run each other",
         key.short()
@@ -275,7 +270,7 @@ pub enum ErrorKind {
         /// The run asked for.
         key: Key,
     },
-    /// A handle was used after the run it was given for.
+    /// A handle was used after its run had ended.
     #[error(
         "the handle of {app} [{}] was used after that run ended; use the handle of the run that is going on",
         key.short()
@@ -286,14 +281,14 @@ pub enum ErrorKind {
         /// The run that ended.
         key: Key,
     },
-    /// A mistake in what was passed or described: a name that leads nowhere or is taken, another type, a value that
-    /// is refused. It comes again until the program says it otherwise.
+    /// A wrong argument or description: an unknown or taken name, another type, a value that is refused. The call fails
+    /// until the program is changed.
     #[error("{message}")]
     InvalidArgument {
-        /// What is wrong, and what would be right.
+        /// What is wrong, and how to fix it.
         message: String,
     },
-    /// An entry was named that the cache doesn't have.
+    /// The cache has no entry of this key.
     #[error("there is no entry [{}]; `peek` gives the key of a run", key.short())]
     NoEntry {
         /// The key.
@@ -302,35 +297,34 @@ pub enum ErrorKind {
     /// The store failed.
     #[error("{doing}: {source}")]
     Archive {
-        /// What was being done.
+        /// The action that failed.
         doing: String,
-        /// What the archiver says.
+        /// The archiver's error.
         source: ArchiveError,
     },
-    /// Something was asked of a store where none is configured.
+    /// A store was needed, and none is configured.
     #[error("there is no store to {doing}; give one with `Sde::builder().store(...)`")]
     NoStore {
-        /// What was asked for.
+        /// The action that needs a store.
         doing: &'static str,
     },
-    /// Ranks could not do something together. Nothing more can be done together on this
-    /// process set. Here, as in all errors of ranks, they have the numbers that they have in the whole
-    /// program, also within a part of it.
+    /// A collective operation failed. No other works on this process set afterwards. As in all errors of ranks, a rank
+    /// is given by its number in the whole program, also within a subset.
     #[error("this rank {doing}, and the others can't be reached: {source}")]
     Ranks {
-        /// What this rank was about to do.
+        /// The action that this rank was about to begin.
         doing: String,
-        /// What the process group says.
+        /// The error of the process group.
         source: GroupError,
     },
     /// The ranks of a process set made different calls. All get this error.
     #[error("the ranks of a process set make the same collective calls in the same order, but {}", ranks.join(", "))]
     Disagree {
-        /// Who does what, one rank for each different call.
+        /// The different calls, each with its lowest rank.
         ranks: Vec<String>,
     },
-    /// The ranks that ran a distributed app returned different results. All get this error, and
-    /// nothing is remembered.
+    /// A distributed app returned different results on the ranks that ran it. All of them get this error, and nothing
+    /// is remembered.
     #[error(
         "{app} [{}] returned other results on rank {rank} than on the first of its process set; results of a distributed app are the same on all ranks: combine them with `gather`, or declare them with `ResultSpec::distributed`",
         key.short()
@@ -343,28 +337,28 @@ pub enum ErrorKind {
         /// The lowest rank that differs from the first.
         rank: usize,
     },
-    /// Something failed on a rank. All ranks of the process set get this error.
+    /// An operation failed on a rank. All ranks of the process set get this error.
     #[error("on rank {rank}: {message}")]
     OnRank {
         /// The lowest rank where it failed.
         rank: usize,
-        /// What its error says, with all that led to it.
+        /// Its error, with all causes.
         message: String,
     },
-    /// An app did what only one that all ranks run together may do.
+    /// An app made a call that needs an app which all ranks run together.
     #[error(
         "{app} [{}] {doing}, and only an app that all ranks run together may do that: declare {app} `distributed`, with `#[sde::app(distributed)]` or `.distributed()` on its `AppInfo`",
         key.short()
     )]
     NotDistributed {
-        /// The app that has to be declared.
+        /// The app that must be declared `distributed`.
         app: Arc<str>,
         /// Its run.
         key: Key,
-        /// What it did.
+        /// The call that it made.
         doing: String,
     },
-    /// Many inputs at once were given to an app that all ranks run together.
+    /// An app that all ranks run together was called with many inputs at once.
     #[error(
         "`par_map` and `par_call` give each item to one rank or thread, and {app} {why}, so that all ranks run it together: map it with `par_map_on_sets`, run it for one item after another, or with `split_for` on parts of the ranks, each with items of its own"
     )]
@@ -374,12 +368,12 @@ pub enum ErrorKind {
         /// Why all ranks run it together.
         why: String,
     },
-    /// Something that all ranks do together was called where the others can't join in.
+    /// A collective operation was called where other ranks can't join in.
     #[error(
         "this rank {doing}, where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
     )]
     NotCollective {
-        /// What this rank was about to do.
+        /// The action that this rank was about to begin.
         doing: String,
     },
     /// A process set was used after it was released.
@@ -390,7 +384,7 @@ pub enum ErrorKind {
         "the value lies on another process set, or on one that was released; run the app that made it on this one, which gives it as it lies here"
     )]
     OtherSet,
-    /// A part of the ranks asked for a value that lies on all ranks of the process set that was split.
+    /// A subset of the ranks asked for a value that is distributed over the process set that was split.
     #[error(
         "{app} [{}] lies on the larger process set, and the split did not move it: name it where the ranks are split (`Transfer::of_apps`), or ask for it after the release",
         key.short()
@@ -406,13 +400,13 @@ pub enum ErrorKind {
         "this rank {doing} on a process set that is split; use the subset, or release it first"
     )]
     IsSplit {
-        /// What this rank was about to do.
+        /// The action that this rank was about to begin.
         doing: String,
     },
-    /// A thread that makes checkpoints could not be started, or signals not be listened to.
+    /// A thread for checkpoints, or the handling of signals, could not be started.
     #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]
     Threads {
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
 }

@@ -1,28 +1,27 @@
-//! What the function of an app returned as its error, whatever that is.
+//! Conversion of the error that an app's function returns, whatever its type.
 //!
-//! A `Box<dyn Error>` can't become an [`AppError`] by `From`: threads can't share what is in it, and the standard library may
-//! say tomorrow how it turns into one that they can. The macro knows the type that the function declares, and finds the
-//! way by the order in which methods are looked up: first those of [`ByFrom`], then, one reference further, those of
-//! [`ByItself`].
+//! A `Box<dyn Error>` can't become an [`AppError`] by `From`: its content can't be shared between threads, and the
+//! standard library may add a conversion that would conflict. The macro knows the declared type, and selects the
+//! conversion by the order of method lookup: first [`ByFrom`], then, one reference further, [`ByItself`].
 
 use std::error::Error as StdError;
 use std::marker::PhantomData;
 
 use super::{AppError, Error, said};
 
-/// The type of an error, to ask which way it takes.
+/// The type of an error, from which its conversion is selected.
 pub struct ErrorType<E>(PhantomData<E>);
 
 impl<E> ErrorType<E> {
-    /// Of this error.
+    /// The type of this error.
     pub const fn of(_: &E) -> Self {
         Self(PhantomData)
     }
 }
 
-/// What `?` takes.
+/// Selects the conversion of types that `?` takes.
 pub trait ByFrom {
-    /// The way.
+    /// The conversion.
     fn way(&self) -> ViaFrom {
         ViaFrom
     }
@@ -30,9 +29,9 @@ pub trait ByFrom {
 
 impl<E: Into<AppError>> ByFrom for ErrorType<E> {}
 
-/// All else.
+/// Selects the conversion of all other types.
 pub trait ByItself {
-    /// The way.
+    /// The conversion.
     fn way(&self) -> ViaItself {
         ViaItself
     }
@@ -40,7 +39,7 @@ pub trait ByItself {
 
 impl<E> ByItself for &ErrorType<E> {}
 
-/// One way to an [`AppError`].
+/// Conversion to an [`AppError`] by `Into`.
 pub struct ViaFrom;
 
 impl ViaFrom {
@@ -50,7 +49,7 @@ impl ViaFrom {
     }
 }
 
-/// The other.
+/// Conversion to an [`AppError`] by [`ErrorOfApp`].
 pub struct ViaItself;
 
 impl ViaItself {
@@ -60,7 +59,7 @@ impl ViaItself {
     }
 }
 
-/// What a function may fail with that `?` does not take.
+/// An error of an app's function that `?` does not take.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be the error of an app",
     label = "the function fails with `{Self}`",
@@ -68,11 +67,11 @@ impl ViaItself {
             `.map_err(|error| sde::AppError::message(..))?` where it doesn't"
 )]
 pub trait ErrorOfApp {
-    /// As the error of an app.
+    /// Converts to the error of an app.
     fn into_app_error(self) -> AppError;
 }
 
-/// An error of the engine stays one; of others the text does.
+/// Keeps an error of the engine as it is; of any other error keeps the text.
 impl ErrorOfApp for Box<dyn StdError> {
     fn into_app_error(self) -> AppError {
         match self.downcast::<Error>() {

@@ -4,10 +4,10 @@ use std::any::Any;
 
 use crate::sync::BROKEN;
 
-/// Names and paths in messages are cut here.
+/// The longest name or path in a message.
 const LONGEST: usize = 120;
 
-/// What another rank tells is cut here: it has names and paths in it, and their causes after them.
+/// The longest text from another rank, which contains names, paths and causes.
 const LONGEST_TOLD: usize = 4000;
 
 /// The text with control characters escaped, cut to a readable length.
@@ -15,7 +15,7 @@ pub(crate) fn printable(text: &str) -> String {
     escaped(text, LONGEST)
 }
 
-/// The same of a whole message.
+/// As [`printable`], for a whole message.
 pub(crate) fn told(text: &str) -> String {
     escaped(text, LONGEST_TOLD)
 }
@@ -36,8 +36,7 @@ fn escaped(text: &str, longest: usize) -> String {
     out
 }
 
-/// Has errors print the same with `Debug` as with `Display`, and what led to them: when `main` returns an error, a person
-/// reads what `Debug` prints.
+/// Implements `Debug` by `said`, with all causes, since `main` prints its error with `Debug`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_said {
@@ -51,7 +50,7 @@ macro_rules! debug_as_said {
 }
 pub(crate) use debug_as_said;
 
-/// What an error says, with what led to it: the whole chain of messages, each said once.
+/// The whole chain of an error's messages, each once.
 #[must_use]
 pub fn said(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
@@ -67,7 +66,7 @@ pub fn said(error: &dyn std::error::Error) -> String {
     said
 }
 
-/// A list of names, or the word for there being none.
+/// The names as a list, or "none".
 pub(crate) fn join_names(names: &[String]) -> String {
     const MANY: usize = 20;
     if names.is_empty() {
@@ -85,10 +84,9 @@ pub(crate) fn join_names(names: &[String]) -> String {
     out
 }
 
-/// Those of the names that may be meant by this one: it is misspelt, has other
-/// capitals, or is a part.
+/// The names that may be meant by this one: similar in spelling or capitals, a part of it, or a longer name.
 pub(crate) fn close_names(name: &str, names: Vec<String>) -> Vec<String> {
-    // What is longer is no name that anybody typed.
+    // No one types a longer name.
     if name.is_empty() || name.len() > LONGEST {
         return Vec::new();
     }
@@ -104,7 +102,7 @@ pub(crate) fn close_names(name: &str, names: Vec<String>) -> Vec<String> {
     close
 }
 
-/// How many letters have to be put in, taken out or changed to make one of the other.
+/// The edit distance: the number of letters to insert, remove or change.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

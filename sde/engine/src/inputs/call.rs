@@ -1,8 +1,7 @@
-//! One call of an app, as the engine sees it: inputs to encode, a body to run.
+//! The engine's view of one call of an app: inputs to encode, a body to run.
 //!
-//! The arguments of an `#[sde::app]` function are borrowed from the caller's
-//! stack, so a hit on them allocates nothing; [`Inputs`](super::Inputs) own theirs. Both are
-//! calls.
+//! An `#[sde::app]` function borrows its arguments from the caller's stack, so a hit allocates nothing;
+//! [`Inputs`](super::Inputs) own theirs. Both are calls.
 
 use std::borrow::Cow;
 
@@ -14,29 +13,27 @@ use crate::key::{
 };
 use crate::result_map::{ErasedValue, ResultMap};
 
-/// The inputs and the body of one call. Implemented by the macros for functions.
+/// The inputs and the body of one call. The macros implement it for functions.
 pub trait Call {
     /// Writes each input's name and value.
     ///
     /// # Errors
-    /// If one can't be fingerprinted; the error names it.
+    /// If an input can't be fingerprinted; the error names it.
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
 
-    /// The encoding, if the call has kept one.
+    /// The encoding, if the call keeps one.
     fn encoded(&self) -> Option<&[u8]> {
         None
     }
 
-    /// A readable line for each input, made when the run misses. `cursor` is what
-    /// [`encode`](Self::encode) wrote.
+    /// A readable line for each input, made when the run misses. `cursor` reads the output of [`encode`](Self::encode).
     fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary>;
 
-    /// Takes the one result of a hit, if that is all the caller gets, and says whether
-    /// it did. Like [`take_all`](Self::take_all) it is called with the map's guard held
-    /// and may do no more than share what it is shown.
+    /// Takes the result of a hit, if the caller wants just one, and says whether it did. As in
+    /// [`take_all`](Self::take_all), the map's guard is held, so it may only share the value.
     ///
-    /// A hit is not returned as a value, as what is computed is: to move that up through what
-    /// encodes, looks and locks took 17 of 58 ns, and 36 of 77 ns for a map.
+    /// A hit is not returned by value, as a computed result is: moving it up through the layers of encoding, lookup and
+    /// locks took 17 of 58 ns, and 36 of 77 ns for a map.
     fn take_one(&self, value: ErasedValue) -> bool {
         let _ = value;
         false
@@ -48,39 +45,38 @@ pub trait Call {
         false
     }
 
-    /// What the app expects the run to take, if it can tell.
+    /// The app's estimate of the run's cost, if it has one.
     fn cost(&self, app: &dyn App) -> Option<Cost> {
         let _ = app;
         None
     }
 
-    /// Runs the app's body. Called once at most.
+    /// Runs the app's body. Called at most once.
     ///
     /// # Errors
-    /// What the body returns.
+    /// The error that the body returns.
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError>;
 }
 
-/// What the record of a run keeps of one input, or of one field or parameter of its app, so
-/// that a miss can be explained.
+/// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ValueSummary {
     /// Its name.
     pub name: Cow<'static, str>,
-    /// The value in at most some eighty characters.
+    /// The value as text, of about eighty characters at most.
     pub short: String,
-    /// The digest of its encoding; zeros if it could not be encoded any more.
+    /// The digest of its encoding; zeros if it could no longer be encoded.
     pub digest: Digest,
-    /// The value itself, if it is a number, a truth value, a character or a short text.
+    /// The value itself, if it is a number, a boolean, a character or a short text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalar: Option<Scalar>,
 }
 
-/// What an allocation takes besides what is in it, about.
+/// The approximate overhead of an allocation.
 pub(crate) const BLOCK: usize = 24;
 
 impl ValueSummary {
-    /// About how many bytes it owns.
+    /// The approximate number of bytes it owns.
     pub(crate) fn owned(&self) -> usize {
         self.name.len() + self.short.len() + 2 * BLOCK
     }
@@ -98,8 +94,8 @@ impl From<Field> for ValueSummary {
 }
 
 impl Scalar {
-    /// What a record keeps of an input with this name and value: the same short text and the same digest as those that
-    /// the run made.
+    /// The summary that a record has of an input with this name and value: its short text and digest are those that a
+    /// run makes.
     ///
     /// ```
     /// use sde::Scalar;

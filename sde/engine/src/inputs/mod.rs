@@ -1,4 +1,4 @@
-//! What is given to a run: ordered, named, typed values.
+//! Inputs of runs: ordered, named, typed values.
 
 mod call;
 mod value;
@@ -19,10 +19,9 @@ use value::{AnyInput, InputValue};
 
 /// The inputs of one run.
 ///
-/// Names, types, values and their order are all in the key. Made by
-/// [`inputs!`](crate::inputs); cloning shares them. The encoding is made once and
-/// kept, so running again with the same `Inputs` is cheaper than with new ones. It is
-/// not kept where it may change: an [`InputFile`](crate::InputFile) is read each time.
+/// Names, types, values and their order are all in the key. Made by [`inputs!`](crate::inputs); clones share them. The
+/// encoding is made once and kept, so running again with the same `Inputs` is cheaper than with new ones. An encoding
+/// that may change is not kept: an [`InputFile`](crate::InputFile) is read each time.
 ///
 /// ```
 /// use sde::inputs;
@@ -35,7 +34,7 @@ use value::{AnyInput, InputValue};
 #[derive(Clone, Default)]
 pub struct Inputs(Arc<InputBlock>);
 
-/// One block for most inputs: allocations would be most of what a call with new ones costs.
+/// A single block for most inputs, since allocations dominate the cost of a call with new ones.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct InputBlock {
@@ -61,7 +60,7 @@ impl InputBlock {
     }
 }
 
-/// Of the items alone: what is cloned is about to change.
+/// Clones the items without the encoding: a clone is about to be changed.
 impl Clone for InputBlock {
     fn clone(&self) -> Self {
         Self {
@@ -84,11 +83,9 @@ impl Inputs {
         Self::default()
     }
 
-    /// The inputs with one more. A name given twice keeps its place and has the
-    /// later value.
+    /// Adds an input. A name given twice keeps its place and has the later value.
     ///
-    /// A [`Value`] that is held already is shared, and makes the same key as the
-    /// bare value.
+    /// A [`Value`] is shared, and makes the same key as the bare value.
     #[must_use]
     pub fn with<T: Fingerprint + Send + Sync + 'static>(
         mut self,
@@ -99,7 +96,7 @@ impl Inputs {
         self
     }
 
-    /// To add several, of which [`with`](Self::with) would look each time whether they are shared.
+    /// For adding several inputs: [`with`](Self::with) would check each time whether they are shared.
     #[doc(hidden)]
     #[inline]
     pub fn inner(&mut self) -> &mut InputBlock {
@@ -139,7 +136,7 @@ impl Inputs {
     /// The input of that name as text, given as a `String` or a `&'static str`.
     ///
     /// # Errors
-    /// If there is no such input, or it is no text.
+    /// If there is no such input, or it is not text.
     pub fn text(&self, name: &str) -> Result<&str, Error> {
         let input = self.find(name)?;
         let literal = input.value.downcast_ref::<&'static str>().copied();
@@ -154,13 +151,13 @@ impl Inputs {
         self.0.items.iter().map(|input| &*input.name)
     }
 
-    /// How many inputs there are.
+    /// The number of inputs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.items.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no inputs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.items.is_empty()
@@ -184,7 +181,7 @@ impl Inputs {
         self.0.items.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// The encoding that is hashed, if it was made before and is kept.
+    /// The encoding, if it was made before and is kept.
     #[inline]
     pub(crate) fn kept(&self) -> Option<&[u8]> {
         self.0.encoded.get().map(|kept| &**kept)
@@ -205,7 +202,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Gives the encoding as it is now.
+    /// Gives the current encoding to a function.
     pub(crate) fn with_encoded<R>(
         &self,
         then: impl FnOnce(&[u8]) -> R,
@@ -219,7 +216,7 @@ impl Inputs {
         }
     }
 
-    /// The encoding, made if need be; `None` if it has to be made anew each time.
+    /// The encoding, made if necessary; `None` if it must be made anew each time.
     pub(crate) fn to_keep(&self) -> Result<Option<&[u8]>, FingerprintError> {
         if self.kept().is_none() {
             self.with_encoded(|_| ())?;
@@ -288,7 +285,7 @@ mod tests {
         inputs.with_encoded(<[u8]>::to_vec).unwrap()
     }
 
-    /// It would be a hit on another's result.
+    /// A stale encoding would be a hit on another result.
     #[test]
     fn an_encoding_that_was_kept_is_not_that_of_changed_inputs() {
         let one = inputs! { x: 1_u8 };

@@ -1,4 +1,4 @@
-//! The value of an input, whose type only its maker knew.
+//! The value of an input, of erased type.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use super::call::{ValueSummary, summary};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
 use crate::result_map::ErasedValue;
 
-/// What can be done with a value of any type.
+/// The operations on an input value of any type.
 pub(super) trait AnyInput: Any {
     fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
     fn summary(&self, name: Cow<'static, str>, cursor: &mut EncodedCursor<'_>) -> ValueSummary;
@@ -30,8 +30,8 @@ impl<T: Fingerprint + 'static> AnyInput for T {
 
 macro_rules! input_value {
     ($($inline:ident: $type:ty),* $(,)?) => {
-        /// Numbers and literals, which most inputs are, lie beside their names: memory of their own would cost more
-        /// than all else of a hit. Other values are shared.
+        /// Numbers and literals, as most inputs are, lie beside their names: an allocation would cost more than the
+        /// rest of a hit. Other values are shared.
         #[derive(Clone)]
         pub(super) enum InputValue {
             $($inline($type),)*
@@ -48,7 +48,7 @@ macro_rules! input_value {
                 Self::Shared(ErasedValue::new(value), |value| Some(value.downcast_ref::<T>()?))
             }
 
-            /// The value, if it is of the type that it was made of.
+            /// The value, if its type is the one it was made with.
             #[inline]
             pub(super) fn any(&self) -> Option<&dyn AnyInput> {
                 match self {
@@ -75,7 +75,7 @@ input_value! {
 }
 
 impl InputValue {
-    /// The value as a `T`, if that is what it is.
+    /// The value as a `T`, if it is one.
     pub(super) fn downcast_ref<T: 'static>(&self) -> Option<&T> {
         let any: &dyn Any = self.any()?;
         any.downcast_ref()

@@ -1,8 +1,7 @@
-//! Committing what all ranks have saved, where all of them come by.
+//! Commits of a store by all ranks together, at places that all of them reach.
 //!
-//! Each rank saves for itself. A store that was opened by all of them together is committed by all
-//! of them too: at the end, when the program asks for it, and, if results are saved
-//! without being asked for, where its ranks are split and released.
+//! Each rank saves for itself. If all ranks opened a store together, they also commit it together: at the end, when the
+//! program asks for it, and, if results are saved automatically, where process sets are split and released.
 
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::engine::Engine;
@@ -10,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
 
 impl Engine {
-    /// Compares how a save went on each rank, and commits what all have saved. The same on all ranks.
+    /// Agrees on the outcome of a save, and commits what all ranks saved. The result is the same on all ranks.
     pub(crate) fn commit_saved(
         &self,
         ranks: &Ranks,
@@ -38,20 +37,19 @@ impl Engine {
         }
     }
 
-    /// Commits at a place where all ranks of the program come by anyway, if all said that they
-    /// [do](Self::commits_by_the_way).
+    /// Commits at a split or a release of all ranks, if all said that they [do so](Self::commits_by_the_way).
     pub(crate) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Header]) {
         let commits = |header: &Header| matches!(header.body, Body::Part { commits: true, .. });
         if !ranks.is_world() || !met.iter().all(commits) {
             return;
         }
         if let Err(error) = self.commit_with(ranks, Selection::Checkpoint) {
-            // Nobody asked for it: the next one tries again.
+            // The program did not ask for this commit, and the next one tries again.
             self.warn(|| format!("what the ranks saved was not committed: {error}"));
         }
     }
 
-    /// Whether the store is committed by all ranks and results are saved without being asked for.
+    /// Whether all ranks commit the store together and results are saved automatically.
     pub(crate) fn commits_by_the_way(&self) -> bool {
         let saves = matches!(
             self.policy,
@@ -60,7 +58,7 @@ impl Engine {
         saves && self.commits_together()
     }
 
-    /// Whether the store is committed by all ranks.
+    /// Whether all ranks commit the store together.
     pub(crate) fn commits_together(&self) -> bool {
         let archiver = self.archiver();
         archiver.is_some_and(|archiver| archiver.commits_together())

@@ -1,15 +1,15 @@
 //! Points that are dealt out as ranks become free.
 //!
-//! Each rank begins with a share of the list. One that has no more to begin says so to the first rank, which has the
-//! rank with most give the last half of what remains. So a rank that takes long for one point loses those that it has not begun;
-//! where all points cost the same, little is said.
+//! Each rank begins with a share of the list. A rank that has begun all of its share tells the first rank, which has
+//! the rank with the largest remainder give up the last half of it. So a rank with a slow point loses points that it
+//! has not begun; where all points cost the same, few messages are sent.
 //!
 //! A rank must answer while it computes. So its own thread, the only one that may talk to other ranks, computes nothing
-//! meanwhile: it hands on notes, and sleeps in between. What a rank has not begun is always a range of the list, of which its
-//! threads take the first and others are given the last.
+//! meanwhile: it passes notes and sleeps. The points that a rank has not begun are always a range of the list: its
+//! threads take from the front, other ranks from the back.
 //!
-//! The end is when nothing remains on any rank, whatever is still computed: then the first rank says so, and threads that wait
-//! for points are free for what these points share.
+//! When no rank has points left to begin, the first rank announces the end, even if points are still being computed.
+//! Threads that wait for points are then free to work within these.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,47 +23,47 @@ use super::group::Note;
 use crate::error::Error;
 use crate::sync::{lock, wait, wait_timeout};
 
-/// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
+/// Notes between ranks: the first three go to the dealing rank, the others to those that compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum DealMessage {
-    /// There is nothing more to begin.
+    /// This rank has no point left to begin.
     Idle,
-    /// What was asked for: half of what there was.
+    /// The range that a rank gives up, after a `Split`.
     Half(Range<usize>),
     /// A point has panicked.
     Stop,
-    /// Give half of what there is.
+    /// Give up half of the points that are not begun.
     Split,
-    /// Something to begin.
+    /// A range of points to compute.
     Take(Range<usize>),
-    /// Nothing more is begun anywhere.
+    /// No rank begins another point.
     End,
 }
 
 impl DealMessage {
-    /// With the list that it is about: a rank may say that it has no more when the first has just said that it is the end.
+    /// The note names its list, since a rank may say `Idle` just after the first rank has said `End`.
     pub(super) fn to_note(&self, list: u64) -> Note {
         let mut note = Note::default();
-        // It fits, whatever it says.
+        // The message always fits.
         let _ = postcard::to_slice(&(list as u32, self), &mut note);
         note
     }
 
-    /// `None` if it is no note, or about another list.
+    /// `None` if the note can't be read or is about another list.
     pub(super) fn from_note(note: &Note, list: u64) -> Option<Self> {
         let (about, says): (u32, Self) = postcard::from_bytes(note).ok()?;
         (list as u32 == about).then_some(says)
     }
 }
 
-/// No longer list is dealt out so: it would not fit in a note.
+/// Longer lists are not dealt out, since their ranges would not fit in a note.
 pub(super) const MOST: usize = u32::MAX as usize;
 
-/// What the first rank knows of all.
+/// The first rank's view of all ranks.
 struct Dealer {
-    /// How much each has at most that it has not begun.
+    /// For each rank, an upper bound of the points it has not begun.
     remaining: Vec<usize>,
-    /// For whom a rank was asked for half of it.
+    /// For each rank that was asked to give up half, the rank that is to get it.
     asked: Vec<Option<usize>>,
     idle: VecDeque<usize>,
 }
@@ -77,7 +77,7 @@ impl Dealer {
         }
     }
 
-    /// What is to be said to which ranks when one has said something.
+    /// Handles a message from a rank; gives the messages to send, each with its rank.
     fn hear(&mut self, rank: usize, said: DealMessage) -> Vec<(usize, DealMessage)> {
         let mut says = Vec::new();
         match (said, self.asked[rank]) {
@@ -116,15 +116,15 @@ impl Dealer {
             .collect()
     }
 
-    /// The rank where most remains, of those that are not asked already.
+    /// Of the ranks that are not asked already, the one with most points left.
     fn giver(&self) -> Option<usize> {
         let has = |rank: &usize| self.remaining[*rank] > 0 && self.asked[*rank].is_none();
         let ranks = (0..self.remaining.len()).filter(has);
         ranks.max_by_key(|rank| self.remaining[*rank])
     }
 
-    /// Which of the idle ranks is to get something: none that has been asked for what it had, since its answer would be
-    /// taken for that of one that has something.
+    /// Which idle rank gets points next. A rank with a `Split` under way is skipped: its answer would be taken for that
+    /// of a rank that has points.
     fn taker(&self) -> Option<usize> {
         self.idle
             .iter()
@@ -132,7 +132,7 @@ impl Dealer {
     }
 }
 
-/// What a rank has of the list.
+/// One rank's share of the list, as its threads use it.
 #[derive(Default)]
 pub(super) struct Share {
     state: Mutex<ShareState>,
@@ -141,11 +141,11 @@ pub(super) struct Share {
 
 #[derive(Default)]
 struct ShareState {
-    /// What is not begun.
+    /// The points that are not begun.
     remaining: Range<usize>,
-    /// How many threads wait for more.
+    /// The number of threads that wait for points.
     waiting: usize,
-    /// Nothing more is begun.
+    /// No rank begins another point.
     ended: bool,
     /// A point has panicked.
     stopped: bool,
@@ -158,12 +158,12 @@ impl ShareState {
 }
 
 impl Share {
-    /// The next place of the list to begin with; waits for what others give up. `None` at the end.
+    /// The next point to compute; waits for points that other ranks give up. `None` at the end.
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = lock(&self.state);
         state.waiting += 1;
         if state.remaining.is_empty() {
-            // Once: of two threads that wait each would wake the other for ever.
+            // Notifies once, before the loop: within it two waiting threads would wake each other for ever.
             self.changed.notify_all();
         }
         while state.remaining.is_empty() && !state.ended && !state.stopped {
@@ -176,7 +176,7 @@ impl Share {
         }
     }
 
-    /// How much is not begun.
+    /// The number of points that are not begun.
     pub(super) fn remaining(&self) -> usize {
         self.look(|state| state.remaining.len())
     }
@@ -192,7 +192,7 @@ impl Share {
     }
 }
 
-/// Has nothing more begun when a point panics.
+/// Stops the list when a point panics.
 pub(super) struct StopOnPanic<'a>(pub(super) &'a Share);
 
 impl Drop for StopOnPanic<'_> {
@@ -203,26 +203,26 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// So long a rank sleeps at most before it looks whether another has said something.
+/// The longest sleep of a rank between looks for notes.
 pub(super) const LONGEST: Duration = Duration::from_millis(1);
 pub(super) const SHORTEST: Duration = Duration::from_micros(20);
 
-/// One rank, while its threads compute.
+/// The thread of one rank that passes notes while the others compute.
 pub(super) struct Agent<'a> {
     ranks: &'a Ranks,
     share: &'a Share,
-    /// Which list it is.
+    /// The list's number, which its notes carry.
     list: u64,
-    /// On the first rank.
+    /// Only on the first rank.
     dealer: Option<Dealer>,
-    /// What that says to itself.
+    /// The messages of the first rank to itself.
     own: VecDeque<DealMessage>,
     said_idle: bool,
     said_stop: bool,
 }
 
 impl<'a> Agent<'a> {
-    /// All ranks come to this with the same shares.
+    /// All ranks call this with the same shares.
     pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Range<usize>]) -> Self {
         share.change(|state| state.remaining = shares[ranks.rank()].clone());
         Self {
@@ -236,7 +236,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Goes on until nothing more is begun on any rank.
+    /// Passes notes until no rank begins another point.
     pub(super) fn run(&mut self) -> Result<(), Error> {
         let ended = self.attend();
         self.share.change(|state| state.ended = true);
@@ -292,7 +292,7 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// What another rank has said, or this one to itself.
+    /// The next message, from another rank or from this one to itself.
     fn hear(&mut self) -> Result<Option<(usize, DealMessage)>, Error> {
         if let Some(said) = self.own.pop_front() {
             return Ok(Some((self.ranks.rank(), said)));
@@ -305,7 +305,7 @@ impl<'a> Agent<'a> {
         Ok(None)
     }
 
-    /// Until there is something to say, or for so long.
+    /// Sleeps until the share changes, or for this long.
     fn sleep(&self, longest: Duration) {
         let rests = |state: &ShareState| {
             let says_stop = state.stopped && !self.said_stop;
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(DealMessage::from_note(&[255; 16], 255), None);
     }
 
-    /// Three ranks, of which one has all.
+    /// Rank 0 has all points.
     #[test]
     fn who_is_idle_gets_half_of_what_another_has_until_nobody_has_any() {
         let mut dealer = Dealer::new(&[0..4, 4..4, 4..4]);
@@ -353,21 +353,22 @@ mod tests {
             said,
             [(1, DealMessage::Take(2..4)), (1, DealMessage::Split)]
         );
-        // It has begun one of the two meanwhile.
+        // Rank 1 began one of its two points before it was asked.
         let said = dealer.hear(1, DealMessage::Half(3..4));
         assert_eq!(said, [(2, DealMessage::Take(3..4))]);
-        // What another has at most it may have begun.
+        // The dealer's count is an upper bound: rank 0 may have begun its points.
         assert_eq!(dealer.hear(2, DealMessage::Idle), [(0, DealMessage::Split)]);
         assert_eq!(
             dealer.hear(0, DealMessage::Half(2..2)),
             [(1, DealMessage::Split)]
         );
-        // Two ranks may still compute.
+        // Ranks may still compute points that they have begun.
         let ends = [0, 1, 2].map(|rank| (rank, DealMessage::End));
         assert_eq!(dealer.hear(1, DealMessage::Half(4..4)), ends);
     }
 
-    /// Found by a sweep on four ranks, in which one was taken for empty by what it had answered before it got something.
+    /// Found by a sweep on four ranks: a rank's old answer to `Split` made the dealer take it for empty after it had
+    /// got points.
     #[test]
     fn who_is_asked_gets_nothing_before_it_has_answered() {
         let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);

@@ -1,7 +1,7 @@
 //! One entry of a distributed app on its way from one process set to others.
 //!
-//! All ranks that are concerned do this together. What is distributed goes as its type says, or all of it as its app says;
-//! of what is the same on all ranks each that lacks it has the bytes by now.
+//! All ranks concerned do this together. Distributed results move as their types say, or all results as the app says.
+//! Ranks that lack a result which is not distributed have its bytes already.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags};
 
-/// An entry that moves, as one rank sees it.
+/// An entry that moves, as seen by one rank.
 pub(super) struct EntryMove<'a> {
-    /// Which ranks had it and are to have it, and the descriptors of the parts of its results.
+    /// The ranks that had the entry, the ranks that are to have it, and the descriptors of its parts.
     pub(super) over: Redistribution<'a>,
     pub(super) transfer: &'a Transfer,
-    /// What this rank has of it.
+    /// The entry as this rank had it.
     pub(super) own: Option<&'a Entry>,
-    /// What is the same on all ranks that had it.
+    /// The record, and the results that are the same on all ranks that had the entry.
     pub(super) received: &'a StoredEntry,
     pub(super) info: &'a AppInfo,
     /// The process set that this rank goes on with.
     pub(super) target: u64,
 }
 
-/// Why a value is not there afterwards.
+/// The reason given for a value that did not move.
 const STAYED: &str = "it was left behind when the process set changed";
 
 impl EntryMove<'_> {
-    /// Moves the entry; gives what this rank has of it afterwards.
+    /// Moves the entry; gives the entry that this rank has afterwards.
     pub(super) fn run(&self) -> Result<Option<Entry>, Error> {
         let moved = match self.info.synchronize {
             Some(synchronize) => self.by_app(synchronize),
@@ -49,12 +49,12 @@ impl EntryMove<'_> {
         &self.received.record
     }
 
-    /// Of a distributed result, when it has moved.
+    /// The placement of a distributed result after the move.
     fn placement(&self, name: &str) -> Placement {
         Placement::new(self.target, origin_of(self.record(), name))
     }
 
-    /// As the app says.
+    /// Moves the results by the app's own function.
     fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, AppError> {
         let stays = |spec: &ResultSpec| self.stays(&spec.name, spec.tags);
         if self.info.results.iter().all(stays) {
@@ -64,7 +64,7 @@ impl EntryMove<'_> {
         made.map(|map| self.of_app(&map)).transpose()
     }
 
-    /// An entry of what the app's own function made.
+    /// Makes an entry from the map that the app's own function made.
     fn of_app(&self, map: &ResultMap) -> Result<Entry, AppError> {
         let mut results = Vec::new();
         for spec in &self.info.results {
@@ -103,7 +103,7 @@ impl EntryMove<'_> {
         Ok(self.entry(results))
     }
 
-    /// Each result as its type says.
+    /// Moves each result by its type.
     fn by_types(&self) -> Result<Entry, AppError> {
         let mut results = Vec::new();
         for spec in &self.info.results {
@@ -135,7 +135,7 @@ impl EntryMove<'_> {
         Ok(Content::Held(value))
     }
 
-    /// A result that is the same on all ranks.
+    /// The content of a result that is the same on all ranks.
     fn replica(&self, spec: &ResultSpec, arrived: Option<&StoredResult>) -> Content {
         let own = self.own.iter().flat_map(|entry| entry.results.results());
         let mut own = own.filter(|named| named.name == spec.name);
@@ -166,7 +166,7 @@ impl EntryMove<'_> {
             key: record.key,
             run: record.run,
         };
-        // What its nested runs depended on is checked before it is used.
+        // The dependencies of nested runs are checked before the entry is used.
         Entry::new(
             record.clone(),
             ResultMap::from_parts(origin, results),

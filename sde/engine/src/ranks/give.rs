@@ -1,7 +1,7 @@
 //! Giving ordinary results to other ranks: when a process set is released, after `par_map`, and where they are fetched.
 //!
-//! What is too large, or stays by the [`Transfer`], is where it was computed; of that the others have the keys. Where
-//! all ranks come by again each tells which of them it wants now, and a rank that has one of these offers it.
+//! A value that is too large, or that the [`Transfer`] excludes, stays where it was computed; the other ranks get its
+//! key. At later exchanges each rank tells which of these keys it wants, and a rank that has one offers its entry.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::Tags;
 
-/// For messages.
+/// A name for messages.
 const FETCHED: &str = "what is fetched";
 
 impl Engine {
-    /// The keys of what others have computed and this rank has not got.
+    /// The keys of entries that other ranks have computed and this rank lacks.
     pub(crate) fn keys_elsewhere(&self) -> Vec<Key> {
         self.sets.elsewhere(|key| !self.holds(key))
     }
 
-    /// Has each rank get what it asks for; gives back what this one still lacks.
+    /// Gets each rank the keys that it asks for; gives the keys that this rank still lacks.
     pub(crate) fn fetch_keys(
         &self,
         ranks: &Ranks,
@@ -52,8 +52,8 @@ impl Engine {
         Ok(lacking.collect())
     }
 
-    /// Gives all ranks the entries that one of them has made. What can't be sent stays where
-    /// it is; gives back what this rank lacks of that, or has in part.
+    /// Gives all ranks the entries that one of them made. Entries that can't be sent stay where they are; the result
+    /// has those that this rank lacks at least in part.
     pub(crate) fn exchange(
         &self,
         ranks: &Ranks,
@@ -68,7 +68,7 @@ impl Engine {
         self.exchange_made(ranks, what, &made, |_| true, transfer)
     }
 
-    /// The same where each rank gets only what it `wants`.
+    /// As [`exchange`](Self::exchange), but each rank gets only the entries that it `wants`.
     fn exchange_made(
         &self,
         ranks: &Ranks,
@@ -87,7 +87,7 @@ impl Engine {
             },
             |rank, offer| {
                 let has = || match self.held_run(&offer.key) {
-                    // What is not deterministic is recorded, and replaced.
+                    // A recorded result that is not deterministic is replaced.
                     Some(run) => !offer.nondeterministic || run == offer.run,
                     None => false,
                 };
@@ -104,8 +104,8 @@ impl Engine {
         Ok(exchanged.stayed)
     }
 
-    /// What other ranks sent before and nobody has asked for goes where the budget has no room for it: they have it, and it
-    /// can be computed again.
+    /// Drops received entries that no run asked for if the budget has no room: other ranks have them, and they can be
+    /// computed again.
     fn drop_received_over_budget(&self) {
         let Some(memory) = self.caches.memory() else {
             return;
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// What no run will look up is recorded; what else another rank sent waits for a run to ask for it.
+    /// Records a received result that no run will look up. Other entries wait until a run asks for them.
     fn record_received(&self, entry: &PackedEntry) {
         let received = match entry.unpack() {
             Ok(received) => received,
@@ -137,8 +137,8 @@ impl Engine {
         cache.record(&Arc::new(entry), generation);
     }
 
-    /// Adds an entry to what is sent, without the values that stay, unless it is too large or
-    /// can't be turned into bytes: then it stays here.
+    /// Adds an entry to the outbox, without the values that stay. An entry that is too large or can't be encoded is not
+    /// sent.
     pub(super) fn pack<'e>(
         &self,
         entry: &'e Entry,
@@ -154,12 +154,11 @@ impl Engine {
         }
     }
 
-    /// Whether this rank has an ordinary entry of this key, in memory.
     fn holds(&self, key: &Key) -> bool {
         self.held_run(key).is_some()
     }
 
-    /// The run that made it.
+    /// The run that made this rank's ordinary entry of the key, if memory has all of its needed values.
     fn held_run(&self, key: &Key) -> Option<RunId> {
         let in_cache = |cache: &Arc<AppCache>| {
             let entry = cache.entry(key)?;
@@ -169,7 +168,7 @@ impl Engine {
         received.or_else(|| self.caches.all().find_map(in_cache))
     }
 
-    /// What may be offered of an ordinary run: the entry in one of these caches, or else the store's.
+    /// The entry of an ordinary run that may be offered: from one of these caches, or else from the store.
     fn entry_to_give<'a>(
         &self,
         caches: impl IntoIterator<Item = &'a Arc<AppCache>>,
@@ -180,7 +179,7 @@ impl Engine {
         in_memory.or_else(|| self.stored_to_give(key))
     }
 
-    /// Another rank may not see this rank's store.
+    /// The store's entry of a key, offered since another rank may not see this rank's store.
     fn stored_to_give(&self, key: &Key) -> Option<Arc<Entry>> {
         let stored = self.archiver()?.find(key).ok()??;
         let record = &stored.record;
@@ -192,7 +191,7 @@ impl Engine {
     }
 }
 
-/// Whether an entry may be offered: of what is gone from here another rank may have the values.
+/// Whether an entry may be offered: if it lacks values, another rank may have them, unless the run is not deterministic.
 pub(crate) fn can_give(entry: &Entry) -> bool {
     entry.record.nondeterministic || entry.lacks().is_none()
 }

@@ -1,16 +1,16 @@
-//! What a group of ranks can do.
+//! The operations of a group of ranks.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// Ranks that do things together: each operation but `rank`, `size`, `nodes`, `post`, `poll` and `leave` is
-/// collective, which means that every rank of the group calls it, in the same order.
+/// Ranks that work together. Each operation but `rank`, `size`, `nodes`, `post`, `poll` and `leave` is collective:
+/// every rank of the group calls it, in the same order.
 ///
-/// The engine calls all of them from one thread, the one it was built on. A group has its
-/// own message space: what the program sends besides does not get in its way.
+/// The engine calls all of them from one thread, the one it was built on. A group has its own message space, apart from
+/// the program's own messages.
 pub trait ProcessGroup: Send + Sync {
-    /// Which of the ranks this is, from 0.
+    /// The number of this rank, from 0.
     fn rank(&self) -> usize;
 
     /// How many ranks there are, one at least.
@@ -42,9 +42,9 @@ pub trait ProcessGroup: Send + Sync {
     /// If a rank has left, or the lengths do not fit.
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError>;
 
-    /// Gives ranks messages, from where they lie to where they are to be: `send` has the rank that each goes
-    /// to, `receive` the rank that each comes from, which may be this one. Between two ranks the messages have one
-    /// order in both lists, and the same lengths.
+    /// Sends messages directly between buffers: `send` names the rank that each message goes to, `receive` the rank
+    /// that each comes from, which may be this one. Between two ranks the messages have the same order and the same
+    /// lengths in both lists.
     ///
     /// # Errors
     /// If a rank has left, or the lengths do not fit.
@@ -61,28 +61,28 @@ pub trait ProcessGroup: Send + Sync {
     /// If a rank has left.
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError>;
 
-    /// Says something to a rank, without waiting for it; not collective. What one rank says to another comes in the order in
-    /// which it was said.
+    /// Sends a note to a rank, without waiting for it; not collective. Notes from one rank to another arrive in the
+    /// order in which they were posted.
     ///
     /// # Errors
-    /// If it can't be said.
+    /// If the note can't be sent.
     fn post(&self, rank: usize, note: Note) -> Result<(), GroupError>;
 
-    /// What a rank has said to this one, if it has come; not collective, and waits for nothing.
+    /// The next note to this rank, if one has arrived; not collective, and does not wait.
     ///
     /// # Errors
     /// If nothing has come and a rank has left.
     fn poll(&self) -> Result<Option<(usize, Note)>, GroupError>;
 
-    /// Says that this rank will come to nothing more. Others that wait for it, or will, get
-    /// [`GroupError::Left`]. Not collective; does nothing the second time.
+    /// Announces that this rank has left. Ranks that wait for it, now or later, get [`GroupError::Left`]. Not
+    /// collective; further calls have no effect.
     fn leave(&self);
 }
 
-/// What a rank [posts](ProcessGroup::post) to another.
+/// The message of a [post](ProcessGroup::post).
 pub type Note = [u8; 16];
 
-/// What a split gives to one rank.
+/// The result of a split on one rank.
 pub type Subgroup = Option<Box<dyn ProcessGroup>>;
 
 impl<G: ProcessGroup + 'static> From<G> for Box<dyn ProcessGroup> {
@@ -91,8 +91,7 @@ impl<G: ProcessGroup + 'static> From<G> for Box<dyn ProcessGroup> {
     }
 }
 
-/// Ranks could not do something together. Unless it says otherwise, each rank of the group
-/// gets the same.
+/// A collective operation failed. Unless the variant says otherwise, each rank of the group gets the same error.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
@@ -107,9 +106,9 @@ pub enum GroupError {
     Length {
         /// The rank, in this group.
         rank: usize,
-        /// What it gave.
+        /// The length it gave.
         given: usize,
-        /// What was expected of it.
+        /// The length that was expected of it.
         expected: usize,
     },
     /// Anything else, on this rank.
@@ -119,7 +118,7 @@ pub enum GroupError {
 
 crate::error::debug_as_said!(GroupError);
 
-/// The group of a program that runs on one process: what all ranks do together, it does alone.
+/// The group of a program that runs on one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneProcess;
 
@@ -161,7 +160,6 @@ impl ProcessGroup for OneProcess {
         Ok(color.map(|_| Box::new(Self) as _))
     }
 
-    /// There is nobody to say it to.
     fn post(&self, _: usize, _: Note) -> Result<(), GroupError> {
         Ok(())
     }
@@ -173,7 +171,7 @@ impl ProcessGroup for OneProcess {
     fn leave(&self) {}
 }
 
-/// Copies the messages of a rank to where they are expected.
+/// Copies the messages of a rank into the buffers that expect them.
 pub(super) fn deliver<'a>(
     from: usize,
     messages: impl Iterator<Item = (usize, &'a [u8])>,
@@ -190,7 +188,7 @@ pub(super) fn deliver<'a>(
     }
 }
 
-/// Copies what a rank has given, if it is as long as was expected.
+/// Copies the bytes of a rank into a buffer of the same length.
 pub(super) fn fill(rank: usize, place: &mut [u8], given: Option<&[u8]>) -> Result<(), GroupError> {
     let fits = given.filter(|given| given.len() == place.len());
     fits.map(|given| place.copy_from_slice(given))

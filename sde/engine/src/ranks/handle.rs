@@ -1,9 +1,8 @@
-//! What all ranks of a process set do together, as far as any code may ask for it.
+//! Collective operations that any code may ask for.
 //!
-//! Ranks that miss different keys run different bodies. So what ranks do together must not be
-//! in a body that some of them may have remembered: only the program's own thread may call for
-//! it, at the top or in apps that all ranks run together: those that are declared `distributed`, or have
-//! such an app in a slot.
+//! Ranks that miss different keys run different bodies, so a body that some ranks have cached must not call
+//! collectives. Only the program's own thread may call them: at the top, or in apps that all ranks run together. Those
+//! are declared `distributed`, or have such an app in a slot.
 
 use std::sync::Arc;
 
@@ -15,18 +14,17 @@ use crate::error::{Error, ErrorKind};
 use crate::result_map::{Storable, Value, Wire};
 
 impl Handle {
-    /// Which of the ranks of its process set this one is, from 0; 0 in a program that runs on
-    /// one process.
+    /// The number of this rank in its process set, from 0; 0 in a program that runs on one process.
     ///
     /// # Errors
-    /// In the body of an app that is not `distributed`: its results are given to all ranks, and
-    /// must not depend on where it ran.
+    /// In the body of an app that is not `distributed`: its results are given to all ranks, and must not depend on
+    /// where it ran.
     pub fn rank(&self) -> Result<usize, Error> {
         let ranks = self.collective_ranks(|| "asks for its rank".to_owned())?;
         Ok(ranks.map_or(0, |ranks| ranks.rank()))
     }
 
-    /// How many ranks the process set has; 1 in a program that runs on one process.
+    /// The number of ranks of the process set; 1 in a program that runs on one process.
     ///
     /// # Errors
     /// As [`rank`](Self::rank).
@@ -46,8 +44,8 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// The same on all ranks, if one calls something else, or its value can't be turned into
-    /// bytes. On this rank, if it is called where other ranks can't join in.
+    /// On all ranks alike, if one calls something else, or its value can't be turned into bytes. On this rank, if it is
+    /// called where other ranks can't join in.
     pub fn gather<T: Storable>(&self, what: &str, value: T) -> Result<Vec<Value<T>>, Error> {
         let value = Value::new(value);
         let Some(ranks) = self.collective_ranks(|| format!("gathers {what}"))? else {
@@ -56,8 +54,8 @@ impl Handle {
         gather_values(ranks, &*self.wire()?, what, value)
     }
 
-    /// What the ranks that this code runs on can do together, for a type whose values lie on several of them; `None` in a
-    /// program that runs on one process. `doing` says for messages what this rank is about to do.
+    /// The collective operations of the ranks that this code runs on, for a type whose values lie on several of them;
+    /// `None` in a program that runs on one process. `doing` tells for messages what this rank is about to do.
     ///
     /// # Errors
     /// On this rank, if it is called where other ranks can't join in.
@@ -66,8 +64,8 @@ impl Handle {
         Ok(ranks.map(|set| &***set as &dyn Collective))
     }
 
-    /// The ranks that this handle's code runs on, all of which join in what is about to be
-    /// done; `None` in a program that runs on one process.
+    /// The ranks that this handle's code runs on, all of which join in the operation; `None` in a program that runs on
+    /// one process.
     pub(crate) fn collective_ranks(
         &self,
         doing: impl Fn() -> String,
@@ -89,8 +87,7 @@ impl Handle {
         }
     }
 
-    /// The ranks to share work with, if there are several and this is a place where all of them
-    /// come by.
+    /// The ranks to share work with, if there are several and all of them reach this place.
     pub(crate) fn all_ranks(&self) -> Option<&Arc<ProcessSet>> {
         let ranks = self.collective_ranks(String::new).ok()??;
         (ranks.size() > 1).then_some(ranks)

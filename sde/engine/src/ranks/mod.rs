@@ -1,17 +1,15 @@
-//! What happens to results when a program runs on many ranks.
+//! Results of programs that run on many ranks.
 //!
-//! The engine moves results between ranks, and has them agree, by the few operations of a
-//! [`ProcessGroup`], so that it knows nothing of MPI: a program without it is a group
-//! [of one](OneProcess), a test lets [threads](ThreadGroup) stand for ranks, and the crate `sde-mpi`
-//! has the real thing. Whatever ranks do together begins with a [meeting](collective).
+//! The engine moves and compares results between ranks by the few operations of a [`ProcessGroup`], so it does not
+//! depend on MPI: a program on one process is a group [of one](OneProcess), tests use [threads](ThreadGroup) as ranks,
+//! and the crate `sde-mpi` implements groups on MPI. Every collective operation begins with a [meeting](collective).
 //!
-//! Each rank has caches of its own. A process set may be [split], so that its parts compute
-//! different things, and released, after which all of its ranks are to have what any of them
-//! has computed. Ordinary results are the same wherever they were made, so they are
-//! [exchanged](exchange): keys first, then each value that a rank lacks, once. What arrives
-//! waits as bytes until a run asks for it, as if it were in a store. Results of
-//! distributed apps are [made by all ranks](run) and belong to the process set that made them
-//! ([`sets`]); their [values](distributed) lie on several ranks and [move](redistribute) with the process sets.
+//! Each rank has its own caches. A process set may be [split], so that its parts compute different things, and
+//! released, after which all of its ranks are to have the results that any of them computed. Ordinary results are the
+//! same wherever they were made, so they are [exchanged](exchange): keys first, then each value that a rank lacks,
+//! once. A received entry stays bytes until a run asks for it, as in a store. Results of distributed apps are [made by
+//! all ranks](run) and belong to the process set that made them ([`sets`]); their [values](distributed) lie on several
+//! ranks and [move](redistribute) with the process sets.
 
 pub(crate) mod collective;
 mod commit;

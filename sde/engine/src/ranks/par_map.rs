@@ -1,8 +1,8 @@
-//! `par_map` over the ranks of a process set, and over the threads of each.
+//! `par_map` over the ranks of a process set, and over the threads of each rank.
 //!
-//! The ranks find out together what nobody has yet, [deal](super::deal) that out, and compute it, each with its
-//! own threads. Then each gets what the others computed. What runs within an item is the
-//! affair of the rank that computes it: two ranks may compute the same there.
+//! The ranks find the items that none of them has, [deal](super::deal) them out, and compute them with their threads.
+//! Then each rank gets the results of the others. Nested runs within an item belong to the rank that computes it: two
+//! ranks may compute the same one.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -21,26 +21,26 @@ use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, short};
 use crate::result_map::{Content, Named, Origin, ResultMap};
 use crate::sync::{lock, unpoisoned};
 
-/// Why a value is not here.
+/// The reason given for a value that stayed on another rank.
 const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its key, with all ranks";
 
 /// An item's results, or why there are none.
 pub(super) type Item = Result<ResultMap, Error>;
 
-/// A list, as all ranks are to have it.
+/// The keys of a list, and a digest that all ranks must agree on.
 pub(super) struct Listed {
     pub(super) keys: Vec<Option<Key>>,
     pub(super) digest: Key,
 }
 
-/// What each rank knows of the list before anything is computed.
+/// The items of a list to compute and to give to other ranks.
 struct Plan {
     keys: Vec<Option<Key>>,
-    /// What some rank has and another lacks, as far as it is this one's to give.
+    /// The items that this rank gives: it has them, is the lowest to do so, and another rank lacks them.
     gives: Vec<usize>,
-    /// Whether any rank has something to give.
+    /// Whether any rank gives an item.
     is_any_given: bool,
-    /// What nobody has.
+    /// The items that no rank has.
     missing: Vec<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Engine {
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Item>, Error> {
-        // What is waited for other ranks is no body's own time.
+        // Time spent waiting for other ranks counts for no body.
         let _nested = NestedCall::begin();
         let plan = self.plan(ranks, app, list)?;
         let (mut computed, mut failures, mut stayed) = Default::default();
@@ -79,7 +79,7 @@ impl Engine {
         Ok(items.collect())
     }
 
-    /// Finds out who has what.
+    /// Finds out which ranks have each item.
     fn plan(&self, ranks: &Ranks, app: &CalledApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
         let listed = self.listed(app, list, 1);
         let holders = self.holders(ranks, app, self.cache_of(&app.resolved), &listed)?;
@@ -102,7 +102,7 @@ impl Engine {
         })
     }
 
-    /// The keys of a list of which each item takes so many ranks.
+    /// The keys of a list whose items each run on `size` ranks.
     pub(super) fn listed(&self, app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Listed {
         let id = &app.resolved.id.0;
         let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
@@ -119,7 +119,7 @@ impl Engine {
         Listed { keys, digest }
     }
 
-    /// Who has each item of a list, in these caches or in a store.
+    /// Which ranks have each item of a list, in these caches or in a store.
     pub(super) fn holders(
         &self,
         ranks: &Ranks,
@@ -134,7 +134,7 @@ impl Engine {
         holders(ranks, header, &held)
     }
 
-    /// Computes what nobody has, each rank some of it with its own threads.
+    /// Computes the missing items, a share on each rank, with its own threads.
     fn compute_dealt(
         &self,
         from: &Handle,
@@ -154,7 +154,7 @@ impl Engine {
                 ranks.rank()
             ),
         };
-        // Each has one at most, or there are more than notes can tell of.
+        // A rank has one item at most, or there are more than notes can number.
         if missing.len() <= ranks.size() || missing.len() > MOST {
             let mine = &shares[ranks.rank()];
             let computed = from.in_parallel(mine, &label, |sde, at| compute(sde, *at));
@@ -163,7 +163,7 @@ impl Engine {
         self.compute_shared(from, ranks, &shares, &label, |at| compute(from, at))
     }
 
-    /// The same, where ranks take of one another what those have not begun.
+    /// As [`compute_dealt`](Self::compute_dealt), but idle ranks take items that other ranks have not begun.
     fn compute_shared(
         &self,
         from: &Handle,
@@ -199,7 +199,8 @@ impl Engine {
         Ok(unpoisoned(computed.into_inner()))
     }
 
-    /// Whether this rank need not compute it. Why not, `peek` tells: it looks through all that is stored.
+    /// Whether this rank need not compute the item. The reason is not looked up: `peek` finds it by a search of the
+    /// whole store.
     fn has(&self, resolved: &ResolvedApp, cache: &AppCache, key: Option<Key>) -> bool {
         let Some(key) = key else { return false };
         let entry = cache.entry(&key);
@@ -215,7 +216,7 @@ impl Engine {
     ) -> Result<HashMap<usize, Error>, Error> {
         let own = ranks.in_program(ranks.rank());
         let failed = |(at, item): (&usize, &Item)| match item.as_ref().err()?.kind() {
-            // Of several ranks that ran it one has told the others.
+            // A failure that all ranks of a set share names the rank where it happened.
             ErrorKind::OnRank { rank, message } => Some((*at, *rank, message.clone())),
             _ => Some((*at, own, chain(item.as_ref().err()?))),
         };
@@ -230,8 +231,7 @@ impl Engine {
         Ok(failures)
     }
 
-    /// Gives all ranks the results that one of them has; gives back those that stayed
-    /// where they are.
+    /// Gives all ranks the results that one of them has; gives the offers whose values stayed where they are.
     fn give_out(
         &self,
         ranks: &Ranks,
@@ -249,7 +249,7 @@ impl Engine {
         self.exchange(ranks, name, &mine, transfer)
     }
 
-    /// What this rank gives for an item that another has computed, or had before.
+    /// This rank's result for an item that another rank computed, or that was cached before.
     fn item(
         &self,
         from: &Handle,
@@ -264,7 +264,7 @@ impl Engine {
             return Ok(self.elsewhere(app, offer));
         }
         if let (true, Some(key)) = (app.resolved.nondeterministic, key) {
-            // What other ranks made is recorded, and never looked up.
+            // Results of other ranks are recorded but never looked up.
             let entry = self.cache_of(&app.resolved).entry(&key);
             if let Some(entry) = entry {
                 return Ok(entry.results.clone());
@@ -273,7 +273,7 @@ impl Engine {
         from.results_erased(app, inputs, &Options::default())
     }
 
-    /// The results of a run that is with another rank only, or some of whose values are.
+    /// The result map of a run of which another rank keeps some or all values.
     fn elsewhere(&self, app: &CalledApp<'_>, offer: &Offer) -> ResultMap {
         let origin = Origin {
             app: Arc::clone(&app.resolved.name),
@@ -304,19 +304,19 @@ impl Engine {
     }
 }
 
-/// Who has an item.
+/// The ranks that have an item.
 #[derive(Clone, Copy)]
 pub(super) enum Holder {
     None,
-    /// This rank, and not all others.
+    /// Some ranks, of which this is the lowest.
     Lowest(usize),
     All,
 }
 
-/// Who has each of the items of which this rank has these.
+/// Which ranks have each of the items, from each rank's own list `held`.
 ///
-/// Most often all have the same, and then the meeting tells it. Else it is said in runs, which are short where each rank
-/// has computed a piece of a long list, once for all that have the same.
+/// Usually all ranks hold the same items, which the meeting shows. Otherwise the lists are sent, once for all ranks
+/// that hold the same, as lengths of runs: few where each rank has computed a piece of a long list.
 fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, Error> {
     let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
     let own = short(&blake3::hash(&bytes));
@@ -354,8 +354,8 @@ fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, 
     Ok(counts.into_iter().map(holder).collect())
 }
 
-/// Which rank begins with which of these items: each next one, the costliest first where the app
-/// knows what they cost, goes to the rank that has least to do.
+/// The items that each rank begins with. Each next item, the costliest first if the app estimates costs, goes to the
+/// rank that has least to do.
 pub(super) fn deal(
     app: &CalledApp<'_>,
     list: &[&Inputs],

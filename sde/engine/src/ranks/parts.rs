@@ -1,9 +1,8 @@
-//! How the parts of a distributed value are saved, and found again by any number of ranks.
+//! Saving the parts of a distributed value, and loading them on any number of ranks.
 //!
-//! Each rank saves its own part, under a key made from that of the run and its rank. The lowest rank
-//! saves, under the key of the run itself, what is the same on all ranks, and in place of each
-//! distributed value the list of its parts. A list counts only with parts of the same computation
-//! that together are whole.
+//! Each rank saves its own part, under a key made from the run's key and the rank. The lowest rank saves, under the
+//! run's own key, the results that are the same on all ranks, and for each distributed value the list of its parts. A
+//! list counts only if parts of the same computation are there and together are whole.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +19,11 @@ use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, Res
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
 
-/// Those of one rank.
+/// The descriptor of one rank's part of each distributed result.
 pub(crate) type OwnDescriptors = BTreeMap<String, Vec<u64>>;
 
-/// What all of these ranks have, in their order. A result of which one has no part is none that can be put
-/// together again.
+/// Joins the descriptors of all ranks, in their order. Leaves out a result of which a rank has no part, since it can't
+/// be assembled again.
 pub(crate) fn joined(of_ranks: &[&OwnDescriptors]) -> Descriptors {
     let of_all = |name: &String| {
         let of_rank = |own: &&OwnDescriptors| own.get(name).cloned();
@@ -36,11 +35,11 @@ pub(crate) fn joined(of_ranks: &[&OwnDescriptors]) -> Descriptors {
     names.filter_map(of_all).collect()
 }
 
-/// What is saved in place of a distributed value.
+/// The list that is saved in place of a distributed value.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PartsList {
     run: RunId,
-    /// As it is stored.
+    /// The name in the stored format.
     #[serde(rename = "outlines")]
     descriptors: Vec<Vec<u64>>,
 }
@@ -53,11 +52,11 @@ pub(crate) fn part_key(key: &Key, rank: usize) -> Key {
     Key::from_bytes(*hasher.finalize().as_bytes())
 }
 
-/// What a distributed result is known by as an input of other runs.
+/// The digest that identifies a distributed result as an input of other runs.
 ///
-/// Two computations of one key may have made different values: if the code of nested runs differed, which is in
-/// the record; or if the record says itself that it may be so. Then the computation counts, which is another
-/// each time. If it always did, what was made of a value would be lost with the value.
+/// Two computations of one key may have made different values if the code of nested runs differed, which the record
+/// shows, or if the record itself says so. In the latter case the digest has the computation's id, which is new each
+/// time. If it always had, all results made from a value would be lost with the value.
 pub(crate) fn origin_of(record: &RecordHead, result: &str) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key("SDE 2, origin of a distributed result");
     hasher.update(record.key.as_bytes());
@@ -75,7 +74,7 @@ pub(crate) fn origin_of(record: &RecordHead, result: &str) -> Digest {
     Digest::from_bytes(*hasher.finalize().as_bytes())
 }
 
-/// What the lowest rank saves of an entry.
+/// The entry that the lowest rank saves.
 pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     let list_of = |named: &Named| {
         let descriptors = descriptors.get(&*named.name)?;
@@ -103,7 +102,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     )
 }
 
-/// An entry without what lies on several ranks.
+/// The entry without its distributed results.
 pub(crate) fn replicas_of(entry: &Entry) -> Entry {
     let replica = |named: &Named| match named.tags.unwrap_or_default() {
         tags if tags.contains(Tag::Distributed) => Named {
@@ -120,7 +119,7 @@ pub(crate) fn replicas_of(entry: &Entry) -> Entry {
     )
 }
 
-/// What each rank saves of an entry.
+/// The entry that each rank saves for its part.
 pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Entry {
     let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
     let results = entry.results.results().iter().filter(is_part).cloned();
@@ -134,7 +133,7 @@ pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> 
     Entry::new(record, results, u64::MAX)
 }
 
-/// A distributed value in a store, put together for one rank when it is asked for.
+/// A distributed value in a store, assembled for one rank on demand.
 pub(crate) struct StoredParts {
     pub(crate) archiver: Arc<dyn Archiver>,
     /// A list of parts, or the whole value if one process saved it.
@@ -147,12 +146,12 @@ pub(crate) struct StoredParts {
     pub(crate) ranks: usize,
     /// The process set that the value is to lie on.
     pub(crate) set: u64,
-    /// What it is known by.
+    /// The digest that identifies the value as an input.
     pub(crate) origin: Digest,
 }
 
 impl StoredParts {
-    /// In place of what a store has of a result.
+    /// Whether this takes the place of a result's stored payload.
     pub(crate) fn is_of(spec: &ResultSpec, payload: &dyn Payload) -> bool {
         let list = Codec::of::<PartsList>();
         let whole = spec.codec.is_some_and(|codec| payload.may_be(&codec));
@@ -183,7 +182,7 @@ impl StoredParts {
         Ok(value)
     }
 
-    /// The part that a rank has saved.
+    /// Reads the part that a rank saved.
     fn part(&self, rank: usize, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let missing = |why: &str| ArchiveError::Damaged {
             why: format!("the part that rank {rank} saved of \"{}\" {why}", self.name),

@@ -1,7 +1,8 @@
-//! Points that are dealt out one by one to sets of ranks.
+//! Points dealt out one by one to sets of ranks.
 //!
-//! The first rank of a set that has no point asks the first rank of all, and tells its set what it was given: that one deals, and
-//! computes points on another thread. A set that computes answers nobody, so it has no point that it has not begun.
+//! The first rank of a set without a point asks the first rank of all, and tells its set the answer. That rank deals,
+//! and computes points on another thread. A computing set answers no one, so it never holds a point that it has not
+//! begun.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -11,23 +12,23 @@ use super::deal::{DealMessage, LONGEST, SHORTEST};
 use crate::error::Error;
 use crate::sync::lock;
 
-/// What the first rank of all has of a list.
+/// The points of a list, on the rank that deals.
 pub(super) struct Points(Mutex<State>);
 
 struct State {
-    /// What is not begun.
+    /// The points that are not begun.
     remaining: std::vec::IntoIter<usize>,
-    /// Which ranks have taken points.
+    /// The ranks that have taken points.
     takers: BTreeSet<usize>,
     done: usize,
-    /// How many sets of other ranks begin nothing more, and know it.
+    /// The number of other sets that have been told the end or have failed.
     ended: usize,
-    /// Why the others can't be heard any more.
+    /// The error after which other ranks can't be heard.
     lost: Option<Error>,
 }
 
 impl Points {
-    /// Of these items, in this order.
+    /// Deals out these items, in this order.
     pub(super) fn new(items: Vec<usize>) -> Self {
         Self(Mutex::new(State {
             remaining: items.into_iter(),
@@ -38,7 +39,7 @@ impl Points {
         }))
     }
 
-    /// The next one for a rank that has computed what it had.
+    /// The next point for a rank, which has computed the one it had.
     pub(super) fn next(&self, rank: usize) -> Option<usize> {
         let mut state = lock(&self.0);
         if !state.takers.insert(rank) {
@@ -47,17 +48,17 @@ impl Points {
         state.remaining.next()
     }
 
-    /// Nothing more is begun.
+    /// Deals out no more points.
     pub(super) fn stop(&self) {
         lock(&self.0).remaining = Vec::new().into_iter();
     }
 
-    /// How many are computed.
+    /// The number of computed points.
     pub(super) fn done(&self) -> usize {
         lock(&self.0).done
     }
 
-    /// Whether so many sets of other ranks have come to the end, or will not.
+    /// Whether this many other sets have been told the end or have failed, or other ranks can no longer be heard.
     pub(super) fn have_ended(&self, sets: usize) -> bool {
         let state = lock(&self.0);
         state.ended >= sets || state.lost.is_some()
@@ -67,7 +68,7 @@ impl Points {
         lock(&self.0).lost.clone()
     }
 
-    /// Answers what other ranks have asked. Whether they have asked anything.
+    /// Answers the notes of other ranks. Returns whether there were any.
     pub(super) fn answer(&self, ranks: &Ranks, list: u64) -> bool {
         self.try_answer(ranks, list).unwrap_or_else(|error| {
             self.stop();
@@ -122,8 +123,8 @@ pub(super) fn next_point(ranks: &Ranks, list: u64) -> Result<Option<usize>, Erro
     }
 }
 
-/// Tells the first rank that this one asks for nothing more, and has failed.
+/// Tells the first rank that this one has failed and asks for nothing more.
 pub(super) fn stop_all(ranks: &Ranks, list: u64) {
-    // Who has left is known to have.
+    // A rank that has left is noticed elsewhere.
     let _ = ranks.post(0, DealMessage::Stop.to_note(list));
 }

@@ -1,12 +1,11 @@
-//! Results of distributed apps, when process sets change.
+//! Moves results of distributed apps when process sets change.
 //!
-//! What ranks made together goes on together: on a split each subset gets the whole of what the program names, on a
-//! release all ranks get what one subset had. Each rank tells what it has. An entry moves if all ranks
-//! of an old set have it, of one computation; its parts are moved by their type, or as its app says, those of many
-//! entries [at once](Ranks::in_rounds).
+//! On a split each subset gets the whole of the results that the program names; on a release all ranks get the results
+//! of each subset. Each rank tells its entries. An entry moves if all ranks of an old set have it, from one
+//! computation. Its parts are moved by their type or by its app, those of many entries [at once](Ranks::in_rounds).
 //!
-//! Whatever fails on one rank before the ranks meet again is told at that meeting: all get the same
-//! error, and none waits in a step to which another does not come.
+//! A failure on one rank is told at the next meeting: all ranks get the same error, and none waits in a step that
+//! another rank does not reach.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::{Named, Tag, Tags};
 
-/// Which ranks had results, and which are to have them, all numbered as in the larger set.
+/// The ranks that had results, and those that are to have them, all numbered as in the larger set.
 pub(super) struct SetChange<'a> {
     pub(super) ranks: &'a Ranks,
     /// The old process sets, each with its ranks in their order.
@@ -40,26 +39,26 @@ pub(super) struct SetChange<'a> {
 struct Moving {
     key: Key,
     from: Vec<usize>,
-    /// For each result the descriptors of the parts, in the order of `from`.
+    /// The descriptors of each result's parts, in the order of `from`.
     descriptors: Descriptors,
-    /// How many bytes all parts have.
+    /// The length of all parts in bytes.
     bytes: u64,
 }
 
-/// An entry that moves, what all ranks have got of it by now, and what its app declares.
+/// An entry that moves, the part of it that all ranks have by now, and its app's declaration.
 type Going<'a> = (&'a Moving, &'a StoredEntry, &'a AppInfo);
 
-/// What a rank tells of an entry that it has.
+/// An entry that a rank has, as told to the other ranks.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct HeldEntry {
     run: RunId,
     descriptors: OwnDescriptors,
-    /// How many bytes its parts of distributed results have.
+    /// The length of its parts of distributed results in bytes.
     bytes: u64,
 }
 
 impl Engine {
-    /// Those entries of which values are here to move.
+    /// The entries that have values here to move.
     pub(super) fn movable(
         &self,
         entries: impl Iterator<Item = Arc<Entry>>,
@@ -68,8 +67,8 @@ impl Engine {
         movable.map(|entry| (entry.record.key, entry)).collect()
     }
 
-    /// Moves the entries of `held` to the process set that this rank goes on with, if any rank said when they `met` that it has
-    /// some.
+    /// Moves the entries of `held` to the process set that this rank goes on with, unless no rank said at the meeting
+    /// `met` that it has entries.
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,
@@ -128,7 +127,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether values of an entry are here to move: an app that moves them itself is to find all that a run needs.
+    /// Whether an entry has values here to move. An app that moves them itself must have all values that a run needs.
     fn can_move(&self, entry: &Entry) -> bool {
         let record = &entry.record;
         let info = self.catalog.info_of(&record.app, &record.code);
@@ -139,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// What all ranks have.
+    /// Gathers all ranks' lists of their entries.
     fn tell_held(
         &self,
         change: &SetChange<'_>,
@@ -173,9 +172,8 @@ impl Engine {
         }
     }
 
-    /// Gives all ranks what is the same on all that have an entry: its record, and its results
-    /// that are not distributed. The lowest rank that has it sends it. What can't be sent, or is too
-    /// large, stays.
+    /// Gives all ranks the record of each entry, and its results that are not distributed, from the lowest rank that
+    /// has the entry. A value that is too large or can't be sent stays.
     fn replicated(
         &self,
         change: &SetChange<'_>,
@@ -212,8 +210,8 @@ impl Engine {
         ranks.agree(WHAT, exchanged.came.into_iter().map(read).collect())
     }
 
-    /// What the apps declare whose entries move, as far as all ranks know it. Those that do not can't
-    /// take part.
+    /// The declarations of the moving entries' apps that all ranks know. A rank that lacks one can't take part in the
+    /// move.
     fn known_by_all(
         &self,
         ranks: &Ranks,
@@ -229,7 +227,7 @@ impl Engine {
         let infos: Vec<Option<AppInfo>> = replicated.values().map(info).collect();
         let mine: Vec<bool> = infos.iter().map(Option::is_some).collect();
         let header = Header::keyless(CollectiveOp::Move, WHAT);
-        // What was packed all ranks know, so they tell of as many.
+        // All ranks have the same list of packed entries, so all tell of as many.
         let all = ranks.gather_all(header, &mine)?;
         let by_all = |at: usize| all.iter().all(|known| known.get(at) == Some(&true));
         let mut known = HashMap::new();
@@ -243,7 +241,7 @@ impl Engine {
     }
 }
 
-/// What is exchanged, for messages.
+/// A name for messages.
 const WHAT: &str = "distributed results";
 
 fn stays(entry: &StoredEntry) -> String {
@@ -254,14 +252,15 @@ fn stays(entry: &StoredEntry) -> String {
     )
 }
 
-/// What is moved at once, so much that its bytes may be in memory twice. Those of an entry that moves alone are not.
+/// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone
+/// are not.
 fn batches<'a, 'm>(
     going: &'a [Going<'m>],
     ranks: usize,
 ) -> impl Iterator<Item = &'a [Going<'m>]> + use<'a, 'm> {
     const LEAST: u64 = 8 << 20;
     let most = LEAST.max((ranks as u64) << 16);
-    // Of each entry every rank hears from all others.
+    // For each entry every rank has a message from each other rank.
     let size =
         move |going: &Going<'_>| going.0.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
     let mut bytes = going.first().map_or(0, size);
@@ -276,7 +275,7 @@ fn batches<'a, 'm>(
     })
 }
 
-/// Which entries all ranks of an old set have. All ranks find the same, in the same order.
+/// The entries that all ranks of an old set have. The result and its order are equal on all ranks.
 fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Moving> {
     let mut found: BTreeMap<Key, Moving> = BTreeMap::new();
     let mut sets: Vec<&Vec<usize>> = change.from.iter().collect();

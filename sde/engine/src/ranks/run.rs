@@ -1,10 +1,9 @@
 //! Runs that all ranks of a process set make together.
 //!
-//! The ranks meet before the body and after it. Before, they make sure that it is one run, and
-//! decide: it is a hit only where all hold the same computation, or all remember that it would fail
-//! again. A rank that holds it while another does not takes part in the body, because the other
-//! would wait for it there. After, they find out whether it went well everywhere. In between,
-//! nobody waits for what does not come (see [`Ranks`]).
+//! The ranks meet before the body and after it. Before, they check that it is one run, and decide: it is a hit only if
+//! all hold the same computation, or all remember its failure. A rank that holds the results while another does not
+//! still takes part in the body, because the other would wait for it there. After, they find out whether the body
+//! succeeded on all ranks. In between, none waits for a rank that does not come (see [`Ranks`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -98,8 +97,8 @@ impl Engine {
         }
     }
 
-    /// All ranks make sure that they are to make one run, and evict the same. Gives what the run is called, if it begins now, and
-    /// whether all have the same of it.
+    /// Checks that all ranks are to make one run, and evicts the same entries on all of them. Gives the id of the run,
+    /// if it begins now, and whether all ranks have the same of it.
     fn meet_to_begin(
         &self,
         run: &Run<'_>,
@@ -126,7 +125,7 @@ impl Engine {
                 ..
             } = other.body
             {
-                // One run has one name everywhere, which the first rank gives it.
+                // A run has one id on all ranks, given by the first.
                 first = if rank == 0 { next } else { first };
                 most = most.max(evict);
                 all_have &= theirs == has;
@@ -141,28 +140,28 @@ impl Engine {
         Ok((first, all_have))
     }
 
-    /// Whether a larger process set has these results of a run, or all, and only its ranks together have them.
+    /// Whether a larger process set has these results of a run (or all), some of them distributed over its ranks.
     pub(crate) fn is_left_behind(&self, key: &Key, names: Option<&[&str]>) -> bool {
         let serves = |entry: &Entry| self.refusal(entry, names).is_none();
         let entry = self.sets.entry_of_larger(key);
         entry.is_some_and(|entry| serves(&entry) && !serves(&replicas_of(&entry)))
     }
 
-    /// What a larger process set has of a run and each of its ranks alone: all but what lies on several ranks.
+    /// A larger process set's entry of a run, without its distributed results.
     pub(crate) fn of_larger_set(&self, key: &Key) -> Option<Arc<Entry>> {
         let entry = self.sets.entry_of_larger(key)?;
         Some(Arc::new(replicas_of(&entry)))
     }
 
-    /// Which caches count for the budget that a cache counts for: by the names that budgets were given for, whatever these are
-    /// on this rank, so that all ranks find the same.
+    /// Tells which caches share the budget of a cache. Decides by the names of the apps that have budgets of their own,
+    /// not by their sizes, so that all ranks find the same.
     fn counting_with(&self, of: &AppCache) -> impl Fn(&AppCache) -> bool {
         let has_own = |cache: &AppCache| self.caches.budgets().any(|(app, _)| **app == *cache.name);
         let of_all = !has_own(of);
         move |cache| cache.name == of.name || of_all && !has_own(cache)
     }
 
-    /// What this rank has of the run, in memory or in the store.
+    /// The run's results on this rank, from memory or the store.
     fn held(&self, run: &Run<'_>) -> Option<(Served, Source)> {
         if run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic {
             return None;
@@ -172,7 +171,7 @@ impl Engine {
         let known = own.or_else(|| self.of_larger_set(&run.key));
         run.known.borrow_mut().extend(known.clone());
         if run.options.policy == Policy::Refresh {
-            // For when that was made which is to be replaced; it gives nothing.
+            // Finds out only when the replaced entry was made: under `Refresh` nothing is served.
             return self.load(run, None).map(|loaded| (loaded, Source::Loaded));
         }
         if let Some(entry) = &known
@@ -194,14 +193,14 @@ impl Engine {
             if archiver.commits_together() || !is_left_behind {
                 return None;
             }
-            // Each rank of the larger process set has saved its part, which this one may not have looked for yet.
+            // The larger set's ranks have saved their parts, which this rank's view of the store may still lack.
             archiver.catch_up(Duration::MAX);
             load()
         })?;
         Some((loaded, Source::Loaded))
     }
 
-    /// The failure of the run that this rank remembers, if it may be taken.
+    /// The run's failure that this rank remembers, if the policy permits its use.
     fn failure(&self, run: &Run<'_>) -> Option<Error> {
         let may_take = run.options.policy == Policy::Use;
         may_take.then(|| run.cache.failure(&run.key, self.epoch()))?
@@ -234,7 +233,7 @@ impl Engine {
                 (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
                     Err(Unpublished::of(error, own.failure))
                 }
-                // A panic goes on, and alone it needs nobody's word for what went wrong.
+                // A panic goes on, and a lone rank keeps its own error.
                 (Err(own), _) => Err(own),
             };
             let failed = ran.as_ref().err();
@@ -258,7 +257,7 @@ impl Engine {
         }
     }
 
-    /// Makes known what all ranks have made.
+    /// Publishes the entry that all ranks have made.
     fn publish_collectively(
         &self,
         run: &Run<'_>,
@@ -297,7 +296,7 @@ impl Engine {
         Ok(self.conclude(run, made, Source::Computed))
     }
 
-    /// What all ranks are to know of what this one has made.
+    /// The digests that this rank tells of its entry.
     fn made(&self, ranks: &Ranks, entry: &Entry) -> Body {
         Body::Made {
             dependencies: dependency_digest(&entry.record),
@@ -305,8 +304,8 @@ impl Engine {
         }
     }
 
-    /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
-    /// its part, and all of them must find the same of it.
+    /// The entry with the dependencies of all ranks: each may have called other apps for its part, and all must record
+    /// the same.
     fn with_dependencies_of_all(
         &self,
         ranks: &Ranks,
@@ -339,10 +338,11 @@ impl Engine {
     }
 }
 
-/// Of a record: what its nested runs depended on, whether that was deterministic, and whether it was made in place of another.
+/// From a record: the dependencies of nested runs, whether the run was not deterministic, and whether it replaced an
+/// entry.
 type Dependencies = (Vec<Callee>, bool, bool);
 
-/// The same for ranks to compare.
+/// A digest of these, for ranks to compare.
 fn dependency_digest(record: &RecordHead) -> ShortDigest {
     let mut digest = blake3::Hasher::new();
     digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
@@ -352,7 +352,7 @@ fn dependency_digest(record: &RecordHead) -> ShortDigest {
     short(&digest.finalize())
 }
 
-/// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
+/// The app's settings and inputs in a run, for an error that shows how they differ between ranks.
 fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
     let setup = run.app.resolved.setup(&*run.app.app);
     let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
@@ -363,8 +363,8 @@ fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
     values.chain(slots).collect()
 }
 
-/// What all ranks must ask for alike, as messages tell it. Which results they want does not matter: it is a hit only
-/// if each has what it wants.
+/// The call on which all ranks must agree, as text. The wanted results may differ: it is a hit only if each rank has
+/// those that it wants.
 fn asked(run: &Run<'_>) -> String {
     let name = &run.app.resolved.name;
     match run.options.policy {

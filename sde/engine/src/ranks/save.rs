@@ -1,4 +1,4 @@
-//! Saving what ranks made together, and finding it again.
+//! Saving and loading results that ranks made together.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, s
 use crate::result_map::{Content, Tag, WireBuffer};
 
 impl Engine {
-    /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
-    /// of them, each part by its rank. A rank that had states of the run saves a part in any case, which ends them.
+    /// Saves an entry that all of these ranks have: the lowest saves the results that are the same on all, each rank
+    /// its part. A rank that saved states of the run always saves a part, which ends the states.
     pub(crate) fn save_collective(
         &self,
         ranks: &Ranks,
@@ -28,7 +28,7 @@ impl Engine {
             true => Arc::clone(entry),
             false => Arc::new(head_of(entry, descriptors)),
         });
-        // The parts first: a list must not be there without them.
+        // Saves the part first, so that no list is in the store without its parts.
         let all = [part, head].map(|entry| {
             let entry = entry?;
             let save = self.new_save(&entry);
@@ -38,8 +38,8 @@ impl Engine {
         all.into_iter().flatten()
     }
 
-    /// Tells all ranks what parts they have of the distributed results of an entry that they made
-    /// together. All ranks find the same, an error too.
+    /// Gathers the descriptors of the distributed results that all ranks made together. The outcome is equal on all
+    /// ranks, also an error.
     pub(crate) fn all_descriptors(
         &self,
         ranks: &Ranks,
@@ -59,7 +59,7 @@ impl Engine {
         let all = ranks.gather_all(header, &own)?;
         let descriptors = joined(&all.iter().collect::<Vec<_>>());
         for (name, parts) in &descriptors {
-            // All ranks know all descriptors, so all find the same.
+            // All ranks have all descriptors, so all find the same.
             if let Some(ops) = resolved.result(name).and_then(|spec| spec.parts) {
                 (ops.check)(parts).map_err(|cause| ErrorKind::App {
                     app: Arc::clone(&resolved.name),
@@ -71,8 +71,8 @@ impl Engine {
         Ok(descriptors)
     }
 
-    /// A digest of the results that are not distributed, for [`check_replicas`]. Of a run that is not deterministic
-    /// they may differ.
+    /// A digest of the results that are not distributed, for [`check_replicas`]. Results of a run that is not
+    /// deterministic may differ, so they are left out.
     pub(crate) fn replica_digest(&self, ranks: &Ranks, entry: &Entry) -> ShortDigest {
         let mut digests = blake3::Hasher::new();
         let compared = ranks.size() > 1 && !entry.record.nondeterministic;
@@ -89,7 +89,7 @@ impl Engine {
                 continue;
             }
             let mut to = WireBuffer::default();
-            // What can't be encoded is not sent or saved either.
+            // A value that can't be encoded is neither sent nor saved.
             if wire.encode(&value, &codec, &mut to).is_ok() {
                 let mut digest = blake3::Hasher::new();
                 for piece in to.take_pieces(0) {
@@ -102,8 +102,8 @@ impl Engine {
     }
 }
 
-/// That results which are not distributed are the same on all ranks: one rank saves them for
-/// all, and any may give them to others.
+/// Checks that results which are not distributed are equal on all ranks: one rank saves them for all, and any may give
+/// them to others.
 pub(crate) fn check_replicas(
     ranks: &Ranks,
     record: &RecordHead,
@@ -125,7 +125,7 @@ pub(crate) fn check_replicas(
     }
 }
 
-/// Tells the distributed results of a run where they lie, and what they are known by.
+/// Binds the distributed results of a run to their process set and identity.
 pub(crate) fn bind(from: &Handle, resolved: &ResolvedApp, entry: &Entry) {
     let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
     for spec in &resolved.info.results {
@@ -136,7 +136,7 @@ pub(crate) fn bind(from: &Handle, resolved: &ResolvedApp, entry: &Entry) {
     }
 }
 
-/// What this rank has of each distributed result.
+/// The descriptors of this rank's parts.
 pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
     let specs = info.results.iter();
     let part_descriptor = |spec: &crate::app::ResultSpec| {
@@ -147,7 +147,7 @@ pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
     specs.filter_map(part_descriptor).collect()
 }
 
-/// What a store has of an entry, with distributed results put together for this rank.
+/// The stored entry, with distributed results that are assembled for this rank on demand.
 pub(crate) fn with_parts(
     from: &Handle,
     resolved: &ResolvedApp,
@@ -181,7 +181,7 @@ pub(crate) fn with_parts(
     stored
 }
 
-/// Whether every distributed result of an entry can be had; reads those that are in a store.
+/// Whether every distributed result of an entry can be had. Reads those that are in a store.
 pub(crate) fn has_parts(resolved: &ResolvedApp, entry: &Entry) -> bool {
     let parts = resolved
         .info

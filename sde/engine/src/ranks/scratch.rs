@@ -1,15 +1,15 @@
-//! The states of a run that ranks make together.
+//! Saved states of a run that ranks make together.
 //!
-//! Each rank keeps states of its own, and saves them alone. What it goes on from must be one state of all: else one
-//! rank would be a step ahead, or go on from what another job left. So a state says which run made it and after how
-//! many meetings, which ranks that make the same calls find alike without a word. All tell what they have when
-//! they load, and take the newest of which the parts of all ranks that made it are there, and fit together: each its own, of
-//! states that are the same that of the lowest rank, and those that are parts of one value are put together again by any
-//! number of ranks, as what is saved of such a value.
+//! Each rank keeps its own states, and saves them alone. All ranks must resume from one common state: else one rank
+//! would be a step ahead, or resume from another job's state. So a state records which run made it and after how many
+//! meetings, which are equal on ranks that make the same calls. On loading, all ranks tell which states they have, and
+//! take the newest of which all ranks' parts are there and fit together. Each rank resumes from its own part, or from
+//! the lowest rank's copy if the states are equal, or from a part assembled for any number of ranks.
 //!
-//! That there is one in common whenever ranks are killed, takes two rules. In memory each rank keeps the last two,
-//! and only the first after a meeting: no rank is further ahead than one of these. And a state is saved when all have
-//! met that had saved the one before ([`Ranks::want_state`]), so that the last two in the store share one too.
+//! Two rules ensure that a common state exists whenever ranks are killed. In memory each rank keeps the last two
+//! states, and of the states after one meeting only the first: no rank is further ahead than one of these. A state is
+//! saved only when all ranks have met that had saved the one before ([`Ranks::want_state`]), so the last two in the
+//! store share one too.
 
 use std::collections::BTreeMap;
 
@@ -29,32 +29,32 @@ use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
-/// What a rank has of a state of all.
+/// One rank's part of a state.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 struct Part<T: Storable> {
     moment: Moment,
     rank: usize,
     rests_on: DependencySnapshot,
-    /// `None` where the lowest rank has saved the same.
+    /// `None` where the lowest rank has saved an equal state.
     state: Option<Value<T>>,
-    /// Of such a state.
+    /// The digest of a state that is equal on all ranks.
     digest: Option<ShortDigest>,
-    /// Of one that is a part: which.
+    /// The descriptor of a state that is a part of one value.
     #[serde(default)]
     descriptor: Option<Vec<u64>>,
 }
 
-/// What the states of several ranks are to one another.
+/// How the states of several ranks relate.
 pub(crate) enum StateKind<T> {
     Own,
     Replicated,
-    /// Parts of one value, with what makes a copy of one.
+    /// Parts of one value, with the function that copies a part.
     Parts(DistOps, fn(&T) -> T),
 }
 
 impl<T: Storable> StateKind<T> {
-    /// What tells whether a part fits others; `None` if it fits none.
+    /// The descriptor that shows whether a part fits others; `None` if it fits none.
     fn descriptor(&self, part: &Part<T>) -> Option<Vec<u64>> {
         match self {
             Self::Own => Some(Vec::new()),
@@ -63,7 +63,7 @@ impl<T: Storable> StateKind<T> {
         }
     }
 
-    /// Whether so many ranks may go on from a state of which the parts of all ranks that made it have these descriptors.
+    /// Whether `ranks` ranks may resume from a state whose parts have these descriptors.
     fn fit(&self, descriptors: &[Vec<u64>], ranks: usize) -> bool {
         match self {
             Self::Own => descriptors.len() == ranks,
@@ -73,7 +73,7 @@ impl<T: Storable> StateKind<T> {
     }
 }
 
-/// When a state was made: one moment for all ranks.
+/// The moment at which all ranks made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Moment {
     run: RunId,
@@ -81,8 +81,8 @@ struct Moment {
     ranks: usize,
 }
 
-/// Where the states of a rank are kept: those of the lowest with the run itself, so that they are gone with its result,
-/// which it saves. States of others are of no use without.
+/// The key of a rank's states. The lowest rank's states are under the run's own key, so that they are gone when that
+/// rank saves the result; the states of the other ranks are useless without them.
 pub(crate) fn state_key(key: &Key, rank: usize) -> Key {
     match rank {
         0 => *key,
@@ -91,7 +91,7 @@ pub(crate) fn state_key(key: &Key, rank: usize) -> Key {
 }
 
 impl Moment {
-    /// What a state of it is known by as an input of other runs.
+    /// The digest that identifies a state made at this moment as an input of other runs.
     fn origin(&self, key: &Key) -> Digest {
         let mut hasher = blake3::Hasher::new_derive_key("SDE 1, origin of a state of an iteration");
         hasher.update(key.as_bytes());
@@ -111,7 +111,7 @@ impl<T: Storable> Part<T> {
         })
     }
 
-    /// The same, where the lowest rank has saved the state.
+    /// A copy without the state, for ranks other than the lowest.
     fn without_state(&self) -> Self {
         Self {
             rests_on: self.rests_on.clone(),
@@ -131,7 +131,7 @@ fn scratch_of<T: Storable>(part: Part<T>) -> ScratchState {
 }
 
 impl Handle {
-    /// The state to go on from. Collective.
+    /// Loads the state to resume from. Collective.
     pub(crate) fn load_state<T: Storable>(
         &self,
         frame: &Frame,
@@ -160,7 +160,7 @@ impl Handle {
         Ok(state.map(|(_, state)| state))
     }
 
-    /// Keeps a state, and saves it if all ranks do.
+    /// Keeps a state, and saves it if all ranks do so.
     pub(crate) fn save_state<T: Storable>(
         &self,
         frame: &Frame,
@@ -216,17 +216,17 @@ struct States<'a> {
     rank: usize,
     size: usize,
     run: RunId,
-    /// For messages.
+    /// A name for messages.
     what: String,
 }
 
 impl<'a> States<'a> {
-    /// `None` for a run for its caller alone, which has none.
+    /// `None` for a run that serves its caller alone, which has no states.
     fn of(handle: &'a Handle, frame: &'a Frame, does: &str) -> Result<Option<Self>, Error> {
         let what = format!("the scratch of {}", frame.resolved.name);
         let doing = || format!("{does} {what}");
         let ranks = handle.collective_ranks(doing)?.map(|set| &***set);
-        // Not on a part of the ranks that make it.
+        // No subset of the ranks that make the run may use its states.
         let run = frame.states.run(ranks.map(Ranks::id));
         let run = run.ok_or_else(|| not_here(doing()))?;
         Ok(frame.is_claimed().then(|| Self {
@@ -244,7 +244,7 @@ impl<'a> States<'a> {
         Header::new(CollectiveOp::Gather, self.frame.key, &*self.what)
     }
 
-    /// Gives all ranks what each has to say.
+    /// Gathers the messages of all ranks.
     fn tell<M: Serialize + DeserializeOwned + Clone>(&self, mine: &M) -> Result<Vec<M>, Error> {
         match self.ranks {
             Some(ranks) => ranks.gather_all(self.header(), mine),
@@ -252,7 +252,7 @@ impl<'a> States<'a> {
         }
     }
 
-    /// The parts that a rank has kept, the latest first, as far as what was called for them is as it was.
+    /// The parts that a rank has kept, the latest first, as long as the apps called for them are unchanged.
     fn found<T: Storable>(&self, rank: usize) -> Vec<Value<Part<T>>> {
         let (key, codec) = (state_key(&self.frame.key, rank), Codec::of::<Part<T>>());
         let all = self.engine.states_under(self.frame, key, &codec);
@@ -262,7 +262,7 @@ impl<'a> States<'a> {
         all.filter(is_of_rank).filter(may_go_on).collect()
     }
 
-    /// The newest state of which all parts are there and fit together, as this rank goes on from it, and when it was made.
+    /// The newest state whose parts are all there and fit together, as this rank resumes from it, with its moment.
     fn newest<T: Storable>(
         &self,
         kind: &StateKind<T>,
@@ -303,7 +303,7 @@ impl<'a> States<'a> {
         Ok(state.map(|state| (moment, state)))
     }
 
-    /// A part that was put together, in its place; none on any rank, if that could not be done on one.
+    /// Binds an assembled part to its place. `None` on all ranks if any rank could not assemble its part.
     fn placed<T: Storable>(
         &self,
         ops: &DistOps,
@@ -319,12 +319,12 @@ impl<'a> States<'a> {
         Ok(state.downcast())
     }
 
-    /// Adds the parts of ranks that are not here now: each rank looks for those of several, if they were more.
+    /// Adds the parts of ranks that are not in this job: if there were more ranks, each rank looks for several.
     fn find_others<T: Storable>(&self, parts: &mut Vec<Value<Part<T>>>, told: &[Vec<Moment>]) {
         let most = told[0].iter().map(|moment| moment.ranks).max().unwrap_or(0);
         for rank in (self.rank..most).step_by(self.size).skip(1) {
             let found = self.found::<T>(rank);
-            // What a store says of how many there were is not believed.
+            // The stored number of ranks is not trusted.
             if found.is_empty() {
                 break;
             }
@@ -332,7 +332,7 @@ impl<'a> States<'a> {
         }
     }
 
-    /// Gives all ranks the state that the lowest has.
+    /// Gives all ranks the lowest rank's state.
     fn share_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
         let Some(ranks) = self.ranks.filter(|_| self.size > 1) else {
             return Ok(own);

@@ -1,6 +1,7 @@
-//! `par_map_on_sets`: distributed runs, each on a set of ranks, that are [dealt out](super::points) as sets become free.
+//! `par_map_on_sets`: distributed runs, each on a set of ranks, [dealt out](super::points) as sets become free.
 //!
-//! The ranks are split once. What no rank has the sets compute; after the release each rank has all, as after any other.
+//! The ranks are split once. The sets compute the items that no rank has. After the release each rank has all, as after
+//! any release.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,21 +19,21 @@ use crate::key::Key;
 use crate::parallel::new_thread;
 use crate::ranks::collective::{Body, CollectiveOp, Desk, Header};
 
-/// A sweep on sets of ranks, as one of them sees it.
+/// A sweep on sets of ranks, as seen by one rank.
 struct Sweep<'a> {
     app: &'a CalledApp<'a>,
     list: &'a [&'a Inputs],
-    /// Which of the list no set has.
+    /// The items that no set has.
     missing: Vec<usize>,
     whole: &'a Arc<ProcessSet>,
-    /// How many ranks a set has.
+    /// The number of ranks of a set.
     size: usize,
     /// A digest of the list.
     digest: Key,
 }
 
 impl Engine {
-    /// A sweep on sets of so many ranks, or on this process alone. The inputs are distinct.
+    /// A sweep on sets of `size` ranks, or on this process alone. The inputs are distinct.
     pub(crate) fn set_map(
         &self,
         from: &Handle,
@@ -53,7 +54,7 @@ impl Engine {
         let cache = whole.cache(self.cache_of(&app.resolved));
         let listed = self.listed(app, list, size);
         if let Some(error) = refused {
-            // The others may have been given another number.
+            // Other ranks may have been given another size.
             let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
             let _met = whole.meet(header.with_failure(Some(&error)));
             return Err(error);
@@ -81,7 +82,7 @@ impl Engine {
             }
             let key = listed.keys[at].filter(|_| app.resolved.nondeterministic);
             match key.and_then(|key| cache.entry(&key)) {
-                // It is recorded, and never looked up.
+                // The result is recorded but never looked up.
                 Some(entry) => Ok(entry.results.clone()),
                 None => run(inputs),
             }
@@ -89,14 +90,14 @@ impl Engine {
         Ok(list.iter().enumerate().map(item).collect())
     }
 
-    /// Computes what is missing; gives what the set of this rank has computed, if it is the first of it.
+    /// Computes the missing items; gives the results of this rank's set, on the first rank of the set.
     fn compute_on_sets(
         &self,
         from: &Handle,
         sweep: &Sweep<'_>,
     ) -> Result<HashMap<usize, Item>, Error> {
         let whole = sweep.whole;
-        // The first rank is among those that are in no set: it deals.
+        // The ranks left over are the first ones, so the first rank of all, which deals, is among them.
         let idle = whole.size() % sweep.size;
         let set = (whole.rank() + sweep.size - idle) / sweep.size;
         let subset = from.split(set as u32, 0)?;
@@ -117,7 +118,7 @@ impl Engine {
         Ok(computed)
     }
 
-    /// Deals points out, while another thread computes those of the set of this rank.
+    /// Deals out points, while another thread computes those of this rank's set.
     fn deal_to_sets(
         &self,
         subset: &Handle,
@@ -172,7 +173,7 @@ impl Engine {
         }
     }
 
-    /// Computes points on the set of this rank, as its first rank is given them.
+    /// Computes the points that this set's first rank is given.
     fn compute_on_set(
         &self,
         subset: &Handle,
@@ -206,7 +207,7 @@ impl Engine {
     }
 }
 
-/// Has no set begin anything more if this one ends before it is told to.
+/// Stops the sweep if this set fails before it is told the end.
 struct StopAll<'a, F: Fn()>(&'a Cell<bool>, F);
 
 impl<F: Fn()> Drop for StopAll<'_, F> {
@@ -217,7 +218,7 @@ impl<F: Fn()> Drop for StopAll<'_, F> {
     }
 }
 
-/// Why an app can't be mapped on sets of so many of these ranks.
+/// The error if an app can't be mapped on sets of `size` ranks.
 fn refusal(app: &CalledApp<'_>, ranks: usize, size: usize) -> Option<Error> {
     let name = &app.resolved.name;
     let why = match size {

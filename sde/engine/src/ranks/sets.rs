@@ -1,4 +1,4 @@
-//! The process sets of one engine, and what belongs to each.
+//! The process sets of one engine, and the caches of each.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
@@ -16,16 +16,15 @@ pub(crate) type Runs = Vec<(Arc<str>, Key)>;
 
 type NotEvicted = VecDeque<(Arc<AppCache>, Weak<Entry>)>;
 
-/// Ranks, and the results that they made together.
+/// The ranks of a process set, with the results that they made together.
 pub(crate) struct ProcessSet {
     ranks: Ranks,
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
     order: Mutex<SharedOrder>,
-    /// What this rank could not evict when all were to, since no store had it: it is tried again.
+    /// Entries that this rank could not evict with the others, since no store had them. It tries again later.
     not_evicted: Mutex<NotEvicted>,
-    /// The ordinary runs that were made while this was the innermost process set, and those of
-    /// parts of it that were released.
+    /// The ordinary runs made while this was the innermost process set, and those of its parts that were released.
     fresh: Mutex<Runs>,
 }
 
@@ -40,7 +39,7 @@ impl ProcessSet {
         }
     }
 
-    /// The cache of an app, by that which it has for what each rank makes alone.
+    /// The set's cache of an app, made from the cache of the runs that this rank makes alone.
     pub(crate) fn cache(&self, alone: &AppCache) -> Arc<AppCache> {
         let mut caches = lock(&self.caches);
         let of_app = caches.entry(Arc::clone(&alone.name));
@@ -60,7 +59,7 @@ impl ProcessSet {
         caches.iter().flat_map(|cache| cache.entries()).collect()
     }
 
-    /// Whether all that a run needs of this computation is there.
+    /// Whether all values that a run needs of this computation are here.
     pub(crate) fn has(&self, record: &RecordHead) -> bool {
         let entry = self.entry(&record.key);
         entry.is_some_and(|entry| entry.record.run == record.run && entry.lacks().is_none())
@@ -82,13 +81,13 @@ impl ProcessSet {
         std::mem::take(&mut lock(&self.fresh))
     }
 
-    /// Takes note of a use that is one on all ranks.
+    /// Records a use that all ranks make alike.
     pub(crate) fn used(&self, cache: &Arc<AppCache>, key: Key) {
         lock(&self.order).used(cache, key);
     }
 
-    /// How many of the results that these ranks made together, of those that `count` for the budget of an app, are to be
-    /// evicted for this rank to keep to it.
+    /// The number of shared results, of those that `count` for an app's budget, to evict so that this rank keeps to the
+    /// budget.
     pub(crate) fn too_many(&self, of: &AppCache, count: impl Fn(&AppCache) -> bool) -> u32 {
         let Some(memory) = &of.counted else {
             return 0;
@@ -106,8 +105,8 @@ impl ProcessSet {
         number
     }
 
-    /// Takes so many of those that `count` for one budget out of the order, which all ranks are to evict, with some that this
-    /// one could not before.
+    /// Takes the first `number` of the results that `count` for one budget out of the order, to be evicted on all
+    /// ranks. Adds some that this rank could not evict before.
     pub(crate) fn take_first(
         &self,
         number: u32,
@@ -130,14 +129,15 @@ impl ProcessSet {
         lock(&self.not_evicted).push_back((cache, Arc::downgrade(entry)));
     }
 
-    /// Gives the ordinary runs whose results others lack. From here on it keeps nothing, whoever still has a handle of it.
+    /// Ends the set; gives the ordinary runs whose results other ranks lack. Handles that still hold the set keep no
+    /// results.
     pub(crate) fn end(&self) -> Runs {
         let _order = self.take_order();
         let _caches = std::mem::take(&mut *lock(&self.caches));
         self.take_fresh()
     }
 
-    /// Takes note of runs whose results others lack, unless there are no others.
+    /// Records runs whose results other ranks lack. The set of all ranks records none.
     pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
         if !self.is_world() {
             lock(&self.fresh).extend(more);
@@ -145,11 +145,11 @@ impl ProcessSet {
     }
 }
 
-/// So many that could not be evicted are tried again at each meeting.
+/// The number of evictions tried again at each meeting.
 const TRIED_AGAIN: usize = 4;
 
-/// What the ranks of a set made together, that which was used longest ago first. It is the same on all of them, whatever each
-/// has yet: it changes only where all are.
+/// The results that the ranks of a set made together, the least recently used first. All ranks have the same order,
+/// whatever results each still has, since it changes only in collective operations.
 #[derive(Default)]
 struct SharedOrder {
     uses: u64,
@@ -165,7 +165,7 @@ impl SharedOrder {
         self.last_use.insert(key, self.uses);
     }
 
-    /// Those of some apps.
+    /// The results of the apps that the function selects.
     fn of(&self, apps: impl Fn(&AppCache) -> bool) -> impl Iterator<Item = &(Arc<AppCache>, Key)> {
         self.by_use.values().filter(move |(cache, _)| apps(cache))
     }
@@ -190,13 +190,13 @@ impl std::fmt::Debug for ProcessSet {
     }
 }
 
-/// All process sets of one engine, from the one the program began with to the innermost, and
-/// what came from other ranks.
+/// All process sets of one engine, from the one the program began with to the innermost, and the entries received from
+/// other ranks.
 #[derive(Default)]
 pub(crate) struct Sets {
     nested: Mutex<Vec<Arc<ProcessSet>>>,
     pub(crate) received: Received,
-    /// What others have computed and this rank has not got.
+    /// The keys that other ranks have computed and this rank lacks.
     elsewhere: Mutex<BTreeSet<Key>>,
 }
 
@@ -205,7 +205,7 @@ impl Sets {
         lock(&self.nested).push(set);
     }
 
-    /// Takes off a set that is released, and ends those within it.
+    /// Removes a set that is released, and ends the sets within it.
     pub(crate) fn remove(&self, id: u64) {
         let mut nested = lock(&self.nested);
         let at = nested.iter().position(|set| set.id() == id);
@@ -220,20 +220,19 @@ impl Sets {
         lock(&self.nested).clone()
     }
 
-    /// What each of the sets has under a key.
+    /// Each set's entry of a key.
     pub(crate) fn entry(&self, key: &Key) -> impl Iterator<Item = Arc<Entry>> {
         self.all().into_iter().filter_map(|set| set.entry(key))
     }
 
-    /// What a process set that was split has under a key, on which a part of it goes on.
+    /// The entry of a key in a larger process set, of which the current set is a part.
     pub(crate) fn entry_of_larger(&self, key: &Key) -> Option<Arc<Entry>> {
         let all = self.all();
         let mut larger = all.iter().rev().skip(1);
         larger.find_map(|set| set.entry(key).filter(|entry| entry.lacks().is_none()))
     }
 
-    /// Takes note of an ordinary run, if its results are to be given to others some day: within
-    /// a part of the ranks.
+    /// Records an ordinary run whose results are to be given to other ranks later: one within a part of the ranks.
     pub(crate) fn note_fresh(&self, app: &Arc<str>, key: Key) {
         let innermost = lock(&self.nested).last().cloned();
         if let Some(innermost) = innermost {
@@ -241,7 +240,6 @@ impl Sets {
         }
     }
 
-    /// Drops values of an app, as its cache does.
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool, why: &'static str) {
         self.received.clean(app, &goes);
         for cache in self.caches(app) {
@@ -249,21 +247,20 @@ impl Sets {
         }
     }
 
-    /// The caches of a distributed app.
     pub(crate) fn caches(&self, app: &str) -> Vec<Arc<AppCache>> {
         let sets = self.all();
         let caches = sets.iter().flat_map(|set| set.caches());
         caches.filter(|cache| *cache.name == *app).collect()
     }
 
-    /// Takes note of what stayed on other ranks.
+    /// Records keys that stayed on other ranks.
     pub(crate) fn note_elsewhere(&self, keys: impl Iterator<Item = Key>) {
         lock(&self.elsewhere).extend(keys);
     }
 
-    /// What stayed on other ranks, as far as `is_still` says that it is not here now.
+    /// The keys that stayed on other ranks, as far as `is_still` says that they are missing here.
     pub(crate) fn elsewhere(&self, is_still: impl Fn(&Key) -> bool) -> Vec<Key> {
-        // What is here now may go again, and is of this rank's own concern then.
+        // A key that was here once is this rank's own concern, even if its values go again.
         let mut stayed = std::mem::take(&mut *lock(&self.elsewhere));
         stayed.retain(is_still);
         let keys = stayed.iter().copied().collect();
@@ -271,14 +268,12 @@ impl Sets {
         keys
     }
 
-    /// Forgets everything.
     pub(crate) fn forget_all(&self) {
         self.received.forget_all();
         lock(&self.elsewhere).clear();
         self.all().iter().for_each(|set| set.clear());
     }
 
-    /// The entries of distributed apps, of all sets.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
         all.iter().flat_map(|set| set.entries()).collect()
@@ -296,7 +291,7 @@ mod tests {
         Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()))
     }
 
-    /// Nobody would ever take it: the list would grow as long as the program runs.
+    /// No rank would take such runs: the list would grow as long as the program runs.
     #[test]
     fn what_all_ranks_have_is_not_kept_for_others() {
         let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
@@ -309,7 +304,7 @@ mod tests {
         assert_eq!(part.take_fresh(), runs());
     }
 
-    /// Found by counting bytes: some 160 of each run of a distributed app stayed when another store was loaded.
+    /// Found by counting bytes: about 160 bytes of each run of a distributed app stayed when another store was loaded.
     #[test]
     fn what_is_forgotten_has_no_place_in_the_order_of_use() {
         let (set, sets) = (Arc::new(ProcessSet::new(ranks())), Sets::default());
@@ -322,7 +317,7 @@ mod tests {
         assert!(lock(&set.order).last_use.is_empty());
     }
 
-    /// Its entries would be in memory as long as any handle of it.
+    /// The entries would stay in memory as long as any handle of the set.
     #[test]
     fn a_set_that_has_ended_keeps_nothing() {
         let part = || ProcessSet::new(ranks().part(Box::new(OneProcess), 0, &[0]));

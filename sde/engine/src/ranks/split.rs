@@ -68,7 +68,7 @@ impl Engine {
         Ok(part)
     }
 
-    /// Returns from a part to the whole, and has each rank get what others computed.
+    /// Returns from a part to the whole, and gets each rank the results that others computed.
     pub(crate) fn release_set(
         &self,
         whole: &ProcessSet,
@@ -76,10 +76,10 @@ impl Engine {
         transfer: &Transfer,
     ) -> Result<(), Error> {
         part.check()?;
-        // What came from there is there.
+        // The whole set has the entries that came from it.
         let made = part.entries().into_iter();
         let made = self.movable(made.filter(|entry| !whole.has(&entry.record)));
-        // Met before anything is taken apart: who is elsewhere in the program gets an error.
+        // Meets before it takes anything apart: a rank that is elsewhere in the program gets an error.
         let header = Header::keyless(CollectiveOp::Release, "its part").with_body(Body::Part {
             set: part.id(),
             place: part.rank() as i64,
@@ -88,7 +88,7 @@ impl Engine {
         });
         let doing = header.what.clone();
         let inner = part.is_split().then(|| ErrorKind::IsSplit { doing }.into());
-        // Who waits for this rank in the part must not wait for ever.
+        // Ranks that wait for this one in the part must not wait for ever.
         part.leave();
         let met = whole.meet(header.with_failure(inner.as_ref()));
         let fresh = self.abandon_set(whole, part);
@@ -102,12 +102,13 @@ impl Engine {
             transfer,
         };
         self.redistribute(&change, &met, &made, whole)?;
-        // Ranks beyond the outer set lack them too.
+        // In a nested split, ranks outside of `whole` lack these results too.
         whole.add_fresh(fresh);
         Ok(())
     }
 
-    /// Ends a process set on this rank alone; gives the [ordinary runs](ProcessSet::end) whose results others lack.
+    /// Ends a process set on this rank alone; gives its [ordinary runs](ProcessSet::end) whose results other ranks
+    /// lack.
     pub(crate) fn abandon_set(&self, whole: &ProcessSet, part: &ProcessSet) -> Runs {
         part.leave();
         part.set_released();
@@ -117,7 +118,7 @@ impl Engine {
     }
 }
 
-/// Whether a value of an entry that lies on several ranks is to move. All else a part finds in the memory of the whole
+/// Whether the transfer names a distributed value of an entry. A part finds all other values in the memory of the whole
 /// ([`Engine::of_larger_set`]).
 fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
     let is_named = |named: &Named| {
@@ -128,7 +129,7 @@ fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
     entry.results.results().iter().any(is_named)
 }
 
-/// The ranks of each set that ranks go to or come from, in their order there.
+/// The ranks of each set that ranks go to or come from, in the set's order.
 fn sets_of(met: &[Header]) -> Vec<Vec<usize>> {
     let mut sets: BTreeMap<u64, BTreeSet<(i64, usize)>> = BTreeMap::new();
     for (rank, header) in met.iter().enumerate() {

@@ -1,8 +1,7 @@
-//! Threads that stand for ranks.
+//! Threads that act as ranks.
 //!
-//! Each operation is a round: every rank puts down what it gives, and waits until all have.
-//! Ranks number their rounds, so one that is slow to take what it was given is not in the way
-//! of the next round.
+//! Each operation is a round: every rank deposits its contribution, and waits until all have. Ranks number their
+//! rounds, so a rank that is slow to collect does not hold up the next round.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -42,19 +41,19 @@ struct GroupState {
 #[derive(Default)]
 struct Rounds {
     rounds: HashMap<u64, Round>,
-    /// Which ranks have left.
+    /// The ranks that have left.
     gone: Vec<bool>,
-    /// For each rank what others have posted to it.
+    /// For each rank the notes that others have posted to it.
     posted: Vec<VecDeque<(usize, Note)>>,
 }
 
-/// What the ranks have put down, and how many have taken what is theirs.
+/// The contributions to a round, and the number of ranks that have collected them.
 struct Round {
     given: Vec<Option<Given>>,
     taken: usize,
 }
 
-/// What one rank gives in a round, of the type that the operation has.
+/// The contribution of one rank, whose type depends on the operation.
 type Given = Arc<dyn Any + Send + Sync>;
 
 impl ThreadGroup {
@@ -64,7 +63,7 @@ impl ThreadGroup {
         Self::on_nodes(vec![0; size])
     }
 
-    /// The same, with each rank on the node that is given for it.
+    /// As [`new`](Self::new), with the number of each rank's node.
     #[must_use]
     pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
         let shared = GroupState::new(nodes);
@@ -76,8 +75,7 @@ impl ThreadGroup {
         (0..shared.size).map(rank).collect()
     }
 
-    /// Calls a function on a thread for each of so many ranks; the results are in the order
-    /// of ranks.
+    /// Calls a function on a thread for each of `size` ranks; gives the results in the order of ranks.
     ///
     /// # Panics
     /// If the function panics on any of them, after all have ended.
@@ -96,7 +94,7 @@ impl ThreadGroup {
         })
     }
 
-    /// Puts down what this rank gives, waits for the others, and gives what they put down.
+    /// Deposits this rank's contribution, waits for the others, and gives all contributions.
     fn round<T: Any + Send + Sync>(
         &self,
         given: T,
@@ -162,14 +160,14 @@ impl GroupState {
 }
 
 impl Rounds {
-    /// Who has not come to a round.
+    /// The ranks that have not come to a round.
     fn missing(&self, number: u64) -> Vec<usize> {
         let given = self.rounds.get(&number).map_or(&[][..], |r| &r.given);
         let missing = given.iter().enumerate().filter(|(_, g)| g.is_none());
         missing.map(|(rank, _)| rank).collect()
     }
 
-    /// What all have given. The last one to take it clears the place.
+    /// All contributions to a round. The last rank to collect them removes the round.
     fn take(&mut self, number: u64, size: usize) -> Vec<Given> {
         let Some(round) = self.rounds.get_mut(&number) else {
             return Vec::new();
@@ -251,7 +249,7 @@ impl ProcessGroup for ThreadGroup {
         let mut members: Vec<_> = of_color.map(|(rank, choice)| (choice.1, rank)).collect();
         members.sort_unstable();
         let members: Vec<_> = members.into_iter().map(|(_, rank)| rank).collect();
-        // The first of them makes the group, and the others take it from him.
+        // The first member makes the group, and the other members get it from that rank.
         let makes = (members.first() == Some(&self.rank)).then(|| {
             let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
             GroupState::new(renumbered(nodes))
@@ -301,7 +299,7 @@ impl Drop for ThreadGroup {
 mod tests {
     use super::*;
 
-    /// By its end: what leaves in other ways is in the contract of groups, in the tests of the workspace.
+    /// The tests of the workspace's group contract cover the other ways of leaving.
     #[test]
     fn who_leaves_holds_up_nobody() {
         let met = ThreadGroup::run(3, |group| match group.rank() {

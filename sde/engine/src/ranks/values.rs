@@ -1,4 +1,4 @@
-//! Values as bytes, from each rank to all.
+//! Gathering values, encoded, from all ranks.
 
 use super::collective::{CollectiveOp, Header, Ranks, parts};
 use crate::error::{Error, ErrorKind};

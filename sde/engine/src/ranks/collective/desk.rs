@@ -1,6 +1,6 @@
-//! Bodies that run on another thread than the one that may talk to other ranks.
+//! Desks: a body runs on a second thread while the one thread that may talk to other ranks serves its group operations.
 //!
-//! That thread sits at a desk meanwhile: it does what the other would do with a group, and something of its own in between.
+//! Between these operations the serving thread does work of its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,10 +12,10 @@ use crate::parallel::{Errand, run_errand};
 use crate::ranks::group::{GroupError, ProcessGroup};
 use crate::sync::{lock, wait_timeout};
 
-/// So long a meeting waits at most before its thread does what else it has to.
+/// The longest wait within a meeting before the serving thread turns to its own work.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// Where a thread takes operations of groups that another asks for.
+/// The queue of group operations that one thread runs on behalf of another.
 pub(crate) struct Desk {
     thread: ThreadId,
     asked: Mutex<VecDeque<Arc<Errand>>>,
@@ -23,7 +23,7 @@ pub(crate) struct Desk {
     meanwhile: Box<dyn Fn() + Send + Sync>,
 }
 
-/// The desk of the ranks of a body, and the thread that the body runs on.
+/// The desk that a body's group operations go to, and the thread that the body runs on.
 #[derive(Clone)]
 pub(super) struct Lent {
     desk: Arc<Desk>,
@@ -31,7 +31,7 @@ pub(super) struct Lent {
 }
 
 impl Desk {
-    /// The desk of this thread, which does something `meanwhile` where it waits for other ranks.
+    /// The desk of this thread, which calls `meanwhile` while it waits for other ranks.
     pub(crate) fn new(meanwhile: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             thread: current().id(),
@@ -41,7 +41,7 @@ impl Desk {
         }
     }
 
-    /// Does what was asked for, or waits for so long that something is. Whether there was anything.
+    /// Runs one queued operation, after waiting up to `longest` for one to arrive. Returns whether there was one.
     pub(crate) fn serve(&self, longest: Duration) -> bool {
         let mut asked = lock(&self.asked);
         if asked.is_empty() {
@@ -64,15 +64,15 @@ impl Desk {
 }
 
 impl Ranks {
-    /// From here on this thread may do things together with other ranks, by that of the desk.
+    /// Lets this thread take part in collective operations, by way of the desk's thread.
     pub(crate) fn lend(&self, desk: &Arc<Desk>) {
         let to = current().id();
         let desk = Arc::clone(desk);
-        // They are lent once.
+        // `lend` is called once, so the cell is empty.
         let _ = self.lent.set(Lent { desk, to });
     }
 
-    /// Does something with the group, on the thread that may.
+    /// Runs an operation of the group on the thread that may talk to other ranks.
     pub(super) fn operate<T: Send>(
         &self,
         operation: impl FnOnce(&dyn ProcessGroup) -> T + Send,
@@ -83,7 +83,7 @@ impl Ranks {
         }
     }
 
-    /// A meeting of the group. `late` hears of it as the group says.
+    /// A meeting of the group. `late` is told which ranks have not come, each time that the patience is over.
     pub(super) fn meet_group(
         &self,
         message: &[u8],
@@ -105,7 +105,7 @@ impl Ranks {
         })
     }
 
-    /// The desk to go to, on another thread than its own.
+    /// The desk to send operations to; `None` on the desk's own thread.
     fn desk(&self) -> Option<&Desk> {
         let lent = self.lent.get()?;
         (lent.desk.thread != current().id()).then_some(&*lent.desk)

@@ -1,16 +1,16 @@
-//! In what ranks differ that run one app, and do not give it the same.
+//! Finds the inputs, settings and parameters in which the ranks' calls of one app differ.
 
 use std::collections::HashSet;
 
 use crate::key::Digest;
 
-/// What a rank gives the app: as a person reads it, and what tells it from all else.
+/// One rank's inputs, settings and parameters of a run: each as text for messages, with its digest.
 pub(crate) type RunInputs = Vec<(String, Digest)>;
 
-/// So much of a digest is shown.
+/// The number of digits shown of a digest.
 const SHOWN: usize = 12;
 
-/// For each rank what it gives that not all others give.
+/// For each rank, the values that not all ranks give.
 pub(super) fn differing(all: &[RunInputs]) -> Vec<String> {
     let everywhere = |one: &(String, Digest)| all.iter().all(|given| given.contains(one));
     let own = |given: &RunInputs| {
@@ -31,7 +31,7 @@ pub(super) fn differing(all: &[RunInputs]) -> Vec<String> {
     let line = |(text, digest): &(String, Digest)| {
         let shown = crate::error::printable(text);
         match digests(text) {
-            // Others are shown alike.
+            // Two values that differ have one text.
             2.. => format!("{shown} (digest {})", &digest.to_string()[..SHOWN]),
             _ => shown.to_string(),
         }

@@ -1,6 +1,6 @@
-//! Gathering what has another length on each rank.
+//! Gathering byte strings whose lengths differ between ranks.
 //!
-//! Each rank says at a meeting how many bytes it has, so that all know what arrives.
+//! Each rank tells its length at a meeting, so that all ranks know how much to receive.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::header::{Body, Header, ShortDigest};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
-/// Cuts bytes into parts of these lengths, of which they are the sum.
+/// Cuts bytes into consecutive parts of the given lengths.
 pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = all;
     counts.iter().map(move |count| {
@@ -24,10 +24,10 @@ pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item =
 }
 
 impl Ranks {
-    /// Gives all ranks what each says, in the order of ranks, at a [meeting](Self::meet).
+    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet).
     ///
     /// # Errors
-    /// As [`gather`](Self::gather). The same on all ranks, if what one sent can't be read.
+    /// As [`gather`](Self::gather). All ranks get an error if a message can't be read.
     pub(crate) fn gather_all<T: Clone + Serialize + DeserializeOwned>(
         &self,
         header: Header,
@@ -39,8 +39,8 @@ impl Ranks {
             .collect())
     }
 
-    /// Gives all ranks what each has of which a digest was told when they met: of ranks with one digest the first says it.
-    /// `None` where all have the same, and then nothing is sent.
+    /// Gathers values whose digests the ranks told at a meeting: the first rank of each digest sends its value. `None`,
+    /// with nothing sent, if all digests are equal.
     ///
     /// # Errors
     /// As [`gather_all`](Self::gather_all).
@@ -67,8 +67,8 @@ impl Ranks {
         ))
     }
 
-    /// The same as [`gather_all`](Self::gather_all), where a rank may have an error in the place of what it says; `None` in this
-    /// rank's own place.
+    /// As [`gather_all`](Self::gather_all), except that a rank may pass an error, and that this rank's own place is
+    /// `None`.
     pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,
@@ -91,12 +91,11 @@ impl Ranks {
         parts(&all, &counts).enumerate().map(read).collect()
     }
 
-    /// Gives all ranks the bytes of each, one after the other, and how many each has, at
-    /// a [meeting](Self::meet) at which they say what for.
+    /// Gives all ranks the concatenated bytes of every rank, and each rank's length, at a [meeting](Self::meet).
     ///
     /// # Errors
-    /// The same on all ranks, if one does something else or has an error in the place of its bytes. As
-    /// [`gather_bytes`](Self::gather_bytes) besides.
+    /// All ranks get one error if a rank does something else or passes an error. Otherwise as
+    /// [`gather_bytes`](Self::gather_bytes).
     pub(crate) fn gather(
         &self,
         header: Header,
@@ -110,10 +109,10 @@ impl Ranks {
         Ok((all, counts))
     }
 
-    /// The bytes of all ranks; all know how many each has.
+    /// The concatenated bytes of all ranks, whose lengths every rank knows.
     ///
     /// # Errors
-    /// If the memory for them can't be had. Nothing can be done together from then on.
+    /// If memory for them can't be had. No collective operation works afterwards.
     pub(crate) fn gather_bytes(
         &self,
         doing: &str,
@@ -127,7 +126,7 @@ impl Ranks {
         Ok(all)
     }
 
-    /// Memory for what other ranks have told to be so much.
+    /// Memory for as many elements as other ranks have announced.
     pub(crate) fn zeroed<T: Zeroable>(&self, doing: &str, count: usize) -> Result<Vec<T>, Error> {
         try_zeroed(count).ok_or_else(|| {
             let of = std::any::type_name::<T>();
@@ -136,7 +135,7 @@ impl Ranks {
         })
     }
 
-    /// Gives ranks messages; all lengths are known to who needs them.
+    /// Exchanges messages between ranks; each receiver knows the lengths it needs.
     pub(crate) fn exchange_bytes(
         &self,
         doing: &str,
@@ -147,7 +146,7 @@ impl Ranks {
         exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
-    /// What a rank has sent makes no sense.
+    /// The error for a message from a rank that can't be read.
     pub(crate) fn garbled(&self, rank: usize, what: &str) -> Error {
         let rank = self.in_program(rank);
         let message =
@@ -166,7 +165,7 @@ mod tests {
     use crate::ranks::group::ProcessGroup;
     use crate::ranks::threads::ThreadGroup;
 
-    /// What rank 1 sends in place of a list of texts, as all ranks find it.
+    /// Sends these bytes from rank 1 in place of a list of texts, and gives each rank's outcome.
     fn heard(sent: &[u8]) -> Vec<Result<Vec<Vec<String>>, String>> {
         ThreadGroup::run(2, |group| {
             let is_peer = group.rank() == 1;
@@ -183,7 +182,7 @@ mod tests {
         })
     }
 
-    /// Input from a peer is not believed: more than it has, no text, less or more than there is.
+    /// Messages from a peer are untrusted: too few bytes, too many, a false length, invalid UTF-8.
     #[test]
     fn what_makes_no_sense_is_an_error_that_names_the_rank() {
         let good = postcard::to_allocvec(&vec!["two"]).unwrap();

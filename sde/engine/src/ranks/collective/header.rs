@@ -1,8 +1,7 @@
-//! What each rank says when ranks meet.
+//! The header that each rank sends to a meeting.
 //!
-//! A rank that looks up another key than the others, or calls something else, would have them
-//! wait for what never comes. So before anything is done together each rank says what it is
-//! about to do, in a message of fixed length, and everybody compares.
+//! A rank that looks up another key, or calls something else, would leave the others waiting for a message that never
+//! comes. So every collective operation begins with headers of fixed length, which all ranks compare.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,7 @@ use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 
-/// What a rank is about to do together with the others.
+/// The operation that a rank is about to begin with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CollectiveOp {
     Run,
@@ -23,7 +22,7 @@ pub(crate) enum CollectiveOp {
     Move,
     Save,
     Agree,
-    /// What a type outside of the engine does, which says in words what.
+    /// An operation of a type outside the engine; `what` describes it.
     Joint,
 }
 
@@ -45,92 +44,92 @@ impl CollectiveOp {
     }
 }
 
-/// What one rank says.
+/// The header of one rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) op: CollectiveOp,
-    /// How many meetings this process set has had before, so that a rank that is out of step is found.
+    /// The number of meetings this process set had before, which reveals a rank that is out of step.
     pub(super) sequence: u64,
-    /// The run, or a digest of what else all must have alike.
+    /// The key of the run, or a digest of the other values on which all ranks must agree.
     pub(crate) key: Key,
-    /// What may differ from rank to rank.
+    /// The part that may differ from rank to rank.
     pub(crate) body: Body,
     /// Whether this rank is to save the next state of an iteration.
     pub(super) saves_state: bool,
-    /// For messages: which app, or what else. Others get the beginning of it.
+    /// For messages: the name of the app or of the operation. Other ranks get its first bytes.
     pub(crate) what: String,
-    /// Why it failed, on the rank whose header it is.
+    /// Why this rank failed. Not sent with the header.
     #[serde(skip)]
     pub(crate) failure: String,
 }
 
-/// What a rank has to say besides what it is about to do.
+/// The part of a header that depends on the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Body {
     Nothing,
-    /// Something failed here, for a reason of so many bytes.
+    /// The operation failed on this rank; the error text has `length` bytes.
     Failed {
         length: usize,
     },
-    /// So many bytes are here for all ranks.
+    /// The number of bytes that this rank sends to all.
     Bytes(usize),
-    /// How a run may use what is remembered, as all must say alike: else one would give up where others enter
-    /// the body, or not save its part. What it is called if it begins now, and what of it is here already.
+    /// A run. All ranks must have one cache policy: otherwise one would give up where others enter the body, or would
+    /// not save its part. `next` is the run's id if it begins now; `has` is what this rank has cached of it.
     Run {
         policy: u8,
         next: RunId,
         has: Has,
-        /// How many of the results that the ranks made together are to be evicted for this rank to keep to its budget.
+        /// How many of the set's shared results to evict so that this rank keeps to its budget.
         evict: u32,
     },
-    /// The process set that this rank goes to or comes from, and its place among those that do too;
-    /// whether its store is to be committed by the way, and whether it has results of distributed apps that may move.
+    /// A split or a release: the process set that this rank goes to or comes from, and its place there; whether its
+    /// store is to be committed on this occasion, and whether it has distributed results that may move.
     Part {
         set: u64,
         place: i64,
         commits: bool,
         moves: bool,
     },
-    /// Whether the store of this rank is committed by all ranks.
+    /// Whether this rank's store is committed by all ranks together.
     Store {
         is_shared: bool,
     },
-    /// Of what a run has made here, digests: of what its nested runs depended on, and of the results that are to be
-    /// the same everywhere.
+    /// Digests of what this rank made in a run: of its nested runs' dependencies, and of the results that must be equal
+    /// on all ranks.
     Made {
         dependencies: ShortDigest,
         replicas: ShortDigest,
     },
-    /// A digest of which items of a list are here.
+    /// A digest of which items of a list this rank has.
     Held(ShortDigest),
-    /// A number that means something to the type that gives it.
+    /// A number that the calling type interprets.
     Number(usize),
-    /// Which point of a list the ranks compute next, on the first of them; nothing at the end, and on the others.
+    /// The next point of a list to compute, told by the first rank; `None` at the end, and on other ranks.
     Point(Option<usize>),
 }
 
-/// What a rank remembers of a run.
+/// The part of a run that a rank has cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Has {
     Nothing,
-    /// The results that this run made.
+    /// The results, made by this run.
     Results(RunId),
-    /// That it would fail again.
+    /// A remembered failure, which would occur again.
     Failure,
-    /// That a larger process set has the results, of which some lie on all of its ranks.
+    /// A larger process set has the results, some of which are distributed over all of its ranks.
     LeftBehind,
 }
 
-/// Enough of a digest to tell apart what ranks have of one run.
+/// A digest long enough to compare what ranks have of one run.
 pub(crate) type ShortDigest = [u8; 16];
 
 pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
     of.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// How long the message is, which a group had better send at once.
+/// The length of a meeting's message, which a group should send in one piece.
 pub const MEETING_BYTES: usize = 173;
-/// How much of a text fits in it whatever else is said.
+/// The longest text that fits into a header with any other fields.
 const TEXT: usize = 79;
 
 impl Header {
@@ -146,12 +145,12 @@ impl Header {
         }
     }
 
-    /// The header of what is known by what is done alone.
+    /// A header for an operation that is identified by its kind and sequence number alone.
     pub(crate) fn keyless(op: CollectiveOp, what: &str) -> Self {
         Self::new(op, Key::from_bytes([0; 32]), what)
     }
 
-    /// The header of what has a name for a key: ranks that say another do something else.
+    /// A header whose key is a hash of `what` and `of`: ranks that pass other values disagree.
     pub(crate) fn about(op: CollectiveOp, what: &str, of: &str) -> Self {
         let mut name = blake3::Hasher::new();
         name.update(&(what.len() as u64).to_le_bytes());
@@ -164,7 +163,7 @@ impl Header {
         self
     }
 
-    /// The header of a rank where this failed, if it did: it says that instead.
+    /// The header with its body replaced by the failure, if there is one.
     pub(crate) fn with_failure(mut self, why: Option<&Error>) -> Self {
         if let Some(why) = why {
             self.failure = chain(why);
@@ -178,7 +177,7 @@ impl Header {
         matches!(self.body, Body::Failed { .. })
     }
 
-    /// How many bytes this rank has for all.
+    /// The number of bytes that this rank sends to all.
     pub(crate) fn bytes(&self) -> usize {
         match self.body {
             Body::Failed { length } | Body::Bytes(length) => length,
@@ -210,7 +209,7 @@ impl Header {
         }
     }
 
-    /// The message: [`MEETING_BYTES`] long, whatever it says.
+    /// The message, always [`MEETING_BYTES`] long.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut cut = self.clone();
         let mut end = cut.what.len().min(TEXT);
@@ -218,7 +217,7 @@ impl Header {
             end -= 1;
         }
         cut.what.truncate(end);
-        // It fits, and what has no bytes is no header.
+        // The fields always fit; if encoding failed, the zeros would not decode as a header.
         let mut bytes = postcard::to_allocvec(&cut).unwrap_or_default();
         bytes.resize(MEETING_BYTES, 0);
         bytes
@@ -230,7 +229,7 @@ impl Header {
     }
 }
 
-/// An error and all that led to it.
+/// The text of an error with all of its causes.
 pub(crate) fn chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -278,7 +277,7 @@ mod tests {
             Body::Point(Some(usize::MAX)),
         ];
         for body in bodies {
-            // The longest that there is.
+            // The longest text that a header holds.
             let what = "x".repeat(TEXT);
             let mut header = Header::new(CollectiveOp::Agree, Key::from_bytes([7; 32]), what);
             header.sequence = u64::MAX;
@@ -290,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Input from a peer: whatever it is, it is a header or none.
+    /// Bytes from a peer are untrusted: decoding never panics.
     #[test]
     fn bad_bytes_are_no_header() {
         assert_eq!(Header::from_bytes(&[0; MEETING_BYTES]), None);
@@ -299,13 +298,12 @@ mod tests {
         let good = Header::keyless(CollectiveOp::Run, "Rhf").to_bytes();
         // It ends in the middle of the key.
         assert_eq!(Header::from_bytes(&good[..30]), None);
-        // There is no such operation.
+        // No operation has this number.
         assert_eq!(Header::from_bytes(&[&[200], &good[1..]].concat()), None);
         for at in 0..MEETING_BYTES {
             for byte in [0, 1, 127, 128, 200, 255] {
                 let mut bytes = good.clone();
                 bytes[at] = byte;
-                // No panic, whatever it is.
                 let _ = Header::from_bytes(&bytes);
             }
         }

@@ -1,15 +1,15 @@
-//! What types outside of the engine do together.
+//! Collective operations for types outside of the engine.
 
 use super::{Body, CollectiveOp, Header, Ranks};
 use crate::error::Error;
 use crate::key::{Digest, Key};
 
-/// The ranks of a process set, as a type uses them whose values lie on several of them.
+/// The ranks of a process set, for a type whose values are distributed over several of them.
 ///
 /// Given by [`Handle::collective`](crate::Handle::collective) and
-/// [`Redistribution::collective`](crate::Redistribution::collective). All ranks of the set call the same in the same
-/// order. Each operation begins with a [meeting](Self::meet), so that ranks that are about to do different things get an
-/// error, and none waits for what does not come.
+/// [`Redistribution::collective`](crate::Redistribution::collective). All ranks of the set make the same calls in the
+/// same order. Each operation begins with a [meeting](Self::meet), so that ranks that are about to do different things
+/// get an error, and none waits for a message that never comes.
 ///
 /// ```
 /// use sde::{Handle, Sde, key::Digest};
@@ -34,16 +34,16 @@ pub trait Collective {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
-    /// Tells the process set from the others of its engine; the same on all of its ranks.
+    /// The number of the process set within its engine, equal on all of its ranks.
     fn set(&self) -> u64;
 
-    /// Says what this rank is about to do, and a number or why it can't, and gives the numbers of all ranks, in their
-    /// order. `alike` is a digest of what all must mean, what they do included; `doing` is for messages, as in "moves an
-    /// array".
+    /// Tells the other ranks this rank's number, or why it has none, and gives the numbers of all ranks in their order.
+    /// `alike` is a digest of all that the ranks must agree on, the operation included. `doing` is for messages, as in
+    /// "moves an array".
     ///
     /// # Errors
-    /// The same on all ranks: if they are about to do different things, or one has left; if some can't, why the lowest
-    /// of them can't.
+    /// All ranks get one error: if they are about to do different things, or a rank has left; if ranks fail, the error
+    /// of the lowest of them.
     fn meet(
         &self,
         doing: &str,
@@ -51,11 +51,11 @@ pub trait Collective {
         mine: Result<usize, &Error>,
     ) -> Result<Vec<usize>, Error>;
 
-    /// Sends each of these ranks its bytes, and receives from each of those as many as there is room for; no rank is in
-    /// a list twice. Both sides know the lengths. `what` is for messages.
+    /// Sends each listed rank its bytes, and fills each buffer from its rank. No rank is twice in a list. Both sides
+    /// know the lengths. `what` is for messages.
     ///
     /// # Errors
-    /// If the connection fails. Nothing can be done together from then on.
+    /// If the connection fails. No collective operation works afterwards.
     fn exchange(
         &self,
         what: &str,
@@ -63,8 +63,8 @@ pub trait Collective {
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), Error>;
 
-    /// The error of a rank that can't go on after a meeting. It leaves the others, so that they get an error and don't
-    /// wait. Nothing can be done together from then on.
+    /// Makes the error of a rank that can't go on after a meeting. It leaves the set, so that the others get an error
+    /// instead of waiting. No collective operation works afterwards.
     fn give_up(&self, doing: &str, why: String) -> Error;
 }
 
@@ -124,7 +124,7 @@ mod tests {
     use crate::ranks::group::ProcessGroup;
     use crate::ranks::threads::ThreadGroup;
 
-    /// What two ranks hear that say these numbers of one thing or of two, or why they can't.
+    /// Meets on two ranks with these digests, and these numbers or errors; gives each rank's outcome.
     fn heard(alike: [u8; 2], mine: [Result<usize, &str>; 2]) -> Vec<Result<Vec<usize>, String>> {
         ThreadGroup::run(2, |group| {
             let rank = group.rank();

@@ -1,4 +1,4 @@
-//! Meetings: each rank says what it is about to do, and all find out whether that is the same.
+//! Meetings: each rank tells which operation it is about to begin, and all compare.
 
 use std::sync::atomic::Ordering;
 
@@ -8,16 +8,18 @@ use crate::error::{Error, ErrorKind};
 use crate::ranks::group::GroupError;
 
 impl Ranks {
-    /// Says what this rank is about to do, or that it [can't](Header::with_failure), and hears the same of all others.
+    /// Sends this rank's header, which may tell of a [failure](Header::with_failure), and gives the headers of all
+    /// ranks.
     ///
     /// # Errors
-    /// The same on all ranks if they are about to do different things, or one has left; if some have failed, the error of
-    /// the lowest of them. On this rank alone if it is not the thread's turn to do anything together.
+    /// On all ranks alike, if they are about to do different things, or one has left; if some have failed, the error of
+    /// the lowest of them. On this rank alone, if this thread may not take part in collective operations now.
     pub(crate) fn meet(&self, header: Header) -> Result<Vec<Header>, Error> {
         self.meet_for_run(header, &RunInputs::new)
     }
 
-    /// The same for a run of which this rank can tell what it gives it: who gives it another than the others is told that.
+    /// As [`meet`](Self::meet), for a run whose inputs are `given`: an error names the inputs that differ between
+    /// ranks.
     pub(crate) fn meet_for_run(
         &self,
         mut header: Header,
@@ -43,7 +45,7 @@ impl Ranks {
             self.may_save_state.store(false, Ordering::Relaxed);
             self.saves_state.store(true, Ordering::Relaxed);
         } else if self.takes_state() {
-            // Others have saved theirs: a run has failed here before it had one.
+            // Other ranks have saved their states; here a run failed before it had one, so this rank asks again.
             self.want_state();
         }
         stretch.end("met");
@@ -53,8 +55,8 @@ impl Ranks {
         }
     }
 
-    /// Compares how something went that each rank did for itself. If it failed anywhere, all
-    /// ranks get the error of the lowest rank where it did.
+    /// Compares the outcome of a step that each rank did alone. If it failed on any rank, all ranks get the error of
+    /// the lowest rank where it did.
     pub(crate) fn agree<T>(&self, what: &str, went: Result<T, Error>) -> Result<T, Error> {
         let header = Header::keyless(CollectiveOp::Agree, what);
         self.meet(header.with_failure(went.as_ref().err()))?;
@@ -90,13 +92,13 @@ impl Ranks {
         })
     }
 
-    /// What all ranks get that do not do the same.
+    /// The error that all ranks get if their headers disagree.
     fn disagree(&self, own: &Header, headers: &[Header], given: &dyn Fn() -> RunInputs) -> Error {
-        // Of all as they were sent, so that all find the same.
+        // Compares only what was sent in headers, so that all ranks decide alike.
         let runs =
             |header: &Header| header.op == CollectiveOp::Run && header.what == headers[0].what;
         let is_one_app = headers.iter().all(runs);
-        // One that has failed has no key.
+        // A run that failed before it had a key disagrees in its key.
         let failed =
             |header: &Header| (header.op == CollectiveOp::End || is_one_app) && header.has_failed();
         let error = match headers.iter().position(failed) {
@@ -117,14 +119,14 @@ impl Ranks {
         error
     }
 
-    /// What each rank gives to one app that not all give; all ranks are here.
+    /// For each rank, the inputs that not all give. Collective.
     fn differing(&self, given: &RunInputs) -> Vec<String> {
         let header = Header::keyless(CollectiveOp::Agree, "what it gives");
         let all = self.gather_all(header, given);
         all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
     }
 
-    /// Who does what, one rank for each different thing.
+    /// Lists the different operations, each with its lowest rank.
     fn told(&self, headers: &[Header], given: &[String]) -> Vec<String> {
         let mut told: Vec<(usize, String)> = Vec::new();
         for (rank, header) in headers.iter().enumerate() {
@@ -142,7 +144,7 @@ impl Ranks {
         texts.collect()
     }
 
-    /// Why something failed on a rank, as it says.
+    /// The error of a rank that failed, with the text that it sends to all.
     fn failure(&self, rank: usize, met: &[Header], own: &str) -> Error {
         let mut counts = vec![0; met.len()];
         counts[rank] = met[rank].bytes();

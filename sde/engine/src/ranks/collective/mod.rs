@@ -1,12 +1,10 @@
-//! The ranks that a piece of the program runs on, and how they keep in step.
+//! The ranks of a process set, and how they keep in step.
 //!
-//! Whatever ranks do together begins with a meeting, at which each says what it is about to
-//! do ([`Header`]). If they do not all say the same, all get the same error, which names who
-//! does what, and nobody waits for what does not come.
+//! Every collective operation begins with a meeting, at which each rank tells what it is about to do ([`Header`]). If
+//! they disagree, all ranks get one error, which names who does what, and none waits for a message that never comes.
 //!
-//! Runs nest. When one rank has come to the end of a run and another is still in the middle
-//! of it, the run has failed for all of them. The one that is in the middle may still call
-//! for the others until its body ends, so those calls give that error at once.
+//! Runs nest. When one rank has ended a run and another is still in its body, the run has failed for all of them. The
+//! collective calls that the slower rank makes until its body ends give that error at once.
 
 mod desk;
 mod differ;
@@ -35,37 +33,36 @@ use crate::error::{Error, ErrorKind};
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
 use crate::sync::{MutexGuard, lock};
 
-/// Hears of ranks that are late: what this one is about to do, and who they are.
+/// Called when ranks are late, with what this rank is about to do, and the late ranks.
 pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;
 
 /// A process set as the handles of its runs see it.
 pub(crate) struct Ranks {
     group: Box<dyn ProcessGroup>,
-    /// Tells process sets apart; the same on all of their ranks.
+    /// The number of the process set, equal on all of its ranks.
     id: u64,
     /// The numbers of these ranks in the whole program.
     world: Vec<usize>,
     patience: Duration,
-    /// The one thread that may do anything together with other ranks.
+    /// The one thread that may take part in collective operations.
     thread: ThreadId,
-    /// Another that may, by that one.
+    /// Another thread that may do so too, by way of that one.
     lent: OnceLock<Lent>,
     sequence: AtomicU64,
     state: AtomicU8,
     closed: AtomicBool,
-    /// For each run in progress, why it has failed already.
+    /// One entry for each run in progress: why it has failed already, if it has.
     doomed: Mutex<Vec<Option<Error>>>,
-    /// Why nothing can be done together any more.
+    /// The error that ended all collective operations.
     broken: OnceLock<Error>,
-    /// Whether this rank has saved the last state of an iteration that was to be saved, and is to save another.
+    /// Whether this rank is ready to save the next state of an iteration, having saved the last one that was due.
     may_save_state: AtomicBool,
-    /// Whether all ranks said so when they met: the next state is saved, by all of them.
+    /// Whether all ranks said at a meeting that they are ready: the next state is saved, by all of them.
     saves_state: AtomicBool,
-    /// Who hears of ranks that are late.
     late: Late,
 }
 
-/// What the process set that the program began with is called.
+/// The id of the process set that the program began with.
 const WORLD: u64 = 0;
 
 const ACTIVE: u8 = 0;
@@ -104,10 +101,10 @@ impl Ranks {
         }
     }
 
-    /// A part of these ranks: `members` has their numbers, in the order in which they are there.
+    /// A process set of some of these ranks: `members` has their numbers, in the order that they have there.
     pub(crate) fn part(&self, group: Box<dyn ProcessGroup>, color: u32, members: &[usize]) -> Self {
         let world = members.iter().map(|rank| self.in_program(*rank)).collect();
-        // All ranks are at the same point, so this is a name that those of one color share.
+        // All ranks are at one sequence number, so the hash is equal on the ranks of one color.
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.id.to_le_bytes());
         hasher.update(&self.sequence.load(Ordering::Relaxed).to_le_bytes());
@@ -142,21 +139,21 @@ impl Ranks {
         self.id
     }
 
-    /// How many meetings there were: the same on all ranks that are at one point of the program.
+    /// The number of meetings so far, equal on all ranks that are at one point of the program.
     pub(crate) fn meetings(&self) -> u64 {
         self.sequence.load(Ordering::Relaxed)
     }
 
-    /// Has a state of an iteration saved when all ranks are to.
+    /// Asks that the next state of an iteration be saved, as soon as all ranks want this.
     ///
-    /// Were each to save when it likes, no state to go on from would be there of all. So none is saved before all have saved
-    /// the one before, or could not; they tell one another at meetings that there are anyway. Of the last two that each
-    /// has saved, one is there of all.
+    /// If each rank saved at its own time, no saved state might be common to all. So none is saved before all ranks
+    /// have saved the one before, or could not. They tell one another at meetings that happen anyway. Of the last two
+    /// states that each rank has saved, one is common to all.
     pub(crate) fn want_state(&self) {
         self.may_save_state.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the state that is made now is to be saved: all ranks find the same.
+    /// Whether to save the state being made now; all ranks decide alike.
     pub(crate) fn takes_state(&self) -> bool {
         self.saves_state.swap(false, Ordering::Relaxed)
     }
@@ -171,7 +168,7 @@ impl Ranks {
         here == self.thread || self.lent.get().is_some_and(|lent| lent.to == here)
     }
 
-    /// That runs may still be made on these ranks.
+    /// Fails if these ranks are released.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.state.load(Ordering::Acquire) {
@@ -180,7 +177,7 @@ impl Ranks {
         }
     }
 
-    /// From here on these ranks do nothing together but release their parts.
+    /// From here on these ranks only release their parts.
     pub(crate) fn set_split(&self) {
         self.state.store(IS_SPLIT, Ordering::Release);
     }
@@ -189,15 +186,15 @@ impl Ranks {
         self.state.load(Ordering::Acquire) == IS_SPLIT
     }
 
-    /// Their parts are released. If they are themselves, they stay so.
+    /// Ends the split when the parts are released.
     pub(crate) fn end_split(&self) {
-        // Not if they are released.
+        // A set that is itself released stays so.
         let _ = self
             .state
             .compare_exchange(IS_SPLIT, ACTIVE, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Tells the others that this rank comes to nothing more here: who waits for it gets an error.
+    /// Tells the others that this rank has left: ranks that wait for it get an error.
     pub(crate) fn leave(&self) {
         self.group.leave();
     }
@@ -206,12 +203,12 @@ impl Ranks {
         self.state.store(RELEASED, Ordering::Release);
     }
 
-    /// All ranks have come to the end together.
+    /// Records that all ranks have ended together.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the others that this rank comes to nothing more, unless they know.
+    /// Tells the others that this rank has left, unless all have ended together.
     pub(crate) fn leave_unless_closed(&self) {
         if !self.closed.load(Ordering::Relaxed) {
             self.group.leave();
@@ -230,13 +227,12 @@ impl Ranks {
         self.broken.get_or_init(|| error).clone()
     }
 
-    /// The error of a rank that can't go on with the others, who would wait for it: it leaves them.
+    /// The error of a rank that can't go on. It leaves the set, so that the others do not wait for it.
     pub(crate) fn give_up(&self, doing: &str, why: String) -> Error {
         self.leave();
         self.break_off(doing, GroupError::Other(why))
     }
 
-    /// The group of the ranks that give this color.
     pub(crate) fn split(&self, color: u32, key: i64) -> Result<Box<dyn ProcessGroup>, Error> {
         let split = self.operate(|group| group.split(Some(color), key));
         let split = split.and_then(|part| {
@@ -246,19 +242,19 @@ impl Ranks {
         split.map_err(|error| self.break_off("splits its process set", error))
     }
 
-    /// Says something to a rank, without waiting for it.
+    /// Sends a note to a rank, without waiting for it.
     pub(crate) fn post(&self, rank: usize, note: Note) -> Result<(), Error> {
         let told = self.operate(|group| group.post(rank, note));
         told.map_err(|error| self.break_off("deals out points", error))
     }
 
-    /// What a rank has said to this one, if it has come.
+    /// The next note to this rank, if one has arrived.
     pub(crate) fn poll(&self) -> Result<Option<(usize, Note)>, Error> {
         let told = self.operate(|group| group.poll());
         told.map_err(|error| self.break_off("deals out points", error))
     }
 
-    /// Says that a run begins, for as long as the guard lives.
+    /// Registers a run in progress, for as long as the guard lives.
     pub(crate) fn level(&self) -> LevelGuard<'_> {
         self.levels().push(None);
         LevelGuard(self)
@@ -269,7 +265,7 @@ impl Ranks {
     }
 }
 
-/// A run in progress.
+/// Registers one run in progress.
 pub(crate) struct LevelGuard<'a>(&'a Ranks);
 
 impl Drop for LevelGuard<'_> {
@@ -278,7 +274,7 @@ impl Drop for LevelGuard<'_> {
     }
 }
 
-/// Something collective was called where other ranks can't join in.
+/// The error for a collective call at a place where other ranks can't join in.
 pub(crate) fn not_here(doing: String) -> Error {
     ErrorKind::NotCollective { doing }.into()
 }

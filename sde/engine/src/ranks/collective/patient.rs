@@ -1,4 +1,4 @@
-//! A group lent to code that knows nothing of ranks that may be late.
+//! A group for code that knows nothing of ranks that may be late.
 
 use std::time::Duration;
 
@@ -6,13 +6,12 @@ use super::Ranks;
 use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup};
 
 impl Ranks {
-    /// Has something done that calls for operations of the group itself. Collective.
+    /// Runs a job that uses the group's own operations. Collective.
     pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
         job(&Patient { ranks: self, doing })
     }
 
-    /// The messages of all ranks. Of who is late is told the first time, and whenever it has been twice as long since: of a
-    /// rank that is late for hours some ten times.
+    /// The messages of all ranks. Late ranks are reported at intervals that double, about ten times in some hours.
     pub(super) fn meet_patiently(
         &self,
         message: &[u8],
@@ -29,7 +28,7 @@ impl Ranks {
     }
 }
 
-/// A group whose meetings say who is late, whatever the caller would have it say.
+/// A group whose meetings report late ranks, whatever the caller passes for that.
 struct Patient<'a> {
     ranks: &'a Ranks,
     doing: &'a str,

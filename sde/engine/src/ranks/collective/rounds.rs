@@ -1,9 +1,9 @@
-//! Many things that all ranks do together, in as many rounds as the longest of them takes.
+//! Runs many collective functions together, in as many rounds as the longest of them takes.
 //!
-//! Each is a function that talks to other ranks through the [`Ranks`] that it is given. Were one done after the other, ranks
-//! would wait for one another as often as all of them ask together. So each is called until it asks for what others have, and
-//! stopped there by an error. What all have asked for goes in one message to each rank. With the answers each is called
-//! again from its beginning, is given those that it had before, and goes on to its next question.
+//! Each function talks to other ranks through the [`Ranks`] that it is given. One after another, the functions would
+//! wait for other ranks in each of their operations. So each is called until its first question to other ranks, where
+//! an error stops it. The questions of all functions go in one message to each rank. Then each function is called again
+//! from its beginning, gets the answers so far, and goes on to its next question.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -14,33 +14,32 @@ use crate::error::Error;
 use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, fill};
 use crate::sync::lock;
 
-/// What each rank has for each, by rank.
+/// An answer: the bytes from each rank, by rank.
 type Answer = Vec<Vec<u8>>;
 
-/// What a function asks for.
+/// One operation that a function began.
 struct Question {
-    /// Whether each rank has the same for all.
+    /// Whether this rank sends the same bytes to all ranks.
     is_for_all: bool,
     to_each: Vec<Vec<u8>>,
-    /// How many bytes come from each rank.
+    /// The number of bytes from each rank.
     from_each: Vec<usize>,
 }
 
-/// How far a function has come.
+/// The state of one function between rounds.
 #[derive(Default)]
 struct Progress {
     answers: Vec<Answer>,
-    /// How many of them it was given since it was called.
+    /// The number of answers used since the function was last called.
     given: usize,
     question: Option<Question>,
 }
 
 impl Ranks {
-    /// Does so many things together with all other ranks, each by a function that asks for the same however often it is
-    /// called.
+    /// Runs `count` collective functions together. Each must ask the same questions each time it is called.
     ///
     /// # Errors
-    /// The same on all ranks, if one of the things fails on one of them, or they ask for different things.
+    /// All ranks get one error if a function fails on one of them, or the ranks ask different questions.
     pub(crate) fn in_rounds<T>(
         &self,
         header: &Header,
@@ -90,7 +89,7 @@ impl Ranks {
         }
     }
 
-    /// Calls a function with the answers that it has had.
+    /// Calls a function with the answers so far.
     fn call<T>(
         &self,
         progress: &mut Progress,
@@ -115,7 +114,7 @@ impl Ranks {
         went
     }
 
-    /// The answers to what all ranks ask for together.
+    /// Sends the questions of all functions to all ranks, and gives the answers.
     fn answers(
         &self,
         what: &str,
@@ -151,7 +150,7 @@ impl Ranks {
     }
 }
 
-/// The group of a function that is stopped where it asks for more than it has answers to.
+/// The group of a function, which stops it at the first question that has no answer yet.
 struct Stepping {
     rank: usize,
     size: usize,
@@ -164,7 +163,7 @@ impl Stepping {
         let answer = progress.answers.get(progress.given).cloned();
         progress.given += usize::from(answer.is_some());
         answer.ok_or_else(|| {
-            // A function that goes on in spite of the error gets no answer to what it asks for then.
+            // Only the first open question counts: a function that goes on in spite of the error gets no more answers.
             progress.question.get_or_insert_with(question);
             GroupError::Other("it waits for the next round".to_owned())
         })
@@ -270,7 +269,7 @@ mod tests {
         Header::keyless(CollectiveOp::End, "many things")
     }
 
-    /// Gathers so many times, each time what came before.
+    /// Gathers `times` times, each time the result of the time before.
     fn gather(times: usize, ranks: &Ranks) -> Result<Vec<u64>, Error> {
         let mut all = vec![ranks.rank() as u64];
         for _ in 0..times {
@@ -285,7 +284,7 @@ mod tests {
         let made = on_ranks(3, |ranks| {
             let together = ranks.in_rounds(&header(), 3, gather).unwrap();
             let alone: Vec<_> = (0..3).map(|times| gather(times, ranks).unwrap()).collect();
-            // As many meetings as the longest alone, one for each question besides, and one at the end.
+            // Together: one meeting for each of the longest function's 2 * 2 questions, and one at the end.
             (together == alone, ranks.meetings())
         });
         assert_eq!(made, [(true, (2 * 2 + 1) + (1 + 2)); 3]);
@@ -297,7 +296,7 @@ mod tests {
             let failed = ranks.in_rounds(&header(), 4, |at, ranks| {
                 let numbers = gather(2, ranks);
                 match (at, ranks.rank()) {
-                    // It goes on in spite of an error, which is no end of it.
+                    // This function goes on after the error, so the error does not end it.
                     (1, _) => Ok(numbers.unwrap_or_default()),
                     (2, 1) => Err(ranks.garbled(2, "a number")),
                     _ => numbers,

@@ -1,13 +1,13 @@
-//! What `#[derive(Distributed)]` needs of the fields of a type.
+//! Functions that `#[derive(Distributed)]` calls for the fields of a type.
 //!
-//! The descriptor of the whole has those of the fields one after another, each after its length. That of a
-//! field which is the same on all ranks is a digest of it, so that it is noticed if it is not.
+//! The descriptor of a value is the list of its fields' descriptors, each after its length. The descriptor of a field
+//! that is the same on all ranks is its digest, which shows whether it is.
 
 use super::part::SavedParts;
 use crate::error::{AppError, ArchiveError};
 use crate::key::{Fingerprint, commit};
 
-/// The descriptors of all fields as one.
+/// Joins the descriptors of all fields into one.
 #[must_use]
 pub fn join_descriptors(fields: &[Vec<u64>]) -> Vec<u64> {
     let with_length = |field: &Vec<u64>| {
@@ -17,10 +17,10 @@ pub fn join_descriptors(fields: &[Vec<u64>]) -> Vec<u64> {
     fields.iter().flat_map(with_length).collect()
 }
 
-/// Of such descriptors those of one field, by its place.
+/// The descriptors of one field, by its place, from joined descriptors.
 ///
 /// # Errors
-/// If one has no such field: they come from a store or another rank.
+/// If a joined descriptor has no such field: it may come from a store or another rank.
 pub fn descriptors_of(all: &[Vec<u64>], place: usize) -> Result<Vec<Vec<u64>>, AppError> {
     let of_field = |descriptor: &Vec<u64>| {
         let mut rest = &descriptor[..];
@@ -40,7 +40,7 @@ pub fn descriptors_of(all: &[Vec<u64>], place: usize) -> Result<Vec<Vec<u64>>, A
         .collect()
 }
 
-/// The descriptor of a field that is the same on all ranks; empty if it can't be told.
+/// The descriptor of a field that is the same on all ranks; empty if the field has no digest.
 #[must_use]
 pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
     let digest = commit(field).map(|commitment| commitment.digest());
@@ -51,7 +51,7 @@ pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
     )
 }
 
-/// That a field is the same on all ranks.
+/// Checks that a field is the same on all ranks.
 ///
 /// # Errors
 /// If it is not.
@@ -70,7 +70,8 @@ pub fn check_same(name: &str, descriptors: &[Vec<u64>]) -> Result<(), AppError> 
     }
 }
 
-/// A saved part that has all that is the same, for a rank of so many: one that it reads of the rest too.
+/// Reads a saved part for the fields that are the same in all parts. Ranks read different parts, each one that it needs
+/// for its other fields too.
 ///
 /// # Errors
 /// As [`SavedParts::read`].
@@ -109,7 +110,7 @@ mod tests {
             error.contains("\"x\"") && error.contains("part 2"),
             "{error}"
         );
-        // Nothing is known of these.
+        // Empty descriptors tell nothing.
         assert!(check_same("x", &[vec![], vec![]]).is_err());
         assert!(check_same("x", &[]).is_ok());
     }

@@ -1,10 +1,8 @@
 //! Values whose parts lie on several ranks.
 //!
-//! To its users such a value is one thing: it has one key, is remembered as a whole, and lives on
-//! whatever ranks the program goes on with. To do that the engine must be able to move its parts
-//! when process sets change, and to put it together from what was saved by other ranks, perhaps
-//! another number of them. A type that can do both is [`Distributed`]; the arrays of the crate
-//! `sde-arrays` are.
+//! A distributed value has one key, is cached as a whole, and lies on whichever ranks the program goes on with. The
+//! engine moves its parts when process sets change, and assembles it from parts that any number of ranks saved. A type
+//! that supports both is [`Distributed`]; the arrays of the crate `sde-arrays` are.
 
 mod fields;
 mod ops;

@@ -1,4 +1,4 @@
-//! What can be done with a distributed value whose type only its app knows.
+//! The operations on a distributed value of erased type.
 
 use super::part::{Distributed, SavedParts};
 use super::placement::Placement;
@@ -8,7 +8,7 @@ use crate::result_map::ErasedValue;
 
 type RedistributeFn =
     fn(Option<&ErasedValue>, &Redistribution<'_>) -> Result<Option<ErasedValue>, AppError>;
-/// From all descriptors and what reads a part, for a rank of so many.
+/// Takes all descriptors, a function that reads a part, this rank and the number of ranks.
 type AssembleFn = fn(&[Vec<u64>], Read<'_>, usize, usize) -> Result<ErasedValue, AppError>;
 type Read<'a> = &'a dyn Fn(usize) -> Result<ErasedValue, ArchiveError>;
 

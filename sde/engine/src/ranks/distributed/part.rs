@@ -1,4 +1,4 @@
-//! What a type must be able to do whose values lie on several ranks.
+//! The trait of types whose values lie on several ranks.
 
 use super::placement::Placement;
 use super::redistribution::Redistribution;
@@ -50,46 +50,45 @@ use crate::result_map::Storable;
 /// # Ok::<(), sde::Error>(())
 /// ```
 ///
-/// What is `#[distributed(same)]` is sent by one rank for all when ranks are released, and read from one part when
-/// they are loaded. It must be [`Fingerprint`](trait@crate::Fingerprint) and `Clone`: a digest of it is compared after the
-/// body, and where it differs the run is an error. When parts are loaded, each of the other fields reads those that
-/// it needs: a struct of three arrays reads a part three times.
+/// A field marked `#[distributed(same)]` is sent by one rank for all when ranks are released, and read from one part
+/// when they are loaded. It must be [`Fingerprint`](trait@crate::Fingerprint) and `Clone`: a digest of it is compared
+/// after the body, and a difference makes the run an error. When parts are loaded, each other field reads the parts
+/// that it needs: a struct of three arrays reads a part three times.
 pub trait Distributed: Storable + Sized {
-    /// What other ranks must know of this part to move it: where it belongs, as a rule. Parts
-    /// of one value together must be whole; see [`check`](Self::check).
+    /// The numbers that other ranks must know to move this part, such as its place in the whole. The parts of one value
+    /// together must be whole; see [`check`](Self::check).
     fn part_descriptor(&self) -> Vec<u64>;
 
-    /// Gives each rank that goes on its part, made from those of the ranks that had the value.
-    /// Collective over all ranks of `over`; `part` is `None` on those that had none, and the result
-    /// may be `None` on those that go on without. Where many values move it is called several times for each: from its
-    /// beginning, until other ranks have answered all that it asks for. It must ask for the same each time.
+    /// Gives each rank that goes on its new part, made from the parts of the ranks that had the value. Collective over
+    /// all ranks of `over`. `part` is `None` on ranks that had none, and the result may be `None` on ranks that go on
+    /// without. When many values move at once, it is called several times for each, from its beginning, until other
+    /// ranks have answered all its questions. It must ask the same ones each time.
     ///
     /// # Errors
-    /// If that can't be done; the value is then computed again where it is needed.
+    /// If the value can't be moved; it is then computed again where it is needed.
     fn redistribute_parts(
         part: Option<&Self>,
         over: &Redistribution<'_>,
     ) -> Result<Option<Self>, AppError>;
 
-    /// Makes the part of rank `rank` of `ranks` from the parts that were saved, by any number of
-    /// ranks. Not collective.
+    /// Makes the part of rank `rank` of `ranks` from the parts that any number of ranks saved. Not collective.
     ///
     /// # Errors
-    /// If a part is missing or they do not belong together; the value is then computed again. A
-    /// type that can't do this says so for all but the number of ranks that saved it.
+    /// If a part is missing or the parts do not belong together; the value is then computed again. A type that can't
+    /// change the number of ranks returns an error for every other number than that which saved it.
     fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError>;
 
-    /// That parts with these descriptors are one whole value.
+    /// Checks that parts with these descriptors are one whole value.
     ///
     /// # Errors
-    /// What is missing or twice there.
+    /// A text that names the part that is missing or there twice.
     fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
         let _ = descriptors;
         Ok(())
     }
 
-    /// Takes note of the process set that it lies on, and of what it is known by as an input of other
-    /// runs: what has arrays in it has each of them do so. Called once, when it was made, moved or loaded.
+    /// Records the process set that the value lies on, and the digest that identifies it as an input of other runs. A
+    /// type with arrays in it passes this on to each of them. Called once, when the value was made, moved or loaded.
     fn bind(&self, at: &Placement) {
         let _ = at;
     }
@@ -102,7 +101,7 @@ pub struct SavedParts<'a, T> {
 }
 
 impl<'a, T> SavedParts<'a, T> {
-    /// Parts with these descriptors, each read by the function: those of a value within another.
+    /// Parts with these descriptors, each read by the function; used for a value within another.
     #[must_use]
     pub fn new(
         descriptors: &'a [Vec<u64>],

@@ -1,19 +1,19 @@
-//! Where a distributed value lies, and what it is known by.
+//! The place of a distributed value, and its identity as an input.
 
 use std::cell::Cell;
 
 use crate::key::Digest;
 
-/// Where a distributed value lies from here on, and what it is known by as an input; given to
-/// [`Distributed::bind`](crate::Distributed::bind).
+/// The process set that a distributed value lies on, and the digest that identifies it as an input. The engine passes
+/// it to [`Distributed::bind`](crate::Distributed::bind).
 ///
-/// A value that has several arrays hands it to each of them: they are told apart by their names
-/// ([`field`](Self::field)), and those of one name by their order.
+/// A value with several arrays passes it on to each. Arrays are told apart by their field names
+/// ([`field`](Self::field)), and arrays of one name by their order.
 #[derive(Debug)]
 pub struct Placement {
     set: u64,
     origin: Digest,
-    /// How many were known by this so far.
+    /// The number of origins given out so far.
     known: Cell<u64>,
 }
 
@@ -32,14 +32,14 @@ impl Placement {
         self.set
     }
 
-    /// Those of a part of the value, by the name it has there.
+    /// The placement for a part of the value, by the name of its field.
     #[must_use]
     pub fn field(&self, name: &str) -> Self {
         Self::new(self.set, self.and(b"field", name.as_bytes()))
     }
 
-    /// What the value is known by: the same on all ranks, on any number of them, and in every program that
-    /// loads it. Another one each time it is asked for, so that no two arrays are taken for one another.
+    /// The digest that identifies the value as an input. It is equal on all ranks, whatever their number, and in every
+    /// program that loads the value. Each call gives another digest, so that each array has its own.
     #[must_use]
     pub fn next_origin(&self) -> Digest {
         let number = self.known.get();

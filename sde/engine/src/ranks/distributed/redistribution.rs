@@ -7,11 +7,11 @@ use crate::ranks::collective::{Collective, CollectiveOp, Header, Ranks};
 use crate::ranks::values::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
-/// Which ranks had a value, and which are to have it.
+/// The ranks that had a value, and those that are to have it.
 ///
-/// All ranks are numbered as in the larger of the process sets, whose ranks all take part. On a
-/// split every rank had the value, and each of the subsets is to have the whole of it. On
-/// a release the ranks of one subset had it, and all ranks are to have it.
+/// Ranks are numbered as in the larger of the process sets, all of whose ranks take part. On a split every rank had the
+/// value, and each subset is to have the whole of it. On a release the ranks of one subset had it, and all ranks are to
+/// have it.
 pub struct Redistribution<'a> {
     pub(crate) ranks: &'a Ranks,
     pub(crate) wire: &'a dyn Wire,
@@ -19,7 +19,7 @@ pub struct Redistribution<'a> {
     pub(crate) to: &'a [Vec<usize>],
     /// The descriptors of the parts of each distributed result.
     pub(crate) results: &'a BTreeMap<String, Vec<Vec<u64>>>,
-    /// Those of the value that moves.
+    /// The descriptors of the value that moves.
     pub(crate) descriptors: Vec<Vec<u64>>,
 }
 
@@ -36,7 +36,7 @@ impl Redistribution<'_> {
         self.ranks.size()
     }
 
-    /// What these ranks can do together.
+    /// The collective operations of these ranks.
     #[must_use]
     pub fn collective(&self) -> &dyn Collective {
         self.ranks
@@ -62,7 +62,7 @@ impl Redistribution<'_> {
         &self.descriptors
     }
 
-    /// The same ranks, for a value that is a part of this one and has these descriptors.
+    /// This redistribution, for a part of the value that has these descriptors.
     #[must_use]
     pub fn with_descriptors(&self, descriptors: Vec<Vec<u64>>) -> Self {
         Self {
@@ -71,9 +71,9 @@ impl Redistribution<'_> {
         }
     }
 
-    /// The same ranks, for one result of those that an app redistributes by its own function
-    /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)): with the descriptors of its parts. Of a
-    /// result that is not distributed there are none.
+    /// This redistribution, for one result of an app that moves its results by its own function
+    /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)), with the descriptors of the result's parts. A result
+    /// that is not distributed has none.
     #[must_use]
     pub fn of_result(&self, name: &str) -> Self {
         self.with_descriptors(self.results.get(name).cloned().unwrap_or_default())
@@ -88,11 +88,11 @@ impl Redistribution<'_> {
         sets.find_map(|(set, ranks)| Some((set, in_set(ranks)?)))
     }
 
-    /// What is the same on all ranks that had the value, for those too that had none: what the first of
-    /// [`from`](Self::from) has. Collective; `own` is what this rank has.
+    /// Sends a value that is the same on all ranks that had it from the first of [`from`](Self::from) to all ranks.
+    /// Collective; `own` is this rank's copy, if it has one.
     ///
     /// # Errors
-    /// The same on all ranks, if one does something else, or the value can't be sent.
+    /// On all ranks alike, if one does something else, or the value can't be sent.
     pub fn same<T: Storable + Clone>(&self, own: Option<&T>) -> Result<T, Error> {
         let first = self.from.first().copied();
         let own = own.filter(|_| first == Some(self.rank())).cloned();
@@ -103,10 +103,10 @@ impl Redistribution<'_> {
         found.ok_or_else(|| ErrorKind::OnRank { rank, message }.into())
     }
 
-    /// Gives each rank the bytes that the others have for it; both lists are by rank. Collective.
+    /// Sends each rank its bytes, and gives the bytes that each sent to this one; both lists are by rank. Collective.
     ///
     /// # Errors
-    /// The same on all ranks, if one does something else.
+    /// On all ranks alike, if one does something else.
     pub fn exchange(&self, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let size = self.ranks();
         let of = |rank: usize| send.get(rank).map_or(&[][..], Vec::as_slice);
@@ -144,6 +144,6 @@ impl std::fmt::Debug for Redistribution<'_> {
     }
 }
 
-/// What is exchanged, for messages.
+/// Names for messages.
 const SAME: &str = "what is the same on all ranks";
 const WHAT: &str = "parts of a value";

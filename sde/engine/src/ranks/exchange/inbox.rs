@@ -1,8 +1,7 @@
-//! Entries as they come from other ranks.
+//! Entries received from other ranks.
 //!
-//! New memory is what an exchange of large values costs most, more than moving the bytes. So what comes is received where it
-//! stays: small values side by side, as they were sent, large ones in blocks of their own. An entry is
-//! read when a run asks for it.
+//! Allocating memory costs more than moving the bytes of large values. So values are received where they stay: small
+//! ones side by side, as they were sent, large ones in blocks of their own. An entry is decoded when a run asks for it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::inputs::ValueSummary;
 use crate::result_map::{Codec, ErasedValue, Payload, Value, Wire};
 
-/// Memory for what one rank sends.
+/// Memory for the messages of one rank.
 pub(super) struct Inbox {
     table: Vec<u8>,
     small: Block,
@@ -25,7 +24,7 @@ pub(super) struct Inbox {
     entries: Vec<(Offer, Vec<Place>)>,
 }
 
-/// Where a large value lies: in which block, and where there.
+/// The place of a large value: its block, and its range there.
 type Place = (usize, Range<usize>);
 
 /// Memory for several messages.
@@ -33,17 +32,17 @@ type Place = (usize, Range<usize>);
 struct Block {
     bytes: Vec<u8>,
     messages: Vec<usize>,
-    /// How many bytes all have.
+    /// The length of all messages together.
     length: usize,
-    /// Where the first begins.
+    /// The offset of the first message.
     start: usize,
 }
 
-/// Large values share memory of this size, if they are not larger: some large pages.
+/// The size of a block that several large values share; a larger value has a block of its own.
 const BLOCK: usize = 8 << 20;
 
 impl Inbox {
-    /// For those of the entries that are wanted.
+    /// Room for the wanted entries of an offer.
     pub(super) fn new(of: &Exchange<'_>, told: Told<'_>, wanted: &[bool]) -> Result<Self, Error> {
         let mut inbox = Self {
             table: of.ranks.zeroed(of.what, as_usize(told.table))?,
@@ -78,7 +77,7 @@ impl Inbox {
         (number, self.large[number].add(pieces))
     }
 
-    /// Where the messages are received.
+    /// The buffers that the messages are received into.
     pub(super) fn places(&mut self) -> Vec<&mut [u8]> {
         let mut places = vec![&mut self.table[..]];
         for block in [&mut self.small].into_iter().chain(&mut self.large) {
@@ -92,7 +91,7 @@ impl Inbox {
         places
     }
 
-    /// What has come.
+    /// The received entries.
     pub(super) fn entries(self, wire: &Arc<dyn Wire>) -> impl Iterator<Item = PackedEntry> {
         let mut end = self.small.start;
         let common = Arc::new(Common {
@@ -123,7 +122,7 @@ impl Inbox {
 }
 
 impl Block {
-    /// Makes room for messages; says where.
+    /// Makes room for messages; gives their range.
     fn add(&mut self, messages: impl Iterator<Item = usize>) -> Range<usize> {
         let start = self.length;
         for message in messages {
@@ -134,7 +133,7 @@ impl Block {
     }
 }
 
-/// An entry as it came.
+/// An entry as received.
 #[derive(Clone)]
 pub(crate) struct PackedEntry {
     offer: Offer,
@@ -143,7 +142,7 @@ pub(crate) struct PackedEntry {
     large: Vec<(Arc<Vec<u8>>, Range<usize>)>,
 }
 
-/// What came with an entry.
+/// The data that all entries of one exchange share.
 struct Common {
     table: Vec<u8>,
     kinds: OnceLock<Result<Value<Vec<EntryKind>>, ArchiveError>>,
@@ -156,7 +155,7 @@ impl PackedEntry {
         &self.offer
     }
 
-    /// Whether it has all that a run needs.
+    /// Whether all values that a run needs were sent.
     pub(super) fn is_whole(&self) -> bool {
         self.offer.sent == Sent::Whole
     }
@@ -166,7 +165,7 @@ impl PackedEntry {
             .is_ok_and(|(_, kind, _)| *kind.provenance.app == *app)
     }
 
-    /// The bytes of its values, and what is said of it.
+    /// The entry's small values, its kind, and its own part of the record.
     fn head(&self) -> Result<(&[u8], &EntryKind, OwnPart<'_>), ArchiveError> {
         let bytes = self.common.small.get(self.small.clone()).ok_or_else(cut)?;
         let (rest, length) = bytes.split_last_chunk().ok_or_else(cut)?;
@@ -180,10 +179,10 @@ impl PackedEntry {
         Ok((values, all.get(head.kind).ok_or_else(cut)?, head))
     }
 
-    /// Reads it; its values stay bytes.
+    /// Decodes the entry's record; its values stay bytes.
     ///
     /// # Errors
-    /// If it is no entry.
+    /// If the bytes are no entry.
     pub(crate) fn unpack(&self) -> Result<StoredEntry, Error> {
         self.read().map_err(|source| {
             let doing = "reading what another rank sent".to_owned();
@@ -213,7 +212,7 @@ impl PackedEntry {
             record: self.record(entry_kind, head),
             results,
             others: Vec::new(),
-            // The rank that computed it archives it.
+            // The rank that computed the entry archives it.
             archived: true,
         })
     }
@@ -283,7 +282,7 @@ fn cut() -> ArchiveError {
     }
 }
 
-/// The bytes of a value, among others that came with it.
+/// The bytes of a value, within a buffer that other values share.
 struct ReceivedValue {
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
@@ -322,7 +321,6 @@ mod tests {
     use crate::ranks::group::OneProcess;
     use crate::result_map::Json;
 
-    /// An entry, packed and received.
     fn sent() -> PackedEntry {
         let (entry, wire): (_, Arc<dyn Wire>) = (entry(600), Arc::new(Json));
         let mut outbox = Outbox::new(&wire);
@@ -355,7 +353,7 @@ mod tests {
         entry
     }
 
-    /// Input from a peer is not believed.
+    /// Bytes from a peer are untrusted.
     #[test]
     fn what_is_no_entry_is_an_error() {
         let length = sent().common.small.len();
@@ -367,7 +365,7 @@ mod tests {
                 with(|entry, _, _| entry.small = 0..cut),
             ];
             assert!(bad.iter().all(|bad| bad.unpack().is_err()), "{cut}");
-            // Whatever it is, no panic.
+            // No byte causes a panic.
             for byte in [0, 1, 0x7f, 0xff] {
                 let _ = with(|_, small, _| small[cut] = byte).unpack();
             }
@@ -380,7 +378,7 @@ mod tests {
         );
     }
 
-    /// No memory is taken for what can't be.
+    /// No memory is allocated for impossible lengths.
     #[test]
     fn lengths_that_can_not_be_are_errors() {
         let ranks = Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()));

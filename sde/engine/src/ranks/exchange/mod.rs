@@ -1,9 +1,8 @@
-//! Giving every rank what one of them has.
+//! Exchanges of entries between all ranks.
 //!
-//! Keys first: each rank tells which entries it has to offer, and how large they are, and asks the others for those that it
-//! lacks. Then it gets these, each once, from the lowest rank that has it, in memory that it keeps. Where ranks
-//! have different results for one key, which only non-deterministic apps give, that of
-//! the lowest rank is the one that counts, everywhere.
+//! Keys go first: each rank tells which entries it offers, and their sizes, and asks the other ranks for those that it
+//! lacks. Each wanted entry is sent once, by the lowest rank that has it, into memory that the receiver keeps. Only
+//! non-deterministic apps give different results for one key; of those the lowest rank's result counts everywhere.
 
 mod inbox;
 mod outbox;
@@ -30,68 +29,68 @@ pub(crate) use outbox::Outbox;
 use outbox::Packed;
 pub(crate) use received::{Received, is_complete};
 
-/// What is known of keys that come from other ranks: they are digests, and spread well.
+/// A map by key. Keys are digests, so their bits are spread well already.
 type KeyMap<V> = HashMap<Key, V, RandomState>;
 
-/// An entry that a rank has.
+/// The offer of an entry by a rank that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) key: Key,
     pub(crate) run: RunId,
     pub(crate) nondeterministic: bool,
     sent: Sent,
-    /// How many bytes are sent, besides large values.
+    /// The number of bytes sent, besides large values.
     small: u64,
-    /// The pieces of each large value.
+    /// The lengths of the pieces of each large value.
     large: Vec<Vec<u64>>,
 }
 
-/// What is sent of an entry.
+/// The part of an entry that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Sent {
-    /// It stays where it is.
+    /// Nothing: the entry stays on its rank.
     Nothing,
-    /// Of what a run needs a value stays, since nobody is to get it.
+    /// A part: a value that runs need stays on its rank, since the transfer excludes it.
     Chosen,
-    /// What there is of it, of which a run needs more.
+    /// All values that this rank has, which are not all that a run needs.
     Part,
-    /// All that a run needs.
+    /// All values that a run needs.
     Whole,
 }
 
-/// What a rank tells of what it offers in one go.
+/// One rank's offers of one round.
 #[derive(Serialize, Deserialize)]
 struct Told<'a> {
     offers: Cow<'a, [Offer]>,
-    /// How many bytes the table has.
+    /// The length of the table in bytes.
     table: u64,
-    /// Whether it has no more to offer.
+    /// Whether the rank has no more to offer.
     is_last: bool,
 }
 
 /// An exchange among these ranks.
 pub(crate) struct Exchange<'a> {
     pub(crate) ranks: &'a Ranks,
-    /// What is exchanged, for messages.
+    /// The name of the entries, for messages.
     pub(crate) what: &'a str,
     pub(crate) wire: Arc<dyn Wire>,
 }
 
-/// What came of an exchange.
+/// The outcome of an exchange on one rank.
 #[derive(Default)]
 pub(crate) struct Exchanged {
     pub(crate) came: Vec<PackedEntry>,
-    /// What this rank lacks and nobody sent, or not all of it.
+    /// Wanted offers of which no value was sent, or not all.
     pub(crate) stayed: Vec<Offer>,
 }
 
-/// What all ranks together pack in one go, in bytes, and what each of many packs at least.
+/// The bytes that all ranks together pack in one round, and the least that one of many ranks packs.
 const BATCH: usize = 8 << 20;
 const PART: usize = 64 << 10;
 
 impl Exchange<'_> {
-    /// Offers entries, which `pack` adds to what is sent, and gets those that this rank `wants` of what is offered, by the
-    /// rank that offers it.
+    /// Offers these entries, encoded by `pack`, and gets the offers that this rank `wants`, by the rank that offers
+    /// them.
     pub(crate) fn run<'e>(
         &self,
         entries: &'e [Arc<Entry>],
@@ -132,7 +131,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Packs as many of the entries as go at once.
+    /// Packs the entries of one round.
     fn packed<'e>(
         &self,
         entries: &mut std::slice::Iter<'e, Arc<Entry>>,
@@ -152,7 +151,7 @@ impl Exchange<'_> {
         })
     }
 
-    /// Tells all ranks what this one offers.
+    /// Tells all ranks this rank's offers.
     fn tell<'p>(
         &self,
         packed: Result<&'p Packed<'_>, &Error>,
@@ -172,7 +171,7 @@ impl Exchange<'_> {
             .collect())
     }
 
-    /// Asks each rank for what this one wants of it; gives what each wants of this one.
+    /// Asks each rank for the offers that this one wants; gives the offers that each wants of this one.
     fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
         let own = self.ranks.rank();
         let bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
@@ -189,7 +188,7 @@ impl Exchange<'_> {
         Ok(asked.iter().map(of_rank).collect())
     }
 
-    /// Sends what others have asked for, and receives what this rank wants.
+    /// Sends the entries that others asked for, and receives those that this rank wants.
     fn send(
         &self,
         packed: &Packed<'_>,
@@ -222,8 +221,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether an offer counts: the first of its key, as ranks come in their order; of one that is not deterministic that of
-/// the lowest rank, whenever it comes.
+/// Whether an offer counts: the first of its key, in the order of ranks. Of a key that is not deterministic, the lowest
+/// rank's offer counts, even if it comes in a later round.
 fn counts(lowest: &mut KeyMap<usize>, rank: usize, offer: &Offer) -> bool {
     match lowest.entry(offer.key) {
         hash_map::Entry::Vacant(place) => drop(place.insert(rank)),
@@ -237,7 +236,7 @@ fn counts(lowest: &mut KeyMap<usize>, rank: usize, offer: &Offer) -> bool {
     true
 }
 
-/// Where the small bytes lie of those entries that are wanted, among all of a rank: what lies side by side is one message.
+/// The ranges of the wanted entries within a rank's small bytes; adjacent entries are one message.
 fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
     let (mut runs, mut end) = (Vec::<Range<usize>>::new(), 0_usize);
     for (offer, is_wanted) in offers.iter().zip(wanted) {
@@ -253,14 +252,13 @@ fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
 }
 
 impl Offer {
-    /// How many bytes are sent.
     fn bytes(&self) -> u64 {
         let large = self.large.iter().flatten();
         large.fold(self.small, |sum, piece| sum.saturating_add(*piece))
     }
 }
 
-/// A length that another rank has told. One that can't be is no memory that can be had.
+/// Converts a length from another rank. An impossible one becomes a length that no memory can hold.
 fn as_usize(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }

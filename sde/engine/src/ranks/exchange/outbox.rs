@@ -1,8 +1,8 @@
-//! Entries for other ranks, as bytes.
+//! Encodes entries for other ranks.
 //!
-//! What thousands of entries have in common goes once, in a table: the app, its code and settings, the machine, the names of
-//! inputs and results. An entry is its values, one after the other, and then what is its own of the record. Large
-//! values are messages of their own, sent from where they lie.
+//! The data that thousands of entries share is sent once, in a table: the app, its code and settings, the machine, the
+//! names of inputs and results. An entry is its values one after another, followed by its own part of the record. Large
+//! values are separate messages, sent without a copy.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::inputs::ValueSummary;
 use crate::key::{Digest, Key, Scalar};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Tags, Wire, WireBuffer};
 
-/// What entries have in common.
+/// The data that several entries share.
 #[derive(Serialize, Deserialize)]
 pub(super) struct EntryKind {
     pub(super) provenance: Arc<Provenance>,
@@ -34,10 +34,10 @@ pub(super) struct ResultKind {
     pub(super) has_files: bool,
 }
 
-/// What is an entry's own, besides what its [`Offer`] says.
+/// The data of one entry that neither its kind nor its [`Offer`] has.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OwnPart<'a> {
-    /// Where in the table its kind is.
+    /// The index of its kind in the table.
     pub(super) kind: usize,
     pub(super) anew: bool,
     pub(super) made_at: SystemTime,
@@ -57,15 +57,15 @@ pub(super) enum InputValue<'a> {
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) enum ValuePlace {
-    /// It is not sent.
+    /// The value is not sent.
     None,
-    /// So many bytes, after those before it.
+    /// The length of the value, which follows those before it.
     Here(u64),
-    /// The next of the large ones.
+    /// The value is the next of the large ones.
     Large,
 }
 
-/// What a rank has for others.
+/// The entries of one rank, encoded for the others.
 pub(crate) struct Outbox<'e> {
     wire: Arc<dyn Wire>,
     offers: Vec<Offer>,
@@ -86,12 +86,12 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// How many bytes there are besides large values.
+    /// The number of bytes besides large values.
     pub(super) fn len(&mut self) -> usize {
         self.to.bytes().len()
     }
 
-    /// Makes room, after the first entry, for so many more that are about as long.
+    /// Reserves room, after the first entry, for `more` entries of about its length.
     pub(super) fn expect(&mut self, more: usize, most: usize) {
         if self.offers.len() == 1 {
             let all = self.len().saturating_mul(more + more / 8).min(most);
@@ -100,8 +100,8 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Adds an entry. Values that can't be sent (`no_cache` ones, those without a codec, and those of which `stays` says so)
-    /// are named only. One that is too large, or of which a value can't be turned into bytes, is offered without any.
+    /// Adds an entry. Values that can't be sent (tagged `no_cache`, without a codec, or excluded by `stays`) are only
+    /// named. An entry that is too large, or has a value that can't be encoded, is offered without any value.
     pub(crate) fn add(
         &mut self,
         entry: &'e Entry,
@@ -163,7 +163,7 @@ impl<'e> Outbox<'e> {
         Ok(places)
     }
 
-    /// Appends what is its own of the record, and how long that is.
+    /// Appends the entry's own part of the record, and its length.
     fn head(&mut self, entry: &Entry, values: &[ValuePlace]) -> Result<(), ArchiveError> {
         let start = self.len();
         let inputs = entry.full_record().inputs;
@@ -175,9 +175,9 @@ impl<'e> Outbox<'e> {
         Ok(())
     }
 
-    /// The place of its kind in the table.
+    /// The index of the entry's kind in the table.
     fn kind(&mut self, entry: &Entry, inputs: &[ValueSummary]) -> usize {
-        /// Apps whose runs call one another take turns.
+        /// The number of kinds to compare with: apps whose runs call one another take turns.
         const LATEST: usize = 8;
         let count = self.kinds.len();
         let mut latest = self.kinds.iter().enumerate().rev().take(LATEST);
@@ -188,7 +188,7 @@ impl<'e> Outbox<'e> {
         })
     }
 
-    /// Ends it: what is to be sent.
+    /// Ends the encoding.
     pub(super) fn close(mut self) -> Result<Packed<'e>, ArchiveError> {
         let mut table = WireBuffer::default();
         let kinds = ErasedValue::new(std::mem::take(&mut self.kinds));
@@ -205,10 +205,9 @@ impl<'e> Outbox<'e> {
     }
 }
 
-/// What a rank has for others, when all of it is there.
+/// The encoded entries of one rank, ready to be sent.
 pub(super) struct Packed<'e> {
     pub(super) offers: Vec<Offer>,
-    /// What entries have in common.
     pub(super) table: Vec<u8>,
     small: Vec<u8>,
     large: Vec<Vec<Cow<'e, [u8]>>>,
@@ -296,7 +295,7 @@ impl ResultKind {
     }
 }
 
-/// What is sent of an entry of which these values are.
+/// Which part of an entry with these values is sent.
 fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool) -> Sent {
     let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
     let results = entry.results.results().iter().zip(values);

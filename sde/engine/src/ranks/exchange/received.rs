@@ -1,8 +1,8 @@
-//! What other ranks have sent, until a run asks for it.
+//! Entries received from other ranks, which wait for a run to ask for them.
 //!
-//! A rank may get results of apps that it has not run yet, and then it does not know the types
-//! of their values. So what arrives stays bytes, like what is in a store. When a run has asked for it,
-//! the cache has it, and the bytes are let go: they last until their values are read.
+//! A rank may receive results of apps that it has not run yet, and then does not know the types of their values. So
+//! received entries stay bytes, as in a store. Once a run has asked for one, the cache has it, and this map drops it;
+//! the bytes last until the values are read.
 
 use std::sync::Mutex;
 
@@ -13,19 +13,19 @@ use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::{MutexGuard, lock};
 
-/// What has arrived.
+/// The entries that have arrived.
 #[derive(Default)]
 pub(crate) struct Received(Mutex<KeyMap<Arrived>>);
 
 #[derive(Clone)]
 enum Arrived {
     Packed(PackedEntry),
-    /// What came of it at different times, or remains of it.
+    /// An entry with values of several exchanges, or one that lost some of its values.
     Unpacked(StoredEntry),
 }
 
 impl Arrived {
-    /// `None` if what another rank has sent is no entry.
+    /// `None` if the bytes are no entry.
     fn unpack(&self) -> Option<StoredEntry> {
         match self {
             Self::Packed(entry) => entry.unpack().ok(),
@@ -55,7 +55,7 @@ impl Arrived {
 }
 
 impl Received {
-    /// Keeps entries, each with the values that came of it before and did not come now.
+    /// Adds entries, each with the values that arrived for it before and are missing now.
     pub(crate) fn put(&self, entries: Vec<PackedEntry>) {
         self.lock().reserve(entries.len());
         for entry in entries {
@@ -68,13 +68,13 @@ impl Received {
         }
     }
 
-    /// What arrived of a key. Unpacked with nothing locked: what decodes it is another crate's.
+    /// The decoded entry of a key. Decodes without the lock, since the wire is another crate's code.
     fn unpacked(&self, key: &Key) -> Option<StoredEntry> {
         let arrived = self.lock().get(key).cloned();
         arrived.and_then(|arrived| arrived.unpack())
     }
 
-    /// How many bytes were sent of what waits.
+    /// The number of bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         let known = self.lock();
         known
@@ -83,7 +83,7 @@ impl Received {
             .fold(0, usize::saturating_add)
     }
 
-    /// What waits: its keys and runs.
+    /// The keys and runs of the entries that wait.
     pub(crate) fn waiting(&self) -> Vec<(Key, RunId)> {
         let known = self.lock();
         known
@@ -96,7 +96,7 @@ impl Received {
         self.unpacked(key).filter(has_any)
     }
 
-    /// The run that made an entry which is there with all that a run needs of it.
+    /// The run of an entry that has all values a run needs.
     pub(crate) fn run_of(&self, key: &Key) -> Option<RunId> {
         match self.lock().get(key)? {
             Arrived::Packed(entry) => entry.is_whole().then_some(entry.offer().run),
@@ -104,12 +104,12 @@ impl Received {
         }
     }
 
-    /// Forgets an entry, since the cache has it now.
+    /// Removes an entry that the cache has now.
     pub(crate) fn forget(&self, key: &Key) {
         let _entry = self.lock().remove(key);
     }
 
-    /// Drops values of an app, and the entries of which none remains.
+    /// Drops values of an app, and entries that have none left.
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool) {
         let known = self.lock().clone();
         let is_of = |entry: &Arrived| match entry {
@@ -138,7 +138,7 @@ impl Received {
     }
 }
 
-/// Whether it has all that a run needs: another rank may have sent only some values.
+/// Whether an entry has all values that a run needs: another rank may have sent only some.
 pub(crate) fn is_complete(entry: &StoredEntry) -> bool {
     let lacks = |result: &StoredResult| result.tags.is_needed() && result.payload.is_none();
     has_any(entry) && !entry.results.iter().any(lacks)
@@ -148,7 +148,7 @@ fn has_any(entry: &StoredEntry) -> bool {
     entry.results.iter().any(|result| result.payload.is_some())
 }
 
-/// An entry, if it is one, with the values that came of it before and that it lacks.
+/// The entry, with the values that it lacks taken from `before`; `before` itself if there is none.
 fn filled(entry: Option<StoredEntry>, before: StoredEntry) -> StoredEntry {
     let Some(mut entry) = entry else {
         return before;

@@ -7,8 +7,12 @@ mod keys;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
 
-use sde::{Inputs, Instance, Prepared, Sde, inputs};
+use sde::{
+    ArchiveError, Archiver, Batch, Inputs, Instance, Key, Mark, MemoryBudget, Payload, Prepared,
+    SavePolicy, Saved, Sde, StoredEntry, inputs,
+};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -222,13 +226,47 @@ fn cube(x: u64) -> u64 {
     x * x * x
 }
 
+/// A store that says of everything that it has it.
+struct Has;
+
+impl Archiver for Has {
+    fn save(&self, _: &Batch) -> Result<Saved, ArchiveError> {
+        Ok(Saved::default())
+    }
+
+    fn is_one_store(&self) -> bool {
+        true
+    }
+
+    fn find(&self, _: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        Ok(None)
+    }
+
+    fn find_scratch(&self, _: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        Ok(None)
+    }
+
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        Ok(Vec::new())
+    }
+
+    fn describe(&self) -> String {
+        "a store that keeps nothing".to_owned()
+    }
+}
+
 /// Found by hostile use: 10^6 small results took 2.1 GiB. Known to fail: the test says what one takes now.
 #[test]
-#[should_panic(expected = "900 bytes or more")]
-fn a_small_result_takes_little_memory() {
+#[should_panic(expected = "800 bytes or more")]
+fn a_small_result_takes_little_memory_once_it_is_saved() {
     const RESULTS: usize = 10_000;
-    let sde = Sde::new();
-    let each = taken_by(&sde, 0..RESULTS as u64) / RESULTS;
+    let builder = Sde::builder().store(Has).save(SavePolicy::OnRequest);
+    let budget = MemoryBudget::bytes(usize::MAX - 1);
+    let sde = builder.memory_budget(budget).build().expect("a store");
+    let before = BYTES.get() - FREED.get();
+    taken_by(&sde, 0..RESULTS as u64);
+    sde.checkpoint().expect("a save");
+    let each = (BYTES.get() - FREED.get() - before) / RESULTS;
     assert!(each < 600, "{} bytes or more", each / 100 * 100);
 }
 

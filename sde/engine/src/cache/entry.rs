@@ -305,7 +305,8 @@ impl Entry {
         }
     }
 
-    /// What a caller without names would miss. Takes no reference to a value: it is called with the map locked.
+    /// The reason that a caller without names would not be served. Takes no reference to a value: it is called with the
+    /// map locked.
     pub(crate) fn lacks(&self) -> Option<String> {
         self.lacking(&self.results, None)
     }

@@ -1,8 +1,8 @@
 //! How one run differs from an earlier one: why it was computed although a similar one is remembered.
 //!
-//! "It was not run before" does not help a user whose month-long scan begins again because a tolerance was given as
-//! 1e-9 in one script and as 1e-09f32 in the other. Records have a digest and a short text of each part of a key, so
-//! differing parts can be named.
+//! "It was not run before" does not help a user whose month-long scan begins again. A tolerance may be 1e-9 in one
+//! script and 1e-09f32 in the other. Records have a digest and a short text of each part of a key, so differing parts
+//! can be named.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -264,7 +264,7 @@ fn sole_caller(top: &Arc<Frame>) -> Option<Arc<Frame>> {
     (!on_rayon_worker()).then(|| Arc::clone(top))
 }
 
-/// Takes back what [`ThreadContext::enter`] did.
+/// Restores the context that [`ThreadContext::enter`] replaced.
 pub(crate) struct OnThread {
     before: ThreadContext,
     /// The guard must be dropped on the thread that made it.

@@ -167,9 +167,10 @@ impl AppInfo {
     /// Says how the results of a `distributed` app get from one process set to others, in place of the redistribution
     /// of their types ([`Distributed::redistribute_parts`]). The function is called on all ranks concerned, with the
     /// results on the ranks that had them. It gives the results of each rank that goes on with them: new parts of
-    /// distributed results, made for instance by [`Redistribution::of_result`]. It may leave out results that are equal
-    /// on all ranks: ranks that lack those get them anyway. A distributed result without a part is computed again where
-    /// it is needed. The function may be called several times for one value, as [`Distributed::redistribute_parts`] is.
+    /// distributed results, made for instance by the type's own function from [`Redistribution::of_result`]. It may
+    /// leave out results that are equal on all ranks: ranks that lack those get them anyway. A distributed result
+    /// without a part is computed again where it is needed. The function may be called several times for one value, as
+    /// [`Distributed::redistribute_parts`] is.
     #[must_use]
     pub fn synchronize(mut self, with: Synchronize) -> Self {
         self.synchronize = Some(with);

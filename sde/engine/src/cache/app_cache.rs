@@ -296,7 +296,7 @@ impl AppCache {
         Arc::new(RunFlight::new(key, self.generation()))
     }
 
-    /// Decides which results a key gets: among calls that compute one flight, those of the first that asks. A call
+    /// Decides which results a key gets: among calls that compute one flight, those of the first that decides. A call
     /// whose flight has failed meanwhile takes on a new flight.
     pub(crate) fn decide(&self, flight: &RunFlight, entry: &Arc<Entry>) -> (Decision, Before) {
         let won = |instead, is_kept| Decision::Won { instead, is_kept };

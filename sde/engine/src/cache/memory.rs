@@ -170,8 +170,7 @@ impl Memory {
         removed.and_then(|account| account.entry)
     }
 
-    /// Lists a victim again that stays, or an entry whose cost has changed. Called with the guard of the map held that
-    /// has it.
+    /// Lists a victim again that stays, or an entry whose cost has changed. Called with the guard of its map held.
     pub(super) fn count_again(&self, owner: Owner, entry: &Arc<Entry>, why: Stays) {
         let mut list = lock(&self.list);
         let before = list.remove(entry);

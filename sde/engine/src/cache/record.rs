@@ -116,7 +116,7 @@ impl RecordHead {
         callees.chain([Arc::clone(&self.app)])
     }
 
-    /// About how many bytes it owns besides itself, with its share of those that other records share.
+    /// About how many bytes it owns besides itself, with its share of parts common to several records.
     pub(super) fn owned(&self) -> usize {
         // A live app holds its setup too, so one holder is discounted.
         let share = |holders: usize| (holders - 1).max(1);

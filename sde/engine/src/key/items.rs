@@ -155,7 +155,7 @@ impl<'b> Encoder<'b> {
 /// All parts together count as one item of the value.
 pub struct Fields<'e, 'b> {
     to: &'e mut Encoder<'b>,
-    /// The end of what is written.
+    /// The end of the encoding.
     at: usize,
 }
 

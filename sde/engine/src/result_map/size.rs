@@ -170,9 +170,9 @@ macro_rules! pointers {
 }
 pointers! {
     Box,
-    /// Each of those that share the value counts it.
+    /// Each handle that shares the value counts it.
     Arc,
-    /// Each of those that share the value counts it.
+    /// Each handle that shares the value counts it.
     Value
 }
 

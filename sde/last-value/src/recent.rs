@@ -86,7 +86,7 @@ struct Set<V> {
     /// The tags of the records last refused for want of room.
     candidates: [u32; CANDIDATES],
     next_candidate: u8,
-    /// The record that was replaced last.
+    /// The record that made way last.
     next: u8,
 }
 

@@ -229,8 +229,7 @@ impl ThreadContext {
         }
     }
 
-    /// Whether other threads work beside this one on its caller's behalf, so that events here are in no order of the
-    /// program.
+    /// Whether other threads may do parts of this thread's work, so that events here are in no order of the program.
     pub(crate) fn is_beside(&self) -> bool {
         self.shares || on_rayon_worker()
     }

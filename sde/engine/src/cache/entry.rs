@@ -177,7 +177,8 @@ impl Entry {
         self.deterministic && self.whole && self.is_checked(moment)
     }
 
-    /// Whether it also was used in the period of a moment. Reads atomics only, so the caller may hold the map's guard.
+    /// Whether a hit in the period of a moment needs no look-up and no note. Reads only the entry, so the caller may
+    /// hold the map's guard.
     pub(crate) fn is_whole_and_used(&self, moment: u64) -> bool {
         self.deterministic && self.whole && self.checked.load(Ordering::Acquire) == moment
     }

@@ -1,14 +1,12 @@
-//! Remember one thing, and never wait for it.
+//! Cells that remember the last value, and never wait for it.
 //!
-//! A function that is called again and again with the same argument wants the cheapest cache there
-//! is: one record, the last argument and the last result. Guarding it with a lock costs more than
-//! it should. Readers of the same record queue up behind one another although none changes
+//! A function that is called again and again with the same argument needs only the cheapest cache: one record, the last
+//! argument and the last result. A lock around it costs too much. Readers of one record queue up although none changes
 //! anything, and a thread that the system stops while it holds the lock stops all the others.
 //!
-//! The cells here take another bargain: **on any conflict, compute**. A reader that meets a writer
-//! gets nothing and does the work itself; a writer that meets a writer gives up. Nobody ever waits,
-//! whatever the others do, and whichever thread is stopped wherever. What is lost is a computation
-//! now and then, which the caller would have done without the cache as well.
+//! The cells here follow another rule: **on any conflict, compute**. A reader that meets a writer gets nothing and
+//! computes itself; a writer that meets a writer gives up. Nobody ever waits, whichever thread is stopped wherever. The
+//! price is a computation now and then, which the caller would have made without a cache as well.
 //!
 //! In Rust it is undefined behaviour to copy a record that another thread may be writing and to
 //! throw the copy away afterwards, volatile or not. So there are several cells, each sound in its
@@ -26,19 +24,17 @@
 //!
 //! # Which one
 //!
-//! If key and value fit, [`LastValueWords`]. Otherwise, do all threads ask for the same thing, and
-//! does it change seldom? Then [`LastValue`]. Do they work on different things? Then each would
-//! overwrite what the others want, and the cache line moves between cores at each write; take
-//! [`LastValuePerThread`].
+//! If key and value fit, [`LastValueWords`]. Otherwise, if all threads ask for the same thing and it changes seldom,
+//! [`LastValue`]. If threads work on different things, [`LastValuePerThread`]: in a shared cell each would overwrite
+//! the records of others, and the cache line would move between cores at each write.
 //!
 //! # Clearing
 //!
-//! A result that was computed before the cache was cleared must not appear in it afterwards, even
-//! if its thread stores it late. Each cell counts its clearings: an [`Epoch`] is the count at some
-//! moment. A record carries the epoch in which its computation *began*, and is found only in that
-//! epoch. `get_or_compute` sees to this; who calls `get` and `set` apart takes
-//! `epoch()` before computing and stores with `set_at`. So `clear` needs neither to wait for a
-//! writer nor to win against one: after it has returned, no record from before is found.
+//! A result that was computed before the cache was cleared must not appear in it afterwards, even if its thread stores
+//! it late. Each cell counts its clearings: an [`Epoch`] is the count at some moment. A record carries the epoch in
+//! which its computation *began*, and is found only in that epoch. `get_or_compute` sees to this. A caller of `get` and
+//! `set` apart takes `epoch()` before computing and stores with `set_at`. So `clear` needs neither to wait for a writer
+//! nor to win against one: after it has returned, no record from before is found.
 
 mod per_thread;
 mod plain;
@@ -57,7 +53,7 @@ pub use swapped::LastValue;
 pub use sync::{own_thread_number, thread_number};
 pub use words::LastValueWords;
 
-/// How often a cell had been cleared at some moment.
+/// The number of times that a cell had been cleared at some moment.
 ///
 /// Taken with `epoch()` before a computation and given back with its result, so that a result from
 /// before a `clear` is not found after it. Means nothing to another cell.

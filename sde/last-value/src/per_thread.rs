@@ -1,11 +1,11 @@
 //! The cell for threads that work on different things: a record for each.
 //!
-//! With one shared record, two threads that compute different things overwrite each other's, and
-//! neither ever finds its own. With a record for each thread, both do, and as nobody else writes to
-//! a thread's cache line, hits on all threads go at the speed of one.
+//! With one shared record, two threads that compute different things overwrite each other's record, and neither finds
+//! its own. With a record for each thread, both do. As no other thread writes to a thread's cache line, hits on all
+//! threads go at the speed of one.
 //!
-//! A slot is guarded all the same, by a flag that nobody waits for: there may be more threads than
-//! slots, and `clear` looks into all of them.
+//! A slot is guarded even so, by a flag that nobody waits for: there may be more threads than slots, and `clear` looks
+//! into all slots.
 
 use super::try_cell::TryCell;
 use super::{Epoch, FIRST_EPOCH};
@@ -22,16 +22,15 @@ struct Record<K, V> {
     value: V,
 }
 
-/// One thread's, as a rule.
+/// The slot of one thread, as a rule.
 type Slot<K, V> = TryCell<Option<Record<K, V>>>;
 
 /// The last key and value of each thread.
 ///
 /// There is a fixed number of slots, twice the number of cores unless chosen otherwise
-/// ([`with_slots`](Self::with_slots)). A thread gets the lowest free slot and keeps it; if there are
-/// more threads than slots, some share one, and find what the other computed or nothing. What a
-/// thread leaves behind when it ends stays until the next thread in that slot sets something, or
-/// until the cell is cleared.
+/// ([`with_slots`](Self::with_slots)). A thread gets the lowest free slot and keeps it. With more threads than slots,
+/// some share one and find each other's records, or none. The record of a thread that ended stays until the next thread
+/// in its slot sets one, or until the cell is cleared.
 ///
 /// # Cost
 ///
@@ -39,8 +38,8 @@ type Slot<K, V> = TryCell<Option<Record<K, V>>>;
 /// clone of the value. Nothing is allocated. `set` costs about the same;
 /// [`set_with`](Self::set_with) reuses the old key's memory.
 ///
-/// Nobody waits. A thread that is stopped while it is in its slot has the others who share it
-/// compute; the rest notice nothing.
+/// Nobody waits. If a thread is stopped inside its slot, threads that share the slot compute; the others notice
+/// nothing.
 ///
 /// # Examples
 ///
@@ -104,7 +103,7 @@ impl<K, V> LastValuePerThread<K, V> {
         self.look_by(matches, V::clone)
     }
 
-    /// What `look` makes of the value that [`get_by`](Self::get_by) would give a clone of.
+    /// Calls `look` with the value that [`get_by`](Self::get_by) would clone.
     #[inline]
     pub fn look_by<R>(
         &self,
@@ -191,9 +190,9 @@ impl<K, V> LastValuePerThread<K, V> {
     /// Empties all slots and drops what they held. Once this has returned, no value computed before
     /// is found, not even one that is being stored at this moment.
     ///
-    /// A slot is passed over if its thread is in it through a hundred looks, which means stopped
-    /// there, and the result is `false`. What it holds is not found any more, but it stays in memory
-    /// until that slot is written or cleared again.
+    /// A slot is passed over if its thread is in it through a hundred looks, as when the thread was stopped there. Then
+    /// the result is `false`: the slot's record is not found any more, but stays in memory until the slot is written or
+    /// cleared again.
     pub fn clear(&self) -> bool {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         let left = self.slots.iter().filter(|slot| !slot.empty());
@@ -205,14 +204,14 @@ impl<K, V> LastValuePerThread<K, V> {
         &self.slots[thread_number() & (self.slots.len() - 1)]
     }
 
-    /// Changes this thread's record unless `epoch` is over. What `change` returns is dropped when
-    /// the slot is free again: a destructor may take its time, and may use the cell.
+    /// Changes this thread's record unless `epoch` is over. The result of `change` is dropped when the slot is free
+    /// again: a destructor may take its time, and may use the cell.
     fn exchange<Old>(
         &self,
         epoch: Epoch,
         change: impl FnOnce(&mut Option<Record<K, V>>) -> Option<Old>,
     ) -> bool {
-        // If it is not called, it is dropped when the slot is free again, like what it replaces.
+        // If `change` is not called, it too is dropped when the slot is free again.
         let mut change = Some(change);
         let old = self.slot().enter(|slot| {
             // Looked at from inside: a clear that comes later looks into this slot later, so what

@@ -1,11 +1,10 @@
-//! What may lie in a [`LastValueWords`](super::LastValueWords).
+//! The types that a [`LastValueWords`](super::LastValueWords) can hold.
 
 /// A small value that is nothing but its bytes.
 ///
-/// [`LastValueWords`](super::LastValueWords) keeps its record in atomic words, because that is the
-/// only way in which one thread may read what another is writing. So key and value go in and out as
-/// bytes of a fixed number. Implemented for the numbers, `bool`, `char`, `()`, `Option`, arrays and
-/// tuples up to eight.
+/// [`LastValueWords`](super::LastValueWords) keeps its record in atomic words: only so may one thread read a record
+/// that another is writing. So key and value are converted to a fixed number of bytes. Implemented for the numbers,
+/// `bool`, `char`, `()`, `Option`, arrays and tuples up to eight.
 ///
 /// Keys are compared by their bytes: a NaN is found again, and `0.0` is not `-0.0`.
 ///
@@ -40,6 +39,6 @@ pub trait Plain: Sized {
     /// write equal bytes.
     fn write(&self, out: &mut [u8]);
 
-    /// The value that [`write`](Self::write) made these [`BYTES`](Self::BYTES) bytes of.
+    /// The value from which [`write`](Self::write) made these [`BYTES`](Self::BYTES) bytes.
     fn read(bytes: &[u8]) -> Self;
 }

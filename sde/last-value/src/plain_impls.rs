@@ -50,7 +50,7 @@ impl Plain for char {
 
     #[inline(always)]
     fn read(bytes: &[u8]) -> Self {
-        // Only what `write` made comes here, so there is nothing to replace.
+        // All bytes here come from `write`, so the replacement is never used.
         char::from_u32(u32::read(bytes)).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 }

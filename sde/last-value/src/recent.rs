@@ -1,4 +1,4 @@
-//! The engine's first level: the hits that each thread had lately, found without a digest.
+//! The engine's first level: each thread's recent hits, found without a digest.
 
 use std::cell::LazyCell;
 use std::hash::BuildHasher;
@@ -14,31 +14,30 @@ use crate::sync::thread_number;
 /// Inputs with a longer encoding are not kept: comparing them costs more than it saves.
 pub const MAX_ENCODED: usize = 1024;
 
-/// Into how many sets a thread's table is divided. A record may lie in the set of its hash only.
+/// The number of sets in a thread's table. A record may lie only in the set of its hash.
 const SETS: usize = if cfg!(sde_model) { 1 } else { 1024 };
 /// How many records a set has room for.
 const WAYS: usize = 4;
-/// How many of those that found no room a set remembers; as many as let it take one cache line.
+/// How many refused records a set remembers; as many as let it take one cache line.
 const CANDIDATES: usize = 3;
 
-/// The runs that each thread asked for lately, by the app's identity and its encoded inputs.
+/// Each thread's recent runs, by the app's identity and its encoded inputs.
 ///
 /// A bounded table for each thread, over all apps: 4096 records in sets of four. A thread that ends leaves its table to
 /// the next that gets its number; with more threads than twice the cores some share one. The whole encoding is
-/// compared, which is stricter than a digest, so a quick hash is enough to find the set. The epoch is the
-/// caller's, raised whenever results may have become invalid; a record is found only in the epoch it was put
-/// in.
+/// compared, which is stricter than a digest, so a quick hash is enough to find the set. The caller gives the epoch,
+/// and raises it whenever results may have become invalid; a record is found only in the epoch in which it was put in.
 ///
-/// Made for what lies before a larger cache: once a set is full, a record enters when it is
-/// [offered](Self::offer) for the second time, so that many different runs do not push out those that come again. Values are best weak
-/// references, so that nothing is kept alive that the larger cache gave up.
+/// Made to stand before a larger cache. Once a set is full, a record enters when it is [offered](Self::offer) for the
+/// second time, so that many different runs do not push out repeated ones. Values are best weak references, so that
+/// nothing stays alive that the larger cache gave up.
 ///
 /// # Cost
 ///
-/// [`look`](Self::look) allocates nothing, waits for nobody and shares no memory between threads but what it
-/// is told to look at. A thread's table takes 64 KiB from its first offer on, and each record its encoding, its
-/// value and 56 bytes. What weak references refer to is dropped by its owner, but the memory of its own fields is
-/// free only when another record takes the place, or all of this goes.
+/// [`look`](Self::look) allocates nothing, waits for nobody and shares no memory between threads but what its closure
+/// reads. A thread's table takes 64 KiB from its first offer on, and each record its encoding, its value and 56 bytes.
+/// The owner drops the target of a weak reference. The memory of the target's own fields is freed only when another
+/// record takes the place, or the whole table goes.
 ///
 /// # Examples
 ///
@@ -65,7 +64,7 @@ pub struct Recent<V> {
 /// The table of the threads of one number: of one thread, as a rule.
 type Slot<V> = TryCell<Option<Table<V>>>;
 
-/// Where the record of a run would lie.
+/// The place where the record of a run would lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     set: usize,
@@ -75,7 +74,7 @@ pub struct Place {
 #[derive(Debug)]
 struct Table<V> {
     sets: Box<[Set<V>]>,
-    /// Where the latest record was found: asked for again, it is found without a hash.
+    /// The place of the latest record found: asked for again, it is found without a hash.
     last: (usize, usize),
 }
 
@@ -84,10 +83,10 @@ struct Table<V> {
 struct Set<V> {
     records: [Option<Box<Record<V>>>; WAYS],
     tags: [u32; WAYS],
-    /// What was offered last while there was no room.
+    /// The tags of the records last refused for want of room.
     candidates: [u32; CANDIDATES],
     next_candidate: u8,
-    /// Which record goes when another comes.
+    /// The record that made way last.
     next: u8,
 }
 
@@ -101,7 +100,7 @@ struct Record<V> {
 }
 
 impl<V> Recent<V> {
-    /// Remembers nothing yet.
+    /// Empty tables.
     #[must_use]
     pub fn new() -> Self {
         let slots = 0..slots_by_default();
@@ -113,11 +112,11 @@ impl<V> Recent<V> {
         }
     }
 
-    /// What `look` makes of the value that was offered for these arguments to this thread's table, in this epoch.
-    /// While it runs the thread's table is taken: if it uses this one, it finds nothing.
+    /// Calls `look` with the value that was offered for these arguments to this thread's table, in this epoch.
+    /// Meanwhile the thread's table is taken: a nested look-up finds nothing.
     ///
     /// # Errors
-    /// Where such a record would lie, if there is none or `look` gives nothing.
+    /// The place of such a record, if there is none or `look` gives nothing.
     #[inline]
     pub fn look<R>(
         &self,
@@ -138,9 +137,9 @@ impl<V> Recent<V> {
         found.flatten().ok_or_else(|| *place)
     }
 
-    /// Keeps what `value` makes for these arguments in this thread, if there is room in its `place` or it was
-    /// offered there before; says whether it did. `epoch` is that in which the value is known to be good. With the value
-    /// comes how many bytes it keeps elsewhere, which are [counted](Self::bytes).
+    /// Keeps the value that `value` makes for these arguments in this thread's table, if its `place` has room or it was
+    /// offered there before; says whether it did. `epoch` is one in which the value is known to be good. `value` also
+    /// gives the bytes that the value keeps elsewhere, which are [counted](Self::bytes).
     pub fn offer(
         &self,
         place: Place,
@@ -152,7 +151,7 @@ impl<V> Recent<V> {
         if encoded.len() > MAX_ENCODED {
             return false;
         }
-        // What it replaces is dropped when the table is free again.
+        // The replaced record is dropped when the table is free again.
         let replaced = self.slot().enter(|table| {
             let table = table.get_or_insert_with(|| {
                 self.bytes
@@ -178,7 +177,7 @@ impl<V> Recent<V> {
         replaced.flatten().is_some()
     }
 
-    /// How many bytes the tables of all threads take, and keep elsewhere.
+    /// Bytes of the tables of all threads, with the bytes that their values keep elsewhere.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -204,7 +203,7 @@ impl Place {
         let hash = FixedState::with_seed(seed).hash_one(encoded);
         Self {
             set: hash as usize & (SETS - 1),
-            // Nought is the tag of no record.
+            // Zero is the tag of no record.
             tag: (hash >> 32) as u32 | 1,
         }
     }
@@ -253,8 +252,7 @@ impl<V> Table<V> {
 }
 
 impl<V> Set<V> {
-    /// Which record makes way for what was offered, if it is to enter: where there is room, or the second
-    /// time.
+    /// The way for an offered record, if it is to enter: if there is room, or at the second offer.
     fn admit(&mut self, tag: u32, epoch: u64) -> Option<usize> {
         let is_over = |record: &Option<Box<Record<V>>>| {
             record.as_ref().is_none_or(|record| record.epoch != epoch)

@@ -1,8 +1,7 @@
 //! The cell for any data: a record that is exchanged whole.
 //!
-//! A record is never changed once it is in the cell; a writer makes a new one and exchanges the
-//! two. Readers look at whichever was there, without touching its reference count: counting would
-//! have all of them write to one cache line.
+//! A record is never changed once it is in the cell; a writer replaces it by a new one. Readers look at the current
+//! record without touching its reference count: counting would have all of them write to one cache line.
 
 use super::{Epoch, FIRST_EPOCH};
 use crate::sync::ArcCell;
@@ -10,7 +9,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use std::borrow::Borrow;
 
-/// What is exchanged. Read-only.
+/// The record that is exchanged. Read-only.
 #[derive(Debug)]
 struct Record<K, V> {
     epoch: u64,
@@ -22,15 +21,13 @@ struct Record<K, V> {
 ///
 /// # Cost
 ///
-/// `get` compares the key in place and clones only the value it returns; readers do not disturb one
-/// another, except by what that clone does (for an `Arc`, its own count). `set` allocates a record
-/// and exchanges it for the old one: made once in a while it costs nothing, but if two threads set
-/// in turn the record travels between their cores, and each loses the other's. Then use
-/// [`LastValuePerThread`](super::LastValuePerThread).
+/// `get` compares the key in place and clones only the value it returns. Readers do not disturb one another, except by
+/// what that clone does (for an `Arc`, its own count). `set` allocates a record and exchanges it for the old one. A
+/// rare `set` costs nothing. If two threads set in turn, the record travels between their cores, and each loses the
+/// other's: then use [`LastValuePerThread`](super::LastValuePerThread).
 ///
-/// Neither waits for the other: a writer or a reader that is stopped anywhere leaves the cell as
-/// usable as before. The old record is dropped by the writer or, if readers were looking at it, by
-/// the last of them.
+/// Neither waits for the other: a stopped writer or reader leaves the cell usable. The old record is dropped by the
+/// writer or, if readers were looking at it, by the last of them.
 ///
 /// # Examples
 ///
@@ -125,9 +122,9 @@ impl<K, V> LastValue<K, V> {
             key,
             value,
         }));
-        // A clear may have raised the epoch and emptied the cell before our record came in. The
-        // record is not found then, but it must not stay in memory either. (If it is another's
-        // newer record that goes, it is computed again.)
+        // A clear may have raised the epoch and emptied the cell before our record came in. No look-up finds the record
+        // then, but it must not stay in memory. (If this removes another thread's newer record, that is computed
+        // again.)
         let current = self.epoch() == epoch;
         if !current {
             self.record.replace(None);

@@ -1,4 +1,4 @@
-//! A cell that one thread at a time may enter, and the others pass by.
+//! A cell that one thread at a time may enter, and that other threads pass by.
 #![allow(
     unsafe_code,
     reason = "std has no lock without a second read-modify-write on leaving; model-checked"
@@ -12,9 +12,8 @@ const LOOKS: usize = if cfg!(sde_model) { 1 } else { 100 };
 
 /// A value with a flag that says whether a thread is inside.
 ///
-/// Like a mutex with `try_lock` only. A mutex must also wake those who wait, so its unlocking is a
-/// second read-modify-write; without waiters a plain store is enough, and the two operations are
-/// most of what a hit costs.
+/// Like a mutex with `try_lock` only. A mutex must also wake its waiters, so its unlocking is a second
+/// read-modify-write. Without waiters a plain store is enough; these two operations are most of the cost of a hit.
 #[derive(Debug)]
 pub(super) struct TryCell<T> {
     busy: AtomicBool,
@@ -33,8 +32,8 @@ impl<T> TryCell<T> {
         }
     }
 
-    /// Lets `inside` have the value, or returns `None` if one is inside already: another
-    /// thread, or this one further up its stack.
+    /// Lets `inside` have the value, or returns `None` if a thread is inside already: another one, or this one further
+    /// up its stack.
     #[inline]
     pub(super) fn enter<R>(&self, inside: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.busy.swap(true, Ordering::Acquire) {
@@ -51,7 +50,7 @@ impl<T> TryCell<T> {
 }
 
 impl<T> TryCell<Option<T>> {
-    /// Takes the value out and drops it, outside. `false` if a thread was inside all the time.
+    /// Takes the value out and drops it outside the cell. `false` if a thread was inside all the time.
     pub(super) fn empty(&self) -> bool {
         for _ in 0..LOOKS {
             if let Some(old) = self.enter(Option::take) {

@@ -1,9 +1,8 @@
 //! The cell for small plain data: atomic words under a version.
 //!
-//! The version is odd while a writer is at work and grows by two with each record. A reader notes
-//! it, copies the words, and keeps the copy only if the version is still the same. The words are
-//! atomics, so a copy that is torn is merely wrong, not undefined, and it is thrown away before
-//! anybody takes it for a value.
+//! The version is odd while a writer is at work and grows by two with each record. A reader notes it, copies the words,
+//! and keeps the copy only if the version has not changed. The words are atomics, so a torn copy is merely wrong, not
+//! undefined, and is dropped before anybody uses it.
 //!
 //! Five orderings carry the proof (the models in `tests/model.rs` fail with any of them weakened):
 //!
@@ -33,8 +32,8 @@ const WORDS: usize = 13;
 /// compare-and-swap and a few stores. Neither loops, allocates or blocks, and no code of the
 /// caller's runs while a writer has the cell.
 ///
-/// If a writer is stopped between its first and its last store, the cell is of no use until it goes
-/// on: `get` finds nothing, `set` stores nothing, and everybody computes.
+/// If a writer is stopped between its first and its last store, the cell is useless until the writer goes on: `get`
+/// finds nothing, `set` stores nothing, and everybody computes.
 ///
 /// # Examples
 ///
@@ -172,8 +171,8 @@ impl<K: Plain, V: Plain> LastValueWords<K, V> {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// `set_at` with a stop between the first and the last store, for tests and benchmarks that
-    /// show what a stopped writer does to the others. If `stop` panics, the cell stays of no use.
+    /// `set_at` with a stop between the first and the last store, for tests and benchmarks of a stopped writer. If
+    /// `stop` panics, the cell stays useless.
     #[doc(hidden)]
     #[inline]
     pub fn set_stopping(&self, epoch: Epoch, key: &K, value: &V, stop: impl FnOnce()) -> bool {
@@ -225,7 +224,7 @@ fn to_words<T: Plain>(value: &T) -> [u64; WORDS] {
     bytes.map(u64::from_ne_bytes)
 }
 
-/// The value that [`to_words`] made these words of.
+/// The value from which [`to_words`] made these words.
 #[inline(always)]
 fn from_words<T: Plain>(words: &[u64; WORDS]) -> T {
     let bytes = words.map(u64::to_ne_bytes);

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::sync::{MutexGuard, lock};
 
-/// What callers wait for, each until its request is cancelled.
+/// A computation that callers wait for, each until its request is cancelled.
 pub(crate) trait Wake: Send + Sync {
-    /// Has all who wait look again.
+    /// Has all waiters check again whether to wait.
     fn wake(&self);
 
-    /// Whether anybody wants the result of this computation but the one who computes it.
+    /// Whether anybody but the computing call wants the result.
     fn is_wanted(&self) -> bool {
         false
     }
@@ -19,11 +19,9 @@ pub(crate) trait Wake: Send + Sync {
 
 /// Cancels the requests it was given to.
 ///
-/// The caller of a cancelled request gets an error at once if it waits for
-/// another run. A body that is running sees it through
-/// [`Handle::is_cancelled`](crate::Handle::is_cancelled), but only once nobody
-/// else waits for the same result: one caller's cancelling does not take the
-/// result from the others.
+/// The caller of a cancelled request gets an error at once if it waits for another run. A running body sees the
+/// cancelling through [`Handle::is_cancelled`](crate::Handle::is_cancelled), but only once nobody else waits for its
+/// result: one caller's cancelling does not take the result from others.
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<TokenState>);
 
@@ -55,7 +53,7 @@ impl CancelToken {
         self.0.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Has the waiter woken on cancelling. The waiter must look at
+    /// Registers a waiter to be woken on cancelling. The waiter must look at
     /// [`is_cancelled`](Self::is_cancelled) after this call and before it sleeps.
     pub(crate) fn wakes(&self, waiter: Weak<dyn Wake>) {
         let mut waiting = self.lock();

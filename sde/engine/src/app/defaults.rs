@@ -1,13 +1,12 @@
-//! What an app does where its caller says nothing.
+//! The defaults of an app.
 //!
-//! A run that calls an app by value gets its default parameters and what is in its slots by
-//! default. None of that is in the caller's key, nor in the app's version: once
-//! a default is edited, what the callers remembered is wrong. So what a caller depends on has a digest of
-//! the defaults beside the code. It can be made from the description alone, and so for an app that
-//! this program has linked and not run.
+//! A run that calls an app by value gets its default parameters and sub-apps. Neither the caller's key nor the app's
+//! version has them, so an edited default makes results of the callers wrong. Therefore dependencies have a digest of
+//! the defaults beside the code. It is made from the description alone, and so also for an app that this program has
+//! linked and not run.
 //!
-//! What the caller set itself is in its own code. The digest has all defaults, also those that the
-//! caller replaced: to edit one of these costs a run that was not needed, never a wrong result.
+//! Settings made by the caller are in the caller's code. The digest has all defaults, those that the caller replaced
+//! too: editing one of these costs an unneeded run, never a wrong result.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +17,18 @@ use super::parameter::{Parameter, Setting};
 use super::slot::SubApp;
 use crate::key::{Digest, Encoder, FingerprintError, Volatile, with_encoder};
 
-/// Said of a part that is not there, that has no key, or that follows.
+/// Marks of a part that is absent or has no key, or whose value or name follows.
 const ABSENT: u8 = 0;
 const UNKEYED: u8 = 1;
 const VALUE: u8 = 2;
 const NAME: u8 = 3;
 
-/// What an app does where its caller says nothing.
+/// The digest of an app's defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Defaults {
     /// `None` if there are no defaults that can change a result.
     pub(crate) digest: Option<Digest>,
-    /// A file is among them, whose content may change.
+    /// Whether a file is among them, whose content may change.
     pub(crate) volatile: bool,
 }
 
@@ -37,14 +36,14 @@ pub(crate) struct Defaults {
 type Noted = (Digest, Option<Box<Volatile>>);
 
 impl Defaults {
-    /// Those of the app that is described.
+    /// The defaults of the described app.
     pub(crate) fn of(info: &AppInfo) -> Self {
         if info.slots.is_empty() && !info.parameters.iter().any(matters) {
             return Self::default();
         }
         let default = |slot: &str| info.slots.iter().find(|s| s.name == slot)?.default.as_ref();
         let noted = noted(|to| write(info, |p| p.default.as_ref(), default, to));
-        // Numbers and names have keys, and what has none is written as such.
+        // The fallback is never used: numbers and names have keys, and a part without a key is written as such.
         let (digest, files) = noted.unwrap_or((Digest::from_bytes([0; 32]), None));
         Self {
             digest: Some(digest),
@@ -53,8 +52,7 @@ impl Defaults {
     }
 }
 
-/// Writes parameters and slots in the order of their names: the order in which an app declares
-/// them changes nothing.
+/// Writes parameters and slots sorted by name, so the order of declaration does not matter.
 fn write<'a>(
     info: &'a AppInfo,
     setting: impl Fn(&'a Parameter) -> Option<&'a Setting>,
@@ -86,8 +84,7 @@ fn write<'a>(
     Ok(())
 }
 
-/// Writes a part. One that has no key (a file that is not there, say) is no error here: it is one
-/// for a run that relies on the part.
+/// Writes a part. A part without a key (such as a missing file) is no error here, only for a run that relies on it.
 fn part(
     noted: Result<Noted, FingerprintError>,
     to: &mut Encoder<'_>,
@@ -101,8 +98,7 @@ fn part(
     to.value(digest.as_bytes())
 }
 
-/// An app as it lies in a slot, with names in its own slots left as they are: what they lead to is
-/// noted apart.
+/// The digest of an app in a slot. Names in its own slots stay names; their targets are noted apart.
 fn of_instance(instance: &Instance) -> Result<Noted, FingerprintError> {
     let (setup, info) = (&instance.setup, instance.info());
     noted(|to| {

@@ -17,10 +17,9 @@ use crate::result_map::ResultMap;
 /// a result. Settings that a user changes by name belong into the
 /// [`AppInfo`]'s parameters instead.
 ///
-/// `run` must depend on nothing but `self`, the parameters, the inputs and the
-/// runs it makes through the handle. What it reads besides (the environment,
-/// a file by its path, a global) is not in the key, and a change of it goes
-/// unnoticed.
+/// `run` must depend on nothing but `self`, the parameters, the inputs and the runs it makes through the handle.
+/// Anything else that it reads (the environment, a file by its path, a global) is not in the key, and a change of that
+/// goes unnoticed.
 ///
 /// ```
 /// use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, Sde, inputs};
@@ -46,7 +45,7 @@ use crate::result_map::ResultMap;
 /// # Ok::<(), sde::Error>(())
 /// ```
 pub trait App: Fingerprint + Send + Sync + 'static {
-    /// What the app says of itself. It must be the same on every call.
+    /// The description of the app. It must be the same on every call.
     fn info(&self) -> AppInfo;
 
     /// Computes the results: all those that `info` declares, no others.
@@ -57,21 +56,19 @@ pub trait App: Fingerprint + Send + Sync + 'static {
     /// others.
     ///
     /// # Panics
-    /// A panic reaches the caller on whose thread it happened. One of those that
-    /// wait takes over; no key is ever poisoned.
+    /// A panic reaches the caller on whose thread it happened. A waiter takes over; no key is ever poisoned.
     fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError>;
 
-    /// What a run with these inputs is expected to take, if the app can tell. Where work is
-    /// [shared](crate::SharedWork), a run of which 20 ms or more are expected is announced before it begins, and others wait for it as for
-    /// one that was seen to take as long.
+    /// The expected cost of a run with these inputs, if the app can tell. Where work is [shared](crate::SharedWork), a
+    /// run expected to take 20 ms or more is announced before it begins. Others then wait for it as for one that was
+    /// seen to take as long.
     fn cost(&self, inputs: &Inputs) -> Option<Cost> {
         let _ = inputs;
         None
     }
 
-    /// What is missing before the app can run (a device, a program, a licence),
-    /// a sentence each. Missing parameters and sub-apps need not be named: the
-    /// engine finds them.
+    /// Whatever the app still lacks before it can run (a device, a program, a licence), a sentence each. Missing
+    /// parameters and sub-apps need not be named: the engine finds them.
     fn not_ready(&self) -> Vec<String> {
         Vec::new()
     }

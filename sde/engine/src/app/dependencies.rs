@@ -1,5 +1,5 @@
-//! What a run depends on: the runs that it has called, and the code and the names that have to be
-//! as they were for its result to be current.
+//! The dependencies of a run: the runs it called, and the code and names that must be unchanged for its result to be
+//! current.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ use super::identity::{AppId, CodeId};
 use crate::key::{Digest, Key};
 use crate::sync::{lock, unpoisoned};
 
-/// Something that has to be as it was for a remembered result to be current.
+/// Something that must be unchanged for a remembered result to be current.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub enum Callee {
-    /// The code of an app, and what it does where its caller says nothing.
+    /// The code of an app, and its defaults.
     Code {
         /// The app.
         app: Arc<str>,
@@ -39,7 +39,7 @@ pub enum Callee {
 }
 
 impl Callee {
-    /// Has all that tells it from another enter a digest.
+    /// Hashes all parts that tell it from another.
     pub(crate) fn enter(&self, digest: &mut blake3::Hasher) {
         let mut part = |part: &[u8]| {
             digest.update(&(part.len() as u64).to_le_bytes());
@@ -77,22 +77,22 @@ impl Callee {
 /// An app and a key.
 pub(crate) type AppCall = (Arc<str>, Key);
 
-/// What a run in progress depends on so far.
+/// The dependencies of a run in progress, so far.
 #[derive(Default)]
 pub(crate) struct Dependencies {
     noted: Mutex<Noted>,
     nondeterministic: AtomicBool,
-    /// Whether a run nested in it was made in place of another that was not to be used.
+    /// Whether a nested run was made in place of an entry that was not to be used.
     anew: AtomicBool,
 }
 
 /// Nothing is allocated for a run that calls none.
 #[derive(Default)]
 struct Noted {
-    /// The runs it called itself, in the order in which they ended. As they only come, a length
-    /// says what they were at some time: each state of a scratch has that, not a copy.
+    /// The runs it called itself, in the order of their ends. Runs are only appended, so each state of a scratch keeps
+    /// a length, not a copy.
     calls: Option<Arc<Mutex<Vec<AppCall>>>>,
-    /// What it and the runs nested in it depend on, at any depth.
+    /// The dependencies of the run and of runs nested in it, at any depth.
     dependencies: Option<Arc<BTreeSet<Callee>>>,
 }
 
@@ -103,7 +103,7 @@ impl Dependencies {
         lock(noted.calls.get_or_insert_default()).push((Arc::clone(app), key));
     }
 
-    /// Notes what this run depends on, and whether any of it was non-deterministic.
+    /// Adds dependencies, and whether any of them was non-deterministic.
     pub(crate) fn add(&self, more: impl IntoIterator<Item = Callee>, nondeterministic: bool) {
         if nondeterministic {
             self.nondeterministic.store(true, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl Dependencies {
         }
     }
 
-    /// What they are now.
+    /// The present dependencies.
     pub(crate) fn snapshot(&self) -> DependencySnapshot {
         let mut noted = lock(&self.noted);
         let calls = Arc::clone(noted.calls.get_or_insert_default());
@@ -130,10 +130,10 @@ impl Dependencies {
         }
     }
 
-    /// Goes on from what an earlier, unfinished run of this key left.
+    /// Takes on the dependencies of an earlier, unfinished run of this key.
     pub(crate) fn inherit(&self, from: &DependencySnapshot) {
         self.add(from.dependencies.iter().cloned(), from.nondeterministic);
-        // A state does not tell whether what was called for it was.
+        // A saved state does not tell whether runs called for it were made anew, so they are taken to be.
         self.note_anew(true);
         let earlier = from.calls();
         let mut noted = lock(&self.noted);
@@ -142,7 +142,7 @@ impl Dependencies {
         calls.extend(earlier.into_iter().filter(|call| !known.contains(call)));
     }
 
-    /// The runs that it called itself, and what it depends on, when it has ended.
+    /// The runs that it called itself, and its dependencies, when it has ended.
     pub(crate) fn take(&self) -> (Vec<AppCall>, Vec<Callee>) {
         let Noted {
             calls,
@@ -150,7 +150,7 @@ impl Dependencies {
         } = std::mem::take(&mut *lock(&self.noted));
         let all = |calls: Arc<Mutex<Vec<_>>>| match Arc::try_unwrap(calls) {
             Ok(own) => unpoisoned(own.into_inner()),
-            // A state of its scratch has them too.
+            // A saved state of its scratch shares them.
             Err(shared) => lock(&shared).clone(),
         };
         let dependencies = dependencies.iter().flat_map(|all| all.iter().cloned());
@@ -173,7 +173,7 @@ impl Dependencies {
     }
 }
 
-/// What a run had called when it saved a state of its scratch.
+/// The dependencies of a run when it saved a state of its scratch.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 #[serde(from = "StoredDependencies", into = "StoredDependencies")]
 pub(crate) struct DependencySnapshot {
@@ -189,7 +189,7 @@ impl DependencySnapshot {
     }
 }
 
-/// The same as it is stored. The names are part of the shape that is compared.
+/// The stored form of a [`DependencySnapshot`]. Its names are part of the shape that is compared.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "RestsOn")]
 struct StoredDependencies {

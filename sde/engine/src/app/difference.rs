@@ -1,9 +1,8 @@
-//! In what one run is another than an earlier one: why it was computed although something much
-//! like it is remembered.
+//! How one run differs from an earlier one: why it was computed although a similar one is remembered.
 //!
-//! "It was not run before" helps nobody whose month-long scan begins again because a tolerance
-//! was given as 1e-9 in one script and as 1e-09f32 in the other. Records have a digest and a short
-//! text of everything that enters a key, so what differs can be named.
+//! "It was not run before" does not help a user whose month-long scan begins again. A tolerance may be 1e-9 in one
+//! script and 1e-09f32 in the other. Records have a digest and a short text of each part of a key, so differing parts
+//! can be named.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,21 +17,21 @@ use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Key};
 
-/// One thing in which a run is another than an earlier one.
+/// One difference of a run from an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The slots that lead to it; empty if it is of the app itself.
+    /// The slots that lead to the part; empty if it is of the app itself.
     pub slots: Vec<String>,
-    /// What it is.
+    /// The part that differs.
     pub part: Part,
-    /// What it was in the earlier run; `None` if there was no such thing.
+    /// The part in the earlier run; `None` if that had none.
     pub earlier: Option<String>,
-    /// What it is in the later run; `None` if there is no such thing.
+    /// The part in the later run; `None` if that has none.
     pub later: Option<String>,
 }
 
-/// What may differ between two runs.
+/// A part in which two runs may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -40,30 +39,29 @@ pub enum Part {
     App,
     /// Its version or source.
     Code,
-    /// The helper of this path, which counts as the app's code
-    /// ([`#[sde::helper]`](macro@crate::helper)); or `use NAME`, with the path of the helper that says so before it: which helper
-    /// the compiler finds by this name.
+    /// The helper of this path, which counts as the app's code ([`#[sde::helper]`](macro@crate::helper)). `use NAME`,
+    /// after the path of the helper that has the name, stands for the helper that the compiler finds by NAME.
     Helper(String),
     /// The input of this name.
     Input(String),
-    /// The same inputs in another order.
+    /// The order of the inputs; the inputs are equal.
     InputOrder,
     /// The app's own field of this name.
     Field(String),
     /// The parameter of this name.
     Parameter(String),
-    /// Whether the slot of this name has anything in it.
+    /// The slot of this name, which is empty in one of the runs.
     Slot(String),
     /// The app itself, in something that is none of its fields.
     Itself,
-    /// The app of this name, called by the run: its code, or what the name led to. That is not in
-    /// the key; an entry is out of date if it changes.
+    /// The app of this name, called by the run: its code, or the app that the name led to. It is not in the key; an
+    /// entry is out of date if it changes.
     Callee(String),
 }
 
 impl Part {
-    /// What kind of thing it is, in one word: `app`, `version`, `helper`, `input`, `order`, `field`,
-    /// `parameter`, `slot`, `itself` or `callee`.
+    /// The kind of the part in one word: `app`, `version`, `helper`, `input`, `order`, `field`, `parameter`, `slot`,
+    /// `itself` or `callee`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -80,12 +78,12 @@ impl Part {
         }
     }
 
-    /// Whether it is of the code, and nothing that was given.
+    /// Whether the part is code, not an input or a setting.
     const fn is_code(&self) -> bool {
         matches!(self, Self::Code | Self::Helper(_) | Self::Callee(_))
     }
 
-    /// What it is called, if there may be several of its kind.
+    /// The name of the part, if a run may have several of its kind.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -131,10 +129,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The remembered run that another is most like.
+/// The remembered run that a given run is most like.
 ///
-/// That is an earlier computation of the same key; else the one from which the fewest inputs and settings differ, whatever was
-/// edited; of several the one with the fewest differences, and of these the latest.
+/// That is an earlier computation of the same key. Otherwise it is the run that differs in the fewest inputs and
+/// settings; of several the one with the fewest differences, edits of code included; of these the latest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nearest {
@@ -144,12 +142,12 @@ pub struct Nearest {
     pub run: RunId,
     /// When it was made.
     pub made_at: SystemTime,
-    /// In what they differ.
+    /// How the two runs differ.
     pub differences: Vec<Difference>,
 }
 
 impl Nearest {
-    /// The less of two is nearer to the run of this key.
+    /// The order of nearness to the run of this key; the least is the nearest.
     pub(crate) fn rank(&self, key: &Key) -> impl Ord + use<> {
         let given = self.differences.iter().filter(|one| !one.part.is_code());
         let counts = (given.count(), self.differences.len());
@@ -166,7 +164,7 @@ impl fmt::Display for Nearest {
     }
 }
 
-/// What is compared of a run, or of an app in a slot, which has no inputs.
+/// The compared parts of a run, or of an app in a slot, which has no inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Compared<'a> {
     pub(crate) app: &'a str,
@@ -176,7 +174,7 @@ pub(crate) struct Compared<'a> {
     pub(crate) inputs: &'a [ValueSummary],
 }
 
-/// In what the keys of two runs differ.
+/// How the keys of two runs differ.
 pub(crate) fn of_keys(then: Compared<'_>, now: Compared<'_>) -> Vec<Difference> {
     let mut all = Differences::default();
     all.apps(then, now);
@@ -191,7 +189,7 @@ pub(crate) fn of_keys(then: Compared<'_>, now: Compared<'_>) -> Vec<Difference> 
     all.found
 }
 
-/// In what the runs differ that are nested in two runs.
+/// How the dependencies of two runs differ.
 pub(crate) fn of_callees(then: &[Callee], now: &[Callee]) -> Vec<Difference> {
     let mut all = Differences::default();
     for (name, then, now) in pairs(then.iter().map(named_callee), now.iter().map(named_callee)) {
@@ -200,7 +198,7 @@ pub(crate) fn of_callees(then: &[Callee], now: &[Callee]) -> Vec<Difference> {
     all.found
 }
 
-/// What was found so far, and the slots that lead to where it is looked for.
+/// The differences found so far, and the slots that lead to the app being compared.
 #[derive(Default)]
 struct Differences {
     found: Vec<Difference>,
@@ -208,7 +206,7 @@ struct Differences {
 }
 
 impl Differences {
-    /// Compares two apps with all that is in their slots.
+    /// Compares two apps with the apps in their slots.
     fn apps(&mut self, then: Compared<'_>, now: Compared<'_>) {
         if then.id == now.id {
             return;
@@ -250,7 +248,7 @@ impl Differences {
             if then.map(|value| value.digest) == now.map(|value| value.digest) {
                 continue;
             }
-            // What reads the same differs in what was cut off, or in its type.
+            // Equal short texts differ in the part that was cut off, or in the type.
             let alike = matches!((then, now), (Some(then), Some(now)) if then.short == now.short);
             let text = |value: &ValueSummary| match alike {
                 true => format!("{} ({})", value.short, digest(&value.digest)),
@@ -301,7 +299,7 @@ fn own_code(app: &Compared<'_>) -> Option<String> {
     })
 }
 
-/// What has one name on both sides, in the order of the later side, then what only the earlier has.
+/// Pairs items by name, in the order of the later side; items that only the earlier side has come last.
 fn pairs<T>(
     then: impl IntoIterator<Item = (String, T)>,
     now: impl IntoIterator<Item = (String, T)>,
@@ -328,7 +326,7 @@ fn code(code: &CodeId) -> String {
     }
 }
 
-/// What a run rested on: its name, and a text that differs if it does.
+/// A dependency as its name and a text that tells it from others.
 fn named_callee(callee: &Callee) -> (String, String) {
     match callee {
         Callee::Code {

@@ -1,12 +1,9 @@
-//! What is running: who called whom, and what lies below what on a thread's
-//! stack.
+//! The runs in progress: their callers, and their order on the stacks of threads.
 //!
-//! A run that waits for another must know two things. Its *ancestry*, by handles:
-//! the runs that can't end before it does, because they called it. And its
-//! *stack*: the runs that are suspended on the same thread, or on the thread that
-//! waits for this one. With rayon the two differ, since a worker that waits
-//! may have stolen a job that has nothing to do with what it was doing. A frame
-//! has both links.
+//! A run that waits for another must know two sets of runs. Its *ancestry*, by handles: the runs that can't end before
+//! it does, because they called it. Its *stack*: the runs that are suspended on its thread, or on the thread that waits
+//! for this one. With rayon the two differ, since a worker that waits may have stolen an unrelated job. A frame has
+//! both links.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,32 +23,32 @@ pub(crate) struct Frame {
     pub(crate) engine: usize,
     /// The run of the same engine that called this one.
     pub(crate) parent: Option<Arc<Frame>>,
-    /// The run that can't end before this one has: the parent, or one of another engine.
+    /// The run that can't end before this one does: the parent, or a run of another engine.
     pub(crate) above: Option<Arc<Frame>>,
-    /// What was on top of the thread's stack when this run began.
+    /// The run on top of the thread's stack when this run began.
     pub(crate) below: Option<Arc<Frame>>,
-    /// How many runs it is part of or lies upon on its thread, itself among them.
+    /// The length of the longest chain of its callers and of runs below it on its thread, with itself.
     pub(crate) depth: usize,
-    /// With what its caller gives up.
+    /// The token by which its caller gives up.
     pub(crate) cancel: Option<CancelToken>,
-    /// What it computes for all who ask; `None` if it computes for its caller alone.
+    /// The flight that it computes for all callers; `None` if it computes for its own caller alone.
     flight: Option<Arc<dyn Wake>>,
-    /// Whether the caller, or one of those above it, can give up.
+    /// Whether the caller or a run of its ancestry can give up.
     can_be_cancelled: bool,
-    /// Whether it is on a rayon worker, or nested in a run that is: a worker may be held up until it
-    /// has ended, whatever thread it is on.
+    /// Whether it is on a rayon worker, or nested in a run that is: that worker may be blocked until this run ends,
+    /// whatever thread it is on.
     pub(crate) on_rayon: bool,
     active: AtomicBool,
-    /// Whether anybody was told that nobody wants the result.
+    /// Whether any code was told that nobody wants the result.
     gave_up: AtomicBool,
     pub(crate) dependencies: Dependencies,
-    /// What the body says that it took, in nanoseconds.
+    /// The time that the body reports for itself, in nanoseconds.
     pub(crate) said: AtomicU64,
-    /// By what the states of its scratch are known.
+    /// The numbers of its scratch states.
     pub(crate) states: StateNumbers,
 }
 
-/// What tells the states of a run apart that ranks make together.
+/// Numbers the states of a run that ranks make together.
 #[derive(Default)]
 pub(crate) struct StateNumbers {
     /// The run, and the process set that makes it.
@@ -71,8 +68,8 @@ impl StateNumbers {
         (*own == set).then_some(*run)
     }
 
-    /// The number of a state: after how many meetings it is made. `None` for one after which there was no meeting since
-    /// the last, since ranks could be any number of such states apart. One rank numbers all of its own.
+    /// The number of the next state: the number of `meetings` before it. `None` without a meeting since the last state:
+    /// ranks could then be any number of states apart. A run of one rank (`meetings` is `None`) numbers all its states.
     pub(crate) fn next(&self, meetings: Option<u64>) -> Option<u64> {
         let next = match meetings {
             Some(meetings) => meetings,
@@ -118,8 +115,8 @@ impl Frame {
         }
     }
 
-    /// Whether nobody wants the result any more: the caller gave up, or the run
-    /// that it is part of, and nobody else waits for it.
+    /// Whether nobody wants the result any more: its caller, or the run that it is part of, gave up, and nobody else
+    /// waits for it.
     pub(crate) fn is_unwanted(&self) -> bool {
         if !self.can_be_cancelled {
             return false;
@@ -152,7 +149,7 @@ impl Frame {
         self.is_unwanted() || self.heard_that_nobody_wants_it()
     }
 
-    /// Whether it computes for all who ask, or for its caller alone.
+    /// Whether it computes for all callers, not for its own alone.
     pub(crate) fn is_claimed(&self) -> bool {
         self.flight.is_some()
     }
@@ -171,14 +168,13 @@ impl Frame {
     }
 }
 
-/// How deep the deeper of two runs is.
+/// The greater depth of two runs.
 fn depth(a: Option<&Arc<Frame>>, b: Option<&Arc<Frame>>) -> usize {
     let of = |frame: Option<&Arc<Frame>>| frame.map_or(0, |frame| frame.depth);
     of(a).max(of(b))
 }
 
-/// How many runs one that begins here, called by `parent`, would be part of or lie
-/// upon: what its thread's stack has to hold is no more.
+/// How many runs a run called here by `parent` would be part of or lie upon: its thread's stack holds no more.
 pub(crate) fn depth_here(parent: Option<&Arc<Frame>>) -> usize {
     depth(parent, ThreadContext::here().top.as_ref())
 }
@@ -193,18 +189,18 @@ pub(crate) fn stack(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Arc<Fra
     std::iter::successors(frame, |frame| frame.below.as_ref())
 }
 
-/// Whether this thread is one of rayon's workers: pieces of runs that the engine can't see may lie on its
-/// stack between those it sees.
+/// Whether this thread is a rayon worker. Its stack may have pieces of runs, unseen by the engine, between those that
+/// the engine sees.
 fn on_rayon_worker() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// What a thread is at.
+/// The work in progress on a thread.
 #[derive(Clone, Default)]
 pub(crate) struct ThreadContext {
     /// The run on top of its stack.
     pub(crate) top: Option<Arc<Frame>>,
-    /// Whether the thread does a share of work that others have shares of too.
+    /// Whether the thread does a share of work that other threads do shares of.
     shares: bool,
 }
 
@@ -218,14 +214,14 @@ impl ThreadContext {
         CONTEXT.with_borrow(Clone::clone)
     }
 
-    /// Whether a rayon worker may be held up until a call ends that is made here on behalf of a run: then
-    /// the call must neither wait for another run without bound, nor for helpers.
+    /// Whether a rayon worker may be blocked until a call ends that is made here on behalf of a run. Such a call must
+    /// wait neither without bound for another run, nor for helpers.
     pub(crate) fn is_on_rayon(&self, on_behalf_of: Option<&Arc<Frame>>) -> bool {
         let runs = [self.top.as_ref(), on_behalf_of];
         on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon)
     }
 
-    /// This context, for a share of work that others have shares of too.
+    /// This context for a share of work that other threads do shares of.
     pub(crate) fn sharing(self) -> Self {
         Self {
             shares: true,
@@ -233,8 +229,7 @@ impl ThreadContext {
         }
     }
 
-    /// Whether other things go on beside what happens here, so that its order is not that
-    /// of the program.
+    /// Whether other threads may do parts of this thread's work, so that events here are in no order of the program.
     pub(crate) fn is_beside(&self) -> bool {
         self.shares || on_rayon_worker()
     }
@@ -247,8 +242,8 @@ impl ThreadContext {
         }
     }
 
-    /// The run that a call belongs to which comes through no run's handle: what
-    /// the thread is doing, unless it may be doing several things.
+    /// The run that a call without a handle belongs to: the one on top of this thread, or none on a rayon worker, which
+    /// may be doing several things.
     #[inline]
     pub(crate) fn caller() -> Option<Arc<Frame>> {
         CONTEXT.with_borrow(|context| context.top.as_ref().and_then(sole_caller))
@@ -268,10 +263,10 @@ fn sole_caller(top: &Arc<Frame>) -> Option<Arc<Frame>> {
     (!on_rayon_worker()).then(|| Arc::clone(top))
 }
 
-/// Takes back what [`ThreadContext::enter`] did.
+/// Restores the context that [`ThreadContext::enter`] replaced.
 pub(crate) struct OnThread {
     before: ThreadContext,
-    /// What it puts on one thread's stack must be taken off the same one.
+    /// The guard must be dropped on the thread that made it.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 

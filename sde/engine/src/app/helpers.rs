@@ -1,13 +1,12 @@
 //! Functions and constants that count as code of the apps that name them.
 //!
-//! An `#[sde::app]` function is known by the digest of its tokens, and those of a function that it calls are elsewhere.
-//! `#[sde::helper]` has the linker collect the digest of such a function and the words in it. An app names a helper
-//! if the helper's name is among its words, and what a helper names counts too. That is more than is called: names are
-//! not paths, and a variable may be called as a helper elsewhere is. One helper too many is harmless; one too few would
-//! be a wrong result.
+//! An `#[sde::app]` function is known by the digest of its tokens; a function that it calls has its tokens elsewhere.
+//! `#[sde::helper]` has the linker collect the digest of such a function and the words in it. An app depends on a
+//! helper if the helper's name is among its words, and on the helpers that this one names. Words are not paths, so a
+//! variable with a helper's name counts too. One helper too many is harmless; one too few would give a wrong result.
 //!
-//! Besides, the compiler resolves the bare names of each. That adds to what counts and takes nothing away: a helper that is
-//! called by another name, and, where a name may lead elsewhere after an edit of a `use`, where it leads.
+//! Besides, the compiler resolves the bare names of each. Resolving only adds to what counts. It finds a helper called
+//! by another name. Where an edited `use` may have a name lead elsewhere, its present target counts too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -16,36 +15,36 @@ use super::identity::CodeId;
 use crate::inputs::ValueSummary;
 use crate::key::Digest;
 
-/// What the macros say of the source of an app or a helper.
+/// The source of an app or a helper, as the macros see it.
 #[derive(Debug)]
 pub struct Source {
-    /// Of its tokens.
+    /// The digest of its tokens.
     pub digest: [u8; 32],
-    /// What it may name, with blanks between.
+    /// The words that may be names, with blanks between.
     pub words: &'static str,
-    /// What its `cfg` conditions come to in this build.
+    /// The values of its `cfg` conditions in this build.
     pub conditions: &'static [bool],
     /// Its bare names, as the compiler resolves them.
     pub names: fn() -> Vec<Name>,
 }
 
-/// A bare name, and where it leads.
+/// A bare name, and the item that it resolves to.
 pub type Name = (&'static str, Resolved);
 
 /// Module and identifier of a helper; `None` for anything else.
 pub type Resolved = Option<(&'static str, &'static str)>;
 
-/// Has the traits of helpers, whose method says which helper it is of.
+/// The type that implements the traits of all helpers, whose method names the helper.
 #[derive(Debug)]
 pub struct Helper;
 
-/// Has the method where no trait of a helper is in scope.
+/// The fallback of that method where no trait of a helper is in scope.
 pub trait NoHelper {
-    /// Nothing.
+    /// Always `None`.
     fn __sde_helper(&self) -> Resolved;
 }
 
-// One reference further away than the traits of helpers, so that theirs is found first.
+// One reference further away than the traits of helpers, so the compiler finds theirs first.
 impl NoHelper for &Helper {
     fn __sde_helper(&self) -> Resolved {
         None
@@ -68,11 +67,11 @@ pub struct LinkedHelper {
     pub name: &'static str,
     /// The module, from the crate on.
     pub module: &'static str,
-    /// Line, column and number, by which those of one name in one module are in order.
+    /// Line, column and number, which order helpers of one name in one module.
     pub place: (u32, u32, u32),
     /// Whether the compiler finds it by its name.
     pub has_trait: bool,
-    /// Its own.
+    /// Its source.
     pub source: Source,
 }
 
@@ -85,19 +84,18 @@ impl LinkedHelper {
             .replacen("crate::", "", 1)
     }
 
-    /// Its path as that crate writes it.
+    /// Its path as the crate `own` writes it.
     fn path_from(&self, own: &str) -> String {
         path_from(own, self.module, self.name)
     }
 }
 
-/// The source of an `#[sde::app]` function: what is known when it is compiled, and, from when it is first
-/// asked for, what it comes to with its helpers.
+/// The source of an `#[sde::app]` function, and, once asked for, its code with its helpers.
 #[derive(Debug)]
 pub struct FunctionCode {
     source: Source,
     module: &'static str,
-    /// If not, its module counts: the same text may call something else elsewhere.
+    /// Whether it has a name of its own. If not, its module counts: equal text may call something else elsewhere.
     is_named: bool,
     whole: OnceLock<Whole>,
 }
@@ -105,13 +103,13 @@ pub struct FunctionCode {
 #[derive(Debug)]
 struct Whole {
     code: CodeId,
-    /// Without the helpers.
+    /// The digest without the helpers.
     own: Digest,
     helpers: Vec<ValueSummary>,
 }
 
 impl FunctionCode {
-    /// Of a function with this source, in this module.
+    /// The code of a function with this source, in this module.
     #[must_use]
     pub const fn new(source: Source, module: &'static str, is_named: bool) -> Self {
         Self {
@@ -122,7 +120,7 @@ impl FunctionCode {
         }
     }
 
-    /// What tells it from the same function with an edit. An app that names no helper is known by its own digest.
+    /// The code identity, which every edit changes. An app that names no helper is known by its own digest.
     pub(super) fn code(&self) -> &CodeId {
         &self.whole().code
     }
@@ -160,7 +158,7 @@ fn crate_of(module: &str) -> &str {
     module.split("::").next().unwrap_or_default()
 }
 
-/// The path of what is in this module, as it is written in that crate.
+/// The path of an item of this module, as the crate `own` writes it.
 fn path_from(own: &str, module: &str, name: &str) -> String {
     match module.strip_prefix(own) {
         Some(inner) if inner.is_empty() || inner.starts_with("::") => {
@@ -184,8 +182,8 @@ fn by_name(linked: impl IntoIterator<Item = &'static LinkedHelper>) -> Named {
     named
 }
 
-/// What counts for a function of this crate with this source: the helpers that it names, those that they name, and
-/// where names lead that might lead elsewhere.
+/// The summaries that count for a function of crate `own`: the helpers that it names, the helpers that those name, and
+/// the targets of names that might lead elsewhere.
 fn counting(source: &Source, own: &str, linked: &Named) -> Vec<ValueSummary> {
     let mut found: BTreeMap<&str, &[&LinkedHelper]> = BTreeMap::new();
     let mut to_look_at = vec![source];
@@ -230,7 +228,8 @@ fn counting(source: &Source, own: &str, linked: &Named) -> Vec<ValueSummary> {
     digests.chain(uses).collect()
 }
 
-/// Not if it is the name of one helper, and leads to that, nor if no helper is found by it.
+/// Whether a name may lead elsewhere after an edit. It may not if it leads to the only helper of its name, or if no
+/// helper can be found by it.
 fn may_lead_elsewhere((name, to): &Name, linked: &Named) -> bool {
     let bearing = linked.get(name).map_or(&[][..], Vec::as_slice);
     match to {
@@ -296,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Kept for good, as those of a program are.
+    /// Leaked, as the helpers of a program are static.
     fn link(helpers: Vec<LinkedHelper>) -> &'static [LinkedHelper] {
         static LINKED: Mutex<Vec<&[LinkedHelper]>> = Mutex::new(Vec::new());
         let linked = helpers.leak();
@@ -304,7 +303,7 @@ mod tests {
         linked
     }
 
-    /// What the code of an app with these words comes to in a program with these helpers.
+    /// The code of an app with these words in a program with these helpers.
     fn code(words: &'static str, linked: Vec<LinkedHelper>) -> Digest {
         code_of(&source(0, words), linked)
     }
@@ -333,7 +332,7 @@ mod tests {
         ]
     }
 
-    /// What was remembered of an app with helpers is found by this for as long as there are stores.
+    /// Stores find the results of apps with helpers by this digest, so it must never change.
     #[test]
     fn a_code_is_what_it_was() {
         let golden = "1ef4cf23f29333f2c31d99183a178893f0c92dc4a3f3cbe0048178b12773301e";

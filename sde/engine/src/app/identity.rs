@@ -1,17 +1,15 @@
-//! Who an app is, as far as its results are concerned.
+//! The identity of an app, as far as its results depend on it.
 //!
-//! Two runs are the same only if the same code would run with the same settings.
-//! An app's identity is therefore a digest of its declared name, its version (or
-//! the digest of its source), its own fields, its parameters and, recursively,
-//! its sub-apps. A name in a slot stands for the app it leads to, never for
-//! itself: if the name leads elsewhere, the identity differs.
+//! Two runs are equal only if they run equal code with equal settings. An app's identity is therefore a digest of its
+//! declared name, its version (or the digest of its source), its own fields, its parameters and, recursively, its
+//! sub-apps. A name in a slot stands for the app it leads to: if the name leads elsewhere, the identity differs.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::key::Digest;
 
-/// The digest of an app with its settings: all that a key has of the app.
+/// The digest of an app with its settings; a key has nothing else of the app.
 #[derive(
     Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -37,8 +35,7 @@ impl fmt::Debug for AppId {
     }
 }
 
-/// What says that an app's code is the same: a version its author raises, or the
-/// digest of its source.
+/// The identity of an app's code: a version that its author raises, or the digest of its source.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum CodeId {
     /// A declared version.

@@ -1,4 +1,4 @@
-//! What an app says of itself.
+//! The description of an app.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,8 +11,7 @@ use crate::error::{AppError, Failure};
 use crate::ranks::distributed::{DistOps, Distributed, Redistribution};
 use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tag, Tags};
 
-/// The description of an app: its identity, its traits, what it takes and what it
-/// returns.
+/// The description of an app: its identity, its traits, its settings and its results.
 ///
 /// Name and code identity enter the key, as do parameters and sub-apps. The
 /// rest is metadata and never changes a result.
@@ -43,20 +42,19 @@ pub struct AppInfo {
     pub(crate) slots: Vec<Slot>,
     pub(crate) results: Vec<ResultSpec>,
     pub(crate) synchronize: Option<Synchronize>,
-    /// Of a function known by its source.
+    /// The source of a function, if the app is one.
     pub(super) source: Option<&'static FunctionCode>,
 }
 
-/// Makes a rank's results from those of the ranks that had them; see [`AppInfo::synchronize`].
+/// Makes a rank's results from those of the ranks that computed them; see [`AppInfo::synchronize`].
 pub type Synchronize =
     fn(Option<&ResultMap>, &Redistribution<'_>) -> Result<Option<ResultMap>, AppError>;
 
 impl AppInfo {
     /// The description of an app with this stable name and version.
     ///
-    /// The name is what the app is called in every program and for ever, since
-    /// the cache and the store know it by nothing else; two apps must not share
-    /// one. The version is to be raised whenever the app's results change.
+    /// The name must be the same in every program and for ever, since the cache and the store know the app by nothing
+    /// else; two apps must not share one. Raise the version whenever the app's results change.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, version: impl Into<Cow<'static, str>>) -> Self {
         Self::with_code(name.into(), CodeId::Version(version.into()))
@@ -92,7 +90,7 @@ impl AppInfo {
         }
     }
 
-    /// What the app does, in a sentence.
+    /// Describes what the app does, in a sentence.
     #[must_use]
     pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.about = text.into();
@@ -113,34 +111,32 @@ impl AppInfo {
         self
     }
 
-    /// Says that equal inputs may give different results. Such an app is never
-    /// looked up, nor is any app that runs it; its results are recorded all the
-    /// same.
+    /// Says that equal inputs may give different results. Such an app is never looked up, nor is any app that runs it.
+    /// Its results are recorded even so.
     #[must_use]
     pub fn nondeterministic(mut self) -> Self {
         self.nondeterministic = true;
         self
     }
 
-    /// Says that the app is collective: every rank of the process set calls it. So is an app that has such an app in one
-    /// of its slots, at any depth, and need not say it. An app that calls one otherwise, by name or by value, has to.
+    /// Says that the app is collective: every rank of the process set calls it. An app with a collective app in one of
+    /// its slots, at any depth, is collective without saying so. An app that calls one otherwise, by name or by value,
+    /// has to say so.
     #[must_use]
     pub fn distributed(mut self) -> Self {
         self.distributed = true;
         self
     }
 
-    /// Says that two runs of this app must not go on at the same time. The engine then
-    /// runs them one after the other. Two engines in one program know nothing of each
-    /// other: where that matters, use one.
+    /// Says that two runs of this app must not go on at the same time. The engine then runs them one after the other.
+    /// Engines in one program know nothing of each other: where that matters, use one.
     #[must_use]
     pub fn not_thread_safe(mut self) -> Self {
         self.thread_safe = false;
         self
     }
 
-    /// Says how long this app's failures last, where the error itself does not
-    /// say.
+    /// Says how long this app's failures last, unless the error itself says it.
     #[must_use]
     pub fn failures(mut self, failure: Failure) -> Self {
         self.failures = failure;
@@ -168,13 +164,12 @@ impl AppInfo {
         self
     }
 
-    /// Says how the results of a `distributed` app get from one process set to others, in place of
-    /// what the types of its results do by themselves ([`Distributed::redistribute_parts`]). It is called on
-    /// all ranks that are concerned, with the results on those that had them, and gives the
-    /// results of each rank that goes on with them: new parts of what is distributed, made for instance
-    /// by the type's own function from [`Redistribution::of_result`]. What is the same on all ranks it need
-    /// not give: those that lack it get it anyway. Without a part of what is distributed, that is
-    /// computed again where it is needed. The function may be called several times for one value, as
+    /// Says how the results of a `distributed` app get from one process set to others, in place of the redistribution
+    /// of their types ([`Distributed::redistribute_parts`]). The function is called on all ranks concerned, with the
+    /// results on the ranks that had them. It gives the results of each rank that goes on with them: new parts of
+    /// distributed results, made for instance by the type's own function from [`Redistribution::of_result`]. It may
+    /// leave out results that are equal on all ranks: ranks that lack those get them anyway. A distributed result
+    /// without a part is computed again where it is needed. The function may be called several times for one value, as
     /// [`Distributed::redistribute_parts`] is.
     #[must_use]
     pub fn synchronize(mut self, with: Synchronize) -> Self {
@@ -194,18 +189,18 @@ impl AppInfo {
         &self.code
     }
 
-    /// What the app does.
+    /// The description.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.about
     }
 
-    /// Who wrote it.
+    /// The authors.
     pub fn authors(&self) -> impl Iterator<Item = &str> {
         self.authors.iter().map(|name| &**name)
     }
 
-    /// What to cite.
+    /// The works to cite.
     pub fn citations(&self) -> impl Iterator<Item = &str> {
         self.citations.iter().map(|text| &**text)
     }
@@ -253,11 +248,11 @@ pub struct ResultSpec {
     pub(crate) name: Cow<'static, str>,
     pub(crate) about: Cow<'static, str>,
     pub(crate) tags: Tags,
-    /// `None`: it can't be saved, and must be `expendable` or `no_cache`.
+    /// `None` if it can't be saved, and so must be `expendable` or `no_cache`.
     pub(crate) codec: Option<Codec>,
     /// How its parts move between ranks, if it has parts.
     pub(crate) parts: Option<DistOps>,
-    /// How much memory its values take.
+    /// How the size of its values is measured.
     pub(crate) size: SizeOf,
     /// Whether two computations of one key must agree in it.
     pub(crate) is_compared: bool,
@@ -280,8 +275,7 @@ impl ResultSpec {
         }
     }
 
-    /// A result of a type that can't be saved: it must be tagged `expendable` or
-    /// `no_cache`, and is `expendable` if nothing else is said.
+    /// A result of a type that can't be saved. It must be tagged `expendable` (the default) or `no_cache`.
     #[must_use]
     pub fn unsaved<T: Send + Sync + 'static>(name: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -307,40 +301,40 @@ impl ResultSpec {
         }
     }
 
-    /// Has the values tell how much memory they take, where that is [counted](crate::MemoryBudget). Otherwise lists of
-    /// numbers count with what they hold, all else that can be saved with the length of its encoding, and what can't be with
-    /// what lies in the value itself. `T` is the type of the result.
+    /// Has the values tell their size to a [budget](crate::MemoryBudget). Otherwise lists of numbers count with their
+    /// elements, other values that can be saved with the length of their encoding, and the rest with their own fields.
+    /// `T` is the type of the result.
     #[must_use]
     pub fn sized<T: MemorySize + Send + Sync + 'static>(mut self) -> Self {
         self.size = SizeOf::told::<T>();
         self
     }
 
-    /// Says that two computations of one key may give other bits for this result, as for a text with a date in it, or a set
-    /// that is walked in any order. Otherwise they are compared where both come to be at hand, and other bits are a warning
-    /// and count as [`differing`](crate::AppStats::differing). No key changes by it.
+    /// Says that two computations of one key may give other bits for this result, such as a text with a date in it, or
+    /// a set walked in any order. Other results are compared when two computations of a key meet; other bits are a
+    /// warning and count as [`differing`](crate::AppStats::differing). Keys do not depend on it.
     #[must_use]
     pub fn not_compared(mut self) -> Self {
         self.is_compared = false;
         self
     }
 
-    /// What the result is, with its unit.
+    /// Describes the result, with its unit.
     #[must_use]
     pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.about = text.into();
         self
     }
 
-    /// The result with these tags in place of those it had; what is declared by
-    /// [`distributed`](Self::distributed) is tagged so besides, and nothing else may be.
+    /// The result with these tags in place of its tags. A result declared by [`distributed`](Self::distributed) keeps
+    /// that tag; no other result may have it.
     #[must_use]
     pub fn tagged(mut self, tags: impl Into<Tags>) -> Self {
         self.tags = self.all_tags(tags.into());
         self
     }
 
-    /// The tags of a value, of those that are said of it.
+    /// The tags of a value that is returned with the tags `said`.
     pub(crate) fn all_tags(&self, said: Tags) -> Tags {
         match self.parts {
             Some(_) => said.with(Tag::Distributed),
@@ -348,7 +342,7 @@ impl ResultSpec {
         }
     }
 
-    /// Why a value with these tags is none of this result.
+    /// Why this result can't have a value with these tags.
     pub(crate) fn refused(&self, tags: Tags) -> Option<String> {
         let is_whole = self.parts.is_none() && tags.contains(Tag::Distributed);
         is_whole.then(|| {
@@ -366,7 +360,7 @@ impl ResultSpec {
         &self.name
     }
 
-    /// What the result is.
+    /// The description.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.about
@@ -385,7 +379,7 @@ impl ResultSpec {
     }
 }
 
-/// What a run is expected to take.
+/// The time and memory that a run is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Wall-clock time on this machine.

@@ -11,7 +11,7 @@ use super::slot::SubApp;
 use crate::error::Error;
 use crate::key::Fingerprint;
 
-/// An app with its parameters and sub-apps set: what a workflow chooses.
+/// An app with its parameters and sub-apps set.
 ///
 /// ```
 /// # use sde::*;
@@ -75,14 +75,13 @@ impl Instance {
     /// slot.
     ///
     /// # Errors
-    /// If the app has no such slot. Whether a name leads anywhere is found out
-    /// when the instance is prepared or run.
+    /// If the app has no such slot. A name that leads nowhere is an error when the instance is prepared or run.
     pub fn with_sub_app(mut self, slot: &str, app: impl Into<SubApp>) -> Result<Self, Error> {
         self.setup.fill(slot, app.into())?;
         Ok(self)
     }
 
-    /// What the app says of itself.
+    /// The description of the app.
     #[must_use]
     pub fn info(&self) -> &AppInfo {
         &self.setup.info

@@ -1,10 +1,8 @@
 //! The apps that are part of this program.
 //!
-//! An entry made by an earlier program names the code of every app that its
-//! run called. Whether that code is still current can only be told by knowing
-//! the code that *this* program has, even of apps it has not run yet. So
-//! `#[sde::app]` functions, and types named in [`link_app!`](crate::link_app),
-//! are collected when the program is linked.
+//! An entry made by an earlier program names the code of every app that its run called. To tell whether that is
+//! current, the engine needs the code of all apps of *this* program, even of those it has not run yet. So `#[sde::app]`
+//! functions, and types named in [`link_app!`](crate::link_app), are collected when the program is linked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,7 +29,7 @@ impl LinkedApp {
         }
     }
 
-    /// A function that describes itself so, and where it is.
+    /// A function with this description, and its place.
     #[doc(hidden)]
     #[must_use]
     pub const fn function(describe: fn() -> AppInfo, place: &'static str) -> Self {
@@ -44,8 +42,8 @@ impl LinkedApp {
 
 inventory::collect!(LinkedApp);
 
-/// Makes apps that are written as types known to every engine of this program, so
-/// that what was remembered of their callers by an earlier program is used again.
+/// Makes apps that are written as types known to every engine of this program, so that results of their callers from
+/// earlier programs are used again.
 ///
 /// Takes a list of expressions, each the app with its defaults. Functions with
 /// `#[sde::app]` need not be named.
@@ -75,19 +73,18 @@ macro_rules! link_app {
     };
 }
 
-/// The apps that the linker collected, as they describe themselves.
+/// The descriptions of the apps that the linker collected.
 pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
     inventory::iter::<LinkedApp>
         .into_iter()
         .map(|linked| (linked.describe)())
 }
 
-/// The name and code of functions that need not be one function, and where they are.
+/// Names and codes that several functions share, and the places of these.
 type Clashes = HashMap<(String, CodeId), Vec<&'static str>>;
 
-/// Where the functions are that can't be told from this app, if there are several.
-/// A type named in `link_app!` more than once is one type; a function that
-/// the linker collected twice is two.
+/// The places of the functions that share this app's name and code, if there are several. A type named in `link_app!`
+/// more than once is one type; a function that the linker collected twice is two.
 pub(crate) fn clash(app: &AppInfo) -> Option<&'static [&'static str]> {
     static CLASHES: OnceLock<Clashes> = OnceLock::new();
     let clashes = CLASHES.get_or_init(find_clashes);
@@ -116,8 +113,7 @@ fn find_clashes() -> Clashes {
     functions
 }
 
-/// The number of an app's name in this process, which finds its cache without
-/// hashing the name.
+/// The number of an app's name in this process, by which its cache is found without hashing the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TypeIndex(pub(crate) usize);
 

@@ -1,11 +1,9 @@
-//! Apps: units of computation, what they say of themselves, and how they are set
-//! up.
+//! Apps: units of computation, their descriptions and their settings.
 //!
-//! An [`App`] is a definition: a name, a version, what it takes and returns, and
-//! `run`. An [`Instance`] is an app with its parameters and sub-apps set. A
-//! [`Prepared`] instance is checked, identified and immutable: the thing that is
-//! run. Running by name, by value or by prepared handle differ only in when the
-//! preparing happens, so they are the same run.
+//! An [`App`] is a definition: a name, a version, inputs and results, and `run`. An [`Instance`] is an app with its
+//! parameters and sub-apps set. A [`Prepared`] instance is checked, identified and immutable; the engine runs only
+//! these. Running by name, by value or by prepared handle differs only in when the preparing happens, so all three make
+//! the same run.
 
 mod cancel;
 mod defaults;
@@ -25,7 +23,7 @@ mod setup;
 mod slot;
 mod summary;
 
-/// What a body runs other apps with, named here for all that apps are made of: the one thing above them.
+/// The handle through which a body runs other apps: the one thing above apps that they use.
 pub use crate::engine::Handle;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;

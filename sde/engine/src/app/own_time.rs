@@ -1,15 +1,14 @@
-//! The time that a body takes itself, without the runs that it makes.
+//! The own time of a body, without the runs that it makes.
 //!
-//! What a body took from its begin to its end is what it would cost to have its result again. Added up over all
-//! bodies it is more than the time that has passed, once for each level of nesting, and it has in it what was waited for: other
-//! threads, the store. So each thread adds up how long the calls took that its body made, those apart that were hits: these
-//! take no time that would matter, and reading the clock would.
+//! The time of a body from begin to end is the cost of getting its result back. Summed over all bodies it counts each
+//! level of nesting again, and waits for other threads and the store. So each thread adds up the time of its body's
+//! nested calls. Hits are left out: their time does not matter, but that of reading the clock would.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// What the body on top of this thread has called so far.
+    /// The time that the body on top of this thread spent in calls and waits so far.
     static NESTED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -28,14 +27,14 @@ impl NestedCall {
     }
 }
 
-/// Adds what a body waited for helpers.
+/// Adds time that a body waited for helpers.
 pub(crate) fn add_waiting(waited: Duration) {
     NESTED.set(NESTED.get() + waited);
 }
 
 impl Drop for NestedCall {
     fn drop(&mut self) {
-        // In place of what was added meanwhile, which is part of it.
+        // Replaces times added by inner calls, which are part of this one.
         NESTED.set(self.before + self.start.elapsed());
     }
 }
@@ -50,7 +49,7 @@ impl BodyTime {
         time
     }
 
-    /// What it took, and what of that it took itself.
+    /// The time since its begin, and its own time.
     pub(crate) fn end(self) -> (Duration, Duration) {
         let took = self.0.start.elapsed();
         (took, took.saturating_sub(NESTED.get()))

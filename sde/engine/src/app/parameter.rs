@@ -1,4 +1,4 @@
-//! Parameters: what a user sets on an app, by name.
+//! Parameters, which a user sets on an app by name.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -62,7 +62,7 @@ impl Parameter {
         }
     }
 
-    /// What the parameter does, with its unit.
+    /// Describes what the parameter does, with its unit.
     #[must_use]
     pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.about = text.into();
@@ -77,7 +77,7 @@ impl Parameter {
         self
     }
 
-    /// Adds a check of the value alone; its error says what would be right.
+    /// Adds a check of the value alone; its error says which values are right.
     #[must_use]
     pub fn check<T: 'static>(
         self,
@@ -109,7 +109,7 @@ impl Parameter {
         &self.name
     }
 
-    /// What it does.
+    /// The description.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.about
@@ -171,8 +171,8 @@ impl Setting {
         }
     }
 
-    /// Writes what the value adds to the app's identity. The function pointer was made
-    /// together with the value, so the types always agree.
+    /// Writes the value into the app's identity. The function pointer was made together with the value, so the types
+    /// always agree.
     pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         (self.encode)(&*self.any, to)
             .unwrap_or_else(|| Err(FingerprintError::custom("a parameter changed its type")))

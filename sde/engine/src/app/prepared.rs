@@ -21,10 +21,9 @@ use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 
 /// An app that is ready to run: checked, identified, immutable.
 ///
-/// Running an app by value identifies it anew each time, which costs some
-/// microseconds; preparing it once makes each later run as cheap as can be. Only if
-/// an [`InputFile`](crate::InputFile) or a [`BySerde`](crate::key::BySerde) is among
-/// its settings is it identified anew for each run.
+/// Running an app by value identifies it each time, which costs some microseconds; preparing it once saves that. An app
+/// with an [`InputFile`](crate::InputFile) or a [`BySerde`](crate::key::BySerde) among its settings is identified anew
+/// for each run even so.
 /// Made by [`Handle::prepare`](crate::Handle::prepare).
 #[derive(Clone)]
 pub struct Prepared {
@@ -33,14 +32,14 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The identity that enters the key of each run; with a file among the settings,
-    /// that which it had when it was prepared.
+    /// The identity that enters the key of each run. With a file among the settings, it is the identity at the time of
+    /// preparing.
     #[must_use]
     pub fn id(&self) -> AppId {
         self.resolved.id
     }
 
-    /// What the app says of itself.
+    /// The description of the app.
     #[must_use]
     pub fn info(&self) -> &AppInfo {
         &self.resolved.info
@@ -53,7 +52,7 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// In the order of the names, in which they enter an identity.
+/// Sorted by name, the order in which items enter an identity.
 type ByName<T> = BTreeMap<Cow<'static, str>, T>;
 
 /// All that the engine needs to know of an app and its settings.
@@ -61,35 +60,35 @@ pub(crate) struct ResolvedApp {
     pub(crate) info: AppInfo,
     pub(crate) name: Arc<str>,
     pub(crate) id: AppId,
-    /// Which cache its entries are in.
+    /// The number of the cache of its entries.
     pub(crate) type_index: TypeIndex,
     /// Every parameter that has a value.
     pub(crate) settings: ByName<Setting>,
     pub(crate) sub_apps: ByName<Prepared>,
-    /// The registered names in its slots, at every depth, and what they led to.
+    /// The registered names in its slots, at every depth, and the identities they led to.
     pub(crate) registered: BTreeMap<String, AppId>,
-    /// The digest of its defaults, whatever was set instead.
+    /// The digest of its declared defaults, whatever was set.
     pub(crate) defaults: Option<Digest>,
     /// The code of this app and of all in its slots, at every depth.
     pub(crate) codes: BTreeSet<Callee>,
     /// Whether it, or any app in its slots, is non-deterministic.
     pub(crate) nondeterministic: bool,
-    /// The app that has all ranks run this one together: itself, or one in its slots, at any depth.
+    /// The app that makes this one collective: itself, or one in its slots, at any depth.
     distributed: Option<Arc<str>>,
-    /// What has to be set before it can run, through all its slots.
+    /// Everything missing before it can run, in its slots too.
     pub(crate) missing: Vec<String>,
-    /// What its identity was made from that may change while the app is held: it holds only for as
-    /// long as each file has the content it has. Those of the apps in the slots are among it.
+    /// The parts of its identity that may change while the app is held, those of the apps in its slots included: the
+    /// identity holds only while each file keeps its content.
     pub(crate) volatile: Option<Volatile>,
-    /// What records keep of it, made when a run misses.
+    /// The setup that records keep, made when a run misses.
     setup: OnceLock<Arc<AppSetup>>,
 }
 
-/// Gives the app registered under a name. The path has the names that led there, so that a cycle is found.
+/// Finds the app registered under a name. The path has the names that led there, to detect cycles.
 pub(crate) type FindNamed<'a> = dyn Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> + 'a;
 
 impl ResolvedApp {
-    /// Of an instance, with all its slots.
+    /// Resolves an instance, with all its slots.
     pub(crate) fn of(
         app: &dyn App,
         setup: &Setup,
@@ -153,9 +152,9 @@ impl ResolvedApp {
         })
     }
 
-    /// What a record keeps of how the app is set up. `app` is the one that this is of.
+    /// The setup of the app for records. `app` must be the resolved app.
     pub(crate) fn setup(&self, app: &dyn App) -> &Arc<AppSetup> {
-        // Not within the cell: what describes a setting is code of users.
+        // Outside the cell: describing a setting is code of users.
         let make = || Arc::new(AppSetup::of(app, self));
         self.setup.get().unwrap_or_else(|| {
             let made = make();
@@ -163,13 +162,13 @@ impl ResolvedApp {
         })
     }
 
-    /// Whether all ranks run it together.
+    /// Whether the app is collective.
     #[inline]
     pub(crate) fn is_distributed(&self) -> bool {
         self.distributed.is_some()
     }
 
-    /// Why all ranks run it together.
+    /// Why the app is collective, for messages.
     pub(crate) fn why_distributed(&self) -> String {
         match &self.distributed {
             Some(by) if *by != self.name => format!("has the distributed {by} in its slots"),
@@ -177,7 +176,7 @@ impl ResolvedApp {
         }
     }
 
-    /// What the app declares about the result of that name.
+    /// The declaration of the result of that name.
     pub(crate) fn result(&self, name: &str) -> Option<&super::info::ResultSpec> {
         self.info.results.iter().find(|spec| spec.name == name)
     }
@@ -217,7 +216,7 @@ fn resolve_slots(
     Ok(resolved)
 }
 
-/// The registered names in the slots, at every depth, and what they led to.
+/// The registered names in the slots, at every depth, and the identities they led to.
 fn registered(setup: &Setup, sub_apps: &ByName<Prepared>) -> BTreeMap<String, AppId> {
     let in_slots = setup.info.slots.iter();
     let own = in_slots.filter_map(|slot| match setup.sub_app(&slot.name) {
@@ -284,7 +283,7 @@ fn identify(
     })
 }
 
-/// What of an identity may change, through all slots.
+/// The parts of an identity that may change, with those of all slots.
 fn volatile(own: Option<Box<Volatile>>, sub_apps: &ByName<Prepared>) -> Option<Volatile> {
     let in_slots = sub_apps.values();
     let all = in_slots.filter_map(|sub| sub.resolved.volatile.as_ref());

@@ -1,4 +1,4 @@
-//! What is set on an app, and what it declares of it.
+//! The settings of an app, checked against its declarations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl Setup {
         Arc::from(&*self.info.name)
     }
 
-    /// What is set, or else the default.
+    /// The value of a parameter, or else its default.
     pub(crate) fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.get(name).or_else(|| {
             let declared = self.info.parameters.iter().find(|p| p.name == name)?;
@@ -64,7 +64,7 @@ impl Setup {
         })
     }
 
-    /// What is in a slot, or else its default.
+    /// The sub-app in a slot, or else its default.
     pub(crate) fn sub_app(&self, slot: &str) -> Option<&SubApp> {
         self.slots.get(slot).or_else(|| {
             let declared = self.info.slots.iter().find(|s| s.name == slot)?;
@@ -72,7 +72,7 @@ impl Setup {
         })
     }
 
-    /// That the app describes itself without contradiction.
+    /// Checks that the app describes itself without contradiction.
     fn verify_names(&self) -> Result<(), Error> {
         let info = &self.info;
         let names = |what: &'static str, list: Vec<&str>| -> Result<(), Error> {
@@ -101,7 +101,7 @@ impl Setup {
         }
     }
 
-    /// Why the app can't declare such a result.
+    /// Why the app can't declare this result.
     fn refused(&self, spec: &ResultSpec) -> Option<String> {
         let is_ordinary = spec.parts.is_some() && !self.info.distributed;
         let ordinary = || {
@@ -149,7 +149,7 @@ impl Setup {
         refused_parameter(&self.info.name, name, &why)
     }
 
-    /// The app describes itself in a way that can't be.
+    /// The error for a description that contradicts itself.
     fn contradiction(&self, why: String) -> Error {
         let app = printable(&self.info.name);
         Error::invalid_argument(format!("the `AppInfo` of {app} was refused: {why}"))

@@ -8,8 +8,7 @@ use super::instance::Instance;
 
 /// A slot that an app declares.
 ///
-/// The app runs whatever is in it by
-/// `sde.run(&sde.sub_app("integrals")?, &inputs)`.
+/// The app runs the sub-app in it by `sde.run(&sde.sub_app("integrals")?, &inputs)`.
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub(crate) name: Cow<'static, str>,
@@ -18,7 +17,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A slot with what is in it unless the user says otherwise.
+    /// A slot with a default sub-app.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, default: impl Into<SubApp>) -> Self {
         Self {
@@ -38,7 +37,7 @@ impl Slot {
         }
     }
 
-    /// What an app in this slot takes and returns.
+    /// Describes what an app in this slot takes and returns.
     #[must_use]
     pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.about = text.into();
@@ -51,15 +50,14 @@ impl Slot {
         &self.name
     }
 
-    /// What an app in this slot takes and returns.
+    /// The description of the apps that fit this slot.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.about
     }
 }
 
-/// What can be put into a slot: an app by value, set up or not, or the name
-/// under which one is registered.
+/// The filling of a slot: an app by value, set up or not, or the name under which one is registered.
 ///
 /// A name stands for the app it leads to: it is looked up when the parent is
 /// identified.

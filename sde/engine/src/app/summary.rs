@@ -1,8 +1,7 @@
-//! What the record of a run keeps of how its app was set up.
+//! The setup of an app in the record of a run.
 //!
-//! The identity of an app is one digest: it tells that two runs are different, and never how.
-//! So a record has the parts too, each with a short text for people and a digest for what the
-//! text leaves out.
+//! The identity of an app is one digest: it tells that two runs differ, but not how. So a record also has the parts,
+//! each with a short text for people and a digest for whatever the text leaves out.
 
 use std::sync::Arc;
 
@@ -32,17 +31,17 @@ pub struct AppSetup {
     /// The apps in its slots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotSummary>,
-    /// The helpers that count as its code ([`#[sde::helper]`](macro@crate::helper)), and which of them names lead to that
-    /// may lead elsewhere.
+    /// The helpers that count as its code ([`#[sde::helper]`](macro@crate::helper)), and the targets of names that may
+    /// lead elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<ValueSummary>,
     /// The digest of its own source, if helpers count besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Digest>,
-    /// Who wrote it.
+    /// The authors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
-    /// What to cite.
+    /// The works to cite.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<String>,
 }
@@ -64,7 +63,7 @@ pub struct SlotSummary {
 }
 
 impl AppSetup {
-    /// Of a resolved app.
+    /// The setup of a resolved app.
     pub(super) fn of(app: &dyn App, resolved: &ResolvedApp) -> Self {
         let (short, fields) = Short::with_fields(app);
         let mut setup = Self {

@@ -21,9 +21,8 @@ use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
 use crate::sync::{Held, lock};
 
-/// Into how many parts the map is divided, each with a lock of its own. Readers of one part
-/// write to its lock, so threads that hit different keys must seldom meet in one; a part
-/// takes 128 bytes.
+/// The parts of the map, each with a lock of its own. Readers of a part write to its lock, so threads that hit
+/// different keys must seldom meet in one. A part takes 128 bytes.
 const SHARDS: usize = 128;
 
 /// The cache of one app type.
@@ -32,37 +31,36 @@ pub(crate) struct AppCache {
     pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
-    /// What counts its entries, and as whose, if anything does.
+    /// The budget that counts its entries, if any, and the owner that they count for.
     pub(crate) counted: Option<(Arc<Memory>, Owner)>,
-    /// What the latest run has in common with others.
+    /// The provenance of the latest run, to be shared by the next.
     latest: Mutex<Option<Arc<Provenance>>>,
-    /// What runs took, where work is shared with other processes.
+    /// Times that runs took, noted where work is shared with other processes.
     pub(crate) cost: RunCost,
-    /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
+    /// Whether a run turned out to be non-deterministic. Other processes then make no use of this one's results.
     pub(crate) varies: AtomicBool,
-    /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
-    /// for those nested in each run, by the address of its frame.
+    /// The exclusive runs, if the app is not thread-safe: one for all, and one for the runs nested in each run, by the
+    /// address of its frame.
     pub(crate) exclusive_runs: Mutex<HashMap<usize, Arc<RunFlight>>>,
-    /// Whether any run has gone on without a claim, of which the map knows nothing.
+    /// Whether any run has gone on without a claim; the map knows nothing of such runs.
     pub(crate) unclaimed: AtomicBool,
-    /// Raised when the contents are swapped; a flight of an earlier one publishes
-    /// to its waiters only.
+    /// Raised when the contents are swapped. A flight of an earlier generation publishes to its waiters only.
     generation: AtomicU64,
 }
 
-/// What the map holds for one key.
+/// The state of one key in the map.
 #[derive(Clone)]
 pub(crate) enum Slot {
     /// An entry; some of its values may be gone.
     Ready(Arc<Entry>),
-    /// A computation, and what there was before it.
+    /// A computation, and the entry that the key had before it.
     Flying(Arc<RunFlight>, Option<Arc<Entry>>),
-    /// What is left of a run that failed and would again, in the epoch that it was checked in.
+    /// The entry of a run that failed permanently; it holds for the epoch in which it was checked.
     Failed(Arc<Entry>),
 }
 
 impl Slot {
-    /// The entry, whatever is left of it; also while it is being computed again.
+    /// The entry, even if its values are gone or it is being computed again.
     pub(super) fn entry(&self) -> Option<&Arc<Entry>> {
         match self {
             Self::Ready(entry) | Self::Flying(_, Some(entry)) => Some(entry),
@@ -71,35 +69,36 @@ impl Slot {
     }
 }
 
-/// What the map and the list held before, to be dropped with no lock held and nobody waiting: destructors may use the engine.
+/// The earlier slot and the entry taken off the list. Drop both with no lock held and no thread waiting: destructors
+/// may use the engine.
 pub(crate) type Before = (Option<Slot>, Option<Arc<Entry>>);
 
-/// Whose results are to be those of a key.
+/// Which of several computations gives a key its results.
 pub(crate) enum Decision {
-    /// The caller's, who is to [show](AppCache::show) them, by another flight where its own has failed. The cache keeps them
-    /// unless its contents were swapped, or yet another flight has the key.
+    /// The caller's, which the caller must [show](AppCache::show); by the flight `instead` if its own has failed. The
+    /// cache keeps them unless its contents were swapped or a third flight has the key.
     Won {
         instead: Option<Arc<RunFlight>>,
         is_kept: bool,
     },
-    /// Those of this entry.
+    /// The results of this entry, which was decided on before.
     Lost(Arc<Entry>),
 }
 
-/// What becomes of what the map holds for a key.
+/// A change to the slot of a key.
 pub(super) enum Change {
     Keep,
     Put(Slot),
     Remove,
 }
 
-/// What came of claiming a key.
+/// The outcome of claiming a key.
 pub(crate) enum Claimed {
-    /// There is an entry that is new to the caller.
+    /// The key has an entry that is new to the caller.
     Ready(Arc<Entry>),
-    /// It failed before, for good.
+    /// The run failed permanently before.
     Failed(Error),
-    /// The caller has the claim, and must end the flight; with the entry that is there.
+    /// The caller has the claim and must end the flight. The entry is the one that the key had before.
     Mine(Arc<RunFlight>, Option<Arc<Entry>>),
     /// Another call has the claim.
     Theirs(Arc<RunFlight>),
@@ -122,7 +121,8 @@ impl AppCache {
         }
     }
 
-    /// A cache of the same app for what the ranks of a process set make together. Counted is what happens in all.
+    /// A cache of the same app for results that the ranks of a process set make together. Both share counters and
+    /// scratches.
     pub(crate) fn of_set(&self) -> Self {
         let memory = self.counted.as_ref().map(|(memory, _)| memory);
         let counted = memory.map(|memory| (Arc::clone(memory), Owner::Ranks));
@@ -132,8 +132,8 @@ impl AppCache {
         of_set
     }
 
-    /// That of a run of the app with these settings which rests on these: the latest run's, if it is equal. In one process it
-    /// follows from the two.
+    /// The provenance of a run with these settings and dependencies: the latest run's, if both are equal. Within one
+    /// process the rest of a provenance follows from them.
     pub(crate) fn provenance(
         &self,
         id: &AppId,
@@ -147,14 +147,14 @@ impl AppCache {
         }
     }
 
-    /// The entry of a key, whatever is left of it. Also while it is being computed again,
-    /// to fill a gap or afresh: what it has is as good until then.
+    /// The entry of a key, even if its values are gone or it is being computed again: until then its values are as
+    /// good.
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
         self.look_ready(key, Arc::clone)
     }
 
-    /// Holds what was read of an entry by now, so that it is found as fast as what was computed, and counts as that; the entry
-    /// that stands afterwards.
+    /// Holds the values of an entry that were read since like computed ones, so that they are found as fast and count
+    /// with their size. Gives the entry that stands afterwards.
     pub(crate) fn hold_read(&self, entry: Arc<Entry>) -> Arc<Entry> {
         let Some(read) = entry.with_read() else {
             return entry;
@@ -185,8 +185,8 @@ impl AppCache {
         entry.failure.clone().filter(|_| entry.is_checked(epoch))
     }
 
-    /// What `look` makes of what [`entry`](Self::entry) gives. It is called with the map's
-    /// guard held and must look at the entry only.
+    /// Calls `look` with the result of [`entry`](Self::entry). The map's guard is held, so `look` must look at the
+    /// entry only.
     #[inline]
     pub(crate) fn look_ready<R>(
         &self,
@@ -210,11 +210,11 @@ impl AppCache {
         )
     }
 
-    /// The one step that decides who computes. An entry that `is_new` to the caller is given, who is to see whether it serves;
-    /// `is_new` is called with the map's guard held and must look at the entry only. A failure that was remembered in this
-    /// epoch is given, unless it is to be tried again: `epoch` is `None`.
+    /// The one step that decides which caller computes. An entry that `is_new` to the caller is given; the caller
+    /// checks whether it serves. `is_new` is called with the map's guard held and must look at the entry only. A
+    /// failure remembered in `epoch` is given; `None` has it tried again.
     ///
-    /// What the map held before is to be dropped when this thread is known to be at the run: a destructor may ask for it.
+    /// Drop the earlier contents once this thread is registered as running the key: a destructor may ask for it.
     pub(crate) fn claim(
         &self,
         key: Key,
@@ -244,8 +244,8 @@ impl AppCache {
         })
     }
 
-    /// Changes what the map holds for a key, and what is counted of it. What it held is given back: it is to be dropped when
-    /// the map's lock is free again, since destructors may use the cache.
+    /// Changes the slot of a key and the budget's count of it. Drop the contents given back once the map's lock is
+    /// free: destructors may use the cache.
     pub(super) fn change<R>(
         &self,
         key: Key,
@@ -280,7 +280,8 @@ impl AppCache {
         }
     }
 
-    /// What counts of a slot. Failures of what ranks made together do not: nothing has these leave on all ranks.
+    /// The entry of a slot that the budget counts. Failures of runs that ranks made together do not count: nothing
+    /// evicts these on all ranks.
     pub(super) fn counts_of<'s>(&self, slot: Option<&'s Slot>) -> Option<&'s Arc<Entry>> {
         match slot? {
             Slot::Failed(entry) => {
@@ -295,8 +296,8 @@ impl AppCache {
         Arc::new(RunFlight::new(key, self.generation()))
     }
 
-    /// Decides whose results are to be those of a key: of several calls that compute one flight, the first that asks. A call
-    /// whose flight has failed meanwhile, for another that computed it, takes on a new one.
+    /// Decides which results a key gets: among calls that compute one flight, those of the first that decides. A call
+    /// whose flight has failed meanwhile takes on a new flight.
     pub(crate) fn decide(&self, flight: &RunFlight, entry: &Arc<Entry>) -> (Decision, Before) {
         let won = |instead, is_kept| Decision::Won { instead, is_kept };
         let is_current = self.is_current(flight);
@@ -316,7 +317,7 @@ impl AppCache {
             }
             slot => {
                 let flight = self.new_flight(flight.key);
-                // Nobody else has it yet.
+                // No other thread has the new flight yet, so this decision stands.
                 let _ = flight.flight.decide(Arc::clone(entry));
                 let previous = slot.and_then(Slot::entry).cloned();
                 let flying = Slot::Flying(Arc::clone(&flight), previous);
@@ -325,7 +326,7 @@ impl AppCache {
         })
     }
 
-    /// The entry that a key is about to have.
+    /// The entry that was decided on for a key and is not visible yet.
     pub(crate) fn decided(&self, key: &Key) -> Option<Arc<Entry>> {
         let flight = match &*self.map.get(key)? {
             Slot::Flying(flight, _) => Arc::clone(flight),
@@ -334,8 +335,8 @@ impl AppCache {
         flight.flight.decided()
     }
 
-    /// Makes an entry visible that was [decided](Self::decide) on, if it is kept, and wakes those who wait, who get the map that
-    /// was made. `when_visible` is done with the map's guard held, before any thread finds the entry.
+    /// Makes an entry visible that was [decided](Self::decide) on, if it is kept, and wakes the waiters, who get its
+    /// map. `when_visible` is called with the map's guard held, before any thread finds the entry.
     pub(crate) fn show(
         &self,
         flight: &RunFlight,
@@ -346,12 +347,12 @@ impl AppCache {
         flight.set_given(&made.map);
         let entry = || Arc::clone(&made.entry);
         let show = |slot: Option<&Slot>| match slot {
-            // With the guard held: the thread that swaps the contents raises the generation
-            // first and needs this guard to take the entry out.
+            // The guard is held: a thread that swaps the contents raises the generation first and needs this guard to
+            // take the entry out.
             Some(Slot::Flying(flying, _)) if !std::ptr::eq(&**flying, flight) => ((), Change::Keep),
             Some(Slot::Ready(_)) => ((), Change::Keep),
-            // A flight that began while the contents were swapped was taken out with the earlier ones; and the holder of this one
-            // may have failed.
+            // A flight that began during a swap was taken out with the earlier ones; and the holder of this flight may
+            // have failed.
             _ if self.is_current(flight) => {
                 when_visible();
                 ((), Change::Put(Slot::Ready(entry())))
@@ -368,15 +369,15 @@ impl AppCache {
         flight.generation == self.generation()
     }
 
-    /// Counts how often the contents were swapped.
+    /// How often the contents were swapped.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Puts an entry there without a flight: the latest record of a
-    /// non-deterministic run, or what was read from a store.
+    /// Puts an entry into the map without a flight: the latest record of a non-deterministic run, or an entry read from
+    /// a store.
     ///
-    /// Says whether it is there: not if the contents were swapped since `generation`.
+    /// Says whether it did: not if the contents were swapped since `generation`.
     pub(crate) fn record(&self, entry: &Arc<Entry>, generation: u64) -> bool {
         let entry = self.measured(Arc::clone(entry));
         let (recorded, _before) = self.change(entry.record.key, |slot| {
@@ -393,8 +394,8 @@ impl AppCache {
         recorded
     }
 
-    /// Ends the flight in an error, or has a waiter take over. What there was before it is there again.
-    /// `keep` is what is remembered of it, if it would come again.
+    /// Ends the flight in an error, or has a waiter take over. The entry that the key had before is restored. `keep` is
+    /// the entry that remembers a permanent failure.
     pub(crate) fn fail(
         &self,
         flight: &RunFlight,
@@ -402,12 +403,12 @@ impl AppCache {
         retry: bool,
         keep: Option<Arc<Entry>>,
     ) {
-        // Before the flight is over, which has others claim the key. One that is kept is not retried.
+        // A kept failure enters the map before its flight ends, which lets others claim the key. It is not retried.
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
             return;
         }
         let ((), _before) = self.change(flight.key, |slot| match (slot, &keep) {
-            // Another has results, which are on their way to a disk.
+            // Another computation was decided on; its results are on their way to a disk.
             _ if flight.flight.decided().is_some() => ((), Change::Keep),
             (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
                 ((), Change::Keep)
@@ -426,14 +427,14 @@ impl AppCache {
         }
     }
 
-    /// Drops the values for which `drop` says so, and remembered failures.
+    /// Drops the values for which `drop` holds, and remembered failures.
     pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
         for failed in self.failures() {
             self.replace(&failed, None);
         }
         for entry in self.entries() {
             let mut before = entry;
-            // Until what is there is what was looked at.
+            // Repeated until the entry looked at is the one replaced.
             while before.results.results().iter().any(&drop) {
                 let after = self.measured(Arc::new(before.without(&drop, why)));
                 match self.replace(&before, Some(after)) {
@@ -444,7 +445,7 @@ impl AppCache {
         }
     }
 
-    /// Puts another entry, or none, in the place of one. If there is another by now, that one is given.
+    /// Replaces an entry by another or by none. If the map has a different entry by now, gives that one.
     fn replace(&self, before: &Arc<Entry>, after: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
         let (other, _before) = self.change(before.record.key, |slot| match slot {
             Some(Slot::Ready(there) | Slot::Failed(there)) if Arc::ptr_eq(there, before) => (
@@ -459,7 +460,8 @@ impl AppCache {
         other
     }
 
-    /// Forgets everything; flights under way end with their waiters only. Gives what is to be dropped.
+    /// Forgets everything. Flights under way end with their waiters only. Gives the old contents for the caller to
+    /// drop.
     pub(crate) fn forget_all(&self) -> impl Sized + use<> {
         self.generation.fetch_add(1, Ordering::AcqRel);
         let (mut before, mut uncounted) = (Vec::new(), Vec::new());
@@ -473,7 +475,7 @@ impl AppCache {
         (before, uncounted, self.scratches.take_all())
     }
 
-    /// What is left of each run that failed and would again.
+    /// The entry of each run that failed permanently.
     pub(crate) fn failures(&self) -> Vec<Arc<Entry>> {
         let failed = |slot: &Slot| match slot {
             Slot::Failed(entry) => Some(Arc::clone(entry)),
@@ -482,7 +484,7 @@ impl AppCache {
         self.map.iter().filter_map(|slot| failed(&slot)).collect()
     }
 
-    /// Every entry, whatever is left of it.
+    /// Every entry, even if its values are gone.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.map
             .iter()

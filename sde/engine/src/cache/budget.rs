@@ -1,29 +1,28 @@
-//! How much memory what is remembered may take.
+//! The limits of memory for remembered results.
 
 use std::time::Duration;
 
 use crate::result_map::Tag;
 
-/// How much memory what is remembered may take, and what leaves first.
+/// How much memory remembered results may take, and which leave first.
 ///
-/// Counted is what entries hold: values by their [size](crate::MemorySize), the record of the run, and
-/// its place in tables. What leaves is looked up in the store when it is asked for again, or
-/// computed. What nobody but the program holds is the program's.
+/// Counted are the values of entries by their [size](crate::MemorySize), the records of runs, and their places in
+/// tables. A result that has left is read from the store when it is asked for again, or computed. Values that only the
+/// program holds are not counted.
 ///
-/// | | leaves |
+/// | entries | how they leave |
 /// |---|---|
-/// | what the store has | with its record |
-/// | what the store is to have and has not yet | is saved first, then the same; not with [`SavePolicy::Never`](crate::SavePolicy::Never) |
-/// | what is to be saved and no store has | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
-/// | what is `expendable` | whatever the store has of its entry |
-/// | records of runs of which no result is ever saved | with what is left of their values |
+/// | saved in the store | with their records |
+/// | meant for the store, not saved yet | are saved first, then leave; not with [`SavePolicy::Never`](crate::SavePolicy::Never) |
+/// | meant to be saved, and in no store | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
+/// | `expendable` results | whether or not the store has their entry |
+/// | records of runs of which no result is ever saved | with the rest of their values |
 /// | failures that are [permanent](crate::Failure::Permanent) | the run is tried again when it is asked for |
-/// | `no_cache`, and what is being computed | is not counted |
-/// | what the program holds too | stays; dropping it would free nothing |
-/// | what ranks made together | what was used longest ago first, whatever the order, the tags and the costs; also what the program holds |
-///
-/// Where what can't leave takes most of the budget, an eighth of it besides is left for the rest; where it takes more than all of
-/// it, a warning says so, once.
+/// | `no_cache` results, and runs in progress | are not counted |
+/// | results that the program holds too | stay; dropping them would free nothing |
+/// | results that ranks made together | the least recently used first, whatever the order, the tags and the costs; also those that the program holds |
+/// Where entries that can't leave take most of the budget, the rest may still take an eighth of it. Where they take
+/// more than all of it, a warning says so, once.
 ///
 /// ```
 /// use sde::{EvictionOrder, MemoryBudget, Sde};
@@ -46,7 +45,7 @@ use crate::result_map::Tag;
 #[derive(Clone, Debug)]
 #[must_use = "it is given to a `Builder`"]
 pub struct MemoryBudget {
-    /// `None` for half of what there is.
+    /// `None` for half of the memory of the machine.
     bytes: Option<usize>,
     pub(super) entries: usize,
     pub(super) max_age: Option<Duration>,
@@ -60,18 +59,18 @@ pub struct MemoryBudget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvictionOrder {
-    /// First what is cheapest to have again for each byte: what computing it took, with what it rests on and has left
-    /// too, or reading it back once it is saved, times how likely it is asked for. The default.
+    /// First the entries that are cheapest to get back for each byte: the time to read a saved one, or to compute one
+    /// with its evicted dependencies, times the chance that it is asked for. The default.
     #[default]
     Worth,
-    /// First what was used longest ago.
+    /// First the least recently used.
     LeastRecentlyUsed,
-    /// First what was there first.
+    /// First in, first out.
     FirstIn,
 }
 
 impl MemoryBudget {
-    /// So many bytes, whatever the store has.
+    /// A limit in bytes, which holds also for results that no store has.
     pub fn bytes(bytes: usize) -> Self {
         Self {
             bytes: Some(bytes),
@@ -80,7 +79,7 @@ impl MemoryBudget {
         }
     }
 
-    /// No limit of bytes. With [`entries`](Self::entries) or [`max_age`](Self::max_age) what no store has leaves too.
+    /// No limit of bytes. With [`entries`](Self::entries) or [`max_age`](Self::max_age) unsaved results leave too.
     pub fn unlimited() -> Self {
         Self::bytes(usize::MAX)
     }
@@ -91,14 +90,14 @@ impl MemoryBudget {
         self
     }
 
-    /// At most so many entries that may leave, too: besides those that stay, as the table says, and what ranks made
-    /// together.
+    /// Limits the number of entries too. Entries that stay, as the table says, and those that ranks made together do
+    /// not count towards it.
     pub fn entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self
     }
 
-    /// What has been in memory for longer leaves, too, when something is remembered.
+    /// Has entries leave that are older than this, too. Ages are looked at when something is remembered.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
@@ -116,19 +115,19 @@ impl MemoryBudget {
         self
     }
 
-    /// What is to be saved leaves only once it is in the store.
+    /// Results that are to be saved leave only once the store has them.
     pub fn only_saved(mut self) -> Self {
         self.only_saved = true;
         self
     }
 
-    /// How a run was made leaves with its values, where no store has it either.
+    /// Records leave with the values of their runs, even if no store has them.
     pub fn forget_records(mut self) -> Self {
         self.forgets_records = true;
         self
     }
 
-    /// With the half of this where no bytes were given; without a limit if it is not known.
+    /// Half of this memory where no bytes were given; no limit if it is `None` too.
     pub(crate) fn of_machine(mut self, memory: Option<usize>) -> Self {
         let half = || memory.map_or(usize::MAX, |memory| memory / 2);
         self.bytes = Some(self.bytes.unwrap_or_else(half));
@@ -139,14 +138,15 @@ impl MemoryBudget {
         self.bytes.unwrap_or(usize::MAX)
     }
 
-    /// Whether anything can ever be over it.
+    /// Whether the budget has any limit.
     pub(crate) fn is_limited(&self) -> bool {
         self.limit() < usize::MAX || self.entries < usize::MAX || self.max_age.is_some()
     }
 }
 
-/// Half of the memory that the machine has, or the control group of the process, divided by the ranks or tasks on it;
-/// what is to be saved leaves only once it is in the store. What [`program_defaults`](crate::Builder::program_defaults) has.
+/// Half of the memory of the machine or of the process's control group, divided by the ranks or tasks on it. Results
+/// that are to be saved leave only once the store has them. This is the budget of
+/// [`program_defaults`](crate::Builder::program_defaults).
 impl Default for MemoryBudget {
     fn default() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a cache tells the memory budget that counts its entries.
+//! How a cache reports its entries to the memory budget that counts them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::memory::Stays;
 
 impl AppCache {
-    /// Asks the values of an entry what they take, if that is counted: before the entry is put into the map.
+    /// Measures the values of an entry before it is put into the map, if a budget counts this cache.
     pub(crate) fn measure(&self, entry: &Entry) {
         if self.counted.is_some() {
             entry.bytes();
@@ -19,7 +19,7 @@ impl AppCache {
         entry
     }
 
-    /// What having an entry again takes, in nanoseconds.
+    /// Nanoseconds to get an entry back once it has left.
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
         self.counted
             .as_ref()
@@ -34,7 +34,8 @@ impl AppCache {
         }
     }
 
-    /// Drops an entry, or what another lacks of it, unless it is being computed again or was replaced; says whether it did.
+    /// Drops an entry, or replaces it by `after`. Does nothing if the entry is being computed again or was replaced.
+    /// Says whether it did.
     pub(crate) fn evict(&self, entry: &Arc<Entry>, after: Option<Arc<Entry>>) -> bool {
         let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there) | Slot::Failed(there)) if Arc::ptr_eq(there, entry));
         let (is_evicted, _before) =
@@ -46,7 +47,7 @@ impl AppCache {
         is_evicted
     }
 
-    /// What an entry takes is less now, and if it stayed for want of a store it may leave.
+    /// Counts a saved entry anew: its record is smaller. An entry that stayed because no store had it may leave.
     pub(crate) fn count_as_saved(&self, entry: &Arc<Entry>) {
         if let Some((memory, _)) = &self.counted
             && memory.keeps_saved(entry)
@@ -55,7 +56,7 @@ impl AppCache {
         }
     }
 
-    /// Has an entry counted that was to leave and stays.
+    /// Lists a victim again that stays in memory.
     pub(crate) fn count_again(&self, entry: &Arc<Entry>, why: Stays) {
         let Some((memory, owner)) = &self.counted else {
             return;
@@ -69,7 +70,7 @@ impl AppCache {
     }
 }
 
-/// A process set that ends takes what its ranks made together off the list.
+/// The cache of a process set takes its entries off the list when the set ends.
 impl Drop for AppCache {
     fn drop(&mut self) {
         if let Some((memory, owner)) = &self.counted {
@@ -80,5 +81,5 @@ impl Drop for AppCache {
     }
 }
 
-/// Why a value is gone that made room.
+/// The reason given for a value that was evicted.
 pub(crate) const EVICTED: &str = "it was dropped to make room";

@@ -1,4 +1,4 @@
-//! What the cache holds for one key.
+//! The entry of one key: the record of its run and the results.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,7 +16,7 @@ use crate::sync::lock;
 /// The [account](Entry::account) of an entry that is in no list.
 pub(super) const NO_ACCOUNT: u32 = u32::MAX;
 
-/// An epoch is a multiple of this: the bits below say of a moment which period of it that is.
+/// An epoch is a multiple of this. The bits below number the periods of the epoch.
 pub(crate) const PERIODS: u64 = 1 << 24;
 
 /// The epoch of a moment.
@@ -26,44 +26,44 @@ pub(crate) const fn epoch_of(moment: u64) -> u64 {
 
 /// A record and the results.
 ///
-/// What a hit looks at comes first, beside the count of those that hold the entry.
+/// The fields that a hit reads come first, beside the reference count.
 #[repr(C)]
 pub(crate) struct Entry {
-    /// The epoch in which what it depends on was last found current, and the period in which it was used last then.
+    /// The epoch in which its dependencies were last found current, and the period of its last use in that epoch.
     checked: AtomicU64,
-    /// Every result is held by this entry, or gone for good and not needed, and none has output files: nothing to look at
-    /// on a hit.
+    /// Whether a hit needs no further look: each result is held here, or gone and not needed, and none has output
+    /// files.
     pub(crate) whole: bool,
     /// Whether a result has output files, which are looked at on each hit.
     pub(crate) has_files: bool,
     deterministic: bool,
-    /// What computing it took, with what was nested in it, in nanoseconds.
+    /// Nanoseconds to compute it, with nested runs.
     pub(crate) nanos: u64,
-    /// When and how often it was used, if that matters; see [`Uses`].
+    /// When and how often it was used, if the budget needs that; see [`Uses`].
     pub(super) uses: AtomicU64,
-    /// If there is no other result than one called `result`, and it is held: that one.
+    /// The value of `result`, if that is the only result and is held.
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
-    /// Why there are none, of a run that failed and would again.
+    /// The error of a run that failed permanently.
     pub(crate) failure: Option<Error>,
     pub(crate) record: RecordHead,
-    /// None any more once a store has them.
+    /// Empty once a store has them.
     inputs: Mutex<Arc<[ValueSummary]>>,
-    /// What computing it took by itself, in nanoseconds.
+    /// Nanoseconds to compute it, without nested runs.
     pub(crate) own_nanos: u64,
-    /// What computing again takes that it rests on and has left too, as far as it was looked for.
+    /// Nanoseconds to compute again the evicted entries that it depends on, as far as they were looked for.
     dependencies_nanos: AtomicU64,
     bytes: OnceLock<usize>,
     /// About how many bytes its record and its places in tables take.
     record_bytes: AtomicU32,
-    /// Its account with the budget that counts it; written with that locked.
+    /// Its account with the budget that counts it; written with the budget's list locked.
     pub(super) account: AtomicU32,
     /// Whether a store has it, as far as is known.
     is_saved: AtomicBool,
 }
 
-/// What an entry takes besides its values and the lists of its record: its allocations, its place in the map, which
-/// is half empty at the worst, and in the list of what may leave.
+/// Bytes of an entry besides its values and the lists of its record: its allocations, its place in the map, which may
+/// be half empty, and its place in the list of the budget.
 const ENTRY: usize =
     size_of::<Entry>() + 2 * size_of::<(Key, Arc<Entry>, usize)>() + 160 + 8 * BLOCK;
 
@@ -109,7 +109,7 @@ impl Entry {
         }
     }
 
-    /// The same for what this process has computed, which took this by itself.
+    /// An entry that this process computed, in `own` time without nested runs.
     pub(super) fn computed(
         record: Record,
         results: ResultMap,
@@ -122,7 +122,7 @@ impl Entry {
         }
     }
 
-    /// What is left of a run that failed, and would again in this epoch.
+    /// The entry of a run that failed permanently, valid for this epoch.
     pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
         Self {
             failure: Some(error),
@@ -130,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// The same entry with other results or another record: used as it was, and of the same cost.
+    /// This entry with another record and other results. Own time, uses, epoch and saved state stay.
     fn with(&self, record: Record, results: ResultMap) -> Self {
         Self {
             own_nanos: self.own_nanos,
@@ -148,12 +148,12 @@ impl Entry {
         }
     }
 
-    /// The same results under another record, which rests on what was current as this one does.
+    /// This entry with another record. That one's dependencies must have been current whenever this entry's were.
     pub(crate) fn with_record(&self, record: Record) -> Self {
         self.with(record, self.results.clone())
     }
 
-    /// How it was made; without inputs if a store has those.
+    /// The whole record; without inputs once a store has them.
     pub(crate) fn full_record(&self) -> Record {
         Record {
             head: self.record.clone(),
@@ -161,7 +161,7 @@ impl Entry {
         }
     }
 
-    /// Leaves the inputs to a store.
+    /// Drops the inputs from memory: a store has them.
     pub(crate) fn forget_inputs(&self) {
         let inputs = std::mem::take(&mut *lock(&self.inputs));
         let bytes = size_of_summaries(&inputs) as u32;
@@ -177,13 +177,13 @@ impl Entry {
         self.deterministic && self.whole && self.is_checked(moment)
     }
 
-    /// Whether it was used in the period of a moment, too: what can be told of it with the map's guard held, where nothing may be
-    /// looked up or noted.
+    /// Whether a hit in the period of a moment needs no look-up and no note. Reads only the entry, so the caller may
+    /// hold the map's guard.
     pub(crate) fn is_whole_and_used(&self, moment: u64) -> bool {
         self.deterministic && self.whole && self.checked.load(Ordering::Acquire) == moment
     }
 
-    /// Takes note of a use; says whether it is the first of its period, as far as that is known.
+    /// Notes a use; says whether it is the first of its period.
     pub(crate) fn first_use(&self, moment: u64) -> bool {
         let before = self.checked.load(Ordering::Acquire);
         if epoch_of(before) == epoch_of(moment) {
@@ -200,12 +200,12 @@ impl Entry {
         self.is_saved.load(Ordering::Relaxed)
     }
 
-    /// What computing again takes that it rests on and has left too, in nanoseconds, as far as it was looked for.
+    /// Nanoseconds to compute again the evicted entries that it depends on, as far as they were looked for.
     pub(super) fn dependencies_nanos(&self) -> u64 {
         self.dependencies_nanos.load(Ordering::Relaxed)
     }
 
-    /// Takes note of that; says whether it is more than was known.
+    /// Sets [`dependencies_nanos`](Self::dependencies_nanos); says whether the new value is greater.
     pub(crate) fn set_dependencies_nanos(&self, nanos: u64) -> bool {
         self.dependencies_nanos.swap(nanos, Ordering::Relaxed) < nanos
     }
@@ -214,19 +214,19 @@ impl Entry {
         self.is_saved.store(is_saved, Ordering::Relaxed);
     }
 
-    /// How many bytes its values take, as far as is known. What lies in a store counts as if it was read. The values are
-    /// asked once, so not with a lock held: what tells its size is the user's.
+    /// Bytes of its values. A stored value that was not read counts as if it was. The first call asks the values, which
+    /// runs user code: never call it with a lock held.
     pub(crate) fn bytes(&self) -> usize {
         let all = || self.results.results().iter().map(Named::bytes);
         let failure = || self.failure.as_ref().map_or(0, Error::memory);
         let sum = || all().fold(failure(), usize::saturating_add);
-        // Not within the cell: a size may ask for another.
+        // Outside the cell: measuring runs user code, which may ask for this size.
         let known = self.bytes.get().copied();
         let bytes = known.unwrap_or_else(sum);
         *self.bytes.get_or_init(|| bytes)
     }
 
-    /// The same as far as they were asked.
+    /// Bytes of its values if [`bytes`](Self::bytes) was called before, else 0.
     pub(super) fn known_bytes(&self) -> usize {
         self.bytes.get().copied().unwrap_or(0)
     }
@@ -235,33 +235,33 @@ impl Entry {
         self.record_bytes.load(Ordering::Relaxed) as usize
     }
 
-    /// About how many bytes all of it takes, as far as its values were asked.
+    /// About how many bytes the entry takes, without values that were not measured.
     pub(crate) fn known_memory(&self) -> usize {
         self.known_bytes().saturating_add(self.record_memory())
     }
 
-    /// When it was used last, if that is counted.
+    /// The tick of its last use, if uses are noted.
     pub(crate) fn last_use(&self) -> u64 {
         Uses::of(&self.uses).last()
     }
 
-    /// Whether it holds values, or the way to them.
+    /// Whether it holds values, or references to them.
     pub(crate) fn holds_values(&self) -> bool {
         self.results.results().iter().any(Named::is_held)
     }
 
-    /// Whether a store is to have any of it.
+    /// Whether any of its results is meant for a store.
     pub(crate) fn is_ever_saved(&self) -> bool {
         self.results.results().iter().any(Named::is_ever_saved)
     }
 
-    /// Whether a store gives back all that it holds.
+    /// Whether a store can give back all values that it holds.
     pub(crate) fn is_read_back(&self) -> bool {
         let is_lost = |named: &Named| named.is_held() && !named.is_ever_saved();
         self.is_saved() && !self.results.results().iter().any(is_lost)
     }
 
-    /// Whether anything but caches holds one of the values that would leave: other entries may share one.
+    /// Whether anything but caches holds one of the values for which `leaves` holds. Several entries may share a value.
     pub(crate) fn is_in_use(&self, leaves: impl Fn(&Named) -> bool) -> bool {
         let in_use = |named: &Named| match &named.content {
             Content::Held(value) => value.holders() > value.in_caches().max(self.holds(value)),
@@ -275,13 +275,13 @@ impl Entry {
             || results.any(|named| leaves(named) && in_use(named))
     }
 
-    /// How often the entry holds a value of it.
+    /// How many references to one of its values the entry has.
     fn holds(&self, value: &ErasedValue) -> usize {
         let only = self.only.as_ref();
         1 + usize::from(only.is_some_and(|only| only.ptr_eq(value)))
     }
 
-    /// Its values are, or are no more, in one cache more, as far as that is counted.
+    /// Adds this cache to the caches that are counted as holders of its values, or takes it off.
     pub(super) fn note_listed(&self, is_listed: bool) {
         for named in self.results.results() {
             if let Content::Held(value) = &named.content {
@@ -290,15 +290,14 @@ impl Entry {
         }
     }
 
-    /// The map for a caller who asks for the named results, or for all that are neither
-    /// `no_cache` nor `expendable`; if they are not all there, what is not.
+    /// The map for a caller who asks for the named results, or for all that are neither `no_cache` nor `expendable`.
+    /// The error names a result that is gone.
     ///
-    /// Named results are read from the store if they are there: a damaged one
-    /// must be a miss, not an error for the caller who asked for it. An entry with
-    /// results but none of them there serves nobody.
+    /// Named results are read from the store: a damaged one must be a miss, not an error for its caller. An entry with
+    /// results of which none is left serves nobody.
     ///
-    /// What is looked at is the map that is given: a value that only callers
-    /// hold may go at any time, and what was seen there may not be there to be given.
+    /// The check looks at the map that is given: a value that only callers hold may go between a look and a second
+    /// upgrade.
     pub(crate) fn serve(&self, names: Option<&[&str]>) -> Result<ResultMap, String> {
         let given = self.give();
         match self.lacking(&given, names) {
@@ -307,7 +306,8 @@ impl Entry {
         }
     }
 
-    /// What a caller who asks for no names would not get now. Holds nothing: it is asked with the map locked.
+    /// The reason that a caller without names would not be served. Takes no reference to a value: it is called with the
+    /// map locked.
     pub(crate) fn lacks(&self) -> Option<String> {
         self.lacking(&self.results, None)
     }
@@ -338,7 +338,7 @@ impl Entry {
         }
     }
 
-    /// The map for a caller: what lives elsewhere is held from here on.
+    /// The map for a caller, which holds the values that only callers held so far.
     fn give(&self) -> ResultMap {
         let elsewhere = |named: &Named| matches!(named.content, Content::Elsewhere(_));
         if self.whole || !self.results.results().iter().any(elsewhere) {
@@ -350,7 +350,7 @@ impl Entry {
         })
     }
 
-    /// What reading its values took, and how many bytes they were in the store.
+    /// Time that reading its values took, and their bytes in the store.
     pub(super) fn read_time(&self) -> (Duration, usize) {
         let stored = self
             .results
@@ -365,7 +365,7 @@ impl Entry {
         })
     }
 
-    /// The same entry with what was read from the store by now held like what was computed; `None` if nothing was.
+    /// This entry with the stored values that were read since held like computed ones; `None` if none was.
     pub(super) fn with_read(&self) -> Option<Self> {
         let results = self.results.results();
         let read = |named: &Named| match &named.content {
@@ -378,13 +378,13 @@ impl Entry {
         Some(self.with(self.full_record(), self.results.replacing(read)))
     }
 
-    /// Whether a value of it may yet be read from a store.
+    /// Whether a value may be read from a store later.
     pub(super) fn may_be_read(&self) -> bool {
         let may_be_read = |named: &Named| matches!(&named.content, Content::Stored(stored) if !stored.is_damaged());
         !self.has_files && self.results.results().iter().any(may_be_read)
     }
 
-    /// The same entry without the values for which `drop` says so.
+    /// This entry without the values for which `drop` holds.
     pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
         let is_dropped = |named: &Named| drop(named) && named.content.is_there();
         let gone = |named: &Named| is_dropped(named).then_some(Content::Gone(why));
@@ -392,17 +392,16 @@ impl Entry {
     }
 }
 
-/// An entry that may be used, and the map that it gives to one caller. The two go together
-/// from the look that found everything there to the caller: what nobody else holds would
-/// be gone when asked for again.
+/// An entry that may be used, and the map that it gives to one caller. The map travels with the entry: a value that
+/// nobody else holds would be gone at a second look.
 pub(crate) struct Served {
     pub(crate) entry: Arc<Entry>,
     pub(crate) map: ResultMap,
 }
 
 impl Served {
-    /// What is given to one whose own entry was published: that one, or the winner that
-    /// stands in its place, if it has what he asks for.
+    /// The answer to a caller that published this entry: the winner in its place, if that has the results asked for,
+    /// else its own.
     pub(crate) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
         if Arc::ptr_eq(&self.entry, winner) {
             return self;

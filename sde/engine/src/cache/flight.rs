@@ -1,6 +1,6 @@
-//! One computation in progress, and those who wait for it.
+//! One computation in progress, and the threads that wait for it.
 //!
-//! The states of a flight, and who moves it:
+//! The states of a flight and its transitions:
 //!
 //! ```text
 //!            runner fails for good, nobody waits, or it was taken over before
@@ -17,8 +17,8 @@
 //! leave the others waiting, so the engine's claim guard always ends in
 //! [`complete`](Flight::complete) or [`fail`](Flight::fail), by panic too.
 //!
-//! Several may compute one flight. The first that [decides](Flight::decide) it may then write its value to a disk before
-//! it completes the flight. From there on nobody takes over, fails the flight or gives up waiting for it.
+//! Several threads may compute one flight. The first that [decides](Flight::decide) it may write its value to a disk
+//! before it completes the flight. Once decided, no waiter takes over or gives up, and no runner fails the flight.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::modelled::{Condvar, Mutex, MutexGuard, lock, wait};
@@ -27,10 +27,10 @@ use crate::sync::modelled::{Condvar, Mutex, MutexGuard, lock, wait};
 pub(crate) struct Flight<V, E> {
     state: Mutex<FlightState<V, E>>,
     changed: Condvar,
-    /// Set with the state locked; read without, where a late answer does no harm.
+    /// Set with the state locked; read without the lock, where a late answer does no harm.
     complete: AtomicBool,
-    /// How many threads are in [`Flight::wait`]. Changed with the state locked;
-    /// read without by a runner that wants to know whether to go on.
+    /// How many threads are in [`Flight::wait`]. Changed with the state locked; read without the lock by a runner that
+    /// decides whether to go on.
     waiting: AtomicUsize,
 }
 
@@ -39,14 +39,14 @@ struct FlightState<V, E> {
     /// The value that the flight is to complete with.
     decided: Option<V>,
     taken_over: bool,
-    /// It failed for now while nobody waited. Who finds that has come too late to
-    /// take over, and too early to have that error for his own.
+    /// The runner failed for now while nobody waited. A thread that waits later is too late to take over, and must not
+    /// get an error that came before its call.
     abandoned: bool,
 }
 
 enum Phase<V, E> {
     Running,
-    /// The runner failed with this; a waiter may take over.
+    /// The runner failed with this error; a waiter may take over.
     Vacant(E),
     Complete(Result<V, E>),
 }
@@ -76,7 +76,7 @@ pub(crate) trait Patience {
     }
 }
 
-/// The patience of who waits for what can't fail to come.
+/// The patience of a waiter that is never to give up.
 pub(crate) struct Forever;
 
 impl Patience for Forever {
@@ -101,7 +101,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         }
     }
 
-    /// Takes the flight's outcome on; an error gives the value that another runner has decided on.
+    /// Decides the flight's outcome. An error gives the value that another runner has decided on.
     pub(crate) fn decide(&self, value: V) -> Result<(), V> {
         let mut state = self.lock();
         match (&state.decided, &state.phase) {
@@ -113,7 +113,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         }
     }
 
-    /// The value that the flight is to complete with, once that is decided.
+    /// The value that the flight is to complete with, once it is decided.
     pub(crate) fn decided(&self) -> Option<V> {
         self.lock().decided.clone()
     }
@@ -130,9 +130,9 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         outcome
     }
 
-    /// The runner failed. If it `may_be_retried`, others wait, and none has
-    /// taken over before, one of them takes over; else the flight completes with the
-    /// error. Says whether the flight goes on: by that one, or since it is decided.
+    /// The runner failed. One of the waiters takes over if the run `may_be_retried`, others wait, and none has taken
+    /// over before. Else the flight completes with the error. Says whether the flight goes on: by that waiter, or
+    /// because another runner has decided it.
     pub(crate) fn fail(&self, error: E, may_be_retried: bool) -> bool {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Complete(_)) {
@@ -178,7 +178,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         ended
     }
 
-    /// A vacant flight that nobody waits for any more would never complete.
+    /// A vacant flight without waiters would never complete.
     fn complete_if_vacant(&self, state: &mut FlightState<V, E>) {
         if let Phase::Vacant(error) = &state.phase {
             state.phase = Phase::Complete(Err(error.clone()));
@@ -187,7 +187,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         }
     }
 
-    /// Whether it is complete; may lag behind, never ahead.
+    /// Whether the flight is complete; the answer may lag behind, never ahead.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Acquire)
     }
@@ -199,13 +199,12 @@ impl<V: Clone, E: Clone> Flight<V, E> {
 
     /// Has every waiter look at its patience.
     pub(crate) fn wake(&self) {
-        // With the lock held: a waiter is either before its look at its patience,
-        // or asleep; never between the two.
+        // The lock is held: a waiter has either not yet looked at its patience or is asleep, never between the two.
         let _state = self.lock();
         self.changed.notify_all();
     }
 
-    /// To wake nobody is a system call too.
+    /// Wakes only if somebody waits: a wake-up is a system call even without a sleeper.
     fn free_and_wake(&self, state: MutexGuard<'_, FlightState<V, E>>) {
         let is_awaited = self.waiting() > 0;
         drop(state);

@@ -1,4 +1,4 @@
-//! What is counted of the entries of a budget: an account for each, and sums that are exact by what state each is in.
+//! The books of a budget: an account for each entry, and exact sums by the state of the accounts.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -14,19 +14,21 @@ pub(super) struct Ledger {
     /// By [`Entry::account`].
     pub(super) accounts: Vec<Account>,
     free: Vec<u32>,
-    /// What may leave.
+    /// Entries that may leave.
     pub(super) eviction: Eviction,
-    /// What is in use, to be looked at again in turn; and of it what came here since the last look, and may have gone again.
+    /// Entries that the program holds too, looked at again in turn. `set_aside` has those that came since the last
+    /// look; some may have gone again.
     pub(super) in_use: Turns,
     pub(super) set_aside: Vec<u32>,
-    /// What an app has that stays with its values since nothing else has them, to be given its turn again: a store may have it
+    /// Entries of apps whose values stay because no store has them. They are tried again in turn: a store may have them
     /// by now.
     pub(super) kept: Turns,
-    /// What came from a store and counts with the length of its encoding, until it is read. It may be gone.
+    /// Entries from a store whose values were not read yet, so they count with the length of their encoding. They may
+    /// be gone.
     pub(super) unread: VecDeque<(TypeIndex, Weak<Entry>)>,
-    /// What may leave by when it came, if that matters.
+    /// Entries that may leave, by arrival, if the budget has a maximal age.
     pub(super) by_age: BTreeSet<(Instant, u32)>,
-    /// All but what is in use or taken.
+    /// Bytes of all accounts, without taken ones and without the values in use.
     pub(super) bytes: usize,
     pub(super) taken_bytes: usize,
     pub(super) collective_bytes: usize,
@@ -39,7 +41,7 @@ pub(super) struct Account {
     /// `None` if it is closed.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) owner: Owner,
-    /// What its record takes, with places in tables, and what its values take as far as that was known.
+    /// Bytes of its record with its places in tables, and of its values as far as they were measured.
     record: usize,
     values: usize,
     pub(super) state: AccountState,
@@ -49,20 +51,20 @@ pub(super) struct Account {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum AccountState {
     MayLeave,
-    /// Nothing has it but memory.
+    /// No store has it.
     Kept,
     InUse,
-    /// A victim, of which it is not decided yet.
+    /// A victim whose fate is not decided yet.
     Taken,
-    /// It leaves with those of other ranks.
+    /// It leaves on all ranks together.
     Collective,
 }
 
-/// Whose an entry is.
+/// The owner of an entry.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     App(TypeIndex),
-    /// The ranks of a process set, who have it leave together.
+    /// The ranks of a process set, which evict it together.
     Ranks,
 }
 
@@ -92,7 +94,7 @@ impl Ledger {
         }
     }
 
-    /// What may leave is to be given its turn yet.
+    /// Opens an account. The caller lists an entry that may leave with the eviction.
     pub(super) fn insert(
         &mut self,
         owner: Owner,
@@ -132,7 +134,7 @@ impl Ledger {
         self.close(at)
     }
 
-    /// Counts what the record of an entry takes anew, in the place that the entry has; gives its state.
+    /// Measures the record of an entry again, leaving its account open; gives the account's state.
     pub(super) fn measure_record(&mut self, entry: &Arc<Entry>) -> Option<AccountState> {
         let at = self.find(entry)? as usize;
         let account = &mut self.accounts[at];
@@ -151,7 +153,7 @@ impl Ledger {
         Some(state)
     }
 
-    /// Whether what was set aside as in use still is; `None` of what was not.
+    /// Whether an entry set aside as in use still is; `None` if its account is not in that state.
     pub(super) fn is_in_use(
         &self,
         at: u32,
@@ -193,7 +195,7 @@ impl Ledger {
         self.count(at, true);
     }
 
-    /// Adds an account to the sums that its state has it in, or takes it off.
+    /// Adds an account to the sums of its state, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
         let account = &self.accounts[at as usize];
         let (bytes, record) = (account.bytes(), account.record);
@@ -234,7 +236,7 @@ impl Ledger {
                 }
             }
             AccountState::InUse => {
-                // Its record is the cache's.
+                // The program holds only the values; the record stays the cache's.
                 add(&mut self.in_use_bytes, values);
                 add(&mut self.bytes, record);
                 self.in_use.set(at, is_there);
@@ -250,7 +252,7 @@ impl Ledger {
 #[derive(Default)]
 pub(super) struct Turns {
     accounts: BTreeSet<u32>,
-    /// Whose turn it is: of these, or of those that come after.
+    /// The next turn is of the first account from this number on, or else of the first.
     next: u32,
 }
 

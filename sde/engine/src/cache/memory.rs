@@ -1,7 +1,7 @@
 //! The entries that a budget counts, and which of them leave.
 //!
-//! Entries are listed where the map is changed, with its guard held, so that the sum is that of what the map has. Who takes a
-//! victim drops what the map has, or says why it stays.
+//! An entry is listed where the map is changed, with the map's guard held, so the sums are those of the map. A caller
+//! that takes a victim drops it from the map, or says why it stays.
 //!
 //! Lock order: a shard of a map, then a list. Nothing is dropped with either held: destructors may use the cache.
 
@@ -22,31 +22,32 @@ use crate::sync::lock;
 /// The entries of all apps that share a budget.
 pub(crate) struct Memory {
     pub(crate) budget: MemoryBudget,
-    /// That of the list's order, for hits.
+    /// A copy of the eviction's tick, for hits, which take no lock.
     tick: AtomicU64,
     is_over: AtomicBool,
-    /// Whether something may have been read from a store that counts with the length of its encoding.
+    /// Whether the list has entries from a store that count with the length of their encoding and may have been read
+    /// since.
     has_unread: AtomicBool,
     list: Mutex<Ledger>,
-    /// What reading from the store takes, as far as was seen.
+    /// The average time of reading from the store, so far.
     nanos_per_kib: AtomicUsize,
-    /// Whether a warning said that too much can't leave.
+    /// Whether the warning that too much can't leave was given.
     pub(crate) has_warned: AtomicBool,
 }
 
-/// How much is counted.
+/// How much memory counts towards a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// Bytes of values and records that count.
+    /// Bytes of the values and records that count.
     pub bytes: usize,
-    /// Entries, also those of which only the record is left, or that the program holds too, and failures that are remembered.
+    /// Entries, with those whose values are gone or are held by the program too, and with remembered failures.
     pub entries: usize,
-    /// Of [`bytes`](Self::bytes) those that can't leave: they are to be saved, and no store has them.
+    /// The part of [`bytes`](Self::bytes) that can't leave: it is to be saved, and no store has it.
     pub kept_bytes: usize,
-    /// Bytes besides, of entries whose values the program was found to hold too when it was their turn to leave.
+    /// Further bytes: values that the program was found to hold too when it was their turn to leave.
     pub in_use_bytes: usize,
-    /// Bytes besides, of what other ranks sent and nobody has asked for yet.
+    /// Further bytes: results that other ranks sent and nobody has asked for yet.
     pub received_bytes: usize,
     /// The budget.
     pub limit: usize,
@@ -58,14 +59,14 @@ pub(crate) struct Listed {
     pub(crate) entry: Arc<Entry>,
 }
 
-/// What has to go goes in pieces of so many bytes: a store that it is saved to first makes a copy.
+/// Victims are taken in pieces of this many bytes: a store that saves them first makes a copy.
 const PIECE: usize = 16 << 20;
 
-/// So much of what came from a store is looked at each time.
+/// How many unread entries from a store are looked at each time.
 const UNREAD_LOOKS: usize = 4;
 
-/// What is in use is looked at so often in vain each time that something comes, or as many bytes of it as came, but no more
-/// than so often.
+/// How many entries still in use are looked at in vain whenever an entry comes. Looks go on until as many bytes were
+/// looked at as came, up to `MOST_LOOKS`.
 const LOOKS_IN_VAIN: usize = 2;
 const MOST_LOOKS: usize = 256;
 
@@ -86,7 +87,7 @@ impl Memory {
         })
     }
 
-    /// Takes note of a use, unless what came first leaves first.
+    /// Notes a use, unless the order of eviction is by arrival.
     #[inline]
     pub(crate) fn used(&self, entry: &Entry) {
         if self.budget.order != EvictionOrder::FirstIn {
@@ -94,7 +95,7 @@ impl Memory {
         }
     }
 
-    /// Takes note of what reading has taken.
+    /// Averages in the time that reading some values took.
     pub(super) fn note_read_time(&self, (took, bytes): (Duration, usize)) {
         let now = usize::try_from(took.as_nanos()).unwrap_or(usize::MAX) / (bytes / 1024 + 1);
         let before = self.nanos_per_kib.load(Ordering::Relaxed);
@@ -102,7 +103,7 @@ impl Memory {
         self.nanos_per_kib.store(average, Ordering::Relaxed);
     }
 
-    /// What having an entry again takes, in nanoseconds.
+    /// Nanoseconds to get an entry back once it has left: reading it, or computing it with its evicted dependencies.
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
         if !entry.is_read_back() {
             return entry.own_nanos.saturating_add(entry.dependencies_nanos());
@@ -112,8 +113,8 @@ impl Memory {
         FIND.saturating_add(nanos_per_kib.saturating_mul(kib as u64))
     }
 
-    /// Lists what the map has now for a key in place of what it had. Called with the guard of that held. Gives what is to be
-    /// dropped when it is free again.
+    /// Lists the new entry of a key in place of the old one. Called with the map's guard held. Drop the entry given
+    /// back once that is free.
     pub(super) fn change(
         &self,
         owner: Owner,
@@ -169,8 +170,7 @@ impl Memory {
         removed.and_then(|account| account.entry)
     }
 
-    /// Lists an entry that was a victim and stays, or whose cost has changed. Called with the guard of the map held, which
-    /// has it.
+    /// Lists a victim again that stays, or an entry whose cost has changed. Called with the guard of its map held.
     pub(super) fn count_again(&self, owner: Owner, entry: &Arc<Entry>, why: Stays) {
         let mut list = lock(&self.list);
         let before = list.remove(entry);
@@ -187,13 +187,13 @@ impl Memory {
         drop(before);
     }
 
-    /// Counts an entry that was saved with what it takes now; says whether it stays since nothing else had it.
+    /// Measures a saved entry again; says whether it had stayed for want of a store.
     pub(super) fn keeps_saved(&self, entry: &Arc<Entry>) -> bool {
         let mut list = lock(&self.list);
         list.measure_record(entry) == Some(AccountState::Kept)
     }
 
-    /// A piece of what has to leave.
+    /// Takes victims, up to a piece of them.
     pub(crate) fn take(&self) -> Vec<Listed> {
         let mut list = lock(&self.list);
         let mut victims = Vec::new();
@@ -212,7 +212,7 @@ impl Memory {
         victims
     }
 
-    /// Which has to leave next.
+    /// The next victim.
     fn next(&self, list: &mut Ledger) -> Option<u32> {
         if self.is_oldest_too_old(list) {
             return Some(list.by_age.first()?.1);
@@ -227,7 +227,7 @@ impl Memory {
         is_over.then(|| eviction.victim(candidate)).flatten()
     }
 
-    /// How much may be there: the budget, and where more than that can't leave, an eighth besides.
+    /// Bytes that may be in memory: the budget, or an eighth of it above those that can't leave, if that is more.
     fn allowed(&self, list: &Ledger) -> usize {
         let limit = self.budget.limit();
         limit.max(list.kept_bytes.saturating_add(limit / 8))
@@ -247,14 +247,14 @@ impl Memory {
             .store(!list.unread.is_empty(), Ordering::Relaxed);
     }
 
-    /// How many bytes there is room for besides what is counted: at least an eighth of the budget.
+    /// Bytes of free room in the budget; an eighth of the budget at least.
     pub(crate) fn room(&self) -> usize {
         let limit = self.budget.limit();
         limit.saturating_sub(lock(&self.list).bytes).max(limit / 8)
     }
 
-    /// How many bytes of what ranks made together are to leave: what is too much, but no more than what is above the half
-    /// of the budget.
+    /// Bytes of collective entries that are to leave: the excess over the allowed bytes, but no more than collective
+    /// entries have above half of the budget.
     pub(crate) fn collective_excess(&self) -> usize {
         let list = lock(&self.list);
         let limit = self.budget.limit();
@@ -266,8 +266,8 @@ impl Memory {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Takes some of what came from a store and may have been read since it was looked at last, more than comes at a time. What
-    /// was not is to be given back.
+    /// Takes some entries from a store that may have been read since the last look, more than come at a time. The
+    /// caller gives back those that were not read.
     pub(crate) fn take_unread(&self) -> Vec<Listed> {
         if !self.has_unread.load(Ordering::Relaxed) {
             return Vec::new();
@@ -303,9 +303,9 @@ impl Memory {
         }
     }
 
-    /// What is not in use any more may leave again. What was set aside since the last look is looked at first: a caller lets
-    /// go what came last before anything else. Then the others in turn, at least as much as has come, if that is not very
-    /// many. What stays for want of a store is given its turn again.
+    /// Lets entries leave again that are not in use any more. Those set aside since the last look go first: callers
+    /// drop the latest results soonest. Then others have their turn, at least as many bytes as came, up to
+    /// `MOST_LOOKS`. One entry kept for want of a store is tried again.
     fn look_again(&self, list: &mut Ledger, came: usize) {
         if let Some(at) = list.kept.next() {
             self.may_leave_again(list, at);
@@ -325,7 +325,7 @@ impl Memory {
         }
     }
 
-    /// Looks at what was in use; what is free may leave again.
+    /// Whether an entry that was in use still is; a free one may leave again.
     fn is_still_in_use(&self, list: &mut Ledger, at: u32) -> bool {
         let keeps = |entry: &Entry| self.budget.only_saved && !entry.is_saved();
         let leaves = |entry: &Entry, named: &Named| !keeps(entry) || !named.is_ever_saved();
@@ -366,7 +366,7 @@ impl Memory {
         account.entry.as_ref().map_or_else(Candidate::default, of)
     }
 
-    /// Where the results of an entry stand in the order of tags.
+    /// The place of an entry in the budget's order of tags: that of its result that leaves last.
     fn class(&self, entry: &Entry) -> u8 {
         let first = &self.budget.first;
         let of = |named: &Named| {
@@ -386,16 +386,16 @@ impl Memory {
 pub(crate) enum Stays {
     /// It costs more than was known.
     ForNow,
-    /// Nothing has it but memory.
+    /// No store has it.
     Kept,
     /// The program holds it too.
     InUse,
 }
 
-/// A key is a digest: a part of it will do.
+/// The key as a number for the eviction's history. A key is a digest: a part of it will do.
 fn number(key: &Key) -> u64 {
     BuildKeyHasher::default().hash_one(key)
 }
 
-/// What looking in the store takes, in nanoseconds.
+/// Nanoseconds of a look-up in the store.
 const FIND: u64 = 20_000;

@@ -1,8 +1,8 @@
-//! From what an app returned to what is remembered.
+//! Turns the results that an app returned into an entry.
 //!
-//! What is returned must be what was declared, else a later run could neither be
-//! read back nor be told from a hit. Where an earlier entry still has a value, that
-//! one stays: values already given out keep their identity, only gaps are filled.
+//! The returned results must be the declared ones: else a later run could not read them back, and a hit would differ
+//! from a run. Values that an earlier entry still has stay in place of new ones, so that values already given out keep
+//! their identity.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use crate::app::{ResolvedApp, ResultSpec};
 use crate::error::{Error, ErrorKind, join_names};
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
 
-/// Checks what an app returned against what it declares, and joins it with what
-/// is still there of an earlier entry. `own` is what the run took by itself. The map for the caller that computed it also holds what the cache does not keep.
+/// Checks the returned results against the declared ones, and joins them with the values that an earlier entry still
+/// has. `own` is the time that the run took by itself. The map for the caller also has the results that the cache does
+/// not keep.
 pub(crate) fn merge(
     resolved: &ResolvedApp,
     (record, own): (Record, Duration),
@@ -113,21 +114,20 @@ fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<()
 
 fn still_there(entry: &Entry, name: &str) -> Option<Content> {
     let named = entry.results.find(name)?;
-    // Output files are as they were written last.
+    // Output files are as the last run wrote them, so the earlier value may not match them.
     if entry.has_files && named.has_files() {
         return None;
     }
     match &named.content {
         Content::Elsewhere(weak) => weak.upgrade().map(Content::Held),
         Content::Held(value) => Some(Content::Held(value.clone())),
-        // Not read, nobody has it yet: what was computed is as good, and is whole.
+        // Nobody holds a value that was not read yet: the computed one is as good, and whole.
         Content::Stored(stored) => stored.if_read().map(Content::Held),
         Content::Gone(_) => None,
     }
 }
 
-/// What the cache keeps of a map: of `no_cache` results only the way to those
-/// that callers hold.
+/// The cache's map: of `no_cache` results it has weak references to the values that callers hold.
 fn kept_of(given: &ResultMap) -> ResultMap {
     let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
     if !given.results().iter().any(not_kept) {

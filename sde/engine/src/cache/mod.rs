@@ -1,10 +1,8 @@
-//! What is remembered, and who is computing what.
+//! The results in memory and the computations in progress.
 //!
-//! A cache is the entries of one app type. Its map holds for each key either an
-//! entry or a flight: looking up and claiming are then one step, and the map's
-//! lock is held for nothing else. What to do about a flight (wait, take over,
-//! compute too, refuse) is decided by code that knows no map ([`flight`],
-//! [`waits`]), so that a model checker can try it on its own.
+//! A cache has the entries of one app type. Its map holds for each key an entry or a flight, so looking up and claiming
+//! are one step, and nothing else is done with the map's lock held. The code that decides about a flight (wait, take
+//! over, compute too, refuse) knows no map ([`flight`], [`waits`]), so a model checker can try it on its own.
 
 mod app_cache;
 mod budget;

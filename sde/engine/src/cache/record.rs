@@ -1,4 +1,4 @@
-//! How what the cache holds was made.
+//! The records of runs: how an entry was made.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
 
-/// What runs of one app with the same settings have in common, as a rule. Their records share one.
+/// The part of a record that runs of one app with equal settings and dependencies share.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Provenance {
     /// The app.
@@ -22,21 +22,21 @@ pub struct Provenance {
     pub id: AppId,
     /// How the app was set up: its fields, parameters and sub-apps.
     pub setup: Arc<AppSetup>,
-    /// What the runs nested in it depended on.
+    /// The dependencies of the runs nested in it.
     #[serde(rename = "beneath")]
     pub dependencies: Vec<Callee>,
     /// The name of the machine that computed it; empty if that is not known.
     #[serde(default)]
     pub host: Arc<str>,
-    /// What that is: processor architecture and operating system.
+    /// Processor architecture and operating system of that machine.
     #[serde(default)]
     pub target: Arc<str>,
 }
 
-/// What the cache holds of a record as long as of its entry.
+/// The part of a record that stays in memory for as long as its entry.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct RecordHead {
-    /// What it has in common with other runs.
+    /// The part that it shares with other runs.
     #[serde(flatten)]
     pub provenance: Arc<Provenance>,
     /// The key of the run.
@@ -47,30 +47,29 @@ pub struct RecordHead {
     pub calls: Vec<(Arc<str>, Key)>,
     /// Whether it, or a run nested in it, was non-deterministic.
     pub nondeterministic: bool,
-    /// Whether it, or a run nested in it, may have been made in place of another that was not to be used: refreshed, or
-    /// invalidated; one that went on from a saved state may. What it returned may be other than what runs of its key
-    /// returned before.
+    /// Whether it, or a run nested in it, was refreshed, made again after an invalidation, or resumed from a saved
+    /// state. It may return other values than earlier runs of its key.
     #[serde(default)]
     pub anew: bool,
     /// When it was made.
     pub made_at: SystemTime,
     /// How long it took.
     pub took: Duration,
-    /// The number of the thread that computed it: of the threads that live at a time each has another, and small ones go first.
+    /// The number of the thread that computed it. No two live threads share a number, and small ones are given out
+    /// first.
     #[serde(default)]
     pub thread: u32,
 }
 
-/// How one entry was made: the record of a calculation, which stays when its
-/// values are gone.
+/// How one entry was made. The record stays when the values are gone.
 ///
-/// Its fields are those of its [`RecordHead`] and its [`Provenance`], too: `record.app` is the app.
+/// It dereferences to its [`RecordHead`] and its [`Provenance`]: `record.app` is the app.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Record {
     /// All but its inputs.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// A readable line for each input. Once a store has them, memory lets go of them; if that store is gone, there are none.
+    /// A readable line for each input. Memory drops them once a store has them; if that store is gone, there are none.
     pub inputs: Arc<[ValueSummary]>,
 }
 
@@ -97,8 +96,8 @@ impl DerefMut for Record {
 }
 
 impl RecordHead {
-    /// Whether another computation of this key gave the same: it is this one, or both are deterministic, of the same code,
-    /// and made in place of none.
+    /// Whether both records promise equal values: they are one run, or both are deterministic, of the same code, and
+    /// not [`anew`](Self::anew).
     pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
         let may_differ = |record: &Self| record.nondeterministic || record.anew;
         self.run == other.run
@@ -117,9 +116,9 @@ impl RecordHead {
         callees.chain([Arc::clone(&self.app)])
     }
 
-    /// About how many bytes it owns besides itself, with its share of what as many records share as there are now.
+    /// About how many bytes it owns besides itself, with its share of parts common to several records.
     pub(super) fn owned(&self) -> usize {
-        // An app that is there holds its setup too.
+        // A live app holds its setup too, so one holder is discounted.
         let share = |holders: usize| (holders - 1).max(1);
         let of_setup = self.setup.memory() / share(Arc::strong_count(&self.setup));
         let common = size_of_val(&*self.dependencies) + of_setup;
@@ -128,10 +127,10 @@ impl RecordHead {
 }
 
 impl Record {
-    /// In what this run is another than an earlier one. What is in the key comes first: the app, its
-    /// version, fields, parameters and sub-apps, then the inputs; then what its nested runs depended on.
+    /// How this run differs from an earlier one. Differences in the key come first: the app, its version, fields,
+    /// parameters and sub-apps, then the inputs. The dependencies of nested runs follow.
     ///
-    /// Nothing, if both are runs of one key and rested on the same code.
+    /// Empty if both are runs of one key and rested on the same code.
     #[must_use]
     pub fn differences(&self, earlier: &Self) -> Vec<Difference> {
         let mut found = match self.key == earlier.key {
@@ -142,7 +141,7 @@ impl Record {
         found
     }
 
-    /// The run that this one is most like, and in what it differs; see [`Nearest`].
+    /// The run that this one is most like, and how the two differ; see [`Nearest`].
     #[must_use]
     pub fn nearest<'a>(
         &self,
@@ -156,13 +155,14 @@ impl Record {
         nearest.map(|(other, found)| (other, found.differences))
     }
 
-    /// Takes `other` in place of the `nearest` so far, if this run is more like it, and says whether it did: for
-    /// records that come one by one.
+    /// Replaces `nearest` by `other` if this run is more like that one, and says whether it did: for records that come
+    /// one by one.
     pub fn look_at(&self, other: &Self, nearest: &mut Option<Nearest>) -> bool {
         other.offer(&self.key, self.differences(other), nearest)
     }
 
-    /// The same of this run, which differs so from that of a key.
+    /// Replaces `nearest` by this run, which has these differences from the run of `key`, if it is nearer; says whether
+    /// it did.
     pub(crate) fn offer(
         &self,
         key: &Key,

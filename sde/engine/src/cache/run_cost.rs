@@ -1,25 +1,25 @@
-//! What the runs of one app take by themselves, as far as this process has seen.
+//! The time that runs of one app take without nested runs, as far as this process has seen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::stats::nanos;
 
-/// A run that takes less is not worth being told to other processes.
+/// A shorter run is not worth announcing to other processes.
 pub(crate) const SHORT: Duration = Duration::from_millis(20);
 
-/// The time that bodies of an app took, without the runs that they made: those are shared themselves.
+/// The time that bodies of an app took. Nested runs are left out: they are shared themselves.
 #[derive(Default)]
 pub(crate) struct RunCost {
-    /// An average in which the latest counts for a quarter, in nanoseconds; 0 before the first.
+    /// An average in nanoseconds in which the latest run counts for a quarter; 0 before the first.
     average: AtomicU64,
     longest: AtomicU64,
-    /// What the app expected of one.
+    /// The longest time that the app expected of a run, in nanoseconds.
     expected: AtomicU64,
 }
 
 impl RunCost {
-    /// Takes note of one. Of two threads that do so at once one may be lost.
+    /// Notes the time of a run. If two threads do at once, one time may be lost.
     pub(crate) fn note(&self, took: Duration) {
         let took = nanos(took).max(1);
         let average = match self.average.load(Ordering::Relaxed) {
@@ -30,12 +30,12 @@ impl RunCost {
         self.longest.fetch_max(took, Ordering::Relaxed);
     }
 
-    /// Takes note of what the app expects of one.
+    /// Notes the time that the app expects of a run.
     pub(crate) fn expect(&self, time: Duration) {
         self.expected.fetch_max(nanos(time), Ordering::Relaxed);
     }
 
-    /// What one takes on average, or more if more is expected; `None` if nothing is known.
+    /// The average time of a run, or the expected time if that is longer; `None` if neither is known.
     pub(crate) fn average(&self) -> Option<Duration> {
         self.at_least_as_expected(&self.average)
     }
@@ -46,12 +46,12 @@ impl RunCost {
         (most > 0).then(|| Duration::from_nanos(most))
     }
 
-    /// Whether one is known to be worth announcing before it begins.
+    /// Whether a run is known to be worth announcing before it begins.
     pub(crate) fn is_long(&self) -> bool {
         self.average().is_some_and(|average| average >= SHORT)
     }
 
-    /// What the longest took, or more if more is expected; `None` if nothing is known.
+    /// The longest time of a run, or the expected time if that is longer; `None` if neither is known.
     pub(crate) fn longest(&self) -> Option<Duration> {
         self.at_least_as_expected(&self.longest)
     }

@@ -1,4 +1,4 @@
-//! The flight of a run: who wants what it makes, and what that is.
+//! The flight of a run, the callers interested in it, and its results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,12 +16,11 @@ pub(crate) struct RunFlight {
     pub(crate) key: Key,
     pub(crate) flight: Flight<Arc<Entry>, Error>,
     pub(super) generation: u64,
-    /// How many want its result who are about to wait for it, or do.
+    /// How many callers wait for the result or are about to.
     interested: AtomicUsize,
-    /// How many calls set out to compute the same beside it.
+    /// How many calls began to compute the same key beside this flight.
     beside: AtomicUsize,
-    /// The results with those that the cache does not keep, for as long as anybody
-    /// has the flight in hand.
+    /// The results, with those that the cache does not keep, for as long as anybody holds the flight.
     given: OnceLock<ResultMap>,
 }
 
@@ -37,24 +36,24 @@ impl RunFlight {
         }
     }
 
-    /// Keeps the results for those who wait. The first stand, as with the flight.
+    /// Keeps the results for the waiters. The first results stand, as in the flight.
     pub(super) fn set_given(&self, results: &ResultMap) {
-        // Said before: what stands is as good.
+        // If results were set before, those are as good.
         let _ = self.given.set(results.clone());
     }
 
-    /// Says that a caller wants its result, for as long as the guard lives.
+    /// Counts the caller as interested for as long as the guard lives.
     pub(crate) fn interest(&self) -> Interested<'_> {
         self.interested.fetch_add(1, Ordering::AcqRel);
         Interested(self)
     }
 
-    /// How many calls set out to compute the same beside it.
+    /// How many calls began to compute the same key beside this flight.
     pub(crate) fn beside(&self) -> usize {
         self.beside.load(Ordering::Relaxed)
     }
 
-    /// One more does; gives how many did before.
+    /// Counts one more such call; gives the number before.
     pub(crate) fn one_more_beside(&self) -> usize {
         self.beside.fetch_add(1, Ordering::Relaxed)
     }

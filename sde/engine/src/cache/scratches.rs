@@ -1,7 +1,7 @@
 //! The states of iterative runs that have no result yet.
 //!
-//! They outlive their flights: a run that failed is taken up where it was. They
-//! are gone once the run has its results, and are never taken for one.
+//! A state outlives its flight: a run that failed resumes from it. It is dropped once the run has its results, and is
+//! never taken for a result.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,17 +11,17 @@ use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Codec, ErasedValue};
 use crate::sync::{MutexGuard, lock};
 
-/// One saved state and how to write it.
+/// One state and the codec that writes it.
 #[derive(Clone)]
 pub(crate) struct ScratchState {
     pub(crate) value: ErasedValue,
     pub(crate) codec: Codec,
 }
 
-/// The latest states of each run of one app: one, or two of a run that ranks make together.
+/// The latest states of each run of one app: one, or two for a run that ranks make together.
 #[derive(Default)]
 pub(crate) struct Scratches {
-    /// Whether there ever was any: most apps keep none, and pay this one look.
+    /// Whether there ever was a state: most apps keep none, and pay only this look.
     used: AtomicBool,
     states: Mutex<HashMap<Key, Vec<SavedState>, BuildKeyHasher>>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Scratches {
 struct SavedState {
     state: ScratchState,
     saved: bool,
-    /// Whether its run is to save it, when all ranks that make it save theirs.
+    /// Whether the run itself saves it, in step with the other ranks that make it.
     in_step: bool,
 }
 
@@ -41,13 +41,13 @@ impl Scratches {
         of_run.map(|kept| kept.state.clone()).collect()
     }
 
-    /// Keeps a state, and so many of those before it.
+    /// Keeps a state, and at most `before` earlier ones.
     pub(crate) fn set(&self, key: Key, state: ScratchState, before: usize, in_step: bool) {
         self.used.store(true, Ordering::Release);
         let mut states = self.lock();
         let of_run = states.entry(key).or_default();
         let more = of_run.len().saturating_sub(before);
-        // Dropped when the lock is free again.
+        // Dropped after the lock: destructors may use the engine.
         let _old: Vec<_> = of_run.drain(..more).collect();
         of_run.push(SavedState {
             state,
@@ -57,7 +57,7 @@ impl Scratches {
         drop(states);
     }
 
-    /// Takes the states of a run away; gives them, whose destructors may use the engine.
+    /// Removes the states of a run. The caller drops them: destructors may use the engine.
     pub(crate) fn remove(&self, key: &Key) -> Option<impl Sized + use<>> {
         let is_used = self.used.load(Ordering::Acquire);
         is_used.then(|| self.lock().remove(key)).flatten()
@@ -67,7 +67,8 @@ impl Scratches {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Forgets the states of the other keys, but not those that ranks are making together: each keeps them under another key.
+    /// Forgets the states of all keys but those to `keep`. States that ranks are making together stay, since each rank
+    /// keeps them under another key.
     pub(crate) fn retain(&self, keep: impl Fn(&Key) -> bool) {
         let mut states = self.lock();
         let is_in_progress = |of_run: &[SavedState]| of_run.iter().any(|kept| kept.in_step);
@@ -77,7 +78,7 @@ impl Scratches {
         drop(old);
     }
 
-    /// The states that were not saved yet; they count as saved from here on.
+    /// The states that were not saved yet. They count as saved from here on.
     pub(crate) fn take_unsaved(&self) -> Vec<(Key, ScratchState)> {
         let mut states = self.lock();
         let all = states.iter_mut();
@@ -90,21 +91,21 @@ impl Scratches {
             .collect()
     }
 
-    /// This state was saved; a later one was not.
+    /// Notes that this state was saved; a later one stays unsaved.
     pub(crate) fn saved(&self, key: &Key, state: &ErasedValue) {
         for kept in self.lock().get_mut(key).into_iter().flatten() {
             kept.saved |= kept.state.value.ptr_eq(state);
         }
     }
 
-    /// The run makes no more of them, which any checkpoint may save from here on.
+    /// Ends the run's saving in step: any checkpoint may save its states from here on.
     pub(crate) fn stop(&self, key: &Key) {
         for kept in self.lock().get_mut(key).into_iter().flatten() {
             kept.in_step = false;
         }
     }
 
-    /// They could not be saved.
+    /// Marks states as unsaved again when saving them failed.
     pub(crate) fn put_back(&self, keys: impl Iterator<Item = Key>) {
         let mut states = self.lock();
         for key in keys {
@@ -114,7 +115,7 @@ impl Scratches {
         }
     }
 
-    /// What was saved is not there any more.
+    /// Marks all states as unsaved: the saved copies are gone.
     pub(crate) fn none_is_saved(&self) {
         let mut states = self.lock();
         let all = states.values_mut().flatten();

@@ -16,7 +16,7 @@ use crate::event::Source;
 const LINES: usize = 16;
 const KINDS: usize = 15;
 
-/// What is counted.
+/// The kinds of events and amounts.
 #[derive(Clone, Copy)]
 pub(crate) enum Count {
     Recent,
@@ -98,7 +98,7 @@ impl Counters {
             .add([(Count::from(source), 1), (Count::NanosSaved, nanos_saved)]);
     }
 
-    /// Counts an entry that left memory, and what having it again would take.
+    /// Counts an entry that left memory, and the time that getting it back would take.
     pub(crate) fn evicted(&self, bytes: usize, nanos: u64) {
         self.line().add([
             (Count::Evicted, 1),
@@ -153,7 +153,7 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What happened to the runs of one app, or of all together.
+/// Counts and times of the runs of one app, or of all apps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -174,22 +174,21 @@ pub struct AppStats {
     pub failures: u64,
     /// Entries that left memory to make room.
     pub evicted: u64,
-    /// How many bytes their values took.
+    /// Bytes that the values of the evicted entries took.
     pub evicted_bytes: u64,
-    /// What having all of them again would take: reading what was in the store, computing the rest.
+    /// Time to get all evicted entries back: reading the saved ones from the store, computing the rest.
     pub evicted_time: Duration,
-    /// Those of the loads that another process computed while this one [waited](crate::SharedWork) for it.
+    /// Loads of results that another process computed while this one [waited](crate::SharedWork) for them.
     pub waited_for_others: u64,
-    /// Bodies that ran to their end although another process was known to compute the same key. There may be more of which
-    /// nobody knew.
+    /// Bodies that ran to their end although another process was known to compute the same key. Computations that this
+    /// process was not told of are not counted.
     pub beside_others: u64,
     /// How often two computations of one key were compared and had other bits. Each is a warning too.
     pub differing: u64,
-    /// Time in bodies, those that failed among them. The runs that a body makes count for their own apps, and what it
-    /// waits for there, another thread or the store, for none: the sum over apps is what the program's threads
-    /// computed.
+    /// Time in bodies, failed ones included. The runs that a body makes count for their own apps. Waiting there for
+    /// another thread or for the store counts for none. The sum over apps is what the program's threads computed.
     pub time_spent: Duration,
-    /// What the remembered results took to compute, with all that was run for them, for every hit on them.
+    /// Compute time of remembered results, nested runs included, summed over all hits on them.
     pub time_saved: Duration,
 }
 

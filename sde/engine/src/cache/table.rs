@@ -17,9 +17,9 @@ type Chunk = Box<[OnceLock<Arc<AppCache>>]>;
 
 /// The caches of one engine, by the number of the app type.
 pub(crate) struct CacheTable {
-    /// What counts the entries of apps that have a budget of their own.
+    /// The budgets of apps that have one of their own.
     budgets: HashMap<String, Option<Arc<Memory>>>,
-    /// The same for all others.
+    /// The budget that all other apps share.
     memory: Option<Arc<Memory>>,
     chunks: [OnceLock<Chunk>; CHUNKS],
 }
@@ -42,7 +42,7 @@ impl CacheTable {
         budgets.map(|(app, memory)| (app, memory.as_deref()))
     }
 
-    /// What counts the entries of all others.
+    /// The budget that all other apps share.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.as_deref()
     }
@@ -53,7 +53,7 @@ impl CacheTable {
         self.at(index).unwrap_or_else(|| self.make(index, name))
     }
 
-    /// The same, if it was made.
+    /// The cache of an app type, if it was made.
     #[inline]
     pub(crate) fn at(&self, index: TypeIndex) -> Option<&Arc<AppCache>> {
         let (chunk, at) = place(index.0);
@@ -81,7 +81,7 @@ impl CacheTable {
             .filter_map(OnceLock::get)
     }
 
-    /// The cache of the app of that name, if there is one.
+    /// The cache of the app of that name, if it was made.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<AppCache>> {
         self.all().find(|cache| &*cache.name == name)
     }

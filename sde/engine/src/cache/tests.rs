@@ -1,4 +1,4 @@
-//! Of the entries and flights of one app: what wins when two computations of one key are published.
+//! Entries and flights of one app: which of two computations of one key wins when both are published.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -83,7 +83,7 @@ fn what_is_new_to_a_call_is_not_claimed() {
     assert!(!cache.is_flying(&key()));
 }
 
-/// Whether these results stand, which are shown then.
+/// Decides on these results and shows them if they stand; says whether they do.
 fn stands(cache: &AppCache, flight: &Arc<RunFlight>, entry: Arc<Entry>) -> bool {
     match cache.decide(flight, &entry).0 {
         Decision::Won { instead, is_kept } => {
@@ -95,7 +95,8 @@ fn stands(cache: &AppCache, flight: &Arc<RunFlight>, entry: Arc<Entry>) -> bool 
     }
 }
 
-/// The second was saved before it was decided that the first stands, so that the store gave another value than memory.
+/// A fixed fault: the second results were saved before the first were decided on, so the store and memory gave other
+/// values.
 #[test]
 fn the_first_that_decides_stands_before_it_is_visible() {
     let cache = AppCache::new("app".into(), None);
@@ -113,7 +114,7 @@ fn the_first_that_decides_stands_before_it_is_visible() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
-/// One that computed beside a flight that failed takes on another; of two such the first stands.
+/// A call that computed beside a flight that failed takes on a new one; of two such calls the first stands.
 #[test]
 fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
     let cache = AppCache::new("app".into(), None);
@@ -124,7 +125,7 @@ fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
-/// One that computed beside a flight that failed does not replace what another made since.
+/// A call that computed beside a flight that failed does not replace results made since.
 #[test]
 fn what_was_computed_after_a_flight_failed_stands() {
     let cache = AppCache::new("app".into(), None);
@@ -136,8 +137,8 @@ fn what_was_computed_after_a_flight_failed_stands() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
-/// Found by the stress test: a flight that began while `load` swapped the contents was taken out of the map with the earlier ones,
-/// and what was decided on for it came to nobody.
+/// Found by the stress test: a flight that began while `load` swapped the contents was taken out of the map with the
+/// earlier ones, and its waiters never got the decided results.
 #[test]
 fn a_flight_that_is_not_in_the_map_any_more_reaches_its_waiters() {
     let cache = AppCache::new("app".into(), None);
@@ -160,7 +161,7 @@ fn a_flight_that_is_not_in_the_map_any_more_leaves_the_next_one_there() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
 }
 
-/// A flight that is decided does not fail any more: what it was decided on is on its way to the disk.
+/// A decided flight does not fail any more: its results are on their way to the disk.
 #[test]
 fn the_holder_fails_and_what_was_decided_stands() {
     let cache = AppCache::new("app".into(), None);
@@ -178,8 +179,8 @@ fn the_holder_fails_and_what_was_decided_stands() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
-/// Found by threads beside a cleaning: one had claimed what a raised epoch asked to be looked at
-/// again, and put the values back that were cleaned meanwhile.
+/// Found by threads beside a cleaning: one had claimed a key to check its entry in a raised epoch, and put back values
+/// that were cleaned meanwhile.
 #[test]
 fn what_was_cleaned_is_not_put_back() {
     let cache = AppCache::new("app".into(), None);
@@ -194,7 +195,7 @@ fn what_was_cleaned_is_not_put_back() {
     assert!(cache.entry(&key()).is_some_and(|entry| cleaned(&entry)));
 }
 
-/// It is not lost for what was looked at before it came.
+/// A cleaning that looked at an earlier entry does not lose the one that came since.
 #[test]
 fn what_comes_while_a_flight_is_cleaned_stays_and_is_cleaned() {
     let cache = AppCache::new("app".into(), None);
@@ -213,8 +214,8 @@ fn what_comes_while_a_flight_is_cleaned_stays_and_is_cleaned() {
     assert_eq!(there, Some((2, true)));
 }
 
-/// Found by a hostile program: threads that waited for a refresh were woken before the recent hits of all were emptied,
-/// and found the earlier result after the new one, 96 times of 284.
+/// Found by a hostile program: threads that waited for a refresh woke before the recent hits of all threads were
+/// emptied, and got the earlier result after the new one, 96 times of 284.
 #[test]
 fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
     let cache = AppCache::new("app".into(), None);
@@ -226,8 +227,8 @@ fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
     assert!(flight.flight.is_complete());
 }
 
-/// What is gone and not needed, as an expendable result is that came from a store, leaves an entry as quick to find as
-/// others; one that is needed does not.
+/// An entry without a result that is not needed, such as an expendable one from a store, is found as quickly as others.
+/// An entry without a needed result is not.
 #[test]
 fn what_is_not_needed_may_be_gone() {
     let without = |tags: Tags| {
@@ -247,7 +248,7 @@ fn what_is_not_needed_may_be_gone() {
     assert!(!without(Tags::default()).is_whole_and_checked(0));
 }
 
-/// The locks of the map are of another crate, and count as ours.
+/// The locks of the map come from another crate, and count as ours.
 #[cfg(debug_assertions)]
 #[test]
 fn code_of_users_with_the_map_locked_panics() {
@@ -263,7 +264,7 @@ fn code_of_users_with_the_map_locked_panics() {
     panics(&|| _ = cache.change(key(), |_| (user_code(), Change::Keep)));
 }
 
-/// What began before the contents were swapped is for those who wait for it.
+/// A flight that began before a swap of the contents gives its results to its waiters only.
 #[test]
 fn what_began_before_a_swap_is_not_kept() {
     let cache = AppCache::new("app".into(), None);
@@ -280,8 +281,8 @@ fn what_began_before_a_swap_is_not_kept() {
     assert!(cache.entry(&key()).is_none());
 }
 
-/// A caller that gives up its wait takes it off the list; left there, the wait closes a cycle when the caller's run is made
-/// again.
+/// A caller that gives up its wait takes it off the list. Left there, the wait would close a cycle when the caller's
+/// run is made again.
 #[test]
 fn a_wait_that_was_given_up_closes_no_cycle() {
     struct GoesOn;

@@ -1,28 +1,23 @@
-//! Who waits for what, and whether one more wait could never end.
+//! The waits between runs, and whether one more wait could never end.
 //!
-//! Nodes are runs. A thread that waits for a run adds edges to it: from each run
-//! of its *ancestry* a dependency edge (they can't end before this one does),
-//! and from each run that is merely suspended on its *stack* a stack edge (it
-//! can't go on before the thread comes back to it). A wait that closes a cycle
-//! would never end:
+//! Nodes are runs. A thread that waits for a run adds edges to it. Each run of the thread's *ancestry* gets a
+//! dependency edge: it can't end before the awaited run does. Each run that is merely suspended on the thread's *stack*
+//! gets a stack edge: it can't go on before the thread comes back to it. A wait that closes a cycle would never end:
+//! - if the cycle has dependency edges only, a run needs its own result, whichever thread computes it: an error, with
+//!   the path;
+//! - if a stack edge is in it, the run is only suspended at a bad place: the thread computes the result itself instead
+//!   of waiting.
 //!
-//! - if the cycle has dependency edges only, a run needs its own result, whatever
-//!   thread does what: an error, with the path;
-//! - if a stack edge is in it, the run is only in the wrong place: the thread
-//!   computes the result itself, and nothing waits.
+//! Some threads wait for an *exclusive* run to be out of the way, not for its result. A cycle with such a wait in it is
+//! no error either. Another wait of the cycle, one for a result, is resolved: its thread computes that result itself.
+//! It is the last wait to come, or one that is called off. The exclusive run is an ancestor of that thread's run, and
+//! runs nested in it have an exclusive run among themselves.
 //!
-//! Some wait for an *exclusive* run: for it to be out of the way, not for what it makes. A cycle
-//! with such a wait in it is no need of a run for its own result either. One of the others
-//! in it, who wait for a result, computes it beside: the last to come, or one who is
-//! called off. The exclusive run lies above that one, and runs nested in it have
-//! an exclusive one among themselves.
+//! The waits are those of the whole program: engines share no results, but a run of one engine may need a run of
+//! another.
 //!
-//! The waits are those of the whole program: engines know nothing of each other's
-//! results, but a run of one may need one of another.
-//!
-//! The check and the adding of the edge are one step under one lock, so of the
-//! waits that would close a cycle the last one sees it. The lock is taken only by
-//! those about to wait.
+//! Check and insertion are one step under one lock, so the last of the waits that would close a cycle sees it. Only
+//! threads about to wait take the lock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,19 +27,19 @@ use crate::sync::modelled::{Mutex, MutexGuard, lock};
 
 /// Something that can be waited for.
 pub(crate) trait Awaited {
-    /// Whether waiting for it is over; edges to it are then of no account.
+    /// Whether waiting for it is over; edges to it then no longer count.
     fn is_over(&self) -> bool;
 
-    /// Has those who wait for it look whether they still should.
+    /// Has its waiters check again whether they still should wait.
     fn wake(&self);
 }
 
-/// What is waited for.
+/// The event that a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// The result of a run.
     Made,
-    /// A run to be out of the way.
+    /// The end of an exclusive run.
     Gone,
 }
 
@@ -73,12 +68,12 @@ impl<N, T: Awaited> Edge<N, T> {
     }
 }
 
-/// Where a thread is that is about to wait.
+/// The position of a thread that is about to wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitSite<N> {
     /// The runs that need the result, innermost first.
     pub(crate) ancestry: Vec<N>,
-    /// The runs suspended on the thread, those of the ancestry among them or not.
+    /// The runs suspended on the thread, whether or not they are in the ancestry.
     pub(crate) stack: Vec<N>,
 }
 
@@ -88,8 +83,7 @@ pub(crate) enum Verdict<'a, N: PartialEq + Clone, T: Awaited> {
     Wait(WaitGuard<'a, N, T>),
     /// Waiting could never end, but computing can.
     Compute,
-    /// A run needs its own result: the runs of the cycle, the first one again at
-    /// the end.
+    /// A run needs its own result: the runs of the cycle, with the first again at the end.
     Cycle(Vec<N>),
 }
 
@@ -101,8 +95,8 @@ pub(crate) struct WaitGuard<'a, N: PartialEq + Clone, T: Awaited> {
 }
 
 impl<N: PartialEq + Clone, T: Awaited> WaitGuard<'_, N, T> {
-    /// Says, while the wait goes on, whether it is not to: to compute beside is the way
-    /// out of a cycle. The awaited is woken after it is said.
+    /// Set while the wait goes on if the thread is to compute the result itself, which breaks a cycle. The awaited run
+    /// is woken after it is set.
     pub(crate) fn called_off(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.called_off)
     }
@@ -127,7 +121,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
         }
     }
 
-    /// Decides about waiting for `to`, and if it may be waited for, notes it.
+    /// Decides about waiting for `to`, and notes the wait if it is allowed.
     pub(crate) fn begin(
         &self,
         from: WaitSite<N>,
@@ -154,7 +148,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
         verdict
     }
 
-    /// Has those who wait on behalf of a run look whether they still should.
+    /// Has threads that wait on behalf of a run check again whether they still should.
     pub(crate) fn wake_nested(&self, run: &N) {
         let edges = self.lock();
         let nested = edges
@@ -217,8 +211,8 @@ fn made_by_itself<N: PartialEq + Clone, T: Awaited>(
     Some(path)
 }
 
-/// Calls off, in each way by which `to` can't end before a run of `from`'s ancestry, the
-/// first wait for a result: that one is nested in `to`. A way of exclusive runs alone stays.
+/// Calls off the first wait for a result, which is nested in `to`, on each path by which `to` can't end before a run of
+/// `from`'s ancestry. A path of waits for exclusive runs alone stays.
 fn call_off<N: PartialEq + Clone, T: Awaited>(
     edges: &[Edge<N, T>],
     from: &WaitSite<N>,
@@ -234,15 +228,14 @@ fn call_off<N: PartialEq + Clone, T: Awaited>(
     }
 }
 
-/// The waits by which `to` can't end before a run of `from`'s ancestry, and how far up
-/// there that is.
+/// A path of waits by which `to` can't end before a run of `from`'s ancestry, and that run's depth there.
 fn way_back<'e, N: PartialEq + Clone, T: Awaited>(
     edges: &'e [Edge<N, T>],
     from: &WaitSite<N>,
     to: &'e N,
     through: impl Fn(&Edge<N, T>) -> bool,
 ) -> Option<(usize, Vec<&'e Edge<N, T>>)> {
-    // Each item: a run that `to` needs, and the waits on the way there.
+    // Each item: a run that `to` needs, and the path of waits to it.
     let mut queue = VecDeque::from([(to, Vec::new())]);
     let mut seen = vec![to];
     while let Some((needed, way)) = queue.pop_front() {

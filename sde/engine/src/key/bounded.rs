@@ -55,7 +55,7 @@ impl Encoder<'_> {
     }
 }
 
-/// For a type with [`Fingerprint::bound`]: `write_node` that uses it. Of use to the derive macro.
+/// The `write_node` of a type with [`Fingerprint::bound`]. For the derive macro.
 #[doc(hidden)]
 #[inline]
 pub fn write_node<T: Fingerprint>(
@@ -70,9 +70,8 @@ pub fn write_node<T: Fingerprint>(
     }
 }
 
-/// `write_node` for a shared handle that keeps its value's commitment: a short value is written
-/// anew, which costs less than looking, a long one by what was kept. What may change while it is
-/// held is not kept.
+/// The `write_node` of a shared handle that keeps its value's commitment. A short value is written anew, which costs
+/// less than a look-up; for a long one the kept commitment is written. That of a volatile value is not kept.
 #[inline]
 pub(crate) fn write_shared<T: Fingerprint>(
     value: &T,
@@ -95,7 +94,7 @@ pub(crate) fn write_shared<T: Fingerprint>(
     Ok(at)
 }
 
-/// The part of [`Fingerprint`] that says what the type is, for a handle that is what it leads to.
+/// The methods of [`Fingerprint`] that describe a handle's type as that of its target.
 macro_rules! same_as {
     ($target:ty) => {
         #[inline]

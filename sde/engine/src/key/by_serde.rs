@@ -1,7 +1,7 @@
-//! Foreign types, by what they show serde.
+//! Foreign types, keyed as they show themselves to serde.
 //!
-//! A type of another crate has no [`Fingerprint`], and often has `Serialize`. What serde shows is
-//! less than what the type is, so this is an adapter to be asked for, never the way by default.
+//! A type of another crate has no [`Fingerprint`], but often has `Serialize`. serde shows less than all of a value, so
+//! this is an adapter to be asked for, never the way by default.
 
 mod compound;
 mod serializer;
@@ -16,7 +16,7 @@ use super::short::Short;
 use super::tag::item;
 use serializer::Adapter;
 
-/// A value that enters keys by what it shows serde.
+/// A value that enters keys as it shows itself to serde.
 ///
 /// **Read this before using it; each point can make a wrong hit or a needless miss:**
 ///
@@ -25,15 +25,13 @@ use serializer::Adapter;
 ///   one.
 /// - serde cannot tell a set from a list. A `HashSet` inside is written in the order in which it is
 ///   walked: the same set gets another key in another process. Maps are sorted.
-/// - What a value shows may change with the version of the crate that it comes from, and with it
-///   the key.
+/// - The serialized form of a value may change with the version of its crate, and with it the key.
 ///
-/// - Where there is no value serde shows no type: `None` of one type and `None` of another, and two
-///   empty lists, are alike.
-/// - What holds it may change while it is held (a `Mutex` and an atomic are shown by what they
-///   hold now). So it is keyed anew each time, also within a shared [`Value`](crate::Value), reused
-///   [`Inputs`](crate::Inputs) and a prepared app: that costs a pass over its data for each run. For what is
-///   large and asked for often, write a `Fingerprint`.
+/// - serde shows no types without values: `None` of one type and `None` of another are alike, and so are two empty
+///   lists.
+/// - The value may change while it is held: a `Mutex` or an atomic is shown by its present content. So it is keyed anew
+///   each time, also within a shared [`Value`](crate::Value), reused [`Inputs`](crate::Inputs) and a prepared app. That
+///   costs a pass over its data for each run. For large values that are asked for often, write a `Fingerprint`.
 ///
 /// Types are kept apart as far as serde shows them: `1u8` and `1i32` differ, and so do structures
 /// of different names. A value by serde and the same value by its own `Fingerprint` have different
@@ -54,7 +52,7 @@ pub struct BySerde<T>(pub T);
 
 impl<T: Serialize> Fingerprint for BySerde<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        // What serde shows of a `Mutex` or an atomic is what it holds now.
+        // serde shows the present content of a `Mutex` or an atomic.
         to.volatile();
         to.item(|parts| {
             parts.bytes([item::SERDE]);

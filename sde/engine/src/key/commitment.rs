@@ -1,4 +1,4 @@
-//! What stands for a value in an encoding, kept so that the value is encoded once.
+//! Commitments: bytes that stand for a value in an encoding, kept so that the value is encoded once.
 
 use super::digest::Digest;
 use super::error::FingerprintError;
@@ -17,7 +17,7 @@ use super::volatile::Volatile;
 pub enum Commitment {
     /// An encoding of at most [`INLINE_LIMIT`](super::INLINE_LIMIT) bytes.
     Inline(Box<[u8]>),
-    /// What stands for a longer one.
+    /// The length and digest of a longer one.
     Digest {
         /// The length of the encoding in bytes.
         length: u64,
@@ -39,19 +39,18 @@ impl Commitment {
 
 /// Encodes `value` once, so that it can be written many times.
 ///
-/// A value with an [`InputFile`](super::InputFile) or a [`BySerde`](super::BySerde) in it may change while it
-/// stays in your hands, and with it the commitment: don't keep that
-/// ([`Encoder::is_volatile`](super::Encoder::is_volatile) tells).
+/// A value with an [`InputFile`](super::InputFile) or a [`BySerde`](super::BySerde) in it may change while you hold it,
+/// and with it the commitment: do not keep that ([`Encoder::is_volatile`](super::Encoder::is_volatile) tells).
 ///
 /// The cost is that of hashing the value (bulk data at BLAKE3's speed) and one small allocation.
 ///
 /// # Errors
-/// What the value's [`Fingerprint`] says.
+/// The errors of the value's [`Fingerprint`].
 pub fn commit<T: Fingerprint + ?Sized>(value: &T) -> Result<Commitment, FingerprintError> {
     commit_noting(value).map(|(commitment, _)| commitment)
 }
 
-/// As [`commit`]; says too whether it may be kept: nothing must be noted.
+/// As [`commit`], with what the encoder noted; the commitment may be kept only if that is nothing.
 pub(crate) fn commit_noting<T: Fingerprint + ?Sized>(
     value: &T,
 ) -> Result<(Commitment, Option<Box<Volatile>>), FingerprintError> {

@@ -1,17 +1,16 @@
 //! Taking the digests of inputs out of the list that they were encoded to.
 //!
-//! A run that misses keeps the digest of each input in its record. The inputs were encoded for the
-//! key just before, and what is long was hashed then: a gigabyte must not be hashed twice, nor
-//! a file be read twice, which may not be the same file by then. In the list both are a tag,
-//! a length and the digest. Scalars and short texts are hashed from where they stand in it, and only
-//! other short values are encoded again, to find where the next input begins.
+//! A run that misses keeps the digest of each input in its record. The inputs were encoded for the key just before, and
+//! long ones were hashed then. A gigabyte must not be hashed twice, nor a file read twice: it may have changed in
+//! between. The list has a tag, a length and the digest of both. Scalars and short texts are hashed from their place in
+//! the list. Only other short values are encoded again, to find where the next input begins.
 
 use super::commitment::{Commitment, commit};
 use super::fingerprint::Fingerprint;
 use super::spill::digest_of;
 use super::tag::item;
 
-/// The bytes of a digest, and of what stands for a long value or a file: tag, length, digest.
+/// The lengths of a digest, and of the marker of a long value or a file: tag, length, digest.
 const DIGEST: usize = 32;
 const MARKER: usize = 1 + 8 + DIGEST;
 
@@ -23,10 +22,10 @@ impl<'a> EncodedCursor<'a> {
         Self(encoded)
     }
 
-    /// The digest of the next input, which has this name and value. It is computed where the list
-    /// does not say: the whole list is longer than 1 KiB, or the value is not what it was.
+    /// The digest of the next input, which has this name and value. It is computed if the list does not have it: the
+    /// whole list is longer than 1 KiB, or the value has changed.
     ///
-    /// A value that can't be encoded any more (a file that is gone) gives zeros.
+    /// A value that can't be encoded any more (such as a file that is gone) gives zeros.
     pub(crate) fn digest<T: Fingerprint>(&mut self, name: &str, value: &T) -> [u8; DIGEST] {
         let rest = after_name(self.0, name).unwrap_or_default();
         if let Some((digest, rest)) = known(rest).or_else(|| of_scalar::<T>(rest)) {
@@ -45,8 +44,7 @@ impl<'a> EncodedCursor<'a> {
     }
 }
 
-/// What comes after the name, if that is the name of the next item. Longer names than anybody
-/// gives are not looked for.
+/// The list after the name, if the next item has that name. Names of 128 bytes and more are not looked for.
 fn after_name<'a>(list: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let length = u8::try_from(name.len())
         .ok()
@@ -55,7 +53,7 @@ fn after_name<'a>(list: &'a [u8], name: &str) -> Option<&'a [u8]> {
     list.strip_prefix(name.as_bytes())
 }
 
-/// The digest of the next value, if it is long or a file, and what comes after it.
+/// The digest of the next value, if that is long or a file, and the list after it.
 fn known(list: &[u8]) -> Option<([u8; DIGEST], &[u8])> {
     let (marker, rest) = list.split_at_checked(MARKER)?;
     let digest = match marker[0] {
@@ -66,7 +64,7 @@ fn known(list: &[u8]) -> Option<([u8; DIGEST], &[u8])> {
     Some((digest, rest))
 }
 
-/// The same of a scalar or a short text, which say where they end.
+/// The digest of the next value, if that is a scalar or a short text, whose length is known, and the list after it.
 fn of_scalar<T: Fingerprint>(list: &[u8]) -> Option<([u8; DIGEST], &[u8])> {
     let length = match list {
         [item::TEXT, length @ ..0x80, ..] => 2 + usize::from(*length),
@@ -116,7 +114,7 @@ mod tests {
         assert_eq!([label, number], [digest("x"), digest(&3_u64)]);
     }
 
-    /// The digest is of what was read for the key.
+    /// The digest is that of the content read for the key.
     #[test]
     fn a_file_is_read_once() {
         let path = std::env::temp_dir().join(format!("sde-listed-{}", std::process::id()));
@@ -147,7 +145,7 @@ mod tests {
         ] {
             assert_eq!(EncodedCursor::new(list).digest("x", &long), digest(&long));
         }
-        // Of another name, and so of another value.
+        // An input of another name, and so of another value.
         let list = with_encoder(|to| {
             to.named("y", &vec![2.0; 200])?;
             Ok::<_, FingerprintError>(to.finish()?.to_vec())

@@ -44,24 +44,24 @@ use super::volatile::Volatile;
 /// # Ok::<(), sde::key::FingerprintError>(())
 /// ```
 pub struct Encoder<'b> {
-    /// All initialized; what is written ends at `length`.
+    /// All initialized; the encoding ends at `length`.
     pub(super) buffer: &'b mut Vec<u8>,
     pub(super) length: usize,
     /// Where the bytes of the innermost open node begin.
     pub(super) start: usize,
     /// How many items the innermost open node has.
     pub(super) items: usize,
-    /// What of the innermost open node has left the buffer.
+    /// The bytes of the innermost open node that have left the buffer.
     pub(super) spilled: Option<Box<Spilled>>,
     pub(super) is_root: bool,
     pub(super) failed: bool,
-    /// What of all that is written may change while the values stay what they are.
+    /// Notes of the written values that may change while their holders stay the same.
     pub(super) volatile: Option<Box<Volatile>>,
 }
 
 impl<'b> Encoder<'b> {
-    /// An encoder that uses `buffer` as its space; what was in it is lost. Reuse the buffer to save
-    /// allocations, or let [`with_encoder`](super::with_encoder) do so.
+    /// An encoder that uses `buffer` as its space; earlier contents are lost. Reuse the buffer to save allocations, or
+    /// let [`with_encoder`](super::with_encoder) do so.
     #[inline]
     pub fn new(buffer: &'b mut Vec<u8>) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl<'b> Encoder<'b> {
     /// Writes one value as a node of its own.
     ///
     /// # Errors
-    /// What the value's [`Fingerprint`] says. The encoder gives no bytes after an error.
+    /// The errors of the value's [`Fingerprint`]. The encoder gives no bytes after an error.
     #[inline]
     pub fn value<T: Fingerprint + ?Sized>(&mut self, value: &T) -> Result<(), FingerprintError> {
         self.item(|parts| parts.part(value))
@@ -104,8 +104,8 @@ impl<'b> Encoder<'b> {
         })
     }
 
-    /// As [`named`](Encoder::named), with what stands before the value made by
-    /// [`name_frame`] when the program was compiled. Used by the macros.
+    /// As [`named`](Encoder::named), with the bytes before the value made by [`name_frame`] when the program was
+    /// compiled. Used by the macros.
     ///
     /// # Errors
     /// As [`named`](Encoder::named).
@@ -174,7 +174,7 @@ impl<'b> Encoder<'b> {
         self.finish().map(digest_of)
     }
 
-    /// One item of the innermost node: what `write` writes counts as one, whatever its parts.
+    /// Writes one item of the innermost node: whatever `write` writes counts as one.
     #[inline]
     pub(crate) fn item(
         &mut self,
@@ -189,7 +189,7 @@ impl<'b> Encoder<'b> {
         done
     }
 
-    /// One item of the innermost node: its bytes, which cannot fail.
+    /// Writes one item of the innermost node, which cannot fail.
     #[inline]
     pub(crate) fn plain_item(&mut self, write: impl FnOnce(&mut Fields<'_, 'b>)) {
         self.items += 1;
@@ -259,8 +259,8 @@ impl<'b> Encoder<'b> {
     }
 }
 
-/// What [`Encoder::named`] writes before the value. `N` is two more than the length of the
-/// name, which is below 128: the rest of a longer one would be lost.
+/// The bytes that [`Encoder::named`] writes before the value. `N` is two more than the length of the name, which must
+/// be below 128.
 #[doc(hidden)]
 #[must_use]
 pub const fn name_frame<const N: usize>(name: &str) -> [u8; N] {

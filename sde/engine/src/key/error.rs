@@ -21,7 +21,7 @@ enum Segment {
     Index(usize),
 }
 
-/// What went wrong.
+/// The causes of a failed fingerprint.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum FingerprintErrorKind {
@@ -32,7 +32,7 @@ pub enum FingerprintErrorKind {
     File {
         /// The path as it was given.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The content of an [`InputFile`](super::InputFile) changed after the key was made from it.
@@ -58,7 +58,7 @@ pub enum FingerprintErrorKind {
         "an earlier part of the value failed and its error was dropped; pass errors on with `?`"
     )]
     Abandoned,
-    /// What a type's own `Fingerprint` or `Serialize` said.
+    /// The message of a type's own `Fingerprint` or `Serialize`.
     #[error("{0}")]
     Custom(String),
 }
@@ -73,7 +73,7 @@ impl FingerprintError {
         FingerprintErrorKind::Custom(message.to_string()).into()
     }
 
-    /// What went wrong.
+    /// The cause.
     #[must_use]
     pub fn kind(&self) -> &FingerprintErrorKind {
         &self.0.cause
@@ -95,14 +95,14 @@ impl FingerprintError {
         path
     }
 
-    /// Says that the part that failed is within field `name` of what is being encoded.
+    /// Adds to the path that the failed part is within field `name` of the value being encoded.
     #[must_use]
     pub fn in_field(mut self, name: &str) -> Self {
         self.0.path.push(Segment::Field(name.to_owned()));
         self
     }
 
-    /// Says that the part that failed is within element `index` of what is being encoded.
+    /// Adds to the path that the failed part is within element `index` of the value being encoded.
     #[must_use]
     pub fn in_element(mut self, index: usize) -> Self {
         self.0.path.push(Segment::Index(index));

@@ -1,4 +1,4 @@
-//! The trait that decides what of a value is its identity.
+//! The trait that decides which parts of a value are its identity.
 
 use super::encoder::Encoder;
 use super::error::FingerprintError;
@@ -44,11 +44,10 @@ use super::short::Short;
 /// # Ok::<(), sde::key::FingerprintError>(())
 /// ```
 ///
-/// # What has none
+/// # Types without it
 ///
-/// Types with interior mutability (`Cell`, `RefCell`, `Mutex`, atomics), raw pointers, functions
-/// and closures do not implement it: what they are can change after the key was made, or cannot be
-/// seen at all.
+/// Types with interior mutability (`Cell`, `RefCell`, `Mutex`, atomics), raw pointers, functions and closures do not
+/// implement it: their content can change after the key was made, or cannot be seen at all.
 ///
 /// ```compile_fail
 /// sde::key::commit(&std::cell::Cell::new(1));
@@ -105,8 +104,8 @@ pub trait Fingerprint {
         out.type_name::<Self>();
     }
 
-    /// Says what the type is, where no value of it is at hand: `None`, an empty list. By default
-    /// nothing, so that `None::<A>` and `None::<B>` of two such types are alike.
+    /// Writes the type where there is no value of it: for `None`, for an empty list. By default nothing, so that
+    /// `None::<A>` and `None::<B>` of two such types are alike.
     fn shape(to: &mut Shape<'_, '_>)
     where
         Self: Sized,
@@ -114,8 +113,8 @@ pub trait Fingerprint {
         to.opaque();
     }
 
-    /// The most bytes that a value's encoding can have, where the type tells; never less than its
-    /// shape has. A type that gives at most [`INLINE_LIMIT`](super::INLINE_LIMIT) has `put_bounded`.
+    /// The most bytes that a value's encoding can have, if the type limits them; never less than the length of its
+    /// shape. A type that gives at most [`INLINE_LIMIT`](super::INLINE_LIMIT) has `put_bounded`.
     #[doc(hidden)]
     #[inline]
     fn bound() -> usize
@@ -140,13 +139,13 @@ pub trait Fingerprint {
         to.node_at(at, |to| self.fingerprint(to))
     }
 
-    /// The value itself, if it is a scalar and writes and describes itself as that one does: records keep it.
+    /// The value as a scalar, if it writes and describes itself as that does: records keep it.
     #[doc(hidden)]
     fn to_scalar(&self) -> Option<Scalar> {
         None
     }
 
-    /// The kind of scalar that the type is, if it is one. A handle says what its content says.
+    /// The kind of scalar that the type is, if it is one. A handle gives that of its target.
     #[doc(hidden)]
     fn scalar() -> Option<ScalarKind>
     where
@@ -155,7 +154,7 @@ pub trait Fingerprint {
         None
     }
 
-    /// The bytes of many scalars, where they lie in memory as they are encoded.
+    /// The bytes of many scalars, if memory holds them as they are encoded.
     #[doc(hidden)]
     fn scalar_bytes(_items: &[Self]) -> Option<&[u8]>
     where

@@ -1,7 +1,7 @@
 //! A file whose content is an input.
 //!
-//! A path as an input is the commonest wrong hit: the file is edited, its name stays, and the old
-//! result is found. An [`InputFile`] is what the file holds; its name is not part of the key.
+//! A path as an input is the commonest wrong hit: the file is edited, its name stays, and the old result is found. An
+//! [`InputFile`] enters the key by its content, not its name.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,16 @@ use super::tag::item;
 
 /// A path to a file that enters keys by its content.
 ///
-/// The content is read each time that a key is needed, so on each run that takes it, hits included,
-/// whatever holds it: a [`Value`](crate::Value), [`Inputs`](crate::Inputs) that are used again, a prepared or
-/// registered app. Copies of one file are the same input, whatever they are called.
+/// The content is read for each key, so on each run that takes it, hits included, whatever holds it: a
+/// [`Value`](crate::Value), [`Inputs`](crate::Inputs) that are used again, a prepared or registered app. Copies of one
+/// file are one input, whatever their names.
 ///
-/// A run that computes reads the file once more when its body has ended. If it has changed by then, the
-/// run has an error ([`FingerprintErrorKind::Changed`]) and nothing is remembered, since
-/// the body may have read either content. What is not noticed is a change that is
-/// taken back before the end: do not write to input files while they are in use.
+/// A run that computes reads the file once more when its body has ended. If it has changed by then, the run has an
+/// error ([`FingerprintErrorKind::Changed`]) and nothing is remembered, since the body may have read either content. A
+/// change that is undone before the end goes unnoticed: do not write to input files while they are in use.
 ///
-/// It counts where it is given. An app that makes an `InputFile` of a path that it knows by itself, to
-/// run another app with, does not depend on the content: give it the file as an input or a
-/// parameter.
+/// It counts only where it is an input or a parameter. An app that makes an `InputFile` of a path of its own to run
+/// another app with does not depend on the content: give it the file instead.
 ///
 /// ```
 /// use sde::key::{commit, InputFile};
@@ -60,7 +58,7 @@ impl InputFile {
         &self.path
     }
 
-    /// The length of what the file holds now, and its plain BLAKE3 digest, as `b3sum` prints it.
+    /// The length of the file's present content, and its plain BLAKE3 digest, as `b3sum` prints it.
     ///
     /// # Errors
     /// [`FingerprintErrorKind::File`] with the path, when the file cannot be read, or is no regular file: a

@@ -100,7 +100,7 @@ impl<'b> Encoder<'b> {
     /// ```
     ///
     /// # Errors
-    /// What the fields say.
+    /// The errors of the fields.
     #[inline]
     pub fn structure(
         &mut self,
@@ -118,7 +118,7 @@ impl<'b> Encoder<'b> {
     /// [`Fingerprint::shape`]. The derive macro uses it.
     ///
     /// # Errors
-    /// What the fields say.
+    /// The errors of the fields.
     #[inline]
     pub fn structure_of<T: Fingerprint>(
         &mut self,
@@ -134,7 +134,7 @@ impl<'b> Encoder<'b> {
     /// Writes a value of an enum of type `T`: its type, the name of the variant, its fields.
     ///
     /// # Errors
-    /// What the fields say.
+    /// The errors of the fields.
     #[inline]
     pub fn variant_of<T: Fingerprint>(
         &mut self,
@@ -152,10 +152,10 @@ impl<'b> Encoder<'b> {
 
 /// Receives the parts of an item: the fields of a structure.
 ///
-/// What it writes counts as one item of the value, so the parts are not counted.
+/// All parts together count as one item of the value.
 pub struct Fields<'e, 'b> {
     to: &'e mut Encoder<'b>,
-    /// The end of what is written.
+    /// The end of the encoding.
     at: usize,
 }
 
@@ -186,7 +186,7 @@ impl<'e, 'b> Fields<'e, 'b> {
     /// Writes a field: its name and its value.
     ///
     /// # Errors
-    /// What the value says, with the name in the path.
+    /// The errors of the value, with the name in the path.
     #[inline]
     pub fn field<T: Fingerprint + ?Sized>(
         &mut self,
@@ -200,7 +200,7 @@ impl<'e, 'b> Fields<'e, 'b> {
         }
     }
 
-    /// One more than the length, so that no name begins like the end of the fields; the name.
+    /// Writes one more than the length, so that no name begins like the end of the fields; then the name.
     #[inline]
     pub(crate) fn field_name(&mut self, name: &str) {
         self.varint(name.len() as u64 + 1);
@@ -217,7 +217,7 @@ impl<'e, 'b> Fields<'e, 'b> {
         Ok(())
     }
 
-    /// Takes over what another encoder noted, whose bytes are written here.
+    /// Takes over the notes of another encoder, whose bytes are written here.
     #[inline]
     pub(crate) fn add_volatile(&mut self, noted: Option<Box<Volatile>>) {
         self.to.add_volatile(noted);
@@ -229,7 +229,7 @@ impl<'e, 'b> Fields<'e, 'b> {
         self.at = self.to.bounded_at(self.at, value);
     }
 
-    /// What `write` writes, as a node.
+    /// Runs `write` as a node.
     #[inline]
     pub(crate) fn node(
         &mut self,

@@ -1,11 +1,10 @@
-//! Identity: what makes two runs the same.
+//! The identity of runs: their keys.
 //!
-//! A remembered result may be given back only for the inputs it was made from. So the name of a run
-//! must differ whenever anything differs that its app can see, and must not differ otherwise: not
-//! with the order in which a map is walked, the machine, the build, or who holds the data. Systems
-//! that hash what happens to be at hand get this wrong in both directions: a list and a tuple with
-//! one name, a dictionary with two, a float cut to 14 digits, an input that cannot be hashed left
-//! out.
+//! A remembered result may be given back only for the inputs it was made from. So the key of a run must differ whenever
+//! anything differs that its app can see. It must not depend on anything else: the order in which a map is walked, the
+//! machine, the build, or the holder of the data. Systems that hash whatever is at hand get this wrong in both
+//! directions: a list and a tuple with one key, a dictionary with two, a float cut to 14 digits, an input that cannot
+//! be hashed left out.
 //!
 //! Here a value writes itself ([`Fingerprint`]) to an [`Encoder`], as typed items that say where
 //! they end; BLAKE3 of those bytes, keyed by the digest of the app, is the [`Key`]. No two different
@@ -15,14 +14,14 @@
 //!
 //! The traps, since a key is only as good as what goes into it:
 //!
-//! - A [`Path`](std::path::Path) is a name. [`InputFile`] hashes what the file holds.
+//! - A [`Path`](std::path::Path) is a name. [`InputFile`] hashes the content of the file.
 //! - Floats count by their bits: 0.1 + 0.2 is another input than 0.3. [`Rounded`] and
 //!   `#[fingerprint(round = ..)]` are there where a few digits are all that matter.
 //! - `#[fingerprint(skip)]` is a promise that the field can't change a result.
-//! - [`BySerde`] sees what serde shows: it can't tell a set from a list, and leaves out what the
-//!   type's author skipped.
-//! - What a sequence is held in is not part of what it is: a `Vec`, a `VecDeque`, a slice and an array
-//!   of the same elements are alike, and so are a list of arrays and a list of lists.
+//! - [`BySerde`] sees a value as serde shows it: it can't tell a set from a list, and leaves out fields that the type's
+//!   author skipped.
+//! - The container of a sequence does not count: a `Vec`, a `VecDeque`, a slice and an array of equal elements are
+//!   alike, and so are a list of arrays and a list of lists.
 //! - A derived name is the bare name of the type. Two types of one name in two modules are alike if
 //!   their fields are: give one of them `#[fingerprint(name = "..")]`.
 

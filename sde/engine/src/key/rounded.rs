@@ -39,7 +39,7 @@ impl<T> Rounded<T> {
     }
 }
 
-/// What can be rounded: floats, and lists and options of them.
+/// A value that can be rounded: a float, or a list or an option of such values.
 pub trait Round: Fingerprint {
     /// Writes the rounded value as an item.
     #[doc(hidden)]
@@ -106,7 +106,7 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// A list of rounded numbers is a list of what each writes.
+/// Writes a list of rounded values as a list of their roundings.
 fn put_list<'x, T: Round + 'x>(
     length: usize,
     items: impl IntoIterator<Item = &'x T>,

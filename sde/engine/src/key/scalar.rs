@@ -1,7 +1,7 @@
 //! Scalars: values of a fixed size whose bytes are their identity, and short texts.
 //!
-//! Most inputs are one of these. A record keeps such a value itself beside the text and the digest, which are made
-//! of it: a store need not keep these, and a table of runs has numbers in its columns.
+//! Most inputs are one of these. A record keeps such a value beside its text and its digest. Both are made from it, so
+//! a store need not keep them, and a table of runs has numbers in its columns.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -44,7 +44,7 @@ pub(crate) const SCALAR_TEXT: usize = 64;
 /// The value of an input, a field or a parameter of an app that is a number, a truth value, a character or a text of
 /// at most 64 bytes, together with its Rust type: `1_u8` is another input than `1_u64`.
 ///
-/// It is the value for the key too: it writes and describes itself as the value does.
+/// For the key it is the value: it writes and describes itself alike.
 ///
 /// ```
 /// use sde::{Scalar, Sde};
@@ -72,14 +72,14 @@ pub enum Scalar {
     U16(u16),
     U32(u32),
     U64(u64),
-    /// One that fits 64 bits; a larger one is no scalar.
+    /// A number that fits 64 bits; a larger one is no scalar.
     U128(u64),
     Usize(u64),
     I8(i8),
     I16(i16),
     I32(i32),
     I64(i64),
-    /// One that fits 64 bits; a larger one is no scalar.
+    /// A number that fits 64 bits; a larger one is no scalar.
     I128(i64),
     Isize(i64),
     #[serde(with = "f32_bits")]
@@ -88,11 +88,11 @@ pub enum Scalar {
     F64(f64),
     Bool(bool),
     Char(char),
-    /// Of a `String`, a `&str` or what else holds a text. A longer one than 64 bytes is no scalar.
+    /// A text of at most 64 bytes, from a `String`, a `&str` or another type of text.
     Text(Box<str>),
 }
 
-/// Floats travel as their bits: no format is to make another NaN of one, or nothing.
+/// Floats travel as their bits, since formats may change a NaN or lose it.
 macro_rules! bits {
     ($($module:ident: $float:ty, $bits:ty;)*) => {$(
         mod $module {
@@ -114,10 +114,10 @@ bits! {
     f64_bits: f64, u64;
 }
 
-/// What a [`Scalar`] is without its type, for a store that writes the types of many values once.
+/// The value of a [`Scalar`] without its type, for a store that writes the types of many values once.
 ///
-/// With serde it is the bare value. The format has to say what comes next and to tell floats of 32 bits from those of
-/// 64, as CBOR does.
+/// With serde it is the bare value. The format must describe itself and tell floats of 32 bits from those of 64, as
+/// CBOR does.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each name says it")]
@@ -175,8 +175,8 @@ macro_rules! scalars {
                 }
             }
 
-            /// The scalar of which these are [`type_name`](Self::type_name) and [`plain`](Self::plain) value; `None` if
-            /// there is none: an unknown type, or a value that is none of it. Integers may come signed or unsigned.
+            /// The scalar with this [`type_name`](Self::type_name) and [`plain`](Self::plain) value; `None` if the type
+            /// is unknown or the value is none of it. Integers may come signed or unsigned.
             ///
             /// ```
             /// use sde::{Scalar, key::Plain};

@@ -1,7 +1,7 @@
 //! Sequences: scalars as one block of bytes, everything else value by value.
 //!
-//! Which of the two it is depends on the element's type alone, also through handles, so that a list
-//! of `f64` and a list of shared `f64` are written alike.
+//! The choice depends on the element's type alone, also through handles, so that a list of `f64` and a list of shared
+//! `f64` are written alike.
 
 use super::encoder::Encoder;
 use super::error::{FingerprintError, FingerprintErrorKind};
@@ -16,7 +16,7 @@ impl<'b> Encoder<'b> {
     /// Writes a sequence that lies in memory. Numbers are hashed from where they lie.
     ///
     /// # Errors
-    /// What the elements say, with the index in the path.
+    /// The errors of the elements, with the index in the path.
     #[inline]
     pub fn slice<T: Fingerprint>(&mut self, items: &[T]) -> Result<(), FingerprintError> {
         match (T::scalar(), T::scalar_bytes(items)) {
@@ -31,8 +31,8 @@ impl<'b> Encoder<'b> {
     /// Writes a sequence element by element: the same bytes as [`slice`](Encoder::slice) writes.
     ///
     /// # Errors
-    /// What the elements say, with the index in the path; [`FingerprintErrorKind::Count`] when
-    /// `items` does not give `length` elements.
+    /// The errors of the elements, with the index in the path; [`FingerprintErrorKind::Count`] when `items` does not
+    /// give `length` elements.
     pub fn elements<'x, T: Fingerprint + 'x>(
         &mut self,
         length: usize,

@@ -1,8 +1,8 @@
-//! What a type is, where a value does not say it.
+//! Shapes of types, written where no value shows the type.
 //!
-//! `None::<f64>` and `None::<u8>` hold no value, and neither do two empty lists: they differ in
-//! type only, and the type is what tells their keys apart. A shape is its text-free rendering.
-//! It comes from declared names, never from `type_name`, which changes when a type moves.
+//! `None::<f64>` and `None::<u8>` hold no value, and neither do two empty lists. They differ in type only, so their
+//! keys must have the type. A shape is its text-free rendering. It comes from declared names, never from `type_name`,
+//! which changes when a type moves.
 
 use super::fingerprint::Fingerprint;
 use super::items::Fields;
@@ -22,7 +22,7 @@ impl<'e, 'b> Shape<'e, 'b> {
         self.to.at()
     }
 
-    /// The type does not say what it is.
+    /// The type has no declared shape.
     pub fn opaque(&mut self) {
         self.tag(shape::OPAQUE);
     }
@@ -55,8 +55,7 @@ impl<'e, 'b> Shape<'e, 'b> {
     }
 }
 
-/// What is known of a type behind a pointer, also where it has no size (`str`, `[T]`, trait
-/// objects).
+/// The type behind a pointer, also where it has no size (`str`, `[T]`, trait objects).
 ///
 /// Every sized [`Fingerprint`] has it. A trait object of your own that is to stand behind `Arc`,
 /// `Box` or `&` needs one line:

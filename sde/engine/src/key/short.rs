@@ -1,4 +1,4 @@
-//! Short texts for people: what an input was, in one line.
+//! Short texts for people: each shows an input in one line.
 //!
 //! They explain a miss ("basis: \"STO-3G\" -> \"6-31G*\"") and are kept in the record of each run, so
 //! they are bounded, whatever the value's size, and hold no control character, wherever the value
@@ -68,7 +68,7 @@ impl Short {
     /// Writes the name of a type without its path: for people, never part of a key.
     pub fn type_name<T: ?Sized>(&mut self) {
         let mut rest = std::any::type_name::<T>();
-        // Each path loses its modules: what stands between two other characters and ends in `::`.
+        // Each path loses its modules: the words that end in `::`.
         while let Some(at) = rest.find("::") {
             let path = rest[..at]
                 .rfind(|c: char| !c.is_alphanumeric() && c != '_')
@@ -97,7 +97,7 @@ impl Short {
 
     /// Writes a structure: `Name { field: value, .. }`, as far as it fits.
     pub fn structure(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
-        // Not those of a value within.
+        // Not the fields of a nested value.
         if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty()) {
             wanted.extend(fields.iter().map(|(name, value)| field(name, *value)));
         }
@@ -141,7 +141,7 @@ impl Short {
     }
 }
 
-/// What a value is as a field of that name.
+/// The value as a field of that name.
 pub(crate) fn field(name: &str, value: &dyn Fingerprint) -> Field {
     let digest = commit(value).map(|commitment| commitment.digest());
     let digest = digest.unwrap_or(Digest::from_bytes([0; 32]));

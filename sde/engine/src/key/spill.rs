@@ -1,5 +1,4 @@
-//! Digests of encodings: BLAKE3, keyed by what the digest is for, and the bytes that leave the buffer
-//! for it.
+//! Digests of encodings: BLAKE3, keyed by the digest's purpose, and the bytes that leave the buffer for it.
 
 use super::bulk;
 use super::digest::Digest;
@@ -25,7 +24,7 @@ const ROOT_DOMAIN: [u8; 32] = domain(b"sde: encoding of a list");
 /// The digest of a complete encoding.
 const DIGEST_DOMAIN: [u8; 32] = domain(b"sde: digest of an encoding");
 
-/// What of a node has left the buffer.
+/// The bytes of a node that have left the buffer.
 pub(super) struct Spilled {
     pub(super) hasher: blake3::Hasher,
     pub(super) length: u64,

@@ -5,11 +5,11 @@
 /// The version of the encoding. It is part of every digest and key.
 pub const FORMAT: u8 = 1;
 
-/// The longest encoding, in bytes, that enters its holder as it is. A longer one enters as a
-/// marker, its length and its digest.
+/// The longest encoding, in bytes, that enters its holder unchanged. A longer one enters as a marker, its length and
+/// its digest.
 pub const INLINE_LIMIT: usize = 1024;
 
-/// What one item of an encoding is. The first byte of each item says it.
+/// The kind of an item of an encoding, which is the item's first byte.
 pub(crate) mod item {
     /// Ends the fields of a structure.
     pub const END: u8 = 0x00;
@@ -17,8 +17,8 @@ pub(crate) mod item {
     pub const GROUP: u8 = 0x01;
     /// A value whose encoding is longer than the limit: length, digest.
     pub const COLLAPSED: u8 = 0x02;
-    /// The same for a whole list of inputs. It differs from a value's, so that a list of items is
-    /// never taken for one value with the same content.
+    /// A whole list of inputs that is longer than the limit: length, digest. Unlike `COLLAPSED`, so that a list of
+    /// items is never taken for one value with the same content.
     pub const COLLAPSED_ROOT: u8 = 0x03;
     /// A named item: length of the name, the name, the item.
     pub const NAMED: u8 = 0x04;
@@ -58,9 +58,9 @@ pub(crate) mod item {
     pub const STREAM: u8 = 0x61;
 }
 
-/// What a type is, where no value of it is at hand.
+/// Shapes: they stand for a type where there is no value of it.
 pub(crate) mod shape {
-    /// A type that does not say what it is.
+    /// A type without a declared shape.
     pub const OPAQUE: u8 = 0x70;
     /// A value behind a trait object.
     pub const DYNAMIC: u8 = 0x71;

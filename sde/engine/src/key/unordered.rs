@@ -1,4 +1,4 @@
-//! Maps and sets: the order in which they are walked is not part of what they are.
+//! Maps and sets, whose order of iteration is not part of their identity.
 //!
 //! Each element is encoded by itself, at most 1 KiB (longer ones by digest), and the encodings are
 //! written in the order of their bytes. That needs memory for all of them at once.
@@ -11,7 +11,7 @@ use super::short::describe;
 use super::tag::item;
 use super::volatile::Volatile;
 
-/// The encodings of the elements, in the order in which they came.
+/// The encodings of the elements, in the order of arrival.
 #[derive(Default)]
 pub(crate) struct Unordered {
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl Encoder<'_> {
     /// Memory: the sum of the encodings, each at most 1 KiB.
     ///
     /// # Errors
-    /// What keys and values say. The path names a value by the short text of its key.
+    /// The errors of keys and values. The path names a value by the short text of its key.
     pub fn map<'x, K: Fingerprint + 'x, V: Fingerprint + 'x>(
         &mut self,
         entries: impl IntoIterator<Item = (&'x K, &'x V)>,
@@ -92,7 +92,7 @@ impl Encoder<'_> {
     /// Memory: the sum of the encodings, each at most 1 KiB.
     ///
     /// # Errors
-    /// What the elements say.
+    /// The errors of the elements.
     pub fn set<'x, T: Fingerprint + 'x>(
         &mut self,
         items: impl IntoIterator<Item = &'x T>,

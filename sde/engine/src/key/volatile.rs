@@ -1,10 +1,9 @@
-//! What may change while the value that is keyed stays the same.
+//! Parts of an encoding that may change while the value stays the same.
 //!
-//! An [`InputFile`](super::InputFile) names a file, and anybody can write to it. What keeps an
-//! encoding (a [`Value`](crate::Value), [`Inputs`](crate::Inputs), a prepared app) would give the
-//! key of what the file held once. So the encoder takes note of such values, what is noted is not
-//! kept, and the files that a key was made from are looked at again when the run ends: a result
-//! that may have been made from another content is not remembered under that key.
+//! An [`InputFile`](super::InputFile) names a file, and anybody can write to it. A kept encoding (in a
+//! [`Value`](crate::Value), [`Inputs`](crate::Inputs), a prepared app) would give the key of an earlier content. So the
+//! encoder notes such values, and a noted encoding is not kept. The files that a key was made from are read again when
+//! the run ends: a result that may come from another content is not remembered under that key.
 
 use std::path::PathBuf;
 
@@ -13,11 +12,11 @@ use super::encoder::Encoder;
 use super::error::{FingerprintError, FingerprintErrorKind};
 use super::input_file::digest_file;
 
-/// What an encoding rests on beside the values themselves.
+/// The things beside the values that an encoding depends on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Volatile {
     files: Vec<Seen>,
-    /// Whether a value is among it of which each rank has a part.
+    /// Whether a distributed value was encoded, of which each rank has a part.
     distributed: bool,
 }
 
@@ -30,15 +29,15 @@ struct Seen {
 }
 
 impl Volatile {
-    /// Whether a value was encoded of which each rank has a part.
+    /// Whether a distributed value was encoded, of which each rank has a part.
     pub(crate) fn is_distributed(&self) -> bool {
         self.distributed
     }
 
-    /// That all files are as they were when they were encoded. Reads them.
+    /// Checks that all files are as they were when they were encoded. Reads them.
     ///
     /// # Errors
-    /// [`FingerprintErrorKind::Changed`] with the first that is not.
+    /// [`FingerprintErrorKind::Changed`] with the first file that differs.
     pub(crate) fn verify(&self) -> Result<(), FingerprintError> {
         let changed = |seen: &&Seen| match digest_file(&seen.file) {
             Ok(now) => now != (seen.length, seen.digest),
@@ -60,9 +59,8 @@ impl Volatile {
 }
 
 impl Encoder<'_> {
-    /// Says that what is being written may change while its holder stays the same, so that nobody
-    /// keeps the encoding: it is made anew each time that a key is needed. For a [`Fingerprint`]
-    /// written by hand that reads what others can write to.
+    /// Says that the value being written may change while its holder stays the same, so that nobody keeps the encoding:
+    /// it is made anew for each key. For a [`Fingerprint`] written by hand that reads data which others can write to.
     ///
     /// [`Fingerprint`]: super::Fingerprint
     ///
@@ -92,13 +90,13 @@ impl Encoder<'_> {
         self.volatile.get_or_insert_default();
     }
 
-    /// Says that what is being written is a value of which each rank has a part: it can be an input of `distributed` apps
-    /// only.
+    /// Says that the value being written is distributed, with a part on each rank: it can be an input of `distributed`
+    /// apps only.
     pub fn distributed(&mut self) {
         self.volatile.get_or_insert_default().distributed = true;
     }
 
-    /// Whether anything written may change while its holder stays the same. What keeps a
+    /// Whether anything written may change while its holder stays the same. A holder that keeps a
     /// [`Commitment`](super::Commitment) asks this first.
     #[inline]
     #[must_use]
@@ -116,7 +114,7 @@ impl Encoder<'_> {
         self.volatile.get_or_insert_default().files.push(seen);
     }
 
-    /// Takes over what another encoder noted, whose bytes become part of these.
+    /// Takes over the notes of another encoder, whose bytes become part of this encoding.
     #[inline]
     pub(crate) fn add_volatile(&mut self, noted: Option<Box<Volatile>>) {
         if let Some(noted) = noted {
@@ -132,7 +130,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// What was noted.
+    /// Takes out the notes.
     #[inline]
     pub(crate) fn take_volatile(&mut self) -> Option<Box<Volatile>> {
         self.volatile.take()

@@ -1,6 +1,6 @@
-//! Writing at the end of an encoding: the buffer, its growth, and what is too large for it.
+//! Writing at the end of an encoding: the buffer, its growth, and content too large for it.
 //!
-//! Each function takes the end of what is written and gives the new end.
+//! Each function takes the end of the encoding and gives the new end.
 
 use super::digest::Digest;
 use super::encoder::Encoder;
@@ -12,14 +12,14 @@ const SPILL: usize = 32 * 1024;
 /// The length of a text that takes more than one byte.
 const SHORT: usize = 0x80;
 
-/// What a new buffer holds: enough for most inputs.
+/// The size of a new buffer: enough for most inputs.
 const FIRST: usize = 4 * 1024;
 
 /// From this size on, a piece of content goes into the hasher from where it lies, without a copy.
 const DIRECT: usize = 4 * 1024;
 
 impl Encoder<'_> {
-    /// What stands for a long node.
+    /// Writes the marker, length and digest of a long node.
     pub(super) fn collapsed_at(
         &mut self,
         at: usize,
@@ -40,7 +40,7 @@ impl Encoder<'_> {
         self.buffer.get_mut(at..)?.get_mut(..size)
     }
 
-    /// Writes bytes at the end `at` of what is written; gives the new end.
+    /// Writes bytes at the end `at` of the encoding; gives the new end.
     #[inline]
     pub(crate) fn put_at<const N: usize>(&mut self, at: usize, bytes: [u8; N]) -> usize {
         match self.buffer.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
@@ -52,8 +52,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// As [`put_at`](Encoder::put_at), for bytes that lie in the program: copied from there
-    /// they need not be put together first.
+    /// As [`put_at`](Encoder::put_at), for constants of the program, which are copied from there without being
+    /// assembled first.
     #[inline]
     pub(crate) fn constant_at<const N: usize>(
         &mut self,
@@ -69,7 +69,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Tag, length and content, which stand within an item or are one.
+    /// Writes tag, length and content: an item or a part of one.
     #[inline]
     pub(crate) fn framed_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
         if content.len() < SHORT
@@ -85,7 +85,7 @@ impl Encoder<'_> {
         self.slice_at(at, content)
     }
 
-    /// The same as a node.
+    /// Writes tag, length and content as a node.
     #[inline]
     pub(crate) fn framed_node_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
         if content.len() < SHORT {
@@ -101,7 +101,7 @@ impl Encoder<'_> {
             to.framed(tag, content);
             Ok(())
         });
-        // It does not fail: what it writes does not.
+        // Writing a framed item cannot fail.
         done.unwrap_or(self.length)
     }
 
@@ -127,9 +127,8 @@ impl Encoder<'_> {
         self.put_at(at, [value as u8])
     }
 
-    /// Large pieces go into the hasher. For others the buffer lacks room: a node that has much in
-    /// it makes room by emptying it, so that the buffer's size is bounded; one that has little, by
-    /// a larger buffer.
+    /// Large pieces go into the hasher. For others the buffer lacks room. A node with much in the buffer is moved to
+    /// the hasher, so that the buffer's size is bounded; for one with little the buffer grows.
     #[cold]
     #[inline(never)]
     fn slice_slow(&mut self, at: usize, bytes: &[u8]) -> usize {

@@ -1,8 +1,7 @@
-//! Results that are lists of numbers without saying so.
+//! Recognizing results that are lists of numbers by their types.
 //!
-//! A result of type `Vec<f64>` has no field to put `#[serde(with = "sde::bulk")]`
-//! on, and whether a generic `T` is a [`Bulk`] can't be asked. But whether it is
-//! `Vec<f64>` can; so all types that are common are asked for, one after the other.
+//! A result of type `Vec<f64>` has no field to put `#[serde(with = "sde::bulk")]` on, and code can't ask whether a
+//! generic `T` is a [`Bulk`]. It can ask whether `T` is `Vec<f64>`; so the common types are tried one after the other.
 
 use std::any::{Any, TypeId};
 
@@ -51,7 +50,7 @@ fn read<B: Bulk + Send + Sync + 'static>(
     erased_serde::deserialize::<InBulk<B>>(from).map(|read| ErasedValue::new(read.0))
 }
 
-/// What a type is if it is known.
+/// How to view and read the values of a known type.
 #[derive(Clone, Copy)]
 pub(super) struct KnownType {
     pub(super) view: fn(&dyn Any) -> Option<&dyn Known>,
@@ -95,7 +94,7 @@ fn array<E: bulk::Element>(id: TypeId) -> Option<KnownType> {
     }
 }
 
-/// Whether this type is known, and what it is.
+/// The functions of this type, if it is known.
 pub(super) fn of<T: 'static>() -> Option<KnownType> {
     let id = TypeId::of::<T>();
     known_types!(id: f64, f32, u8, u16, u32, u64, i8, i16, i32, i64, [f64; 2], [f64; 3]);

@@ -1,4 +1,4 @@
-//! How a type-erased value becomes bytes and comes back.
+//! Writing type-erased values and reading them back.
 //!
 //! The cache holds values whose types it doesn't know; a store must write them
 //! through serde, and must know the type to read them back. So the app's
@@ -15,8 +15,8 @@ use super::value::ErasedValue;
 use crate::bulk::BulkBytes;
 use crate::sync::user_code;
 
-/// What can be saved: a type that serde can write and read, and that threads can
-/// share. It is implemented by every such type.
+/// A type that can be saved: serde can write and read it, and threads can share it. Every such type implements this
+/// trait.
 pub trait Storable: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Storable for T {}
@@ -29,7 +29,7 @@ type Bytes = for<'a> fn(&'a ErasedValue) -> Option<BulkBytes<'a>>;
 #[derive(Clone, Copy)]
 pub struct Codec(&'static Ops);
 
-/// What a codec does. One lies in the program for each type, since every result that is remembered has a codec.
+/// The functions of a codec. Each type has one static table, since every remembered result has a codec.
 struct Ops {
     type_name: fn() -> &'static str,
     type_id: fn() -> TypeId,
@@ -70,7 +70,7 @@ impl Codec {
         (self.0.type_id)()
     }
 
-    /// Whether its values are lists or arrays of numbers, which no code of users reads.
+    /// Whether its values are lists or arrays of numbers, which are read without code of users.
     pub(crate) fn is_bulk(&self) -> bool {
         (self.0.is_bulk)()
     }
@@ -104,8 +104,8 @@ impl Codec {
         (self.0.show)(value, to);
     }
 
-    /// The bytes of a value that is itself a list or an array of numbers, as they lie
-    /// in memory; [`encode`](Self::encode) would show a format the same.
+    /// The bytes of a value that is itself a list or an array of numbers, as in memory; [`encode`](Self::encode) would
+    /// show a format the same bytes.
     ///
     /// `None` for all other types, and for a value of another type.
     #[must_use]

@@ -1,4 +1,4 @@
-//! Whether two values have the same bits.
+//! Comparing the bits of two values.
 
 use super::codec::Codec;
 use super::map::Content;
@@ -9,8 +9,8 @@ use crate::key::{BySerde, Commitment, commit};
 use crate::output_file::in_value;
 use crate::sync::user_code;
 
-/// Whether two contents of a result have the same bits. A value in a store is compared by its digest, and read only if that is
-/// another. `None` if that can't be told: a value is gone, has output files, or its store keeps no digests.
+/// Whether two contents of a result have the same bits. A stored value is compared by its digest, and read only if the
+/// digests differ. `None` if neither is possible: a value is gone, has output files, or its store keeps no digests.
 pub(crate) fn have_same_bits(codec: &Codec, one: &Content, other: &Content) -> Option<bool> {
     match (value_of(one), value_of(other)) {
         (Some(one), Some(other)) => same_values(codec, &one, &other),
@@ -49,7 +49,7 @@ fn same_as_stored(codec: &Codec, value: &ErasedValue, stored: &Stored) -> Option
     let payload = stored.payload()?;
     match payload.digest()? == payload.digest_of(value, codec)? {
         true => Some(true),
-        // Maps that are equal may be walked in another order.
+        // The digests of equal maps differ if their orders of iteration do.
         false => same_values(codec, value, stored.get().ok()?),
     }
 }
@@ -70,7 +70,7 @@ fn same_values(codec: &Codec, one: &ErasedValue, other: &ErasedValue) -> Option<
     Some(shown(codec, one)? == shown(codec, other)?)
 }
 
-/// What a value shows serde, with its maps in order.
+/// The encoding of what a value shows serde, with its maps sorted.
 fn shown(codec: &Codec, value: &ErasedValue) -> Option<Commitment> {
     let mut shown = None;
     codec.show(value, &mut |value| shown = commit(&BySerde(value)).ok());

@@ -16,7 +16,7 @@ use crate::event::RunId;
 use crate::key::Key;
 use crate::output_file::{OutputFile, in_value};
 
-/// What was asked for a result that it does not have. `origin` is an `app [short key]`.
+/// The error of a look-up of a result that is not there. `origin` is an `app [short key]`.
 pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
     let (name, there) = (printable(name), join_names(there));
     Error::invalid_argument(format!(
@@ -47,11 +47,11 @@ pub struct ResultMap(Arc<NamedResults>);
 #[derive(Clone, Default)]
 struct NamedResults {
     origin: Option<Origin>,
-    /// Most maps have one.
+    /// Inline for one, since most maps have one.
     results: SmallVec<[Named; 1]>,
 }
 
-/// A map that lives only as long as others hold it.
+/// A weak reference to a map.
 pub(crate) struct WeakResultMap(Weak<NamedResults>);
 
 impl WeakResultMap {
@@ -61,7 +61,7 @@ impl WeakResultMap {
     }
 }
 
-/// Which computation a published map comes from.
+/// The computation that a published map comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The app that was run.
@@ -84,17 +84,17 @@ pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds i
 #[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) name: Cow<'static, str>,
-    /// What the app said when it returned it; `None` leaves the declared ones.
+    /// The tags given when the app returned the result; `None` leaves the declared ones.
     pub(crate) tags: Option<Tags>,
-    /// How a store writes it; not known before it is published.
+    /// The codec by which a store writes it; `None` before publication.
     pub(crate) codec: Option<Codec>,
-    /// How much memory its values take; not known before it is published.
+    /// How its size in memory is measured; `None` before publication.
     pub(crate) size: Option<SizeOf>,
     pub(crate) content: Content,
 }
 
 impl Named {
-    /// Whether there are output files in its value, as far as is known without reading it.
+    /// Whether its value has output files, as far as is known without reading it.
     pub(crate) fn has_files(&self) -> bool {
         match &self.content {
             Content::Stored(stored) => stored.has_files(),
@@ -102,7 +102,7 @@ impl Named {
         }
     }
 
-    /// The output files in its value, which is read if it is still in a store; an error says why it can't be.
+    /// The output files in its value. A stored value is read for it; an error says why it can't be.
     pub(crate) fn files(&self) -> Result<Vec<OutputFile>, String> {
         let held;
         let value = match &self.content {
@@ -118,17 +118,17 @@ impl Named {
         Ok(found.map_or_else(Vec::new, |(codec, value)| in_value(codec, value)))
     }
 
-    /// Whether a store is to have it.
+    /// Whether it is meant for a store.
     pub(crate) fn is_ever_saved(&self) -> bool {
         self.tags.unwrap_or_default().is_checkpointed()
     }
 
-    /// Whether its value is held, or the way to it.
+    /// Whether it holds its value, or a stored value to be read.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.content, Content::Held(_) | Content::Stored(_))
     }
 
-    /// How many bytes its value takes in memory, or will once it is read.
+    /// Bytes that its value takes in memory, or about as many once it is read.
     pub(crate) fn bytes(&self) -> usize {
         match (&self.content, self.size) {
             (Content::Held(value), Some(size)) => size.of(value),
@@ -138,21 +138,21 @@ impl Named {
     }
 }
 
-/// Where a result's value is.
+/// The place of a result's value.
 #[derive(Clone)]
 pub(crate) enum Content {
-    /// Here.
+    /// Held by this map.
     Held(ErasedValue),
-    /// Where a caller holds it.
+    /// Held by callers only.
     Elsewhere(WeakValue),
     /// In the store, to be read when asked for.
     Stored(Stored),
-    /// Nowhere, for this reason.
+    /// Gone, for this reason.
     Gone(&'static str),
 }
 
 impl Content {
-    /// Whether the value can be had, as far as is known without reading it.
+    /// Whether the value can be given, as far as is known without reading it.
     pub(crate) fn is_there(&self) -> bool {
         match self {
             Self::Held(_) => true,
@@ -183,7 +183,7 @@ impl ResultMap {
         self.with_erased(name.into(), ErasedValue::new(value), None)
     }
 
-    /// The map with one more result that is shared already.
+    /// The map with one more result, which is already shared.
     #[must_use]
     pub fn with_value<T: Send + Sync + 'static>(
         self,
@@ -193,8 +193,7 @@ impl ResultMap {
         self.with_erased(name.into(), value.into(), None)
     }
 
-    /// The map with one more result whose tags take the place of the declared
-    /// ones, for this run only.
+    /// The map with one more result, whose tags replace the declared ones for this run only.
     #[must_use]
     pub fn with_tagged<T: Send + Sync + 'static>(
         self,
@@ -231,13 +230,12 @@ impl ResultMap {
 
     /// The result of that name.
     ///
-    /// A result that is still in the store is read here, once; that can take as
-    /// long as reading it takes.
+    /// A result that is still in the store is read here, once, which takes as long as its store needs.
     ///
     /// # Errors
-    /// If there is no such result, it has another type, it is gone (cleaned,
-    /// `no_cache`, not in an archive), or its stored bytes are damaged. The
-    /// message says what is there and how to get what is not.
+    /// If there is no such result, it has another type, it is gone (cleaned, `no_cache`, not in an archive), or its
+    /// stored bytes are damaged. The message names the results there are, or says why the value is gone and how to get
+    /// it.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let value = self.get_erased(name)?;
         value.downcast().ok_or_else(|| {
@@ -278,16 +276,14 @@ impl ResultMap {
         }
     }
 
-    /// Whether the result of that name can be had, as far as is known without
-    /// reading it from a store.
+    /// Whether the result of that name can be given, as far as is known without reading it from a store.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.find(name)
             .is_some_and(|named| named.content.is_there())
     }
 
-    /// Whether the result of that name can be had; if it is still in a store, it is
-    /// read to know.
+    /// Whether the result of that name can be given. Reads it if it is in a store.
     pub(crate) fn can_give(&self, name: &str) -> bool {
         self.find(name).is_some_and(|named| match &named.content {
             Content::Stored(stored) => stored.get().is_ok(),
@@ -295,8 +291,7 @@ impl ResultMap {
         })
     }
 
-    /// The names of the results, those that are gone among them, in the order the
-    /// app gave them.
+    /// The names of all results in the order of the app's returns, gone ones included.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.results.iter().map(|named| &*named.name)
     }
@@ -307,7 +302,7 @@ impl ResultMap {
         self.find(name).map(|named| named.tags.unwrap_or_default())
     }
 
-    /// Which computation the map comes from; `None` before it is published.
+    /// The computation that the map comes from; `None` before it is published.
     #[must_use]
     pub fn origin(&self) -> Option<&Origin> {
         self.0.origin.as_ref()
@@ -331,7 +326,7 @@ impl ResultMap {
         }))
     }
 
-    /// The same map with other contents where `replacement` gives one.
+    /// This map with the contents that `replacement` gives in place of its own.
     pub(crate) fn replacing(&self, replacement: impl Fn(&Named) -> Option<Content>) -> Self {
         let results = self.0.results.iter().map(|named| Named {
             content: replacement(named).unwrap_or_else(|| named.content.clone()),
@@ -343,7 +338,7 @@ impl ResultMap {
         }))
     }
 
-    /// How many bytes a weak reference keeps of a map.
+    /// Bytes of a map that a weak reference keeps allocated.
     pub(crate) const BLOCK: usize = size_of::<NamedResults>();
 
     pub(crate) fn downgrade(&self) -> WeakResultMap {

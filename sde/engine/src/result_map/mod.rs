@@ -1,10 +1,9 @@
-//! What a run returns: named, typed, tagged, shared values.
+//! The results of a run: named, typed, tagged, shared values.
 //!
-//! Large objects live in the cache, and several callers hold them at once. So
-//! a result is a [`Value`]: a shared pointer that also keeps its own digest, and
-//! a [`ResultMap`] is a read-only table of them. The table is type-erased because
-//! one cache holds the results of every app; asking for a name with the wrong
-//! type is an error that says what is there.
+//! Large objects live in the cache, and several callers hold them at once. So a result is a [`Value`], a shared pointer
+//! that also keeps its own digest. A [`ResultMap`] is a read-only table of results. The table is type-erased because
+//! one cache holds the results of every app. Asking for a name with the wrong type is an error that names the right
+//! one.
 
 mod bulk_types;
 mod codec;

@@ -12,12 +12,12 @@ use super::codec::Storable;
 use super::value::{ErasedValue, Value};
 use crate::sync::user_code;
 
-/// A value that tells how much memory it takes, so that a [budget](crate::MemoryBudget) counts what it really is.
+/// A value that tells how much memory it takes, for a [budget](crate::MemoryBudget) to count its real size.
 ///
-/// Without it a list or an array of numbers counts with what it holds, and all else that can be saved with the length of
-/// its encoding, which takes one pass over the value to find out; see [`ResultSpec::sized`](crate::ResultSpec::sized).
-/// Derive it for what owns its memory by types that have it (of a field with `#[memory_size(skip)]` only what lies in the
-/// value itself counts), and write it for memory elsewhere, on a device for one.
+/// Without it a list or an array of numbers counts with its elements. Other values that can be saved count with the
+/// length of their encoding, which takes a pass over the value; see [`ResultSpec::sized`](crate::ResultSpec::sized).
+/// Derive it for a type that owns its memory through fields that have it. A field with `#[memory_size(skip)]` counts
+/// only with its part of the value itself. Implement it for memory elsewhere, as on a device.
 ///
 /// ```
 /// use sde::{MemorySize, ResultSpec};
@@ -47,12 +47,12 @@ use crate::sync::user_code;
 /// assert_eq!(spec.name(), "texture");
 /// ```
 pub trait MemorySize {
-    /// How many bytes are free again when the value is dropped, as well as that is known: itself, and what it owns. Asked
-    /// for once, when a result is published. What several results share, each counts whole: leave it out with
-    /// `#[memory_size(skip)]` where that would be too much. A value that panics here counts as its own fields.
+    /// About how many bytes dropping the value frees: itself, and the memory it owns. Called once, when a result is
+    /// published. Memory that several results share counts for each; leave it out with `#[memory_size(skip)]` where
+    /// that is too much. A value that panics here counts with its own fields.
     fn memory_size(&self) -> usize;
 
-    /// The same without the value's own fields.
+    /// The [`memory_size`](Self::memory_size) without the value's own fields.
     fn owned_size(&self) -> usize {
         self.memory_size().saturating_sub(size_of_val(self))
     }
@@ -85,7 +85,7 @@ impl MemorySize for std::path::PathBuf {
     }
 }
 
-/// Room for so many, and what each owns.
+/// The size of `room` items, with the memory that each of `items` owns.
 fn with_items<'i, T: MemorySize + 'i>(
     room: usize,
     items: impl IntoIterator<Item = &'i T>,
@@ -170,9 +170,9 @@ macro_rules! pointers {
 }
 pointers! {
     Box,
-    /// Each of those that share the value counts it.
+    /// Each handle that shares the value counts it.
     Arc,
-    /// Each of those that share the value counts it.
+    /// Each handle that shares the value counts it.
     Value
 }
 
@@ -199,19 +199,20 @@ tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeOf(fn(&ErasedValue) -> usize);
 
-/// So many sizes may be asked for, one within another.
+/// How deep calls of sizes may be nested.
 const MOST_WITHIN: u8 = 4;
 
-/// Much for one value: sums of many that lie stay sums.
+/// A bound for one value, so that sums of many wrong sizes do not overflow.
 const MOST: usize = 1 << 40;
 
 thread_local! {
-    /// How many sizes this thread is asking for, one within another.
+    /// The depth of nested calls of sizes on this thread.
     static ASKING: Cell<u8> = const { Cell::new(0) };
 }
 
 impl SizeOf {
-    /// Of lists and arrays of numbers what they hold, of all else that owns memory the length of its encoding.
+    /// Lists and arrays of numbers count with their elements, other values that own memory with the length of their
+    /// encoding.
     pub(crate) const fn encoded<T: Storable>() -> Self {
         Self(|value| {
             let size = |value: &T| {
@@ -225,17 +226,19 @@ impl SizeOf {
         })
     }
 
-    /// The same of what has no encoding, which counts with what lies in the value itself.
+    /// For values without an encoding: lists and arrays of numbers count with their elements, other values with their
+    /// own fields.
     pub(crate) const fn flat<T: Send + Sync + 'static>() -> Self {
         Self(|value| with_fields(value, |value: &T| numbers(value).unwrap_or(0)))
     }
 
-    /// What the value says.
+    /// The size that the value tells.
     pub(crate) const fn told<T: MemorySize + Send + Sync + 'static>() -> Self {
         Self(|value| with_fields(value, T::owned_size))
     }
 
-    /// A size may use the cache, and have others asked for; one that never ends so counts as nothing.
+    /// The size of a value. Telling it may use the cache and so ask for other sizes; beyond [`MOST_WITHIN`] levels a
+    /// size is 0.
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
         let within = ASKING.get();
         if within == MOST_WITHIN {
@@ -248,14 +251,14 @@ impl SizeOf {
     }
 }
 
-/// How many bytes the numbers of a list or an array take, if it is one.
+/// Bytes of the elements, if the value is a list or an array of numbers.
 fn numbers<T: 'static>(value: &T) -> Option<usize> {
     let known = bulk_types::of::<T>()?;
     let numbers = (known.view)(value as &dyn Any)?;
     Some(numbers.bytes().bytes.len())
 }
 
-/// The value's own fields, and what it owns.
+/// The size of the value's own fields and of the memory that it owns.
 fn with_fields<T: Send + Sync + 'static>(
     value: &ErasedValue,
     owned: impl Fn(&T) -> usize,

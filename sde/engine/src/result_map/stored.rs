@@ -1,4 +1,4 @@
-//! Values that are still in the store and are read when asked for.
+//! Values that stay in the store until they are asked for.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -11,9 +11,8 @@ use crate::sync::{lock, wait_timeout};
 
 /// The saved bytes of one value, wherever a store has them.
 ///
-/// What [`decode`](Payload::decode) reads is hostile until checked: an
-/// implementation verifies its checksum first, and gives an error, never a wrong
-/// value.
+/// The bytes that [`decode`](Payload::decode) reads are hostile until checked: an implementation verifies its checksum
+/// first, and gives an error, never a wrong value.
 pub trait Payload: Send + Sync {
     /// Reads the value.
     ///
@@ -22,21 +21,20 @@ pub trait Payload: Send + Sync {
     /// type.
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError>;
 
-    /// Whether the value may be of the codec's type, as far as can be told without
-    /// reading it: a store that notes the type of what it saves says no to others,
-    /// and the run is a miss.
+    /// Whether the value may be of the codec's type, without reading it. A store that notes the type of each value says
+    /// no to others, and the run is a miss.
     fn may_be(&self, codec: &Codec) -> bool;
 
-    /// How many bytes it has in the store.
+    /// The number of its bytes in the store.
     fn stored_bytes(&self) -> u64;
 
-    /// Whether there are [output files](crate::OutputFile) in the value. Then it is read when its entry is found, and they
-    /// are looked at.
+    /// Whether the value has [output files](crate::OutputFile) in it. Such a value is read when its entry is found, to
+    /// check the files.
     fn has_files(&self) -> bool {
         false
     }
 
-    /// A digest of its bytes, if the store keeps one. Two computations of one key are compared by it where they are found.
+    /// A digest of its bytes, if the store keeps one. Two computations of one key are compared by it.
     fn digest(&self) -> Option<Digest> {
         None
     }
@@ -59,23 +57,23 @@ struct LazyValue {
     has_files: bool,
     value: OnceLock<Result<ErasedValue, ArchiveError>>,
     bytes: OnceLock<u64>,
-    /// What reading it took.
+    /// The time that reading took.
     took: OnceLock<Duration>,
 }
 
-/// What a value is read from.
+/// The bytes of a value, and the state of reading them.
 struct ValueSource {
-    /// Until the value is read: the bytes may lie in memory too.
+    /// `None` once the value is read: the bytes may be in memory too.
     payload: Option<Arc<dyn Payload>>,
     /// Whether a thread is reading it.
     is_being_read: bool,
 }
 
-/// So long a thread waits for another that is reading a value by code of users.
+/// How long a thread waits for another one whose reading runs code of users.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Stored {
-    /// A value to be read by this codec.
+    /// A value that this codec reads.
     #[must_use]
     pub fn new(payload: Arc<dyn Payload>, codec: Codec) -> Self {
         Self(Arc::new(LazyValue {
@@ -92,26 +90,26 @@ impl Stored {
         }))
     }
 
-    /// The value; the first caller reads it, and others wait for that. But where code of users reads it, which may be waiting
-    /// for this thread, they do not wait for ever, and a worker of rayon's, which may have stolen this call from there, reads it
-    /// too.
+    /// The value. The first caller reads it, and others wait. If code of users reads it, that may be waiting for this
+    /// thread, so the wait is bounded. A rayon worker does not wait at all: it may have stolen this call from the
+    /// reader. Such callers read the value too.
     pub(crate) fn get(&self) -> Result<&ErasedValue, &ArchiveError> {
         let Some(payload) = self.0.to_be_read() else {
             return self.0.value.wait().as_ref();
         };
         let reading = Reading(&self.0);
         let start = Instant::now();
-        // For what is asked for later.
+        // Needed by `bytes` after the payload is gone.
         self.0.bytes.get_or_init(|| payload.stored_bytes());
         let value = payload.decode(&self.0.codec);
         self.0.took.get_or_init(|| start.elapsed());
-        // Of several that were read the first stands.
+        // If several threads read it, the first value stands.
         let value = self.0.value.get_or_init(|| value).as_ref();
         drop(reading);
         value
     }
 
-    /// What it is read from, until it was read.
+    /// The bytes of the value, until it was read.
     pub(super) fn payload(&self) -> Option<Arc<dyn Payload>> {
         lock(&self.0.source).payload.clone()
     }
@@ -121,13 +119,13 @@ impl Stored {
         self.0.value.get()?.as_ref().ok().cloned()
     }
 
-    /// Whether another has this value, or the way to it.
+    /// Whether anything else holds this value or another clone of this handle.
     pub(crate) fn is_in_use(&self) -> bool {
         let read = self.0.value.get().and_then(|value| value.as_ref().ok());
         Arc::strong_count(&self.0) > 1 || read.is_some_and(|value| value.holders() > 1)
     }
 
-    /// How many bytes it takes in the store, which is about what it takes here once it is read.
+    /// Its bytes in the store: about its size in memory once it is read.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = self
             .0
@@ -136,7 +134,7 @@ impl Stored {
         usize::try_from(*bytes).unwrap_or(usize::MAX)
     }
 
-    /// What reading it took, if it was read.
+    /// The time that reading took, if it was read.
     pub(crate) fn took(&self) -> Option<Duration> {
         self.0.took.get().copied()
     }
@@ -152,7 +150,7 @@ impl Stored {
 }
 
 impl LazyValue {
-    /// What this thread is to read the value from; `None` once it was read.
+    /// The bytes that this thread is to read the value from; `None` once it was read.
     fn to_be_read(&self) -> Option<Arc<dyn Payload>> {
         if self.value.get().is_some() {
             return None;
@@ -170,7 +168,7 @@ impl LazyValue {
     }
 }
 
-/// That a thread reads a value, however that ends.
+/// Ends a thread's reading of a value, by panic too.
 struct Reading<'a>(&'a LazyValue);
 
 impl Drop for Reading<'_> {
@@ -204,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A value that was read lets go of the bytes it was read from; held, what another rank has sent lies in memory twice.
+    /// A value that was read drops its bytes. If it kept them, a value from another rank would lie in memory twice.
     #[test]
     fn what_a_value_was_read_from_is_let_go() {
         let payload = Arc::new(Number(7));
@@ -233,7 +231,7 @@ mod tests {
         }
     }
 
-    /// A reader that panics reads no more; without that, each thread that asks for the value waits a while for it.
+    /// A reader that panics ends its reading. Otherwise each thread that asks for the value would wait a while for it.
     #[test]
     fn who_panics_reads_no_more() {
         let stored = Stored::new(Arc::new(Panics), Codec::of::<u64>());

@@ -18,12 +18,12 @@ use std::fmt;
 pub enum Tag {
     /// Useful mainly for obtaining other results: checkpointed, not archived.
     Intermediate,
-    /// Cheap to have again: neither checkpointed nor archived.
+    /// Cheap to compute again: neither checkpointed nor archived.
     Expendable,
     /// Not kept at all: the cache has it only while the program holds it.
     NoCache,
-    /// Each rank of the process set has a part of it. Of results that are declared by
-    /// [`ResultSpec::distributed`](crate::ResultSpec::distributed), and no others.
+    /// Each rank of the process set has a part of it. Only results declared by
+    /// [`ResultSpec::distributed`](crate::ResultSpec::distributed) may have this tag.
     Distributed,
 }
 
@@ -122,7 +122,7 @@ impl Tags {
         !self.contains(Tag::NoCache) && !self.contains(Tag::Expendable)
     }
 
-    /// Two tags of the set that exclude one another, if there are such.
+    /// Two tags of the set that exclude one another, if there are any.
     #[must_use]
     pub fn conflict(self) -> Option<(Tag, Tag)> {
         let mut kept = self.iter().filter(|tag| *tag != Tag::Distributed);

@@ -1,4 +1,4 @@
-//! Values that are shared, not copied, and keyed once.
+//! Shared values, which are never copied and are keyed once.
 
 use std::any::Any;
 use std::fmt;
@@ -18,9 +18,8 @@ use crate::sync::user_code;
 /// input it makes the same key as the bare `T` would, and the digest is computed
 /// at most once: passing a 10 GB tensor from one app to the next hashes 32 bytes.
 ///
-/// That holds for what can't change while it is shared. A value with an
-/// [`InputFile`](crate::InputFile) or a [`BySerde`](crate::key::BySerde) in it is
-/// keyed anew each time.
+/// That holds for values that can't change while they are shared. A value with an [`InputFile`](crate::InputFile) or a
+/// [`BySerde`](crate::key::BySerde) in it is keyed anew each time.
 ///
 /// ```
 /// use sde::Value;
@@ -33,15 +32,15 @@ use crate::sync::user_code;
 pub struct Value<T: ?Sized>(Arc<ValueBlock<T>>);
 
 struct ValueBlock<T: ?Sized> {
-    /// What a parent's encoding has of this value; made when first asked for.
+    /// The part of a parent's encoding that stands for this value; made at first use.
     commitment: OnceLock<Box<Commitment>>,
-    /// How often entries hold it that a memory budget counts.
+    /// How many references from entries counted by a memory budget it has.
     in_caches: AtomicUsize,
     _at_drop: AtDrop,
     value: T,
 }
 
-/// What a value's destructor does is code of users.
+/// Marks the value's destructor as code of users, which must not run with a lock held.
 struct AtDrop;
 
 #[cfg(debug_assertions)]
@@ -79,7 +78,7 @@ impl<T> Value<T> {
     }
 }
 
-/// A value and a shared value are the same input, also inside lists, options and fields.
+/// A shared value makes the same key as the bare value, also inside lists, options and fields.
 impl<T: Fingerprint> Fingerprint for Value<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.item(|parts| parts.part(self))
@@ -157,7 +156,7 @@ impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Value<T> {
     }
 }
 
-/// What can be asked of a shared value of whatever type.
+/// The operations on a shared value of any type.
 trait AnyShared: Any + Send + Sync {
     fn type_name(&self) -> &'static str;
     fn in_caches(&self) -> &AtomicUsize;
@@ -183,20 +182,21 @@ impl ErasedValue {
         Self::from(Value::new(value))
     }
 
-    /// The value as a `T`, if that is what it is.
+    /// The value as a `T`, if it is one.
     #[must_use]
     pub fn downcast<T: Send + Sync + 'static>(&self) -> Option<Value<T>> {
         self.clone().into_value()
     }
 
-    /// The same for a handle that is not needed any more: it counts as one holder of the value all the time.
+    /// Turns the handle into a `T`, if the value is one. Unlike with [`downcast`](Self::downcast), the value never has
+    /// one more holder meanwhile.
     #[must_use]
     pub fn into_value<T: Send + Sync + 'static>(self) -> Option<Value<T>> {
         let any: Arc<dyn Any + Send + Sync> = self.0;
         any.downcast().ok().map(Value)
     }
 
-    /// The value as a `T`, without sharing it, if that is what it is.
+    /// The value as a `T`, without sharing it, if it is one.
     #[must_use]
     pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.0;
@@ -215,12 +215,12 @@ impl ErasedValue {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// How many hold the value.
+    /// How many strong references the value has.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
-    /// How many of them are entries that a memory budget counts.
+    /// How many of them are of entries counted by a memory budget.
     pub(crate) fn in_caches(&self) -> usize {
         self.0.in_caches().load(Ordering::Relaxed)
     }
@@ -254,12 +254,12 @@ impl fmt::Debug for ErasedValue {
     }
 }
 
-/// A value that lives only as long as others hold it.
+/// A weak reference to a value.
 #[derive(Clone)]
 pub(crate) struct WeakValue(Weak<dyn AnyShared>);
 
 impl WeakValue {
-    /// Looked at with maps locked, where the value must not be held: it might be dropped there.
+    /// Needs no strong reference, so it may be called with a map locked: the last reference must not be dropped there.
     pub(crate) fn is_there(&self) -> bool {
         self.0.strong_count() > 0
     }

@@ -1,4 +1,4 @@
-//! How values travel to other ranks.
+//! The encoding of values that travel to other ranks.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::error::ArchiveError;
 /// Turns values into bytes for the other ranks of a process set, and back. The crate
 /// `sde-archives` has one, `Cbor`.
 ///
-/// What is read comes from a rank of the same job and is trusted as far as that; bytes that
-/// are no such value must be an error all the same, never a panic.
+/// The bytes come from a rank of the same job, which is trusted. Even so, bytes that are no such value must be an
+/// error, never a panic.
 pub trait Wire: Send + Sync {
     /// Appends the bytes of a value.
     ///
     /// # Errors
-    /// If it has none, or would not come back as it is.
+    /// If the value has no encoding, or would not be read back as it is.
     fn encode<'a>(
         &self,
         value: &'a ErasedValue,
@@ -30,15 +30,15 @@ pub trait Wire: Send + Sync {
     fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError>;
 }
 
-/// What values for other ranks are written to.
+/// A buffer for values that are sent to other ranks.
 #[derive(Debug, Default)]
 pub struct WireBuffer<'a> {
     bytes: Vec<u8>,
-    /// What is sent from where it lies, each after so many of the bytes.
+    /// Lent slices, each with its place in `bytes`.
     lent: Vec<(usize, &'a [u8])>,
 }
 
-/// From this size on bytes are sent from where they lie.
+/// From this size on bytes are lent, not copied.
 const LENT: usize = 64 << 10;
 
 impl<'a> WireBuffer<'a> {
@@ -47,7 +47,7 @@ impl<'a> WireBuffer<'a> {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends bytes of the value itself; many are not copied.
+    /// Appends bytes of the value itself, without a copy if they are many.
     pub fn lend(&mut self, bytes: &'a [u8]) {
         match bytes.len() < LENT {
             true => self.append(bytes),
@@ -72,8 +72,8 @@ impl<'a> WireBuffer<'a> {
         !self.lent.is_empty()
     }
 
-    /// Takes off what was appended after so many bytes: in pieces, of which the lent ones are not copied. Nothing was lent
-    /// before.
+    /// Takes off all bytes from `start` on, in pieces; lent ones are not copied. Nothing may have been lent before
+    /// `start`.
     pub(crate) fn take_pieces(&mut self, start: usize) -> Vec<Cow<'a, [u8]>> {
         let mut pieces: Vec<Cow<'a, [u8]>> = Vec::with_capacity(2 * self.lent.len() + 1);
         let mut next = start;

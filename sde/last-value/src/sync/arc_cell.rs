@@ -1,8 +1,8 @@
 //! A place that holds an `Arc` and lets it be exchanged while others look at it.
 //!
-//! Looking must not touch the record's reference count, or every reader writes to one cache line.
-//! `arc-swap` does that. Its inside is not ours to check, so under the model checker a mutex takes
-//! its place: the models prove what the cells do *with* an atomic exchange, not the exchange.
+//! Looking must not touch the record's reference count, or every reader writes to one cache line. `arc-swap` does that.
+//! Its code is not ours to check, so under the model checker a mutex stands in for it: the models prove the cells' use
+//! of an atomic exchange, not the exchange.
 
 #[cfg(not(sde_model))]
 mod imp {
@@ -19,14 +19,14 @@ mod imp {
             Self(ArcSwapOption::const_empty())
         }
 
-        /// Shows what is held to `look`.
+        /// Shows the held value to `look`.
         #[inline]
         pub(crate) fn look<R>(&self, look: impl FnOnce(Option<&T>) -> R) -> R {
             look(self.0.load().as_deref())
         }
 
-        /// Puts `new` in and drops what was there. What the caller did before is seen by the thread that
-        /// replaces it in turn.
+        /// Puts `new` in and drops the old value. The writes of the caller before this are visible to the thread that
+        /// replaces `new` in turn.
         pub(crate) fn replace(&self, new: Option<T>) {
             drop(self.0.swap(new.map(Arc::new)));
         }
@@ -47,14 +47,14 @@ mod imp {
             Self(Mutex::new(None))
         }
 
-        /// Shows what is held to `look`.
+        /// Shows the held value to `look`.
         pub(crate) fn look<R>(&self, look: impl FnOnce(Option<&T>) -> R) -> R {
             // A lock that is poisoned means the model failed already.
             let held = self.0.lock().ok().and_then(|held| held.clone());
             look(held.as_deref())
         }
 
-        /// Puts `new` in and drops what was there.
+        /// Puts `new` in and drops the old value.
         pub(crate) fn replace(&self, new: Option<T>) {
             let new = new.map(Arc::new);
             let old = self

@@ -4,8 +4,8 @@
 //! in one slot while others stand empty. These numbers are handed back when a thread ends, and the
 //! lowest free one is given out next: `n` live threads have the numbers `0..n`, or nearly so.
 //!
-//! The number is a hint. Two threads may hold the same one (while a thread's locals are being torn
-//! down), so code that picks a slot by it must still guard that slot.
+//! The number is a hint. Two threads may hold the same one while a thread's locals are being torn down, so code that
+//! picks a slot by it must guard that slot.
 
 /// The calling thread's number. A load from thread-local storage after the first call, which takes
 /// a lock.
@@ -20,18 +20,18 @@ pub fn thread_number() -> usize {
     }
 }
 
-/// The calling thread's number, if no other live thread has the same one. `None` for a thread that
-/// is past giving one back.
+/// The calling thread's number, if no other live thread has the same one. `None` for a thread whose number was handed
+/// back already.
 #[cfg(not(sde_model))]
 #[inline]
 pub fn own_thread_number() -> Option<usize> {
-    // What `take` gives to others is never kept.
+    // A shared number 0, which `take` gives to a thread past its destructor, is never kept in `NUMBER`.
     thread_number();
     let number = imp::NUMBER.get();
     (number != imp::NONE).then_some(number)
 }
 
-/// In a model no thread has one.
+/// In a model no thread has a number of its own.
 #[cfg(sde_model)]
 pub fn own_thread_number() -> Option<usize> {
     None

@@ -1,16 +1,16 @@
-//! How likely an entry is asked for, learned from what was asked for before.
+//! The chance that an entry is asked for, learned from earlier requests.
 //!
-//! Entries are told apart by how long it was from one of their uses to the next (by octaves; what was used once is a kind of
-//! its own) and by the time since the last use, their age. For each kind and age it is counted how many were asked for at that
-//! age, and how many passed it. The part of those that reached an age that was asked for in it is the hazard of that age.
-//!
-//! From the hazards follows what keeping an entry is worth: the most, over all times at which one may give it up, of the chance
-//! that it is asked for before, divided by the time that it takes room until then. That is the index of Gittins (1979), which is
-//! the best rule for one place and many candidates; LHD (Beckmann, Chen and Cidon, 2018) takes the whole time to the end
-//! instead. What is soon due in a loop is worth much, and little once its time is over.
-//!
-//! What has left is counted too, else what leaves early would never be seen to be asked for late. None of it is looked at: for
-//! each kind and age there is a count, which moves to the next age when its mean does.
+//! Entries are divided into kinds by the time between their uses, in octaves; entries used once are a kind of their
+//! own. Their age is the time since the last use. For each kind and age two counts are kept: the entries that were
+//! asked for at that age, and those that passed it. The hazard of an age is the share of the first among the entries
+//! that reached it.
+//! The worth of keeping an entry follows from the hazards. For a time to give the entry up, take the chance that it is
+//! asked for before, divided by the mean time that it takes room until then; the worth is the maximum over all such
+//! times. That is the index of Gittins (1979), the best rule for one place and many candidates. LHD (Beckmann, Chen and
+//! Cidon, 2018) takes the whole time to the end instead. An entry soon due in a loop is worth much, and little once its
+//! time is over.
+//! Entries that have left are counted too: else an entry that leaves early would never be seen to be asked for late.
+//! They are counted together: each kind and age has one count, which moves to the next age when its mean does.
 
 use super::ages::{AGES, start, step};
 use super::uses::Uses;
@@ -26,7 +26,7 @@ pub(super) struct Chances {
 struct Kind {
     asked: [f64; AGES],
     passed: [f64; AGES],
-    /// What left, by the age that it has now: how many, and when they were used last in the mean.
+    /// Entries that left, by their present age: how many, and the mean tick of their last use.
     waiting: [(f64, f64); AGES],
     worth: [f64; AGES],
 }
@@ -34,14 +34,14 @@ struct Kind {
 /// Octaves of the time between uses.
 const OCTAVES: usize = 43;
 
-/// So many times as many ticks as there are entries make what was counted half as much, as if there were at least so many.
+/// Counts halve after this many ticks for each entry, as if there were at least `FEW` entries.
 const FADES_IN: f64 = 8.0;
 const FEW: f64 = 512.0;
 
-/// What is supposed counts like so many that were seen.
+/// The weight of the supposed hazard, in observations.
 const PRIOR: f64 = 4.0;
 
-/// The worth is computed anew when as many have come as this part of all entries, and at least so many.
+/// The worth is computed again once a `PART`th of the number of entries has come, and at least `LEAST` values.
 const PART: f64 = 8.0;
 const LEAST: f64 = 16.0;
 
@@ -60,19 +60,19 @@ impl Chances {
         }
     }
 
-    /// What keeping an entry for a tick is worth, of what having it again costs.
+    /// The worth of keeping an entry for a tick, as a part of the cost of getting it back.
     pub(super) fn worth(&self, uses: Uses, tick: u64) -> f64 {
         self.kinds[kind(uses)].worth[age(uses, tick)]
     }
 
-    /// It was asked for so many times at an age, and not from one that it was counted for until that.
+    /// Counts entries asked for at an age, which had been counted as passing the steps of age before `from`.
     pub(super) fn asked(&mut self, uses: Uses, from: u8, age: u64, times: f64) {
         let at = step(age);
         self.passed(uses, from, at as u8, times);
         self.kinds[kind(uses)].asked[at] += times;
     }
 
-    /// So many times it was not asked for from one step of age to another; in vain, if that one is earlier.
+    /// Counts entries not asked for between two steps of age; takes such counts back if `to` is the earlier step.
     pub(super) fn passed(&mut self, uses: Uses, from: u8, to: u8, times: f64) {
         let passed = &mut self.kinds[kind(uses)].passed;
         let [one, other] = [from, to].map(usize::from);
@@ -82,13 +82,13 @@ impl Chances {
             .for_each(|passed| *passed += times);
     }
 
-    /// It left.
+    /// Counts an entry that left.
     pub(super) fn left(&mut self, uses: Uses, tick: u64) {
         let waiting = &mut self.kinds[kind(uses)].waiting[age(uses, tick)];
         add(waiting, (1.0, uses.last() as f64));
     }
 
-    /// What had left came back. It is one of those that are thought to be of about its age.
+    /// Counts an entry that had left and came back. It is taken off the count of waiting entries whose age is nearest.
     pub(super) fn came_back(&mut self, uses: Uses, tick: u64) {
         let (kind, age) = (&mut self.kinds[kind(uses)], age(uses, tick));
         kind.asked[age] += 1.0;
@@ -98,7 +98,7 @@ impl Chances {
         }
     }
 
-    /// Computes what things are worth now, if it is time.
+    /// Computes the worth of all kinds and ages again, if it is time.
     pub(super) fn keep_up(&mut self, tick: u64, entries: usize) {
         if tick < self.next {
             return;
@@ -115,8 +115,8 @@ impl Chances {
             return;
         };
         once.compute(|age| chance(entries, age));
-        // The others are alike but for their scale, as long as nothing else is known: all of them together, by the age in times
-        // between uses.
+        // The supposed hazard of the other kinds: they are alike but for their scale, so it is their common hazard by
+        // the age in times between uses.
         let mut all = [[0.0; 2]; AGES + 2 * OCTAVES];
         for (octave, kind) in often.iter().enumerate() {
             for age in 0..AGES {
@@ -135,8 +135,8 @@ impl Chances {
     }
 }
 
-/// The chance in a step of age, if half are asked for by the age `half`, and two thirds by twice that: what is supposed where
-/// nothing was seen.
+/// The supposed chance in a step of age, for ages without observations: half are asked for by the age `half`, two
+/// thirds by twice that.
 fn chance(half: f64, step: usize) -> f64 {
     let [from, to] = [start(step), start(step + 1)];
     (to - from) / (half + to)
@@ -147,7 +147,7 @@ fn hazard(asked: f64, passed: f64, prior: f64) -> f64 {
     (asked + PRIOR * prior) / (asked + passed + PRIOR)
 }
 
-/// Adds some with their mean.
+/// Adds a count with its mean.
 fn add(to: &mut (f64, f64), (count, mean): (f64, f64)) {
     let sum = to.0 + count;
     *to = (sum, (to.0 * to.1 + count * mean) / sum);
@@ -164,7 +164,7 @@ fn kind(uses: Uses) -> usize {
 }
 
 impl Kind {
-    /// Time has passed: what was counted fades, and what has left is older.
+    /// Lets time pass: counts fade, and entries that left grow older.
     fn pass(&mut self, tick: u64, fades: f64) {
         for age in 0..AGES {
             self.asked[age] *= fades;
@@ -180,8 +180,8 @@ impl Kind {
         }
     }
 
-    /// From the last age back: the points (time that it takes, chance that it was asked for) of all times to give it up, of
-    /// which only those count that a line from here meets first.
+    /// Goes from the last age back. Each time to give up is a point (time that the entry takes room, chance that it was
+    /// asked for); only points of the convex hull as seen from the present age count.
     fn compute(&mut self, prior: impl Fn(usize) -> f64) {
         let hazards: [f64; AGES] =
             std::array::from_fn(|age| hazard(self.asked[age], self.passed[age], prior(age)));

@@ -1,16 +1,16 @@
-//! The uses of what has left.
+//! The uses of entries that have left.
 
 use super::uses::Uses;
 
-/// A table in which a key has one of two slots. If there is no room in it that of the two goes that was used longer ago.
+/// A table in which a key has one of two slots. If both are taken, the one used longer ago is overwritten.
 pub(super) struct History {
     slots: Vec<[(u64, Uses); 2]>,
-    /// How many slots are taken. If that is more than a fourth, there are to be twice as many.
+    /// How many slots are taken. The table doubles when that is more than a fourth.
     used: usize,
     most: usize,
 }
 
-/// Pairs of slots.
+/// Bounds of the number of pairs.
 const LEAST: usize = 1 << 9;
 const MOST: usize = 1 << 20;
 
@@ -24,7 +24,7 @@ impl History {
         }
     }
 
-    /// Takes note of one that left.
+    /// Keeps the uses of an entry that left.
     pub(super) fn put(&mut self, key: u64, uses: Uses) {
         if 2 * self.used > self.slots.len() && 2 * self.slots.len() <= self.most {
             let twice = vec![Default::default(); 2 * self.slots.len()];
@@ -49,7 +49,7 @@ impl History {
         self.used += usize::from(before.1 == Uses::default());
     }
 
-    /// The uses of one that comes, if they are known.
+    /// Takes out the uses of an entry that comes back, if they are known.
     pub(super) fn take(&mut self, key: u64) -> Option<Uses> {
         let slot = self.pair(key).iter_mut().find(|slot| slot.0 == key)?;
         let uses = std::mem::take(slot).1;

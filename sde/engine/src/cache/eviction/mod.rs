@@ -1,12 +1,13 @@
-//! In what order entries leave.
+//! The order in which entries leave.
 //!
-//! A list of what may leave, by numbers that its user gives, in the order in which it is to leave. It knows no lock and no
-//! clock: it is used with a lock held, time is counted in values that came, and all that a hit does is to write to a word of its
-//! own entry ([`Uses`]). The list finds out about hits later: when an entry would be the next to leave, and at each victim of a
-//! few entries in turn.
+//! A list of the entries that may leave, in the order of leaving, by numbers that the user of the list gives. It knows
+//! no lock and no clock: its user holds a lock, and time is counted in values that came. A hit only writes to a word of
+//! its own entry ([`Uses`]). The list learns of hits later: when an entry would be the next to leave, and, for a few
+//! entries in turn, at each victim.
 //!
-//! [`EvictionOrder::Worth`] asks what keeping an entry saves for each byte and tick: what having it again costs, times how likely
-//! it is asked for soon ([`chances`]). `benches/memory` has it beside other policies, `0026-what-leaves-first.md` what was tried.
+//! [`EvictionOrder::Worth`] ranks entries by what keeping them saves for each byte and tick: the cost of getting them
+//! back, times the chance that they are asked for soon ([`chances`]). `benches/memory` compares it with other policies;
+//! `0026-what-leaves-first.md` has what was tried.
 
 mod ages;
 mod chances;
@@ -23,7 +24,7 @@ use chances::{Chances, age};
 use history::History;
 pub use uses::Uses;
 
-/// The list of what may leave.
+/// The list of entries that may leave.
 pub struct Eviction {
     by: EvictionOrder,
     tick: u64,
@@ -32,41 +33,42 @@ pub struct Eviction {
     order: BTreeSet<(Priority, u32)>,
     chances: Chances,
     history: History,
-    /// The next to be looked at.
+    /// The number that was looked at last.
     hand: usize,
 }
 
-/// By the class, then by what it is worth or when it was used. Of numbers that are not negative the bits have the same order.
+/// The class, then the bits of the worth or the tick of the last use. The bits of floats that are not negative sort
+/// like the floats.
 type Priority = (u8, u64);
 
 #[derive(Clone, Copy)]
 struct Tracked {
     priority: Priority,
-    /// What was known of its uses when it was looked at last.
+    /// Its uses at the last look.
     uses: Uses,
-    /// Until what age it was counted as not asked for.
+    /// The step of age up to which it was counted as not asked for.
     passed: u8,
 }
 
-/// What is known of an entry outside of the list.
+/// The facts about an entry that the list asks its user for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Candidate {
-    /// Lower ones leave first, whatever the rest says.
+    /// Lower classes leave first, whatever the other facts.
     pub class: u8,
-    /// What having it again costs, for each byte; in any unit, but not below zero.
+    /// The cost of getting the entry back, for each byte; in any unit, but not below zero.
     pub density: f64,
     /// Its uses.
     pub uses: Uses,
 }
 
-/// At each victim so many entries are looked at in turn, so that what was used and is not any more grows old.
+/// How many entries are looked at in turn at each victim, so that entries no longer used grow old.
 const LOOKS: usize = 4;
 
-/// So many may turn out to be worth more than was known before one has to leave.
+/// How many entries in a row may turn out to be worth more than was known; the next victim leaves even so.
 const TRIES: usize = 32;
 
 impl Eviction {
-    /// An empty list. What it knows of what has left takes so many bytes at most.
+    /// An empty list. Its history of entries that left takes at most `history_bytes`.
     pub fn new(by: EvictionOrder, history_bytes: usize) -> Self {
         Self {
             by,
@@ -79,7 +81,7 @@ impl Eviction {
         }
     }
 
-    /// How many values came. What is used is noted with this.
+    /// The number of values that came: the time with which uses are noted.
     pub fn tick(&self) -> u64 {
         self.tick
     }
@@ -89,8 +91,8 @@ impl Eviction {
         self.order.len()
     }
 
-    /// A value came since it was asked for. What was known of its uses before it left goes to the word of its entry. Keys are
-    /// numbers that are the same for the same values, and seldom for others.
+    /// Notes that a value came. If it had left before, its earlier uses are restored to the word of its entry. `key` is
+    /// a number that is the same for equal values and seldom for others.
     pub fn came(&mut self, key: u64, word: &AtomicU64) {
         self.tick += 1;
         if let Some(uses) = self.history.take(key) {
@@ -100,7 +102,7 @@ impl Eviction {
         Uses::note(word, self.tick);
     }
 
-    /// A value is gone that had come.
+    /// Notes that a value has left, with its uses.
     pub fn left(&mut self, key: u64, uses: Uses) {
         if self.by == EvictionOrder::Worth {
             self.chances.left(uses, self.tick);
@@ -108,7 +110,7 @@ impl Eviction {
         }
     }
 
-    /// Lists an entry, or gives it its priority anew.
+    /// Lists an entry, or computes its priority again.
     pub fn list(&mut self, at: u32, candidate: Candidate) {
         self.unlist(at);
         let priority = self.priority(candidate);
@@ -132,7 +134,7 @@ impl Eviction {
         }
     }
 
-    /// Who is the first to leave; it stays listed. `candidate` is asked about listed ones.
+    /// The entry that is to leave first; it stays listed. `candidate` is called for listed entries only.
     pub fn victim(&mut self, candidate: impl Fn(u32) -> Candidate) -> Option<u32> {
         if self.by == EvictionOrder::Worth {
             self.chances.keep_up(self.tick, self.order.len());
@@ -154,7 +156,8 @@ impl Eviction {
         }
     }
 
-    /// Finds out what became of an entry since it was looked at, and gives it its priority; says whether that is later than it was.
+    /// Learns from the uses of an entry since the last look, and computes its priority; says whether that is later than
+    /// before.
     fn look(&mut self, at: u32, candidate: impl Fn(u32) -> Candidate) -> bool {
         let Some(mut listed) = self.listed[at as usize] else {
             return false;

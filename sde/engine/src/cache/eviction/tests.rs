@@ -1,4 +1,5 @@
-//! What leaves, beside the plainest program that says the same, and on sequences of which one knows what should stay.
+//! The order of leaving, compared with the plainest program for it, and on sequences for which the right answer is
+//! known.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -9,7 +10,7 @@ use super::ages::{octaves, start, step};
 use super::history::History;
 use super::*;
 
-/// What may be asked for in a cache with room for some values.
+/// A cache with room for some values, and its requests.
 struct Cache {
     eviction: Eviction,
     room: usize,
@@ -43,7 +44,7 @@ impl Cache {
         }
     }
 
-    /// Whether it was there.
+    /// Asks for a value; says whether the cache had it.
     fn ask(&mut self, number: u32) -> bool {
         if let Some(uses) = self.there.get(&number) {
             if self.eviction.by != EvictionOrder::FirstIn {
@@ -76,7 +77,8 @@ impl Cache {
 }
 
 proptest! {
-    /// Whatever is asked for, hit and taken off: what leaves has the lowest class, and of that the earliest time.
+    /// For all sequences of requests, hits and removals, the victim has the lowest class, and of that the earliest
+    /// time.
     #[test]
     fn orders_are_those_of_times(by_use: bool, steps in prop::collection::vec((0..40_u32, 0..10_u8), 1..400)) {
         let by = match by_use {
@@ -114,7 +116,7 @@ proptest! {
         }
     }
 
-    /// What leaves was listed, of the lowest class, and all leave in the end.
+    /// Each victim was listed and has the lowest class, and all leave in the end.
     #[test]
     fn all_leave_by_class(steps in prop::collection::vec(0..60_u32, 1..400)) {
         let mut cache = Cache::new(EvictionOrder::Worth, 30);
@@ -148,7 +150,7 @@ fn uses_between_two_ticks_are_one() {
     assert_eq!(octaves(16), 4 << 8);
 }
 
-/// The mean follows, and what is often used is counted right between two looks.
+/// The mean follows changes, and many uses between two looks are counted right.
 #[test]
 fn a_word_has_room_for_many_uses() {
     let word = AtomicU64::new(0);
@@ -173,7 +175,7 @@ fn history_is_kept_within_its_size_the_latest_longest() {
         Uses::note(&word, tick);
         Uses::of(&word)
     };
-    // Digests, as it were.
+    // Spread like digests.
     let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     let mut history = History::new(1 << 20);
     for number in 1..=10_000 {
@@ -193,7 +195,7 @@ fn history_is_kept_within_its_size_the_latest_longest() {
     assert!(known(&mut history, 1..=900_000) < 64 << 10);
 }
 
-/// What was learned long ago counts for nothing.
+/// Counts from long ago have no weight.
 #[test]
 fn what_was_counted_fades() {
     let word = AtomicU64::new(0);
@@ -212,7 +214,7 @@ fn what_was_counted_fades() {
     assert!(after < 1.01 * before, "{after} {before}");
 }
 
-/// A loop that there is no room for: what is there stays, or nothing would ever be hit.
+/// A loop too long for the cache: the values in the cache stay, or nothing would ever be hit.
 #[test]
 fn of_a_loop_a_part_stays() {
     let loops = || (0..60).flat_map(|_| 0..200);
@@ -225,11 +227,11 @@ fn of_a_loop_a_part_stays() {
     );
 }
 
-/// What is asked for once passes by.
+/// Values asked for once do not push out those asked for often.
 #[test]
 fn a_scan_takes_nothing_away() {
     let mut cache = Cache::new(EvictionOrder::Worth, 100);
-    // 90 that are asked for again and again, and one in two that is new.
+    // 90 values that are asked for again and again; every second request is for a new value.
     let mut new = 1000..;
     let mut round = |round: u32| {
         (0..90_u32)
@@ -251,7 +253,7 @@ fn what_is_not_asked_for_any_more_leaves() {
     assert!(hits > 80 * 40, "{hits}");
 }
 
-/// Of what is asked for alike that stays which costs more for its bytes.
+/// Of values asked for alike, those stay that cost more for each byte.
 #[test]
 fn what_is_dear_stays() {
     let mut cache = Cache::new(EvictionOrder::Worth, 100);
@@ -266,7 +268,7 @@ fn what_is_dear_stays() {
     assert!(dear > 85, "{dear}");
 }
 
-/// Costs may change while it is listed: they are looked up when its turn comes.
+/// Costs may change while an entry is listed: they are looked up when its turn comes.
 #[test]
 fn what_costs_more_than_was_known_stays() {
     let mut eviction = Eviction::new(EvictionOrder::Worth, 0);

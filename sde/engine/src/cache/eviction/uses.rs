@@ -1,28 +1,27 @@
-//! What an entry knows of its uses, in one word, which hits write.
+//! The uses of an entry in one word, which hits write.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ages::octaves;
 
-/// When an entry was used last, how often, and how long it was from one use to the next, as a rule.
+/// When an entry was used last, how often, and the mean time between uses.
 ///
-/// Time is counted in ticks: one for each value that comes. Uses between two ticks are one, so what is hit again and again
-/// while nothing comes is not written to.
+/// Time is counted in ticks: one for each value that comes. Uses within a tick count as one, so a value hit again and
+/// again while nothing comes is not written to.
 ///
-/// From the top: 42 bits of the last tick, 14 of the mean time between uses as a logarithm with 8 bits after the point, 8 of the
-/// count.
+/// From the top: 42 bits of the last tick, 14 bits of the logarithm of the mean time between uses, with 8 bits after
+/// the point, and 8 bits of the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses(u64);
 
-/// Of how many uses the mean is: each later one counts for this part. So it follows what changes.
+/// The mean is of about this many uses: each later one has this part of the weight, so the mean follows changes.
 const MEAN_OF: i64 = 6;
 
-/// The count is less than this. It goes on from the half, so that differences are right.
+/// The count is less than this. It wraps to the half, so differences modulo the half stay right.
 const COUNTS: u64 = 256;
 
 impl Uses {
-    /// Takes note of a use. Says nothing to anybody else and writes once a tick at most; of two threads that do it at once one
-    /// may be forgotten.
+    /// Notes a use, relaxed and at most once a tick. If two threads do at once, one use may be lost.
     #[inline]
     pub fn note(word: &AtomicU64, tick: u64) {
         let uses = Self(word.load(Ordering::Relaxed));
@@ -35,12 +34,12 @@ impl Uses {
         word.store(self.0, Ordering::Relaxed);
     }
 
-    /// What a word says.
+    /// The uses that a word holds.
     pub fn of(word: &AtomicU64) -> Self {
         Self(word.load(Ordering::Relaxed))
     }
 
-    /// The same with one more.
+    /// These uses and one more at a tick.
     fn and_at(self, tick: u64) -> Self {
         let count = self.count();
         let took = i64::from(octaves(tick.saturating_sub(self.last())));
@@ -58,7 +57,7 @@ impl Uses {
         Self(tick << 22 | (interval as u64) << 8 | next)
     }
 
-    /// When the last was.
+    /// The tick of the last use.
     pub fn last(self) -> u64 {
         self.0 >> 22
     }
@@ -67,7 +66,7 @@ impl Uses {
         self.0 % COUNTS
     }
 
-    /// How many there were since an earlier state of the same word, if not very many.
+    /// The number of uses since an earlier state of this word, if less than 128.
     pub(super) fn since(self, earlier: Self) -> u64 {
         self.count().wrapping_sub(earlier.count()) % (COUNTS / 2)
     }
@@ -76,7 +75,7 @@ impl Uses {
         (self.0 >> 8 & 0x3fff) as i64
     }
 
-    /// The mean time between uses, as a logarithm; `None` if there was but one.
+    /// The logarithm to base two of the mean time between uses; `None` if there was only one use.
     pub(super) fn interval(self) -> Option<f64> {
         (self.count() > 1).then(|| self.interval_bits() as f64 / 256.0)
     }

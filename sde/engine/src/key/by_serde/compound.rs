@@ -25,14 +25,14 @@ impl<'e, 'b> Compound<'e, 'b> {
         }
     }
 
-    /// A sequence of a length that is not known.
+    /// A sequence of unknown length.
     pub(super) fn stream(to: &'e mut Encoder<'b>) -> Self {
         let mut open = Self::open(to);
         open.parts.bytes([item::STREAM]);
         open
     }
 
-    /// Ends like a sequence: serde does not check that the length it says is the one it gives.
+    /// Ends like a stream, since serde does not check that the declared length is right.
     pub(super) fn tuple(to: &'e mut Encoder<'b>, length: usize) -> Self {
         let mut open = Self::open(to);
         open.parts.bytes([item::TUPLE]);

@@ -1,5 +1,5 @@
-//! n-dimensional arrays: shape, then the elements in logical order. How they are laid out in
-//! memory, who owns them and whether they are a view is not part of the key.
+//! n-dimensional arrays: shape, then the elements in logical order. Memory layout, ownership and views do not enter the
+//! key.
 
 use ndarray::{ArrayBase, Data, Dimension, RawData};
 

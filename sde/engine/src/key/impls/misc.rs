@@ -102,7 +102,7 @@ non_zero!(
     u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize
 );
 
-/// Which of the five kinds of range it is, then its bounds as a structure, and that it is used up, if it can be.
+/// The kind of range, then its bounds as a structure, and that it is used up, if it can be.
 macro_rules! ranges {
     ($($kind:literal: $type:ident, $text:literal, |$range:ident| [$($name:literal: $bound:expr),*]
         $(, used up if $used_up:expr, for $order:path)?;)*) => {$(

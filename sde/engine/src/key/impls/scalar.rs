@@ -81,7 +81,7 @@ scalars! {
 }
 
 impl Scalar {
-    /// What describes itself as the value does.
+    /// The value of the scalar, for its description.
     fn held(&self) -> &dyn Fingerprint {
         match self {
             Self::U8(value) => value,
@@ -105,7 +105,7 @@ impl Scalar {
     }
 }
 
-/// As the value is: by its own type.
+/// As the value itself, with its own type.
 impl Fingerprint for Scalar {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         // Eight bytes under the tag of the type, also on a machine where it has four.

@@ -1,5 +1,5 @@
-//! Sequences. Who holds the elements is not part of the key: a slice, an array, a `Vec` and a
-//! `VecDeque` of the same elements are the same input.
+//! Sequences. The container does not enter the key: a slice, an array, a `Vec` and a `VecDeque` of equal elements are
+//! the same input.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::key::shape::TypeShape;
 use crate::key::tag::item;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
 
-/// What the type of a sequence is: scalars lie in one block, so they are a type of their own.
+/// The shape of a sequence.
 pub(crate) fn sequence_shape<T: Fingerprint>(to: &mut Shape<'_, '_>) {
     to.tag(item::SEQUENCE);
     T::shape(to);

@@ -12,7 +12,7 @@ impl<T: Fingerprint> Fingerprint for Option<T> {
 
     #[inline]
     fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
-        // What a short value's holder adds is one byte.
+        // The option adds one byte to a short value.
         if T::bound() < INLINE_LIMIT {
             let mut parts = Fields::new(at, to);
             put_option(self, &mut parts)?;

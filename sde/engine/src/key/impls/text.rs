@@ -82,9 +82,8 @@ text!(TEXT: str, String, |text| text.as_bytes(), |text, out| out.quoted(text),
 text!(OS_TEXT: OsStr, OsString, |text| text.as_encoded_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
 text!(C_TEXT: CStr, CString, |text| text.to_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
 text!(
-    /// A path is a **name**: what the file holds is not part of the key, and a run that reads it
-    /// finds its old result after the file was edited. [`InputFile`](crate::key::InputFile) takes
-    /// the content instead.
+    /// A path is a **name**: the file's content is not part of the key, and a run that reads it finds its old result
+    /// after the file was edited. [`InputFile`](crate::key::InputFile) takes the content instead.
     PATH: Path, PathBuf, |path| path.as_os_str().as_encoded_bytes(), |path, out| {
         out.show("path ");
         out.quoted(&path.to_string_lossy());

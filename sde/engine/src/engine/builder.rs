@@ -104,8 +104,8 @@ impl Builder {
     /// half a second, if standard error is a terminal and the environment has neither `CI` nor `TERM=dumb`.
     ///
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
-    /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take back one thing each. A store that is opened warns
-    /// whichever engine of the process is not quiet.
+    /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take
+    /// back one thing each. Warnings of a store go to any engine of the process that is not quiet.
     pub fn program_defaults(mut self) -> Self {
         self.console = Some(Console::new());
         self.memory_budget = self.memory_budget.or_else(|| Some(MemoryBudget::default()));

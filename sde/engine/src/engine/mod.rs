@@ -2,8 +2,8 @@
 //!
 //! Programs and bodies call [`handle`]; [`run`] is the path of a call. Its steps have files of their own: finding out
 //! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`], [`wait`],
-//! [`load`], [`share`]), running the body ([`execute`]), making its results known ([`publish`]), saving them ([`save`],
-//! [`background`], [`signals`]). [`Sde`] has the calls that only the user may make.
+//! [`load`], [`share`]). Then come running the body ([`execute`]), making its results known ([`publish`]), saving them
+//! ([`save`], [`background`], [`signals`]). [`Sde`] has the calls that only the user may make.
 
 mod admit;
 mod announce;

@@ -13,7 +13,7 @@ use crate::event::{Event, Observer};
 use crate::sync::lock;
 use crate::sync::locks::user_code;
 
-/// An observer that shows what [`Builder::program_defaults`](crate::Builder::program_defaults) says.
+/// The observer of [`Builder::program_defaults`](crate::Builder::program_defaults).
 #[derive(Clone)]
 pub(crate) struct Console {
     progress: bool,
@@ -149,7 +149,7 @@ impl Console {
         self
     }
 
-    /// Shows what was held back.
+    /// Shows the lines held back.
     pub(crate) fn begin(&self) {
         let held_back = lock(&self.shown).held_back.take();
         for line in held_back.into_iter().flatten() {

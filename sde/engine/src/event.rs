@@ -153,7 +153,7 @@ pub enum Event {
         app: Arc<str>,
         /// The run.
         key: Key,
-        /// Which of these, and what.
+        /// Which of these causes it is, with details.
         why: String,
     },
     /// An entry has left memory to make room, or its values have.
@@ -196,8 +196,8 @@ pub enum Event {
         /// workers, or a save that nobody waits for.
         nested: bool,
     },
-    /// The process got a signal that the engine was [told](crate::Builder::checkpoint_on_signals) to listen to, and saves
-    /// what is new.
+    /// The process got a signal that the engine was [told](crate::Builder::checkpoint_on_signals) to listen to, and
+    /// saves new results.
     Signal {
         /// Its name: `SIGTERM`, for example.
         signal: &'static str,

@@ -77,7 +77,7 @@ fn tasks_here(variable: impl Fn(&str) -> Option<String>) -> usize {
     found.unwrap_or(1).max(1)
 }
 
-/// Of Slurm's list of numbers the one for a node: in `4(x2),3` nodes 0 and 1 have four, and node 2 has three.
+/// The number for a node in Slurm's list: in `4(x2),3` nodes 0 and 1 have four, and node 2 has three.
 fn of_node(list: &str, node: usize) -> Option<usize> {
     let mut nodes = 0;
     for part in list.split(',') {

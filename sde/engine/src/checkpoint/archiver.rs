@@ -83,8 +83,7 @@ pub trait Archiver: Send + Sync {
     /// it, and does the same operations of the group in the same order, whatever fails.
     ///
     /// # Errors
-    /// If something can't be noted, on this rank or, where that is known, on any. What was saved is
-    /// there all the same.
+    /// If something can't be noted, on this rank or, where that is known, on any. Saved entries are there all the same.
     fn commit_together(
         &self,
         selection: Selection,
@@ -105,8 +104,7 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError>;
 
-    /// Like [`find`](Self::find), but no use of the entry: to see whether it is there, or which entry is to be
-    /// replaced.
+    /// Like [`find`](Self::find), but not for use: to see whether an entry is there, or which is to be replaced.
     ///
     /// # Errors
     /// As [`find`](Self::find).

@@ -40,7 +40,7 @@ pub(crate) use pending::{Pending, Replaced};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedWork {
-    /// Each process computes what is not in the store. The default of a [`Builder`](crate::Builder).
+    /// Each process computes the results that are not in the store. The default of a [`Builder`](crate::Builder).
     #[default]
     Off,
     /// A call waits an hour at most for another process. [`program_defaults`](crate::Builder::program_defaults) sets
@@ -48,7 +48,7 @@ pub enum SharedWork {
     On,
     /// Like [`On`](Self::On), with this as the longest wait.
     ///
-    /// A call waits ten times what the longest known run of the app took, but 1 s at least, and never longer than
+    /// A call waits ten times as long as the longest known run of the app, but 1 s at least, and never longer than
     /// this; where nothing is known of the app, this long. Nested in another run it waits twice the longest run, 1 s
     /// at least, or a tenth of this where nothing is known. A rayon worker waits no longer than
     /// [`rayon_patience`](crate::Builder::rayon_patience).

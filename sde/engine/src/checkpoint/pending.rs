@@ -158,13 +158,13 @@ fn prefix(key: &Key) -> u64 {
 }
 
 impl Pending {
-    /// Notes a new entry for both selections; gives what it replaces, whose destructors may use the engine.
+    /// Notes a new entry for both selections; gives the replaced entries, whose destructors may use the engine.
     pub(crate) fn add(&self, entry: &Arc<Entry>) -> Replaced {
         let both = Selection::BOTH.map(|of| Some(only_taken(entry, of)));
         Replaced(lock(&self.entries).put(&entry.record.key, both))
     }
 
-    /// Notes an entry that one selection lacks; gives what it replaces.
+    /// Notes an entry that one selection lacks; gives the replaced entry.
     pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) -> Replaced {
         let slot = slot_of(selection, only_taken(entry, selection));
         Replaced(lock(&self.entries).put(&entry.record.key, slot))
@@ -263,8 +263,8 @@ fn slot_of(selection: Selection, entry: Arc<Entry>) -> Slot {
     slot
 }
 
-/// The entry without the values that the selection leaves out, so that a list of
-/// what is to be archived keeps no intermediate alive.
+/// The entry without the values that the selection leaves out, so that the list of entries to archive keeps no
+/// intermediate alive.
 fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     let left_out = |named: &Named| !selection.takes(named.tags.unwrap_or_default());
     match entry.results.results().iter().any(left_out) {
@@ -373,7 +373,7 @@ mod tests {
         drop(pending.add(&other));
         drop(pending.add(&with_key(3, 7, 2)));
         assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 3]);
-        // Only the newer is looked for by its key; what was taken together is found where it lies.
+        // Only the newer is found by its key; entries taken together are found where they lie.
         pending.forget([(&Selection::BOTH[..], &one), (&Selection::BOTH[..], &other)]);
         assert_eq!(take(&pending, Selection::Archive, 9), [3]);
     }

@@ -58,7 +58,7 @@ impl Announcement {
     }
 }
 
-/// Announces runs after a while, and writes what was announced.
+/// Announces runs after a while, and writes the results of announced runs.
 #[derive(Default)]
 pub(super) struct Announcer(Arc<AnnounceQueue>);
 

@@ -13,7 +13,7 @@ use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::panic_message;
 use crate::sync::{MutexGuard, lock, wait, wait_timeout};
 
-/// The thread, if it is there, and what it is to do.
+/// The thread, if it was started, and its work.
 #[derive(Default)]
 pub(super) struct Background(Arc<SaveRequests>);
 

@@ -45,9 +45,8 @@ pub struct Builder {
     rank_patience: Duration,
 }
 
-/// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization,
-/// and what the body has: on a thread with 2 MiB, as Rust starts them, 8 KiB are left
-/// for each body at the worst.
+/// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization, beside the body's own: on a thread
+/// with 2 MiB, as Rust starts them, 8 KiB are left for each body at the worst.
 const MAX_DEPTH: usize = 128;
 
 impl Default for Builder {
@@ -99,9 +98,10 @@ impl Builder {
     /// For a program with a person before it, or a batch system around it: results are saved
     /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), work is [shared](SharedWork::On) with other
     /// processes, memory is kept within [half of what there is](MemoryBudget::default), and the first rank tells on
-    /// standard error what a person should know. That is each [`Warning`](crate::Event::Warning) once, on one line, and those of stores too, unless a
-    /// `tracing` subscriber wants warnings; that a signal has come, and what is new is saved; and a bar for the outermost work that takes longer than
-    /// half a second, if standard error is a terminal and the environment has neither `CI` nor `TERM=dumb`.
+    /// standard error what a person should know. It tells each [`Warning`](crate::Event::Warning) once, on one line,
+    /// stores' warnings too, unless a `tracing` subscriber wants warnings. It tells that a signal has come and new
+    /// results are saved. It shows a bar for the outermost work that takes longer than half a second, if standard error
+    /// is a terminal and the environment has neither `CI` nor `TERM=dumb`.
     ///
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
     /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take
@@ -156,9 +156,8 @@ impl Builder {
     /// How long one of rayon's workers waits for another run before it computes the result too; the default is 100 ms.
     /// It also bounds the waits of all threads that make runs nested in one on a worker.
     ///
-    /// Rayon's workers steal work while they wait, and what is waited for may be
-    /// suspended below on the same stack, where the engine can't see it. Other
-    /// threads wait without bound.
+    /// Rayon's workers steal work while they wait, and the awaited run may be suspended below on the same stack, where
+    /// the engine can't see it. Other threads wait without bound.
     pub fn rayon_patience(mut self, patience: Duration) -> Self {
         self.rayon_patience = patience;
         self

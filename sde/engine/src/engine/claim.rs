@@ -31,8 +31,8 @@ pub(super) enum Role<'a> {
     Holder(Claim<'a>),
     /// For itself, while another holds the claim: the first of them to publish wins.
     Beside(Arc<RunFlight>),
-    /// For its caller alone. What came of it is kept as the record of the calculation, if
-    /// the cache has been of this generation all the time.
+    /// For its caller alone. The outcome is kept as the record of the calculation, if the cache has been of this
+    /// generation all the time.
     Alone { keep: Option<u64> },
 }
 
@@ -178,7 +178,7 @@ impl Engine {
         })
     }
 
-    /// Ends the flight with what was found in the store.
+    /// Ends the flight with an entry of the store.
     fn found_in_store<'a>(&self, run: &Run<'a>, claim: Claim<'a>, loaded: Served) -> Claimed<'a> {
         let record = &loaded.entry.record;
         if self.sharing.is_some() && record.calls.is_empty() {

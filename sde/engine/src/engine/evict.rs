@@ -1,4 +1,4 @@
-//! Keeping what is remembered within its budget.
+//! Keeping remembered entries within their budget.
 //!
 //! A call that remembers an entry and finds the budget exceeded makes room, with nothing locked. It takes victims off
 //! the list of counted entries, has those saved that are to be, and drops each that may leave. The others are listed

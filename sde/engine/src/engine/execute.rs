@@ -105,7 +105,7 @@ impl Engine {
         frame.end();
         let saw = &frame.dependencies;
         let (calls, dependencies) = saw.take();
-        // A caller that goes on after a failure rests on what led to it.
+        // A caller that goes on after a failure depends on everything that the failed run depended on.
         if let (false, Some(parent)) = (matches!(returned, Ok(Ok(_))), &run.parent) {
             let more = dependencies.iter().cloned();
             parent.dependencies.add(more, saw.saw_nondeterminism());

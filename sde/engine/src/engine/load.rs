@@ -40,7 +40,7 @@ impl Engine {
         taken.map_err(told).ok()
     }
 
-    /// Tells why what is remembered of a run does not serve, if there is anything to tell.
+    /// Tells why the remembered entry of a run does not serve, if there is anything to tell.
     pub(super) fn tell_stale(&self, run: &Run<'_>, why: Option<String>) {
         if let Some(why) = why {
             self.tell(|| Event::Stale {
@@ -71,7 +71,7 @@ impl Engine {
         if run.options.policy == Policy::Refresh {
             return Err(None);
         }
-        // The entry in memory was computed again since; its newer result is not saved yet, or was cleaned.
+        // A newer entry in memory was computed again since, and is not saved yet, or was cleaned.
         let outdated = previous.is_some_and(|known| {
             known.record.run != stored.record.run && known.record.made_at > stored.record.made_at
         });

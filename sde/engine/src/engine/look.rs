@@ -15,9 +15,9 @@ use crate::result_map::{ErasedValue, Named, ResultMap, WeakResultMap, WeakValue}
 
 /// The outcome of looking up the encoded inputs.
 pub(super) enum Looked {
-    /// The call took what it wanted, and all that follows a hit is done.
+    /// The call took its results, and all that follows a hit is done.
     Taken,
-    /// An entry that needs a closer look than the map's guard allows, and what it gives.
+    /// An entry that needs a closer look than the map's guard allows, and its results.
     Found(Box<Served>),
     Absent(Box<Keyed>),
 }
@@ -42,7 +42,7 @@ struct Taken {
 
 impl Engine {
     /// Encodes the inputs, into a buffer that is used again if the call has not kept them
-    /// encoded, and looks for what is remembered.
+    /// encoded, and looks for a remembered entry.
     #[inline]
     pub(super) fn look(&self, look: &Look<'_>) -> Result<Looked, FingerprintError> {
         if let Some(kept) = look.call.encoded() {
@@ -205,7 +205,7 @@ impl Look<'_> {
         }))
     }
 
-    /// Has the call take what its caller gets from a whole entry. It shares values and
+    /// Has the call take its results from a whole entry. It shares values and
     /// does nothing else, since it runs with the map's guard held.
     #[inline]
     fn take(&self, entry: &Arc<Entry>, keep: bool) -> Option<Taken> {

@@ -1,4 +1,4 @@
-//! The engine: what happens in `run`.
+//! The engine, which makes runs.
 //!
 //! Programs and bodies call [`handle`]; [`run`] is the path of a call. Its steps have files of their own: finding out
 //! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`], [`wait`],
@@ -160,7 +160,7 @@ impl Engine {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Empties the first level, has each entry checked anew, and has what failed tried again.
+    /// Empties the first level, has each entry checked anew, and failed runs tried again.
     fn raise_epoch(&self) {
         self.epoch.fetch_add(PERIODS, Ordering::AcqRel);
     }

@@ -19,7 +19,7 @@ use crate::machine;
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
-/// Why nothing is published, and what that means for others.
+/// Why nothing is published, and how long that lasts for other calls.
 pub(crate) struct Unpublished {
     pub(crate) error: Error,
     pub(crate) failure: Failure,

@@ -1,8 +1,8 @@
 //! The way of a call: look, claim, execute, publish.
 //!
-//! Each step is a function in a file of its own: which app is meant ([`AppSource`](super::handle::AppSource)),
-//! what is remembered ([`look`](super::look)), who computes ([`claim`](super::claim), [`wait`](super::wait)),
-//! the body ([`execute`](super::execute)), and what comes of it ([`publish`](super::publish)).
+//! Each step is a function in a file of its own: naming the app ([`AppSource`](super::handle::AppSource)), looking up
+//! ([`look`](super::look)), claiming ([`claim`](super::claim), [`wait`](super::wait)), the body
+//! ([`execute`](super::execute)), and its outcome ([`publish`](super::publish)).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::event::{Event, Source};
 use crate::inputs::Call;
 
 impl Engine {
-    /// A call of a program or of a body. `None` if the call has taken what its caller gets.
+    /// A call of a program or of a body. `None` if `call` has taken the results itself.
     pub(super) fn run(
         &self,
         from: &Handle,

@@ -1,4 +1,4 @@
-//! Saving what is new.
+//! Saving new entries.
 //!
 //! A store may be removed while a program is saving to it. The entries that are still in memory are then saved again,
 //! as if they were new. The rest is lost, so the save that finds it out is an error all the same.
@@ -117,7 +117,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes entries off the lists of what is to be saved.
+    /// Takes entries off the lists of pending ones.
     pub(super) fn are_saved(
         &self,
         archiver: &dyn Archiver,

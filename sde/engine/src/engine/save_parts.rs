@@ -33,7 +33,7 @@ const QUICK: Duration = Duration::from_millis(250);
 /// A part that takes longer to write is followed by a shorter one.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// A save of all that is new, and what it has done so far.
+/// A save of all new entries, and its progress.
 #[derive(Default)]
 struct Save {
     /// How many entries it has, written ones among them, by the last count.

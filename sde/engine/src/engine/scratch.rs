@@ -13,8 +13,8 @@ use crate::key::Key;
 use crate::result_map::{Codec, ErasedValue};
 
 impl Engine {
-    /// The scratch states that are newer than what was saved of them. Those of runs that ranks are making together are
-    /// saved by the runs, when all ranks may.
+    /// The scratch states that are newer than the saved ones. Collective runs save theirs themselves, when all ranks
+    /// may.
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         let sets = self.sets.all();
         sets.iter().for_each(|set| set.want_state());

@@ -106,7 +106,7 @@ impl Sde {
         Ok(called.resolved.missing.clone())
     }
 
-    /// The works to cite for what was run or remembered so far, through all sub-apps
+    /// The works to cite for the apps run or remembered so far, through all sub-apps
     /// and callees: app, then its citations.
     #[must_use]
     pub fn citations_used(&self) -> BTreeMap<String, Vec<String>> {
@@ -142,9 +142,8 @@ impl Sde {
     }
 
     /// Deletes from memory all values of an app *type*, whatever the instance; or,
-    /// if tags are given, those that have one of them. What was saved, and what was
-    /// given out, stays; so do the records of the runs. Runs in progress are not
-    /// disturbed. Values that a store is still to save are let go after that.
+    /// if tags are given, those that have one of them. Saved values, and those given out, stay; so do the records of
+    /// the runs. Runs in progress are not disturbed. Values that a store is still to save are let go after that.
     ///
     /// ```
     /// # #[sde::app]
@@ -205,8 +204,7 @@ impl Sde {
         self.engine().mark(key, "", true).map(drop)
     }
 
-    /// Saves results, intermediates and the scratch of runs in progress; only what
-    /// is new. Does nothing if nothing changed.
+    /// Saves new results, intermediates and the scratch of runs in progress. Does nothing if nothing changed.
     ///
     /// # Errors
     /// If there is no store, or it fails; what could not be saved is saved next
@@ -230,7 +228,7 @@ impl Sde {
         Ok(())
     }
 
-    /// Saves results only; only what is new. Does nothing if nothing changed.
+    /// Saves new results only. Does nothing if nothing changed.
     ///
     /// # Errors
     /// If there is no store, or it fails; what could not be saved is saved next
@@ -244,8 +242,8 @@ impl Sde {
     /// must be empty or not exist yet; it is a store only once all is there.
     ///
     /// Takes as long as reading and writing all results of the store. In a program that runs on several
-    /// ranks it is collective: all save, and then the first rank writes what its store has, which is
-    /// what all have saved if the store is one for all.
+    /// ranks it is collective: all save, and then the first rank writes the results of its store, which are those of
+    /// all ranks if the store is one for all.
     ///
     /// # Errors
     /// If there is no store, or it can't be read, or the directory can't be written. On all ranks, if
@@ -260,10 +258,9 @@ impl Sde {
         }
     }
 
-    /// Checkpoints and archives, and says whether that went well: the last call of a program. The next one that opens the
-    /// store computes nothing that this one has, but for what is `expendable` or `no_cache`. With
-    /// no store it saves nothing. In a program that runs on several ranks it is collective, and
-    /// returns when all have saved.
+    /// Checkpoints and archives, and says whether that went well: the last call of a program. The next program that
+    /// opens the store computes nothing that this one has, but for `expendable` and `no_cache` values. With no store it
+    /// saves nothing. In a program that runs on several ranks it is collective, and returns when all have saved.
     ///
     /// # Errors
     /// If the store fails; on all ranks, if it fails on any.

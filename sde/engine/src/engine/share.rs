@@ -1,4 +1,4 @@
-//! Work that is shared with other processes: who computes a key, and how long to wait for that.
+//! Work that is shared with other processes: which one computes a key, and how long to wait for it.
 //!
 //! A key is announced by the call that has its claim in this process; other calls here wait for that one as ever. Every
 //! wait for another process ends in computing: two processes may wait for one another, or a process be stopped.
@@ -45,7 +45,7 @@ pub(super) enum SharedClaim {
     Leave(Error),
 }
 
-/// The shortest that a longest wait can be.
+/// The least patience that follows from the cost of an app.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// How long a call that is not woken pauses before it looks again whether another process is still at it: each time twice as

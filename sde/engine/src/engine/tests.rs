@@ -1,4 +1,4 @@
-//! Tests that look inside the engine: at what caches and received results take in memory, at locks, at threads.
+//! Tests that look inside the engine: at the memory of caches and received results, at locks, at threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Tells a store what was used, and begins a period.
+    /// Tells a store which keys were used, and begins a period.
     pub(super) fn tell_uses(&self, archiver: &dyn Archiver) {
         let used = std::mem::take(&mut *lock(&self.uses.keys));
         let are_counted = archiver.note_uses(&self.saved_under(used.into_iter()));

@@ -1,4 +1,4 @@
-//! What to do when another call has the claim: wait for it, or compute beside it.
+//! A call whose key another call has claimed: it waits for that one, or computes beside it.
 
 use std::sync::Condvar;
 use std::sync::{Arc, Weak};

@@ -22,8 +22,8 @@ impl Handle {
     /// order of the inputs. Equal inputs are run once, and nothing is computed
     /// twice, however the runs are nested. Observers are told of the progress.
     ///
-    /// An error of one run does not stop the others: what they computed is
-    /// remembered. Collect into a `Result` for the first error:
+    /// An error of one run does not stop the others: their results are remembered. Collect into a `Result` for the
+    /// first error:
     ///
     /// ```
     /// # #[sde::app]

@@ -77,7 +77,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     }
 
     /// Says that the states are the same on all ranks, so that any number of ranks may go on from them. One rank saves
-    /// the state, the others only what tells theirs apart: no run goes on from states that differ.
+    /// the state, the others a digest of theirs: no run goes on from states that differ.
     ///
     /// It is for you to know: a state that means another thing on each rank may look the same on all by chance, a sum of
     /// their own that is still zero for one. A `HashMap` or `HashSet` in it is in another order on each rank, and so never

@@ -149,7 +149,7 @@ impl Handle {
     /// with an error or by a panic too.
     ///
     /// # Errors
-    /// As [`split`](Self::split) and [`Subset::release`]; what the function returns comes first.
+    /// As [`split`](Self::split) and [`Subset::release`]; an error of the function comes first.
     pub fn split_for<R>(
         &self,
         color: u32,
@@ -208,7 +208,7 @@ impl Handle {
     pub fn fetch(&self, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
         match self.collective_ranks(|| "fetches what is elsewhere".to_owned())? {
             Some(ranks) => self.engine().fetch_keys(ranks, keys, transfer),
-            // One process has all that there is.
+            // One process has all values.
             None => Ok(Vec::new()),
         }
     }

@@ -33,7 +33,6 @@ pub struct BulkBytes<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// The bytes of a value.
 pub(crate) fn bytes_of<B: Bulk>(value: &B) -> BulkBytes<'_> {
     let Elements { items, shape } = value.elements();
     let numbers = B::Element::NUMBERS;

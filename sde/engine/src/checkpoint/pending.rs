@@ -174,7 +174,6 @@ impl Pending {
         lock(&self.marks).insert((mark.key, mark.run), mark);
     }
 
-    /// How many entries are to be saved.
     pub(crate) fn number(&self, selection: Selection) -> usize {
         lock(&self.entries).number(selection)
     }

@@ -84,7 +84,6 @@ impl AppStore {
         Ok(self.find(engine, name, &mut Vec::new())?.id())
     }
 
-    /// Freezes these names.
     #[inline(never)]
     fn freeze<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) {
         let is_frozen = |name: &str| self.read().get(name).is_some_and(|app| app.frozen);
@@ -147,7 +146,6 @@ impl AppStore {
 }
 
 impl Engine {
-    /// The app registered under a name.
     pub(crate) fn named(&self, name: &str) -> Result<Prepared, Error> {
         let prepared = self.apps.find(self, name, &mut Vec::new())?;
         self.note_code(&prepared.resolved);

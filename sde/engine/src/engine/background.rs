@@ -33,7 +33,6 @@ struct RequestState {
 }
 
 impl Background {
-    /// Starts the thread.
     pub(super) fn start(engine: &Arc<Engine>) -> io::Result<()> {
         let shared = &engine.background.0;
         if std::mem::replace(&mut shared.lock().started, true) {

@@ -126,7 +126,6 @@ impl AppCatalog {
         }
     }
 
-    /// The names of all apps.
     pub(super) fn names(&self) -> Vec<String> {
         read(&self.0).keys().map(ToString::to_string).collect()
     }

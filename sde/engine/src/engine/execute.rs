@@ -61,7 +61,6 @@ impl Engine {
         }
     }
 
-    /// Runs the body.
     pub(crate) fn execute(
         &self,
         run: &Run<'_>,

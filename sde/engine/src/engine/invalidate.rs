@@ -84,7 +84,6 @@ impl Invalidations {
         only_here
     }
 
-    /// Takes marks away.
     pub(super) fn remove(&self, marked: &[(Key, RunId)]) {
         let mut reasons = write(&self.reasons);
         for marked in marked {

@@ -96,7 +96,6 @@ impl Engine {
         Ok(served)
     }
 
-    /// Looks in the store.
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
         let archiver = self.archiver()?;
         let stretch = crate::stretch!("load", app = &*run.cache.name, key = %run.key.short());

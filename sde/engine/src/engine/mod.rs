@@ -130,7 +130,6 @@ pub(crate) struct Engine {
     helpers: Helpers,
     /// How work is shared with other processes; `None` if it is not.
     sharing: Option<share::Sharing>,
-    /// How deep runs may nest.
     max_depth: usize,
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,
@@ -224,7 +223,6 @@ impl Engine {
         read(&self.archiver).clone()
     }
 
-    /// All entries in memory.
     fn entries(&self) -> impl Iterator<Item = Arc<Entry>> {
         let ordinary = self.caches.all().flat_map(|cache| cache.entries());
         ordinary.chain(self.sets.entries())

@@ -37,7 +37,6 @@ impl Sharing {
 
 /// The next step of a call that has the claim of a key.
 pub(super) enum SharedClaim {
-    /// It computes.
     Compute(Option<Announcement>),
     /// Another process has computed it.
     Loaded(Served),

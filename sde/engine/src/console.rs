@@ -1,4 +1,4 @@
-//! What a person at the terminal sees of an engine: warnings, and how far long work has come.
+//! The console of an engine: it shows a person at the terminal warnings, and how far long work has come.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use crate::event::{Event, Observer};
 use crate::sync::lock;
 use crate::sync::locks::user_code;
 
-/// An observer that shows what [`Builder::program_defaults`](crate::Builder::program_defaults) says.
+/// The observer of [`Builder::program_defaults`](crate::Builder::program_defaults).
 #[derive(Clone)]
 pub(crate) struct Console {
     progress: bool,
@@ -22,14 +22,14 @@ pub(crate) struct Console {
 
 #[derive(Default)]
 struct Shown {
-    /// Until the engine is built.
+    /// Lines to show once the engine is built.
     held_back: Option<Vec<String>>,
     warnings: HashSet<String>,
     work: Option<Work>,
     last: Option<Work>,
-    /// How many works there were.
+    /// How many works have begun.
     works: u64,
-    /// Whether a thread is there that shows the bar of what takes long.
+    /// Whether a thread is there that shows the bar of long work.
     has_timer: bool,
     /// Whether the process is about to end.
     has_ended: bool,
@@ -79,7 +79,7 @@ pub fn warnings_after<T>(job: impl FnOnce() -> T) -> T {
     job()
 }
 
-/// Whether a warning is told [later](warnings_after).
+/// Holds back a warning that is told [later](warnings_after), and says whether it is.
 #[doc(hidden)]
 pub fn is_held_back(message: std::fmt::Arguments<'_>) -> bool {
     let held_back = HELD_BACK.try_with(|held_back| {
@@ -125,7 +125,7 @@ const WARNINGS: usize = 100;
 const SHORT: Duration = Duration::from_millis(500);
 
 impl Console {
-    /// What is told before the engine is built is held back: a store is opened before.
+    /// Lines from before the engine is built are held back: a store is opened before.
     pub(crate) fn new() -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -143,13 +143,13 @@ impl Console {
         }
     }
 
-    /// The same without bars.
+    /// This console without bars.
     pub(crate) fn without_progress(mut self) -> Self {
         self.progress = false;
         self
     }
 
-    /// Shows what was held back.
+    /// Shows the lines held back.
     pub(crate) fn begin(&self) {
         let held_back = lock(&self.shown).held_back.take();
         for line in held_back.into_iter().flatten() {
@@ -220,7 +220,7 @@ impl Console {
     }
 }
 
-/// Shows the bar of what takes long.
+/// Shows the bar of long work.
 fn show_bars(weak: &Weak<Mutex<Shown>>, mut number: u64) {
     loop {
         std::thread::sleep(SHORT);
@@ -260,8 +260,8 @@ fn warn(shown: &Mutex<Shown>, message: &str) {
     }
 }
 
-/// Writes a line, above the bar if there is one. Nothing is locked meanwhile: a thread that holds standard error must not hold up the
-/// engine. That nobody can read it is no reason to end a program.
+/// Writes a line, above the bar if there is one. Nothing is locked meanwhile: a thread that holds standard error must
+/// not hold up the engine. A failed write does not end the program.
 fn show(shown: &Mutex<Shown>, text: String) {
     let mut shown = lock(shown);
     if let Some(held_back) = &mut shown.held_back {
@@ -309,7 +309,8 @@ impl Work {
         }
     }
 
-    /// What was quick, as loading is, says nothing of what is left: the rate is that since the bar is there.
+    /// A bar with an estimate of the time left. Its rate is that since the bar is there: quick steps before it, as
+    /// loading is, say nothing of the rest.
     fn new_bar(&self) -> ProgressBar {
         let (at_first, since) = (self.done, Instant::now());
         let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
@@ -317,7 +318,7 @@ impl Work {
             let left = state.len().unwrap_or_default().saturating_sub(state.pos());
             if done > 0 {
                 let seconds = since.elapsed().as_secs_f64() / done as f64 * left as f64;
-                // What can't be written is not shown.
+                // A failed write shows nothing.
                 let _ = write!(
                     out,
                     "{} left",

@@ -1,4 +1,4 @@
-//! What happened, told to those who want to know.
+//! The events of an engine, told to its observers.
 //!
 //! A caller of [`run`](crate::Handle::run) gets a result and can't tell from it
 //! whether it was computed, remembered or waited for. Tests, progress bars,
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::sync::{MutexGuard, lock};
 
-/// One computation: which process made it, and the how-manieth it was there.
+/// One computation: the process that made it, and its number there.
 ///
 /// Two entries with one key have different run ids if they were computed twice.
 #[derive(
@@ -146,14 +146,14 @@ pub enum Event {
         /// The run.
         key: Key,
     },
-    /// A remembered result can't be used, and is computed again: what it called
-    /// has changed, it was invalidated, or a part of it is gone.
+    /// A remembered result can't be used, and is computed again: an app that it called has changed, it was invalidated,
+    /// or a part of it is gone.
     Stale {
         /// The app.
         app: Arc<str>,
         /// The run.
         key: Key,
-        /// Which of these, and what.
+        /// Which of these causes it is, with details.
         why: String,
     },
     /// An entry has left memory to make room, or its values have.
@@ -164,7 +164,7 @@ pub enum Event {
         key: Key,
         /// How many bytes its values took.
         bytes: usize,
-        /// What having it again would take: reading it if it is in the store, else computing it.
+        /// The cost of having it again: of reading it if it is in the store, else of computing it.
         cost: Duration,
     },
     /// Entries or scratch were saved.
@@ -181,23 +181,23 @@ pub enum Event {
     /// Something is wrong that does not stop the program: a damaged entry, a
     /// save that failed.
     Warning {
-        /// What is wrong, and what was done about it.
+        /// The trouble, and what was done about it.
         message: String,
     },
     /// Long work moved on.
     Progress {
-        /// What the work is.
+        /// The name of the work.
         label: Arc<str>,
         /// How much of it is done.
         done: usize,
         /// How much of it there is.
         total: usize,
         /// Whether it is beside other work that is told of: within `par_map`, `par_each` or `join`, on one of rayon's
-        /// workers, or saving what nobody waits for.
+        /// workers, or a save that nobody waits for.
         nested: bool,
     },
-    /// The process got a signal that the engine was [told](crate::Builder::checkpoint_on_signals) to listen to, and saves
-    /// what is new.
+    /// The process got a signal that the engine was [told](crate::Builder::checkpoint_on_signals) to listen to, and
+    /// saves new results.
     Signal {
         /// Its name: `SIGTERM`, for example.
         signal: &'static str,
@@ -215,8 +215,8 @@ pub trait Observer: Send + Sync {
     /// Takes note of one event.
     fn observe(&self, event: &Event);
 
-    /// Whether it wants to be told of hits. If no observer does, a hit costs what it costs without any; if one does, all are
-    /// told.
+    /// Whether it wants to be told of hits. If no observer does, a hit costs no more than without observers; if one
+    /// does, all are told.
     fn hears_hits(&self) -> bool {
         true
     }

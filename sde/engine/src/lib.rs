@@ -1,7 +1,7 @@
 //! The engine of SDE: keys, the cache, runs, checkpoints, process sets. It knows nothing of files, MPI or OpenCL.
 //!
-//! Programs add the crate `sde`, which has all of this under its own name, a store in a directory, and the page to begin
-//! with. An engine alone remembers in memory, or in what implements [`Archiver`].
+//! Programs add the crate `sde`, which has all of this under its own name, a store in a directory, and the page to
+//! begin with. An engine alone remembers in memory, or in a store that implements [`Archiver`].
 //!
 //! ```
 //! /// The primes below a number.
@@ -114,7 +114,7 @@ pub use sde_last_value as last_value;
 /// # Ok::<(), sde::Error>(())
 /// ```
 ///
-/// What can't be in the key does not compile:
+/// A type that can't be in the key does not compile:
 ///
 /// ```compile_fail
 /// #[sde::app]
@@ -188,10 +188,10 @@ pub use sde_macros::app;
 ///
 /// `cfg!` and `#[cfg]` in an app or a helper count with their values.
 ///
-/// A helper has to be named: what calls it through a function or a macro that is not marked, or by an operator, does not see it. The guide's
-/// page on keys has the list.
+/// A helper has to be named: an app that calls it through a function or a macro that is not marked, or by an operator,
+/// does not see it. The guide's page on keys has the list.
 ///
-/// What has no body and is no type can't be marked:
+/// An item that has no body and is no type can't be marked:
 ///
 /// ```compile_fail
 /// #[sde::helper]
@@ -201,7 +201,7 @@ pub use sde_macros::helper;
 
 pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 
-/// What the macros and the store need, and the simulator of what leaves memory; not for direct use.
+/// For the macros, the store, and the simulator of evictions; not for direct use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{

@@ -39,8 +39,8 @@ pub(crate) fn target() -> Arc<str> {
     Arc::clone(TARGET.get_or_init(name))
 }
 
-/// How much memory one of so many ranks on this machine may take: what the machine has, or the control groups of the
-/// process, divided by them, or by as many as a launcher says that it has started. `None` if that is not known here.
+/// How much memory one of so many ranks on this machine may take. That of the machine, or of the process's control
+/// groups, is divided by the ranks, or by the tasks that a launcher has started. `None` if that is not known here.
 pub(crate) fn memory_of_one_of(ranks: usize) -> Option<usize> {
     Some(memory(Path::new("/"))? / or_tasks(ranks))
 }
@@ -53,7 +53,7 @@ pub(crate) fn cores_of_one_of(ranks: usize) -> usize {
     own.min((all / or_tasks(ranks)).max(1))
 }
 
-/// The number of ranks, or where there is one of them what a launcher says.
+/// The number of ranks; for a single one the number of tasks that a launcher has started.
 fn or_tasks(ranks: usize) -> usize {
     match ranks {
         2.. => ranks,
@@ -77,7 +77,7 @@ fn tasks_here(variable: impl Fn(&str) -> Option<String>) -> usize {
     found.unwrap_or(1).max(1)
 }
 
-/// Of Slurm's list of numbers the one for a node: in `4(x2),3` nodes 0 and 1 have four, and node 2 has three.
+/// The number for a node in Slurm's list: in `4(x2),3` nodes 0 and 1 have four, and node 2 has three.
 fn of_node(list: &str, node: usize) -> Option<usize> {
     let mut nodes = 0;
     for part in list.split(',') {
@@ -129,8 +129,8 @@ fn in_list(list: &str) -> Option<usize> {
     ranges.sum()
 }
 
-/// What a file says in each control group of the process, and in those above: the name of the controller, and those of the file in the
-/// second and the first version of groups.
+/// The content of a file in each control group of the process, and in those above. Given are the name of the
+/// controller, and the file's names in the second and the first version of groups.
 fn of_groups(root: &Path, (of, second, first): (&str, &str, &str)) -> Vec<String> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let groups = read("proc/self/cgroup").unwrap_or_default();
@@ -145,7 +145,7 @@ fn of_groups(root: &Path, (of, second, first): (&str, &str, &str)) -> Vec<String
             }
             _ => return Vec::new(),
         };
-        // That of each group above holds too.
+        // The limits of the groups above hold too.
         let above = Path::new(path).ancestors();
         let files = above.filter_map(|path| read(&format!("{top}{}/{file}", path.display())));
         files.map(|said| said.trim().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! Stretches of work, for who listens with `tracing`.
+//! Stretches of work, for `tracing`.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use tracing::span::EnteredSpan;
 /// A span with the fields `outcome` and `took`, which are told at its end. Costs one look where nobody listens.
 pub struct Stretch {
     span: EnteredSpan,
-    /// Nothing where nobody listens.
+    /// `None` where nobody listens.
     begun: Option<Instant>,
 }
 
@@ -22,7 +22,7 @@ impl Stretch {
         }
     }
 
-    /// Ends it. One that is dropped, by `?` for example, has failed.
+    /// Ends the stretch. One that is dropped before, by `?` for example, has failed.
     pub fn end(mut self, outcome: &str) {
         self.tell(outcome);
     }

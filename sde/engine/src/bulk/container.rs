@@ -1,4 +1,4 @@
-//! What holds elements side by side.
+//! Containers whose elements lie side by side.
 
 use std::borrow::Cow;
 
@@ -56,7 +56,7 @@ pub struct Elements<'a, E: Element> {
 /// `Vec<T>`, `Box<[T]>` and `[T; N]` for each [`Element`] `T`, of any `N`; with the
 /// feature `ndarray` the arrays that own their elements.
 pub trait Bulk: Sized {
-    /// What it holds.
+    /// The type of its elements.
     type Element: Element;
 
     /// Whether it has a shape of its own. A list has none.

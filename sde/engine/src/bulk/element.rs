@@ -1,4 +1,4 @@
-//! What lies in memory as numbers do.
+//! Elements, which lie in memory as numbers do.
 
 use bytemuck::Pod;
 use serde::Serialize;
@@ -42,7 +42,7 @@ numbers! {
     u8: U8, u16: U16, u32: U32, u64: U64, i8: I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64
 }
 
-// Elsewhere they are not known here, and are written one by one.
+// On other machines these types are no elements, and are written one by one.
 #[cfg(target_pointer_width = "64")]
 numbers! { usize: U64, isize: I64 }
 

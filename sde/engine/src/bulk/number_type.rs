@@ -61,7 +61,7 @@ impl NumberType {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// As Rust calls it.
+    /// Rust's name of the type.
     #[must_use]
     pub fn rust_name(self) -> &'static str {
         &self.name()[PREFIX.len()..]

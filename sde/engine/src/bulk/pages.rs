@@ -7,10 +7,11 @@
 
 use bytemuck::Zeroable;
 
-/// From this size on large pages are worth asking for: what one has.
+/// The size of a large page; from this size on memory is worth asking for them.
 const LARGE: usize = 2 << 20;
 
-/// So many zeros; `None` if there is no memory for them. Many of them lie in large pages, where the system has those.
+/// As many zeros as `count` says; `None` if there is no memory for them. Many of them lie in large pages, where the
+/// system has those.
 #[must_use]
 pub fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
     let numbers = bytemuck::allocation::try_zeroed_vec(count).ok()?;
@@ -26,14 +27,15 @@ pub(crate) fn start_of_large(bytes: &[u8]) -> usize {
     }
 }
 
-/// How much more memory of such a length is to be asked for, so that it can begin there. It is not touched.
+/// How much more memory of such a length is to be asked for, so that it can begin at a large page. The rest is not
+/// touched.
 pub(crate) fn room_for_start(length: usize) -> usize {
     if length < LARGE { 0 } else { LARGE }
 }
 
 #[cfg(target_os = "linux")]
 fn advise<T>(memory: &[T]) {
-    /// Of most systems; where it is larger nothing comes of it.
+    /// The page size of most systems; where it is larger the advice has no effect.
     const PAGE: usize = 4096;
     let (start, length) = (memory.as_ptr() as usize, size_of_val(memory));
     if length < LARGE {
@@ -41,8 +43,8 @@ fn advise<T>(memory: &[T]) {
     }
     let (start, end) = (start / PAGE * PAGE, (start + length).next_multiple_of(PAGE));
     let pages = std::ptr::without_provenance_mut(start);
-    // SAFETY: this advice changes nothing that is in memory, of whomever that is. Where the system has no large pages it says
-    // so, and all is as it was.
+    // SAFETY: this advice changes no content of memory, whoever has it. A system without large pages says so and
+    // changes nothing.
     let _ = unsafe { rustix::mm::madvise(pages, end - start, rustix::mm::Advice::LinuxHugepage) };
 }
 

@@ -37,7 +37,7 @@ fn has_inner<E: Element>() -> bool {
 /// Elements and their shape, as they are read.
 type Parts<B> = (Vec<<B as Bulk>::Element>, Option<Shape>);
 
-/// What people see of a list: a list.
+/// A list as people see it.
 struct List<B>(PhantomData<B>);
 
 impl<'de, B: Bulk> Visitor<'de> for List<B> {

@@ -1,4 +1,4 @@
-//! What formats see, and that it comes back; bytes and bits are tested with the store.
+//! Formats see numbers as they should, and give them back; bytes and bits are tested with the store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -48,7 +48,7 @@ fn elements_with_dimensions_have_a_shape() {
     assert_eq!(shape.order, Order::Rows);
 }
 
-/// What a big-endian host does before it writes and after it has read.
+/// A big-endian host does this before it writes and after it has read.
 #[test]
 fn each_number_is_turned_around() {
     let mut bytes = [1, 2, 3, 4, 5, 6, 7, 8];

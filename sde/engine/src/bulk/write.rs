@@ -12,7 +12,7 @@ use super::number_type::NumberType;
 /// Writes a list or an array; for `#[serde(with = "sde::bulk")]`.
 ///
 /// # Errors
-/// What the format says.
+/// An error of the format.
 pub fn serialize<B: Bulk, S: Serializer>(value: &B, to: S) -> Result<S::Ok, S::Error> {
     match to.is_human_readable() && !B::SHAPED {
         true => to.collect_seq(value.elements().items.iter()),
@@ -33,7 +33,6 @@ pub struct BulkBytes<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// The bytes of a value.
 pub(crate) fn bytes_of<B: Bulk>(value: &B) -> BulkBytes<'_> {
     let Elements { items, shape } = value.elements();
     let numbers = B::Element::NUMBERS;

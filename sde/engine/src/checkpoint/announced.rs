@@ -1,6 +1,6 @@
-//! What a store knows of the processes that use it, and of what they are at.
+//! The processes that use a store, and the keys that they compute.
 
-/// What came of [announcing](super::Archiver::announce) a key.
+/// The outcome of [announcing](super::Archiver::announce) a key.
 #[non_exhaustive]
 pub enum Announced {
     /// Other processes are told that this one computes it, until this is dropped.

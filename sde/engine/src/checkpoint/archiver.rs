@@ -1,4 +1,4 @@
-//! What a store has to do.
+//! The duties of a store.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,8 +19,7 @@ use crate::result_map::{
 
 /// A durable home of entries.
 ///
-/// All are called by many threads at once. What was saved stays readable through an
-/// archiver until it is dropped.
+/// All methods are called by many threads at once. Saved entries stay readable through an archiver until it is dropped.
 ///
 /// A bad, torn, missing or foreign entry is `Ok(None)`, with a note in the log; an
 /// error means that the store itself could not be asked.
@@ -34,9 +33,9 @@ pub trait Archiver: Send + Sync {
     /// If it can't be saved. What was saved before is still there.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError>;
 
-    /// Turns the batch into bytes, and gives what writes them, once, as [`save`](Self::save) would. Writing calls no code of the
-    /// values' types, so threads may wait for it, and it goes on beside the encoding of the next batch. To call the engine while
-    /// writing is an error. A store that encodes as it writes gives `None`.
+    /// Turns the batch into bytes, and gives the function that writes them, once, as [`save`](Self::save) would.
+    /// Writing calls no code of the values' types, so threads may wait for it, and it goes on beside the encoding of
+    /// the next batch. To call the engine while writing is an error. A store that encodes as it writes gives `None`.
     ///
     /// # Errors
     /// If nothing can be saved.
@@ -45,8 +44,8 @@ pub trait Archiver: Send + Sync {
         Ok(None)
     }
 
-    /// Takes what this process has done so far, to be written with one of the next [commits](Self::commit) in place of what
-    /// it was given before. Nothing rests on it.
+    /// Takes the journal of this process, to be written with one of the next [commits](Self::commit) in place of the
+    /// one before. Nothing rests on it.
     fn keep_journal(&self, journal: Journal) {
         drop(journal);
     }
@@ -58,8 +57,8 @@ pub trait Archiver: Send + Sync {
         false
     }
 
-    /// Notes that all of a selection that is remembered has been saved: a generation that can
-    /// be told from those before and after it. Does nothing if nothing was saved since the last.
+    /// Notes that all remembered entries of a selection have been saved: a generation that can be told from those
+    /// before and after it. Does nothing if nothing was saved since the last.
     ///
     /// # Errors
     /// If that can't be noted. What was saved is there all the same.
@@ -68,14 +67,14 @@ pub trait Archiver: Send + Sync {
         Ok(())
     }
 
-    /// Whether checkpoints and archives are saved to one place, so that what one of them saved need not be saved once
-    /// more by the other.
+    /// Whether checkpoints and archives are saved to one place, so that entries saved by one of them need not be saved
+    /// once more by the other.
     fn is_one_store(&self) -> bool {
         false
     }
 
     /// Whether this store was opened by all ranks together and is committed by all of them. Then
-    /// [`commit`](Self::commit) leaves to [`commit_together`](Self::commit_together) what takes all.
+    /// [`commit`](Self::commit) leaves the part that takes all ranks to [`commit_together`](Self::commit_together).
     fn commits_together(&self) -> bool {
         false
     }
@@ -84,8 +83,7 @@ pub trait Archiver: Send + Sync {
     /// it, and does the same operations of the group in the same order, whatever fails.
     ///
     /// # Errors
-    /// If something can't be noted, on this rank or, where that is known, on any. What was saved is
-    /// there all the same.
+    /// If something can't be noted, on this rank or, where that is known, on any. Saved entries are there all the same.
     fn commit_together(
         &self,
         selection: Selection,
@@ -95,8 +93,8 @@ pub trait Archiver: Send + Sync {
         self.commit(selection)
     }
 
-    /// The program has saved all that it will, on one process: a store may put in order what it has. What fails
-    /// is warned of.
+    /// Called when the program, on one process, has saved all that it will: a store may put its entries in order. A
+    /// failure is warned of.
     fn finish(&self) {}
 
     /// The entry of this key that counts: as a rule the newest. A store may prefer an older one that has results to a
@@ -106,7 +104,7 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError>;
 
-    /// The same where it is no use of the entry: to see whether it is there, or what is to be replaced.
+    /// Like [`find`](Self::find), but not for use: to see whether an entry is there, or which is to be replaced.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -120,8 +118,8 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError>;
 
-    /// The state that was saved before that one. Ranks that are killed while they save go on from it, since not
-    /// all have the newest; a store that gives none has them start afresh.
+    /// The state that was saved before the newest. Ranks that are killed while they save go on from it, since not all
+    /// have the newest; with a store that gives none they start afresh.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -145,9 +143,10 @@ pub trait Archiver: Send + Sync {
         None
     }
 
-    /// Calls `changed` as soon as the announcement of a key is removed, until what this gives is dropped, and at other times
-    /// too. A call that waits for another process asks [`announced_by`](Self::announced_by) then. It asks without that too:
-    /// after 20 ms, and each time after twice as long, up to 2 s. A store that can't tell gives `None`, as it is here.
+    /// Calls `changed` as soon as the announcement of a key is removed, and at other times too, until the returned
+    /// guard is dropped. A call that waits for another process asks [`announced_by`](Self::announced_by) then. It asks
+    /// without that too: after 20 ms, and each time after twice as long, up to 2 s. A store that can't tell gives
+    /// `None`, as it is here.
     fn watch(
         &self,
         key: &Key,
@@ -157,8 +156,8 @@ pub trait Archiver: Send + Sync {
         None
     }
 
-    /// Writes a batch so that other processes find what is in it once they [catch up](Self::catch_up). It need not be
-    /// durable: the next [`save`](Self::save) is given the same once more.
+    /// Writes a batch so that other processes find its entries once they [catch up](Self::catch_up). It need not be
+    /// durable: the next [`save`](Self::save) is given these entries once more.
     ///
     /// # Errors
     /// If it can't be written.
@@ -166,17 +165,17 @@ pub trait Archiver: Send + Sync {
         self.save(batch).map(drop)
     }
 
-    /// Takes note of what other processes have written by now, of which [`find`](Self::find) may know some later only. What
-    /// it finds may spare a run that takes so long; a store where looking takes longer need not look each time. The
-    /// engine calls it, before it looks with [`find`](Self::find) once more, when it has announced a key, when it is
-    /// about to compute a run of an app of which it knows no cost, and, with [`Duration::MAX`], when another process
+    /// Takes note of entries that other processes have written by now, some of which [`find`](Self::find) may else know
+    /// only later. They may spare a run that takes so long; a store where looking takes longer need not look each time.
+    /// The engine calls it before it looks with [`find`](Self::find) once more: when it has announced a key, and when
+    /// it is about to compute a run of an app of unknown cost. It calls it with [`Duration::MAX`] when another process
     /// is no longer at a key.
     fn catch_up(&self, spares: Duration) {
         let _ = spares;
     }
 
-    /// Gives the content of an [output file](crate::OutputFile) by its digest: writes it to a file, in place of what that
-    /// holds, and says whether it is there and whole. Without a file it only says whether it is there.
+    /// Writes the content of an [output file](crate::OutputFile), found by its digest, over the content of this file,
+    /// and says whether it is there and whole. Without a file it only says whether it is there.
     ///
     /// # Errors
     /// If the store can't be read, or the file not be written.
@@ -191,9 +190,9 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError>;
 
-    /// Gives how entries of this app were made to `each`, for a person who asks which is nearest
-    /// to a run that is not remembered: in any order, some perhaps twice. A store of very many may
-    /// give the latest of them only; one that can't tell, none.
+    /// Gives the records of this app's entries to `each`, for a person who asks which is nearest to a run that is not
+    /// remembered: in any order, some perhaps twice. A store of very many entries may give only the latest; one that
+    /// can't tell gives none.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -214,14 +213,14 @@ pub trait Archiver: Send + Sync {
         )))
     }
 
-    /// What and where it is, for messages.
+    /// The kind of store and its place, for messages.
     fn describe(&self) -> String;
 }
 
 /// Writes an [encoded](Archiver::encode) batch.
 pub type EncodedSave<'a> = Box<dyn FnOnce() -> Result<Saved, ArchiveError> + Send + 'a>;
 
-/// Which part of what is remembered is saved.
+/// Which results of remembered entries are saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Selection {
     /// Results, intermediates and scratch.
@@ -252,9 +251,9 @@ impl Selection {
     }
 }
 
-/// What is saved in one go.
+/// The entries, scratch states and marks that are saved in one go.
 pub struct Batch {
-    /// Which part of what is remembered it is.
+    /// Which results of remembered entries it has.
     pub selection: Selection,
     /// The entries that are new since the last batch of this selection.
     pub entries: Vec<SavedEntry>,
@@ -265,7 +264,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// One with nothing in it.
+    /// An empty batch.
     #[must_use]
     pub fn new(selection: Selection) -> Self {
         Self {
@@ -276,7 +275,7 @@ impl Batch {
         }
     }
 
-    /// One with what is saved of these entries.
+    /// A batch of these entries.
     pub(crate) fn of(selection: Selection, entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let entries = entries.into_iter();
         Self {
@@ -294,7 +293,7 @@ impl Batch {
     }
 }
 
-/// What came of a save that was made durable.
+/// The outcome of a save that was made durable.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Saved {
@@ -304,7 +303,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// What came of a save that left these values out.
+    /// The outcome of a save that left these values out.
     #[must_use]
     pub fn without(left_out: Vec<ArchiveError>) -> Self {
         Self { left_out }
@@ -315,7 +314,7 @@ impl Saved {
 #[derive(Clone)]
 pub struct SavedEntry {
     record: Record,
-    /// The cache holds the same.
+    /// The cache may hold this entry too.
     entry: Arc<Entry>,
     selection: Selection,
 }
@@ -333,7 +332,7 @@ pub struct SavedResult<'a> {
 }
 
 impl SavedEntry {
-    /// One that no engine has made: its record and its results, those without a value named only.
+    /// An entry that no engine has made: its record and its results, those without a value named only.
     #[must_use]
     pub fn new<N: Into<Cow<'static, str>>>(
         record: Record,

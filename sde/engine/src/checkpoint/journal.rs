@@ -1,4 +1,4 @@
-//! What a process did, for those who ask later.
+//! The journal of a process, for those who ask later.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::AppStats;
 
-/// What one process has done so far: where the time of a sweep went, and what was spared.
+/// The work of one process so far: where the time of a sweep went, and what was spared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Journal {
@@ -18,7 +18,7 @@ pub struct Journal {
     /// Its rank, and how many there are; `None` if it is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<(usize, usize)>,
-    /// What happened to the runs of each app, by its name.
+    /// Counts and times of the runs of each app, by its name.
     #[serde(default)]
     pub apps: BTreeMap<String, AppStats>,
 }

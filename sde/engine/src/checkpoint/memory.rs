@@ -13,10 +13,9 @@ use crate::output_file::in_value;
 use crate::result_map::{Codec, ErasedValue, Payload};
 use crate::sync::{MutexGuard, lock};
 
-/// Keeps what is saved for as long as it, or a clone of it, lives.
+/// A store that keeps entries for as long as it, or a clone of it, lives.
 ///
-/// It holds the values themselves, not bytes: what it shows is *what* is saved
-/// and found again, not how.
+/// It holds the values themselves, not bytes: it shows *what* is saved and found again, not how.
 ///
 /// ```
 /// use sde::{MemoryArchiver, Sde, Selection, Source, inputs};
@@ -254,8 +253,8 @@ mod tests {
     use crate::cache::tests::entry;
     use crate::event::RunId;
 
-    /// Found by saving to a store that fails now and then: what could not be saved comes again, and a later result of its key may
-    /// have been saved meanwhile.
+    /// Found by saving to a store that fails now and then. An entry that could not be saved comes again; a later result
+    /// of its key may have been saved meanwhile.
     #[test]
     fn what_is_saved_late_takes_the_place_of_nothing_newer() {
         let (store, entry) = (MemoryArchiver::new(), entry(1));

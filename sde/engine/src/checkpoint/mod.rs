@@ -1,5 +1,4 @@
-//! Saving what is remembered, and reading it back: the seam between the engine
-//! and a store.
+//! Saving entries, and reading them back: the seam between the engine and a store.
 //!
 //! The engine knows nothing of files or formats. It knows what has to be saved:
 //! a *checkpoint* is everything needed to go on (results, intermediates, scratch),
@@ -26,10 +25,10 @@ pub(crate) use pending::{Pending, Replaced};
 
 /// Whether processes that use one store at the same time share the work.
 ///
-/// Then a run that takes more than some tens of milliseconds, whose results are to be saved, is announced. Another process that needs
-/// it waits for it, or in `par_call` and [`par_map`](crate::Handle::par_map) first does what nobody is at; the result
-/// is written, though not durable yet, before it is no longer announced. Nothing rests on that: a process that waits
-/// in vain computes.
+/// Then a run that takes more than some tens of milliseconds, whose results are to be saved, is announced. Another
+/// process that needs it waits for it, or in `par_call` and [`par_map`](crate::Handle::par_map) first does items that
+/// nobody is at. The result is written, though not durable yet, before the announcement ends. Nothing rests on that: a
+/// process that waits in vain computes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,15 +40,15 @@ pub(crate) use pending::{Pending, Replaced};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedWork {
-    /// Each process computes what is not in the store. The default of a [`Builder`](crate::Builder).
+    /// Each process computes the results that are not in the store. The default of a [`Builder`](crate::Builder).
     #[default]
     Off,
-    /// An hour is the longest that a call waits for another process. What
-    /// [`program_defaults`](crate::Builder::program_defaults) has.
+    /// A call waits an hour at most for another process. [`program_defaults`](crate::Builder::program_defaults) sets
+    /// this.
     On,
-    /// The same, with this as the longest.
+    /// Like [`On`](Self::On), with this as the longest wait.
     ///
-    /// A call waits ten times what the longest known run of the app took, but 1 s at least, and never longer than
+    /// A call waits ten times as long as the longest known run of the app, but 1 s at least, and never longer than
     /// this; where nothing is known of the app, this long. Nested in another run it waits twice the longest run, 1 s
     /// at least, or a tenth of this where nothing is known. A rayon worker waits no longer than
     /// [`rayon_patience`](crate::Builder::rayon_patience).
@@ -67,15 +66,15 @@ impl SharedWork {
     }
 }
 
-/// When what is computed is saved without being asked for.
+/// When results are saved without being asked for.
 ///
 /// [`checkpoint`](crate::Sde::checkpoint), [`archive`](crate::Sde::archive) and
 /// [`finish`](crate::Sde::finish) save under each of them, and so does what
 /// [`checkpoint_on_signals`](crate::Builder::checkpoint_on_signals) asks for. Under all but
 /// [`Never`](Self::Never) dropping the last `Sde` saves what is new.
 ///
-/// Where there is a [memory budget](crate::MemoryBudget), what is to be evicted and is not saved yet
-/// is saved before it goes, under all but [`Never`](Self::Never).
+/// Where there is a [memory budget](crate::MemoryBudget), entries that are not saved yet are saved before they are
+/// evicted, under all but [`Never`](Self::Never).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SavePolicy {
@@ -89,12 +88,11 @@ pub enum SavePolicy {
     /// Each entry and each scratch state is checkpointed as soon as it is made: a
     /// run returns only when its result is durable.
     EveryResult,
-    /// What is new is checkpointed by another thread, two seconds after the last time, or ten times as long as that took if that
-    /// is more: a process that is killed loses what the last seconds have brought, and a tenth of the time at most goes into saving. Runs do
-    /// not wait for it.
+    /// Another thread checkpoints new results two seconds after the last time, or ten times as long as that took if
+    /// that is more. A process that is killed loses the results of the last seconds, and saving takes a tenth of the
+    /// time at most. Runs do not wait for it.
     InBackground,
-    /// What is new is checkpointed by another thread each time that so much time has
-    /// passed. Runs do not wait for it. No time at all is an error of
-    /// [`build`](crate::Builder::build).
+    /// Another thread checkpoints new results each time that so much time has passed. Runs do not wait for it. No time
+    /// at all is an error of [`build`](crate::Builder::build).
     Interval(Duration),
 }

@@ -1,4 +1,4 @@
-//! What has changed since the last save.
+//! The entries and marks that are new since the last save.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -18,7 +18,7 @@ use crate::sync::{lock, wait, wait_timeout};
 #[derive(Default)]
 pub(crate) struct Pending {
     entries: Mutex<Unsaved>,
-    /// The latest of each computation.
+    /// The latest mark of each computation.
     marks: Mutex<HashMap<(Key, RunId), Mark>>,
     pub(crate) saver: Saver,
 }
@@ -28,32 +28,32 @@ pub(crate) struct Pending {
 #[derive(Default)]
 struct Unsaved {
     in_order: VecDeque<Slot>,
-    /// The place of the first of them.
+    /// The place of the first slot.
     begin: u64,
-    /// The place of a key by how it begins, the last of those that begin alike: then an older entry is not found here, and
-    /// is saved in its turn. What has left the list goes from here some time later.
+    /// The place of a key by its prefix; of keys with one prefix, that of the last. An older entry is then not found
+    /// here, and is saved in its turn. The place of an entry that has left the list is dropped some time later.
     places: HashMap<u64, u64, BuildKeyHasher>,
-    /// The place of the first that a selection may lack.
+    /// The place of the first entry that a selection may lack.
     first: [u64; 2],
     /// How often entries were put back that a save could not save.
     put_back: u64,
 }
 
-/// What the selections lack of one key, by their numbers.
+/// The entries of one key that the selections lack, by the selections' numbers.
 type Slot = [Option<Arc<Entry>>; 2];
 
-/// What the lists held before of a key, to be dropped when nobody waits for it.
+/// The entries that the lists held before of a key, to be dropped when nobody waits for it.
 #[must_use]
 pub(crate) struct Replaced(
     #[expect(dead_code, reason = "it is held until it may be dropped")] Slot,
 );
 
-/// So many places may be of what has left the list, besides as many as it has.
+/// How many places of entries that have left the list may stay, besides as many as the list has.
 const ROOM: usize = 1024;
 
 impl Unsaved {
-    /// Puts an entry in the place of its key, or last, for each selection that it is given for. Gives those in whose place
-    /// it comes.
+    /// Puts an entry in the place of its key, or last, for each selection that it is given for. Gives the entries that
+    /// it replaces.
     fn put(&mut self, key: &Key, new: Slot) -> Slot {
         let place = match self.find(key) {
             Some((place, _)) => place,
@@ -83,7 +83,7 @@ impl Unsaved {
         self.in_order.get_mut(index as usize)
     }
 
-    /// What is lacked of a key, and its place.
+    /// The place of a key, and its entries that selections lack.
     fn find(&self, key: &Key) -> Option<(u64, &Slot)> {
         let place = *self.places.get(&prefix(key))?;
         let slot = self.in_order.get(place.checked_sub(self.begin)? as usize)?;
@@ -110,7 +110,8 @@ impl Unsaved {
         taken.map(|(_, entry)| entry)
     }
 
-    /// Takes the entry of one computation off lists. It is looked for at this place first; gives the next.
+    /// Takes the entry of one computation off lists. It is looked for at this place first; gives the place to look at
+    /// next.
     fn remove(&mut self, of: &[Selection], entry: &Entry, place: u64) -> (Slot, u64) {
         // A run may have an entry under more than one key: of a distributed result, a part and the list of parts.
         let id = |entry: &Entry| (entry.record.run, entry.record.key);
@@ -131,7 +132,7 @@ impl Unsaved {
         (taken, place + 1)
     }
 
-    /// Drops the slots in front of which no selection lacks anything, and what has long left the list.
+    /// Drops empty slots in front, and places of entries that have long left the list.
     fn tidy(&mut self) {
         let is_empty = |slot: &Slot| slot.iter().all(Option::is_none);
         while self.in_order.front().is_some_and(is_empty) {
@@ -151,19 +152,19 @@ impl Unsaved {
     }
 }
 
-/// How a key begins.
+/// The first bytes of a key.
 fn prefix(key: &Key) -> u64 {
     BuildKeyHasher::default().hash_one(key)
 }
 
 impl Pending {
-    /// Notes a new entry for both selections; gives what it replaces, whose destructors may use the engine.
+    /// Notes a new entry for both selections; gives the replaced entries, whose destructors may use the engine.
     pub(crate) fn add(&self, entry: &Arc<Entry>) -> Replaced {
         let both = Selection::BOTH.map(|of| Some(only_taken(entry, of)));
         Replaced(lock(&self.entries).put(&entry.record.key, both))
     }
 
-    /// Notes an entry that one selection lacks; gives what it replaces.
+    /// Notes an entry that one selection lacks; gives the replaced entry.
     pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) -> Replaced {
         let slot = slot_of(selection, only_taken(entry, selection));
         Replaced(lock(&self.entries).put(&entry.record.key, slot))
@@ -173,12 +174,11 @@ impl Pending {
         lock(&self.marks).insert((mark.key, mark.run), mark);
     }
 
-    /// How many entries are to be saved.
     pub(crate) fn number(&self, selection: Selection) -> usize {
         lock(&self.entries).number(selection)
     }
 
-    /// How often entries were put back: what was counted before is not all there is.
+    /// How often entries were put back: an earlier count lacks them.
     pub(crate) fn put_back_so_far(&self) -> u64 {
         lock(&self.entries).put_back
     }
@@ -217,7 +217,7 @@ impl Pending {
     ) {
         let mut before = Vec::new();
         let mut list = lock(&self.entries);
-        // What is saved together lies there together.
+        // Entries that are saved together lie there together.
         let mut place = list.begin;
         for (of, entry) in entries {
             let (taken, next) = list.remove(of, entry, place);
@@ -225,11 +225,11 @@ impl Pending {
             place = next;
         }
         list.tidy();
-        // Before what was taken is dropped: destructors may use the cache.
+        // Before the taken entries are dropped: destructors may use the cache.
         drop(list);
     }
 
-    /// Puts back what could not be saved, but for what has a newer entry since.
+    /// Puts back entries and marks that could not be saved, unless there are newer ones since.
     pub(crate) fn put_back(
         &self,
         selection: Selection,
@@ -243,7 +243,7 @@ impl Pending {
         drop(since);
         let mut list = lock(&self.entries);
         list.put_back += 1;
-        // What has a newer one is dropped with the vector, when the list is free again.
+        // An entry with a newer one is dropped with the vector, when the list is free again.
         for entry in &entries {
             let key = &entry.record.key;
             let newer = list
@@ -262,8 +262,8 @@ fn slot_of(selection: Selection, entry: Arc<Entry>) -> Slot {
     slot
 }
 
-/// The entry without the values that the selection leaves out, so that a list of
-/// what is to be archived keeps no intermediate alive.
+/// The entry without the values that the selection leaves out, so that the list of entries to archive keeps no
+/// intermediate alive.
 fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     let left_out = |named: &Named| !selection.takes(named.tags.unwrap_or_default());
     match entry.results.results().iter().any(left_out) {
@@ -272,8 +272,8 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     }
 }
 
-/// Which thread saves what is new: from taking it off the list until it is saved, or there again. It calls code of users meanwhile,
-/// so it holds no lock.
+/// The thread that saves, from taking entries off the list until they are saved, or put back. It calls users' code
+/// meanwhile, so it holds no lock.
 #[derive(Default)]
 pub(crate) struct Saver {
     thread: Mutex<Option<ThreadId>>,
@@ -284,7 +284,7 @@ pub(crate) struct Saver {
 pub(crate) struct Turn<'a>(&'a Saver);
 
 impl Saver {
-    /// Waits for a turn, for so long if that is said; an error if this thread has it, or it did not come.
+    /// Waits for a turn, no longer than `patience`; an error if this thread has it, or it did not come.
     pub(crate) fn turn(&self, patience: Option<Duration>) -> Result<Turn<'_>, ArchiveError> {
         let this = std::thread::current().id();
         let start = Instant::now();
@@ -372,7 +372,7 @@ mod tests {
         drop(pending.add(&other));
         drop(pending.add(&with_key(3, 7, 2)));
         assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 3]);
-        // Only the newer is looked for by its key; what was taken together is found where it lies.
+        // Only the newer is found by its key; entries taken together are found where they lie.
         pending.forget([(&Selection::BOTH[..], &one), (&Selection::BOTH[..], &other)]);
         assert_eq!(take(&pending, Selection::Archive, 9), [3]);
     }

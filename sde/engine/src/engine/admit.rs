@@ -1,4 +1,4 @@
-//! What can't be run.
+//! Reasons to refuse a run.
 
 use super::Engine;
 use super::run_state::Run;
@@ -9,7 +9,7 @@ use crate::key::FingerprintError;
 use crate::result_map::no_result;
 
 impl Engine {
-    /// That nothing keeps a run that is not remembered from being made.
+    /// Checks that a run without a remembered result may be made.
     pub(crate) fn admit(&self, run: &Run<'_>) -> Result<(), Error> {
         let refused = within_a_store()
             .or_else(|| not_ready(run))
@@ -21,7 +21,7 @@ impl Engine {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Whether the run would have more below it than a thread's stack is sure to hold.
+    /// Refuses a run that is nested deeper than a thread's stack is sure to hold.
     fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
@@ -35,7 +35,7 @@ impl Engine {
     }
 }
 
-/// A store that writes a result asks for one.
+/// Refuses a run that a store asks for while it writes a result.
 fn within_a_store() -> Option<Error> {
     is_writing().then(|| {
         Error::invalid_argument(
@@ -68,7 +68,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
     Some(ErrorKind::Fingerprint { app, source }.into())
 }
 
-/// A name was asked for that the app does not return.
+/// Refuses a request for a name that the app does not return.
 fn unknown_name(run: &Run<'_>) -> Option<Error> {
     let resolved = &*run.app.resolved;
     let mut names = run.options.names?.iter();
@@ -86,10 +86,11 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
     })
 }
 
-/// A run is called by a run nested in itself.
+/// Refuses a run that is nested in itself.
 fn own_cycle(run: &Run<'_>) -> Option<Error> {
     run.above.as_ref()?;
-    // Not to look through all that lies above each of thousands of runs. The cache of a process set knows only its own.
+    // This spares thousands of runs the walk through their ancestors. A process set's cache knows only the set's own
+    // runs.
     if !run.app.resolved.is_distributed() && !run.cache.may_be_running(&run.key) {
         return None;
     }

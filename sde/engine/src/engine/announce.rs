@@ -1,8 +1,8 @@
-//! What other processes are told of a run, and when it is taken back.
+//! How other processes are told that a run goes on here, and when that announcement is taken back.
 //!
-//! An app that is known to take long is announced before its body runs. Of one that is not known that would cost a file for
-//! each run of a microsecond, so it is announced when it has gone on for a while. Then, and to write what came of it, there is
-//! a thread: runs do not wait for a disk. It is there only while there is something to do.
+//! An app that is known to take long is announced before its body runs. An announcement costs a file, too much for a
+//! run of a microsecond. So a run of unknown duration is announced only after it has gone on for a while. A thread does
+//! that and writes the results: runs do not wait for a disk. It exists only while it has work.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,20 +16,20 @@ use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection};
 use crate::key::Key;
 use crate::sync::{lock, wait, wait_timeout};
 
-/// What keeps a run announced for as long as it lives.
+/// Keeps a run announced until it is dropped.
 pub(super) type Held = Box<dyn Send + Sync>;
 
-/// What other processes know of a run that goes on here. Taken back when it is dropped.
+/// How a run of this process is announced to other processes. Dropping it takes the announcement back.
 pub(super) enum Announcement {
     Held(Held),
-    /// Another process is at it too.
+    /// Another process computes the key too.
     Beside,
     /// To be made when the run has gone on for a while.
     Later(Arc<Later>),
 }
 
-/// A run that may take long, or may be made of runs that do. It is announced when it has gone on for a while, until it makes a
-/// run that is announced or waited for: then other processes had better take part in that.
+/// A run of unknown duration, announced once it has gone on for a while. The announcement is taken back when the run
+/// makes a nested run that is announced or waited for: other processes should take part in that one.
 pub(super) struct Later {
     archiver: Arc<dyn Archiver>,
     key: Key,
@@ -45,7 +45,7 @@ enum AnnounceState {
 }
 
 impl Announcement {
-    /// How the run is announced when it has ended, if it is. It is not announced any more after that.
+    /// Ends the run and gives how it was announced, if it was. A `Later` is not announced after this.
     pub(super) fn ended(self) -> Option<Self> {
         let Self::Later(later) = self else {
             return Some(self);
@@ -58,7 +58,7 @@ impl Announcement {
     }
 }
 
-/// Announces runs after a while, and writes what was announced.
+/// Announces runs after a while, and writes the results of announced runs.
 #[derive(Default)]
 pub(super) struct Announcer(Arc<AnnounceQueue>);
 
@@ -66,7 +66,7 @@ pub(super) struct Announcer(Arc<AnnounceQueue>);
 struct AnnounceQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// Whether the last result could not be written: others would wait for nothing.
+    /// Whether the latest write failed. Then runs are not announced: other processes would wait in vain.
     failed: AtomicBool,
 }
 
@@ -98,7 +98,7 @@ struct Made {
 }
 
 impl Announcer {
-    /// Has a run announced when it has gone on for a while, unless it is by now.
+    /// Has a run announced when it has gone on for a while, unless `held` announces it already.
     pub(super) fn later(
         &self,
         archiver: &Arc<dyn Archiver>,
@@ -124,12 +124,12 @@ impl Announcer {
         Announcement::Later(later)
     }
 
-    /// Takes back what is announced of runs that were not known to take long, from this one up.
+    /// Takes back the announcements of runs of unknown duration, from this run up through its callers.
     pub(super) fn retract(&self, from: Option<&Arc<Frame>>) {
         self.0.retract(from);
     }
 
-    /// Has a result written that is pending, and then no longer announced.
+    /// Has the thread write a pending result, and take the announcement back after that.
     pub(super) fn write(
         &self,
         archiver: Arc<dyn Archiver>,
@@ -177,7 +177,8 @@ impl Announcer {
     }
 }
 
-/// What is not written yet was saved by the engine. The store is not used any more when this is gone.
+/// The engine has saved the results that the thread has not written. After the drop the thread no longer uses the
+/// store.
 impl Drop for Announcer {
     fn drop(&mut self) {
         let mut queue = lock(&self.0.queue);
@@ -195,7 +196,7 @@ impl Drop for Announcer {
     }
 }
 
-/// Has another thread begun when there is more to do, and nobody wait for this one, after a panic.
+/// After a panic, notes that the thread is gone: `enqueue` starts another one, and no drop waits for this one.
 struct UnlessEnded<'a>(&'a AnnounceQueue);
 
 impl Drop for UnlessEnded<'_> {
@@ -263,9 +264,9 @@ impl AnnounceQueue {
     fn write(&self, made: &Made) {
         let selection = Selection::Checkpoint;
         let record = &made.entry.record;
-        // Dropped when others may save again: destructors may, too.
+        // Dropped after the turn: destructors of values may save.
         let (mut entries, batch);
-        // A save that came before this, or comes meanwhile, would write it once more.
+        // The turn keeps other saves from writing these entries a second time.
         let Ok(_turn) = made.pending.saver.turn(None) else {
             return;
         };
@@ -287,7 +288,8 @@ impl Later {
         if !matches!(*lock(&self.state), AnnounceState::Running) {
             return;
         }
-        // With the state free: the run may end meanwhile, and does not wait for a disk. Then this is taken back.
+        // The state is not locked meanwhile, so the run may end without waiting for a disk. Then `announced` is
+        // dropped.
         let announced = self.archiver.announce(&self.key);
         let mut state = lock(&self.state);
         if matches!(*state, AnnounceState::Running) {

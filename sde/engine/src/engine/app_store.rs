@@ -1,8 +1,7 @@
 //! Apps registered by name, so that a workflow chooses its methods at run time.
 //!
-//! What has run is part of the record of a calculation. So a registered app
-//! freezes once it has run, or an app that has it in a slot: changing it is an
-//! error that says to copy it first.
+//! The apps that have run are part of the record of a calculation. So a registered app freezes once it has run, or an
+//! app that has it in a slot: changing it is an error that says to copy it first.
 
 use std::collections::BTreeMap;
 use std::sync::RwLock;
@@ -20,10 +19,10 @@ pub(super) struct AppStore(RwLock<BTreeMap<String, Registered>>);
 #[derive(Clone)]
 struct Registered {
     instance: Instance,
-    /// How often that was changed.
+    /// How often the instance was changed.
     changes: u64,
     frozen: bool,
-    /// Made when first needed; good for one version of the store.
+    /// Made when first needed; good for one epoch.
     prepared: Option<(u64, Prepared)>,
 }
 
@@ -47,8 +46,7 @@ impl AppStore {
         Ok(self.registered(name)?.instance)
     }
 
-    /// The app registered under a name, prepared; what is kept is good as long as
-    /// the epoch is.
+    /// The app registered under a name, prepared. The prepared app is kept, and serves for one epoch.
     fn find(&self, engine: &Engine, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
         if path.iter().any(|seen| seen == name) {
             path.push(name.to_owned());
@@ -75,7 +73,7 @@ impl AppStore {
         Ok(prepared)
     }
 
-    /// Whether the identity of an app that was found may change with what a file holds.
+    /// Whether the identity of a prepared app changes with a file's content.
     pub(super) fn is_volatile(&self, name: &str) -> bool {
         let apps = self.read();
         let found = apps.get(name).and_then(|app| app.prepared.as_ref());
@@ -86,7 +84,6 @@ impl AppStore {
         Ok(self.find(engine, name, &mut Vec::new())?.id())
     }
 
-    /// Freezes these names.
     #[inline(never)]
     fn freeze<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) {
         let is_frozen = |name: &str| self.read().get(name).is_some_and(|app| app.frozen);
@@ -149,14 +146,13 @@ impl AppStore {
 }
 
 impl Engine {
-    /// The app registered under a name.
     pub(crate) fn named(&self, name: &str) -> Result<Prepared, Error> {
         let prepared = self.apps.find(self, name, &mut Vec::new())?;
         self.note_code(&prepared.resolved);
         Ok(prepared)
     }
 
-    /// What finds the apps that are registered.
+    /// The look-up of registered apps by name.
     pub(super) fn find_named(&self) -> impl Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> {
         |name, path| self.apps.find(self, name, path)
     }
@@ -265,7 +261,7 @@ impl Apps<'_> {
     pub fn copy(&self, name: &str, new_name: &str) -> Result<(), Error> {
         let instance = self.0.apps.instance(name)?;
         self.0.apps.insert(new_name, instance)?;
-        // A run may have found that there was none.
+        // A run may depend on there having been no app of that name.
         self.0.raise_epoch();
         Ok(())
     }
@@ -276,7 +272,7 @@ impl Apps<'_> {
         self.0.apps.read().keys().cloned().collect()
     }
 
-    /// What the app of this name says of itself.
+    /// The app of this name as it describes itself.
     ///
     /// # Errors
     /// If there is no such app.

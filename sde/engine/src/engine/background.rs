@@ -13,7 +13,7 @@ use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::panic_message;
 use crate::sync::{MutexGuard, lock, wait, wait_timeout};
 
-/// The thread, if it is there, and what it is to do.
+/// The thread, if it was started, and its work.
 #[derive(Default)]
 pub(super) struct Background(Arc<SaveRequests>);
 
@@ -33,7 +33,6 @@ struct RequestState {
 }
 
 impl Background {
-    /// Starts the thread.
     pub(super) fn start(engine: &Arc<Engine>) -> io::Result<()> {
         let shared = &engine.background.0;
         if std::mem::replace(&mut shared.lock().started, true) {

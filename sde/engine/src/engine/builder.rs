@@ -45,9 +45,8 @@ pub struct Builder {
     rank_patience: Duration,
 }
 
-/// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization,
-/// and what the body has: on a thread with 2 MiB, as Rust starts them, 8 KiB are left
-/// for each body at the worst.
+/// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization, beside the body's own: on a thread
+/// with 2 MiB, as Rust starts them, 8 KiB are left for each body at the worst.
 const MAX_DEPTH: usize = 128;
 
 impl Default for Builder {
@@ -77,7 +76,7 @@ impl Builder {
         self
     }
 
-    /// Looks up in this store what is not in memory, and saves there.
+    /// Looks up results in this store that are not in memory, and saves there.
     pub fn store(mut self, archiver: impl Archiver + 'static) -> Self {
         self.archiver = Some(Arc::new(archiver));
         self
@@ -96,16 +95,17 @@ impl Builder {
         self
     }
 
-    /// What a program with a person before it, or a batch system around it, wants: results are saved
+    /// For a program with a person before it, or a batch system around it: results are saved
     /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), work is [shared](SharedWork::On) with other
     /// processes, memory is kept within [half of what there is](MemoryBudget::default), and the first rank tells on
-    /// standard error what a person should know. That is each [`Warning`](crate::Event::Warning) once, on one line, and those of stores too, unless a
-    /// `tracing` subscriber wants warnings; that a signal has come, and what is new is saved; and a bar for the outermost work that takes longer than
-    /// half a second, if standard error is a terminal and the environment has neither `CI` nor `TERM=dumb`.
+    /// standard error what a person should know. It tells each [`Warning`](crate::Event::Warning) once, on one line,
+    /// stores' warnings too, unless a `tracing` subscriber wants warnings. It tells that a signal has come and new
+    /// results are saved. It shows a bar for the outermost work that takes longer than half a second, if standard error
+    /// is a terminal and the environment has neither `CI` nor `TERM=dumb`.
     ///
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
-    /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take back one thing each. A store that is opened warns
-    /// whichever engine of the process is not quiet.
+    /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take
+    /// back one thing each. Warnings of a store go to any engine of the process that is not quiet.
     pub fn program_defaults(mut self) -> Self {
         self.console = Some(Console::new());
         self.memory_budget = self.memory_budget.or_else(|| Some(MemoryBudget::default()));
@@ -153,13 +153,11 @@ impl Builder {
         self
     }
 
-    /// How long one of rayon's workers waits for another run before it computes
-    /// the result too; 100 ms if nothing is said. The same for all threads that make runs nested
-    /// in one on a worker.
+    /// How long one of rayon's workers waits for another run before it computes the result too; the default is 100 ms.
+    /// It also bounds the waits of all threads that make runs nested in one on a worker.
     ///
-    /// Rayon's workers steal work while they wait, and what is waited for may be
-    /// suspended below on the same stack, where the engine can't see it. Other
-    /// threads wait without bound.
+    /// Rayon's workers steal work while they wait, and the awaited run may be suspended below on the same stack, where
+    /// the engine can't see it. Other threads wait without bound.
     pub fn rayon_patience(mut self, patience: Duration) -> Self {
         self.rayon_patience = patience;
         self
@@ -177,15 +175,16 @@ impl Builder {
         self
     }
 
-    /// How much memory what is remembered of all apps may take that have no budget [of their own](Self::memory_budget_of),
-    /// in bytes or as a [`MemoryBudget`] says; without one everything stays. On several ranks each counts for itself.
+    /// How much memory the entries may take of all apps without a budget [of their own](Self::memory_budget_of), in
+    /// bytes or as a [`MemoryBudget`] says; without a budget nothing is evicted. On several ranks each counts for
+    /// itself.
     pub fn memory_budget(mut self, budget: impl Into<MemoryBudget>) -> Self {
         self.memory_budget = Some(budget.into());
         self
     }
 
-    /// The same for one app. If the program has shown no app of that name when the last [`Sde`] goes, a warning says so.
-    /// On several ranks all name the same apps: of what they made together the same leaves on all of them.
+    /// The memory budget of one app. If the program has shown no app of that name when the last [`Sde`] goes, a warning
+    /// says so. On several ranks all name the same apps, so that all evict the same of their collective results.
     pub fn memory_budget_of(
         mut self,
         app: impl Into<String>,
@@ -195,9 +194,8 @@ impl Builder {
         self
     }
 
-    /// Runs the program on these ranks; the calling thread is the one that may do things together
-    /// with other ranks. `wire` says how values are written for them: `sde_archives::Cbor`. What a split of a group gives can be
-    /// the group too.
+    /// Runs the program on these ranks; only the calling thread may make collective calls. `wire` says how values are
+    /// written for other ranks: `sde_archives::Cbor`. A part of a split group can be the group too.
     ///
     /// Without this the program runs on one process, and all that is collective is done alone.
     pub fn process_group(
@@ -258,7 +256,7 @@ impl Builder {
             console.begin();
             observers.push(Box::new(console));
         }
-        // An entry is made in period 0: its first use is noted in any other.
+        // Entries are made in period 0, so the first use of one in any other period is noted.
         let counts_uses = self.archiver.is_some() && self.policy != SavePolicy::Never;
         let engine = Engine {
             caches: CacheTable::new(memory_budget, memory_budgets.collect()),
@@ -310,7 +308,7 @@ fn ranks_here(group: Option<&dyn ProcessGroup>) -> usize {
     nodes.iter().filter(|node| Some(*node) == here).count()
 }
 
-/// Without ranks nobody would ever commit a store that they opened together.
+/// Refuses a store that ranks opened together where there are no ranks: nobody would ever commit it.
 fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
     if are_there || !archiver.commits_together() {
         return Ok(());

@@ -13,19 +13,17 @@ use crate::error::{Error, close_names, join_names, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};
 
-/// Name -> what the linker collected, and what was prepared or run. Several, if functions
-/// in different modules have one name, or a program has two versions of an app:
-/// each is current for as long as it is part of the program.
+/// The linked, prepared and run apps by name. A name has several apps if functions in different modules share it, or if
+/// the program has two versions of an app. Each is current as long as it is part of the program.
 pub(crate) struct AppCatalog(RwLock<HashMap<Arc<str>, OfName>>);
 
-/// Those of one name. Shared, so that they are looked at without the lock: their defaults are fingerprinted by code of users.
+/// The apps of one name. Shared, so that they are looked at without the lock: users' code fingerprints their defaults.
 type OfName = Arc<Vec<Arc<CatalogEntry>>>;
 
 /// An app as this program has it.
 struct CatalogEntry {
     info: AppInfo,
-    /// Made when first asked for: what is linked need not be asked for, and to read
-    /// a file takes time.
+    /// Made when first asked for: many linked apps are never asked for, and reading a file takes time.
     defaults: OnceLock<Defaults>,
 }
 
@@ -48,7 +46,7 @@ impl CatalogEntry {
         }
     }
 
-    /// As they were when first asked for.
+    /// The defaults as they were when first asked for.
     fn kept(&self) -> Defaults {
         self.defaults.get().copied().unwrap_or_else(|| {
             let made = Defaults::of(&self.info);
@@ -58,7 +56,7 @@ impl CatalogEntry {
 }
 
 impl AppCatalog {
-    /// What the linker collected.
+    /// The apps that the linker collected.
     pub(super) fn linked() -> Self {
         let mut apps: HashMap<Arc<str>, OfName> = HashMap::new();
         for info in linked_apps() {
@@ -79,14 +77,14 @@ impl AppCatalog {
         citations.into_iter().map(str::to_owned).collect()
     }
 
-    /// What an app says of itself, if it is here.
+    /// The description of an app with this code, if the program has it.
     pub(crate) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
         let entries = self.of_name(app);
         let of_code = |entry: &&Arc<CatalogEntry>| entry.info.code() == code;
         Some(entries.iter().find(of_code)?.info.clone())
     }
 
-    /// Why an app that was run is not what this program has, and whether that are only its defaults.
+    /// Why the program has no app with this code and these defaults, and whether only the defaults differ.
     fn changed(
         &self,
         app: &str,
@@ -128,7 +126,6 @@ impl AppCatalog {
         }
     }
 
-    /// The names of all apps.
     pub(super) fn names(&self) -> Vec<String> {
         read(&self.0).keys().map(ToString::to_string).collect()
     }
@@ -165,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// That there is an app of this name, whether it has run or not.
+    /// Checks that there is an app of this name, whether it has run or not.
     pub(super) fn must_know(&self, name: &str) -> Result<(), Error> {
         let known = self.catalog.names();
         if known.iter().any(|known| known == name) {
@@ -185,9 +182,8 @@ impl Engine {
         )))
     }
 
-    /// Why an entry does not rest on what this program has; `None` if it does.
-    /// Looked at once for each entry and epoch, and each time if a registered app was
-    /// run whose identity may change without anybody saying so.
+    /// Why an entry rests on apps that this program does not have so; `None` if it has. Checked once for each entry and
+    /// epoch, and each time if the entry rests on files.
     pub(super) fn stale(&self, entry: &Entry) -> Option<String> {
         let epoch = self.epoch();
         if entry.is_checked(epoch) {
@@ -200,8 +196,8 @@ impl Engine {
         why
     }
 
-    /// Whether an app was called whose identity or defaults change with what a file
-    /// holds: then no epoch says that it is still current.
+    /// Whether any dependency's identity or defaults change with a file's content: then no epoch tells that it is
+    /// current.
     pub(super) fn rest_on_files<'c>(
         &self,
         dependencies: impl IntoIterator<Item = &'c Callee>,
@@ -213,8 +209,8 @@ impl Engine {
         })
     }
 
-    /// One of these that is not what it was, and what it is now. Edited code comes before
-    /// defaults: those of an app differ if the code of one in its slots does.
+    /// Why one of these dependencies is not what it was, if one is not. Changed code is named before changed defaults,
+    /// since an app's defaults also differ if the code in one of its slots does.
     pub(super) fn changed_dependency<'c>(
         &self,
         dependencies: impl IntoIterator<Item = &'c Callee>,
@@ -226,7 +222,7 @@ impl Engine {
         first.map(|(_, why)| why)
     }
 
-    /// Why a callee is not what it was, and whether that are only its defaults.
+    /// Why a dependency is not what it was, and whether only its defaults differ.
     fn changed(&self, callee: &Callee) -> Option<(bool, String)> {
         let why = match callee {
             Callee::Code {

@@ -12,7 +12,7 @@ use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
 
-/// What came of claiming a key.
+/// The outcome of claiming a key.
 pub(super) enum Claimed<'a> {
     /// The results, and where they were.
     Found(Served, Source),
@@ -20,7 +20,7 @@ pub(super) enum Claimed<'a> {
     Compute {
         role: Role<'a>,
         begun: Begun,
-        /// What is there of the key, whose gaps are filled.
+        /// The entry of the key so far, whose gaps are filled.
         previous: Option<Arc<Entry>>,
     },
 }
@@ -31,8 +31,8 @@ pub(super) enum Role<'a> {
     Holder(Claim<'a>),
     /// For itself, while another holds the claim: the first of them to publish wins.
     Beside(Arc<RunFlight>),
-    /// For its caller alone. What came of it is kept as the record of the calculation, if
-    /// the cache has been of this generation all the time.
+    /// For its caller alone. The outcome is kept as the record of the calculation, if the cache has been of this
+    /// generation all the time.
     Alone { keep: Option<u64> },
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Role<'a> {
 pub(crate) struct Claim<'a> {
     cache: &'a AppCache,
     pub(crate) flight: Arc<RunFlight>,
-    /// What other processes know of it.
+    /// How the run is announced to other processes.
     pub(super) announced: Option<Announcement>,
     ended: bool,
 }
@@ -57,7 +57,7 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Ends it in an error; `keep` is what is remembered of that.
+    /// Ends the flight in an error; `keep` is the entry by which the failure is remembered.
     pub(crate) fn fail(mut self, error: &Error, failure: Failure, keep: Option<Arc<Entry>>) {
         self.ended = true;
         let retry = failure == Failure::Transient;
@@ -79,7 +79,7 @@ impl Drop for Claim<'_> {
 }
 
 impl Engine {
-    /// Finds the results, waits for another who computes them, or takes it on.
+    /// Finds the results, waits for a call that computes them, or takes the run on.
     pub(super) fn claim<'a>(&self, run: &Run<'a>) -> Result<Claimed<'a>, Error> {
         match run.options.policy {
             Policy::Bypass => return Ok(self.alone(run, false)),
@@ -132,8 +132,7 @@ impl Engine {
         }
     }
 
-    /// The claim of a run that ranks make together, on this rank: none but the thread that may begin such runs claims their
-    /// keys.
+    /// This rank's claim of a collective run. Only the thread that may begin collective runs claims their keys.
     pub(crate) fn claim_collectively<'a>(&self, run: &Run<'a>) -> Option<Claim<'a>> {
         let is_alone = run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic;
         if is_alone {
@@ -145,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// Ends the flight with what is in the store, or what another process puts there, or takes the run on.
+    /// Ends the flight with an entry that the store has or gets from another process, or takes the run on.
     pub(super) fn load_or_compute<'a>(
         &self,
         run: &Run<'a>,
@@ -153,7 +152,7 @@ impl Engine {
         begun: Begun,
         previous: Option<Arc<Entry>>,
     ) -> Result<Claimed<'a>, Error> {
-        // What may come out otherwise is not looked for.
+        // A run that was nondeterministic is not looked for: its result may come out otherwise.
         let before = previous.as_deref();
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
         let shared = match may_load {
@@ -166,7 +165,7 @@ impl Engine {
         match shared {
             SharedClaim::Compute(announced) => claim.announced = announced,
             SharedClaim::Leave(error) => {
-                // Who waits was not cancelled, and looks again.
+                // Calls that wait for the flight were not cancelled, and look again.
                 claim.fail(&not_now(run), Failure::Transient, None);
                 return Err(error);
             }
@@ -179,7 +178,7 @@ impl Engine {
         })
     }
 
-    /// Ends the flight with what was found in the store.
+    /// Ends the flight with an entry of the store.
     fn found_in_store<'a>(&self, run: &Run<'a>, claim: Claim<'a>, loaded: Served) -> Claimed<'a> {
         let record = &loaded.entry.record;
         if self.sharing.is_some() && record.calls.is_empty() {
@@ -192,7 +191,7 @@ impl Engine {
         Claimed::Found(settled.served, Source::Loaded)
     }
 
-    /// Gives what is there by now, or in the store, and claims nothing.
+    /// Gives an entry of the store, or one that is in memory by now, and claims nothing.
     pub(super) fn remembered(&self, run: &Run<'_>) -> Result<(Served, Source), Error> {
         let generation = run.cache.generation();
         let previous = run.cache.entry(&run.key);
@@ -201,7 +200,7 @@ impl Engine {
             self.sets.received.forget(&run.key);
             return Ok((loaded, Source::Loaded));
         }
-        // Another run may have taken up meanwhile what was sent.
+        // Another run may have taken up the received entry meanwhile.
         let now = run.cache.entry(&run.key);
         if let Some(entry) = &now
             && let Ok(served) = self.served(entry, run.options.names)

@@ -48,7 +48,7 @@ impl Engine {
     }
 }
 
-/// Whether a result is known to have other bits. Parts of ranks are not compared, nor is what has no encoding.
+/// Whether a result is known to have other bits. Parts of ranks are not compared, nor are values without an encoding.
 fn differ(spec: &ResultSpec, one: &ResultMap, other: &ResultMap) -> bool {
     let content = |map: &ResultMap| Some(map.find(&spec.name)?.content.clone());
     let codec = spec

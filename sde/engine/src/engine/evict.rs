@@ -1,7 +1,8 @@
-//! Keeping what is remembered within its budget.
+//! Keeping remembered entries within their budget.
 //!
-//! Who remembers something and finds that it is too much now makes room, with nothing locked: it takes victims off the list
-//! of what is counted, has them saved that are to be, and drops each that may leave. What stays is listed again.
+//! A call that remembers an entry and finds the budget exceeded makes room, with nothing locked. It takes victims off
+//! the list of counted entries, has those saved that are to be, and drops each that may leave. The others are listed
+//! again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ impl Engine {
         }
     }
 
-    /// Makes room if what counts with this cache takes too much.
+    /// Makes room if the entries that count with this cache take too much.
     pub(super) fn keep_within_budget(&self, cache: &AppCache) {
         let Some((memory, _)) = &cache.counted else {
             return;
@@ -45,12 +46,13 @@ impl Engine {
         }
     }
 
-    /// What came from a store counts with the length of its encoding, and once it was read with what it takes.
+    /// Counts entries from a store that were read since by the memory of their values, no longer by the length of their
+    /// encodings.
     fn count_what_was_read(&self, memory: &Memory) {
         for unread in memory.take_unread() {
             let cache = self.caches.at(unread.app);
             let stands = cache.map(|cache| cache.hold_read(Arc::clone(&unread.entry)));
-            // What was replaced since leaves the list when nobody holds it any more.
+            // A replaced entry leaves the list when nobody holds it any more.
             if stands.is_some_and(|stands| Arc::ptr_eq(&stands, &unread.entry)) {
                 memory.give_back_unread(&unread);
             }
@@ -78,7 +80,8 @@ impl Engine {
         self.warn_of_what_cant_leave(memory);
     }
 
-    /// Drops what all ranks of a set drop now, also what the program holds a part of: others hold none of it any more.
+    /// Drops entries that all ranks of a set drop now, also those in use here: the other ranks hold their parts no
+    /// more.
     pub(crate) fn evict_collective(
         &self,
         set: &ProcessSet,
@@ -101,7 +104,7 @@ impl Engine {
         }
     }
 
-    /// Drops values of an app until what is left takes so many bytes; gives how many were let go.
+    /// Evicts values of an app until the others take so many bytes; gives how many bytes were let go.
     pub(super) fn evict_down_to(&self, app: &str, keep: usize) -> usize {
         let alone = self.caches.named(app).cloned();
         let caches: Vec<_> = alone.into_iter().chain(self.sets.caches(app)).collect();
@@ -113,7 +116,7 @@ impl Engine {
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
         let mut entries = cache.entries();
-        // Once each: they may be used meanwhile.
+        // The sort reads each use once: entries may be used meanwhile.
         entries.sort_by_cached_key(|entry| (entry.last_use(), entry.record.made_at));
         let mut left = entries
             .iter()
@@ -139,14 +142,14 @@ impl Engine {
         let keys = self.saved_under([entry.record.key].into_iter());
         let is_pending = keys.iter().any(|key| self.pending.has(key));
         let is_saved_later = is_pending && self.policy != SavePolicy::Never;
-        // What a store has of the key may be a list of parts, of which this one is not there yet.
+        // A pending part is not looked for: the store may already have the list of parts.
         let is_ever_saved = entry.is_ever_saved();
         let is_looked_for = !is_pending && (is_ever_saved || entry.record.anew);
         let is_stored = is_looked_for && self.is_stored(entry);
         entry.set_saved(is_stored);
         let is_only_here = !is_stored && is_ever_saved;
         let keeps_values = is_only_here && (rule.only_saved || is_saved_later);
-        // A store may have what a refreshed run took the place of.
+        // The store may still have the entry that a refreshed one replaced.
         let is_anew = !is_stored && entry.record.anew;
         let keeps_record = keeps_values || is_only_here && rule.keeps_records || is_anew;
         let leaves = |named: &Named| !keeps_values || !named.is_ever_saved();
@@ -183,7 +186,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What is never saved, and leaves, is not to be saved any more.
+    /// Takes an evicted entry that is never to be saved off the pending ones.
     fn forget_pending(&self, entry: &Entry, keys: &[Key]) {
         for selection in Selection::BOTH {
             let pending = self.pending.of(selection, keys);
@@ -195,12 +198,12 @@ impl Engine {
         }
     }
 
-    /// The works of what was forgotten are to be cited all the same.
+    /// Notes the apps of a forgotten record: their works are to be cited all the same.
     fn note_forgotten(&self, record: &RecordHead) {
         lock(&self.forgotten).extend(record.apps());
     }
 
-    /// Whether the store has the record of an entry, and of what it holds all that is ever saved.
+    /// Whether the store has the record of an entry, and each held value that is ever saved.
     fn is_stored(&self, entry: &Entry) -> bool {
         let found = self
             .archiver()
@@ -217,7 +220,7 @@ impl Engine {
         stored.record.gives_the_same(&entry.record) && saved.all(is_there)
     }
 
-    /// What is saved costs less to have again.
+    /// Notes that an entry is saved: it costs less to have again.
     pub(super) fn count_as_saved(&self, record: &RecordHead) {
         if let Some(cache) = self.caches.named(&record.app)
             && cache.counted.is_some()
@@ -229,7 +232,7 @@ impl Engine {
         }
     }
 
-    /// What computing takes again that an entry was computed from and that has left too, in nanoseconds.
+    /// The time, in nanoseconds, to compute again the unsaved and evicted entries that an entry was computed from.
     fn dependencies_nanos(&self, entry: &Entry) -> u64 {
         let mut sum = 0_u64;
         let mut seen = HashSet::new();
@@ -250,10 +253,10 @@ impl Engine {
         sum
     }
 
-    /// Warns, once, if more than the budget can't leave.
+    /// Warns, once, if entries that can't leave exceed the budget.
     fn warn_of_what_cant_leave(&self, memory: &Memory) {
         let used = memory.in_use();
-        // With a budget of nothing nobody wants more than records.
+        // A budget of 0 wants nothing but records.
         let is_much = used.kept_bytes > used.limit && used.limit > 0;
         if !is_much || memory.has_warned.swap(true, Ordering::Relaxed) {
             return;
@@ -279,7 +282,7 @@ impl Engine {
     }
 }
 
-/// Victims that it was not decided of, since a store or the destructor of one before them panicked, stay.
+/// Victims not decided on yet. They stay if a store, or the destructor of one before them, panics.
 struct Victims<'a>(Vec<(&'a Arc<AppCache>, Arc<Entry>)>);
 
 impl Drop for Victims<'_> {
@@ -290,7 +293,7 @@ impl Drop for Victims<'_> {
     }
 }
 
-/// What may leave, and how.
+/// Which entries may leave, and how.
 #[derive(Clone, Copy)]
 struct Rule {
     only_saved: bool,
@@ -314,5 +317,5 @@ impl Rule {
     }
 }
 
-/// So many runs are looked at that one rests on.
+/// How many callees are looked at for the cost of one entry.
 const MOST_DEPENDENCIES: usize = 1000;

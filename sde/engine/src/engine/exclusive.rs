@@ -1,14 +1,13 @@
 //! Apps that say they are not thread-safe run one at a time.
 //!
-//! A run of such an app is the exclusive one of its app type while its body runs. Waiting for
-//! it is waiting for a run to be out of the way, so that goes through the same check for
-//! cycles. A run nested in a run of the same app can't wait for that one; those nested in one
-//! run have an exclusive one among themselves. So if the exclusive run waits for what another
-//! makes that waits for it to be gone, the first makes it itself, nested in itself. What is
-//! left is an error: two apps whose exclusive runs wait for one another.
+//! While its body runs, a run of such an app is its app type's exclusive run. A call that waits for that run to be gone
+//! goes through the check for cycles, as every wait does. A run nested in a run of its own app can't wait for that one;
+//! the runs nested in one such run are exclusive among themselves. The exclusive run may need a result whose flight
+//! waits for it to be gone: then it computes the result itself, nested in itself. Two apps whose exclusive runs wait
+//! for one another are an error.
 //!
-//! A rayon worker does not wait for that without bound: it may be holding up the
-//! very run that is to be gone. It can't compute beside it either, so it gives an error.
+//! A rayon worker waits for the exclusive run with a bound: it may be holding up that very run. It can't compute beside
+//! it either, so it gives an error.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub(super) struct ExclusiveRun<'a> {
 impl Drop for ExclusiveRun<'_> {
     fn drop(&mut self) {
         lock(&self.cache.exclusive_runs).remove(&self.ancestor);
-        // Those that wait look again which run is exclusive, and not at the error.
+        // Waiters do not see this error: they look again which run is exclusive.
         let (app, key) = (Arc::clone(&self.cache.name), self.held.key);
         let gone = ErrorKind::StaleHandle { app, key }.into();
         self.held.flight.fail(gone, false);

@@ -21,20 +21,20 @@ use crate::sync::user_code;
 
 /// A body that has ended.
 pub(crate) struct Ran {
-    /// What it returned, or its panic.
+    /// The body's result, or its panic.
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
-    /// What it took without the runs that were nested in it.
+    /// How long the body took without the runs that were nested in it.
     pub(crate) own: Duration,
-    /// It was told that nobody wants the result any more.
+    /// The body was told that nobody wants the result any more.
     pub(super) heard: bool,
-    /// The same, or nobody wants it now.
+    /// The body was told so, or nobody wants the result now.
     pub(super) gave_up: bool,
     /// The epoch in which it began.
     pub(super) epoch: u64,
 }
 
-/// A run that this thread is at.
+/// A run on top of this thread's stack.
 pub(crate) struct Begun {
     frame: Arc<Frame>,
     _on_thread: OnThread,
@@ -61,7 +61,6 @@ impl Engine {
         }
     }
 
-    /// Runs the body.
     pub(crate) fn execute(
         &self,
         run: &Run<'_>,
@@ -105,7 +104,7 @@ impl Engine {
         frame.end();
         let saw = &frame.dependencies;
         let (calls, dependencies) = saw.take();
-        // A caller that goes on after a failure rests on what led to it.
+        // A caller that goes on after a failure depends on everything that the failed run depended on.
         if let (false, Some(parent)) = (matches!(returned, Ok(Ok(_))), &run.parent) {
             let more = dependencies.iter().cloned();
             parent.dependencies.add(more, saw.saw_nondeterminism());

@@ -36,7 +36,7 @@ impl Invalidations {
         self.any.store(!reasons.is_empty(), Ordering::Release);
     }
 
-    /// Whether there is any.
+    /// Whether any mark is in force.
     pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -73,7 +73,7 @@ impl Invalidations {
         marks.collect()
     }
 
-    /// Adds the marks of another store; gives those that it has not.
+    /// Adds the marks of another store; gives the marks that only this engine has.
     pub(super) fn add(&self, more: Self) -> Vec<(Key, RunId)> {
         let more = unpoisoned(more.reasons.into_inner());
         let mut reasons = write(&self.reasons);
@@ -84,7 +84,6 @@ impl Invalidations {
         only_here
     }
 
-    /// Takes marks away.
     pub(super) fn remove(&self, marked: &[(Key, RunId)]) {
         let mut reasons = write(&self.reasons);
         for marked in marked {
@@ -94,7 +93,7 @@ impl Invalidations {
     }
 }
 
-/// What [`Sde::invalidate`](crate::Sde::invalidate) did.
+/// The result of [`Sde::invalidate`](crate::Sde::invalidate).
 #[derive(Clone, Debug)]
 pub struct Invalidated {
     /// The computation that is not used any more.
@@ -129,7 +128,7 @@ impl Engine {
     }
 
     fn run_of(&self, key: &Key) -> Result<RunId, Error> {
-        // What is decided is what callers are about to get.
+        // A decided entry comes first: callers are about to get it.
         let of = |cache: &Arc<AppCache>| cache.decided(key).or_else(|| cache.entry(key));
         let in_memory = self.caches.all().find_map(of);
         if let Some(entry) = in_memory.or_else(|| self.sets.entry(key).next()) {

@@ -1,7 +1,7 @@
 //! Finding runs in the store.
 //!
-//! What another rank or an earlier process has computed serves as if it had been computed here, if it is
-//! still valid. Its values are read when they are asked for.
+//! Results of another rank or an earlier process serve as if they had been computed here, if they are still valid.
+//! Their values are read when they are asked for.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::ranks::{is_complete, with_parts};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
 
 impl Engine {
-    /// Looks for a run in the store; what is found serves the call.
+    /// Looks in the store for an entry that serves the call.
     ///
-    /// What another rank has sent comes first. If that is only some of the values, it serves those
-    /// who ask for no others.
+    /// An entry sent by another rank comes first. If it has only some of the values, it serves calls that ask for no
+    /// others.
     pub(crate) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
         if run.app.resolved.nondeterministic {
             return None;
@@ -40,7 +40,7 @@ impl Engine {
         taken.map_err(told).ok()
     }
 
-    /// Tells why what is remembered of a run does not serve, if there is anything to tell.
+    /// Tells why the remembered entry of a run does not serve, if there is anything to tell.
     pub(super) fn tell_stale(&self, run: &Run<'_>, why: Option<String>) {
         if let Some(why) = why {
             self.tell(|| Event::Stale {
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// What a stored entry gives to a run, or why it does not serve, if that is to be told.
+    /// The results that a stored entry gives to a run, or why it does not serve, if that is to be told.
     fn take_up(
         &self,
         run: &Run<'_>,
@@ -71,7 +71,7 @@ impl Engine {
         if run.options.policy == Policy::Refresh {
             return Err(None);
         }
-        // What was computed again since is newer, and not saved yet or cleaned.
+        // A newer entry in memory was computed again since, and is not saved yet, or was cleaned.
         let outdated = previous.is_some_and(|known| {
             known.record.run != stored.record.run && known.record.made_at > stored.record.made_at
         });
@@ -79,7 +79,7 @@ impl Engine {
             return Err(None);
         }
         let archived = stored.archived;
-        // Of ranks each fills gaps of its own: all must come to one computation.
+        // Each rank fills its own gaps, and all must come to one computation.
         let distributed = run.app.resolved.is_distributed();
         let run_id = distributed.then_some(stored.record.run);
         let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
@@ -89,14 +89,13 @@ impl Engine {
             None => alone,
         };
         let served = self.served(&entry, run.options.names).map_err(Some)?;
-        // An archive is to have what this program used, whatever process computed it.
+        // An archive is to have all results that this program used, whatever process computed them.
         if !archived {
             drop(self.pending.add_to(Selection::Archive, &entry));
         }
         Ok(served)
     }
 
-    /// Looks in the store.
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
         let archiver = self.archiver()?;
         let stretch = crate::stretch!("load", app = &*run.cache.name, key = %run.key.short());
@@ -136,7 +135,7 @@ impl Engine {
             return None;
         }
         if stored.archived {
-            // Asked for, they are read again.
+            // The inputs are read again when they are asked for.
             stored.record.inputs = Arc::default();
         }
         Some(with_parts(run.from, &run.app.resolved, &archiver, stored))
@@ -157,7 +156,7 @@ impl Engine {
 
     /// Whether an earlier entry's values may stand beside new ones.
     pub(super) fn may_fill(&self, run: &Run<'_>, old: &Entry) -> bool {
-        // It may have been cleaned since.
+        // The entry may have been cleaned since.
         let there = run.cache.entry(&run.key);
         there.is_some_and(|there| std::ptr::eq(&*there, old))
             && run.options.policy != Policy::Refresh
@@ -209,7 +208,7 @@ pub(crate) fn entry_of(
         key: stored.record.key,
         run: stored.record.run,
     };
-    // Never looked at in this epoch: what its nested runs depended on is checked before use.
+    // Not checked in any epoch: its nested runs' dependencies are checked before use.
     let entry = Entry::new(
         stored.record.clone(),
         ResultMap::from_parts(origin, results),

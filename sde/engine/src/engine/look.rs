@@ -13,16 +13,16 @@ use crate::key::{FingerprintError, Key, keyed, with_encoder};
 use crate::output_file::{Content, OutputFile};
 use crate::result_map::{ErasedValue, Named, ResultMap, WeakResultMap, WeakValue};
 
-/// What looking at the encoded inputs gave.
+/// The outcome of looking up the encoded inputs.
 pub(super) enum Looked {
-    /// The call took what it wanted, and all that follows a hit is done.
+    /// The call took its results, and all that follows a hit is done.
     Taken,
-    /// An entry that needs a closer look than the map's guard allows, and what it gives.
+    /// An entry that needs a closer look than the map's guard allows, and its results.
     Found(Box<Served>),
     Absent(Box<Keyed>),
 }
 
-/// What is looked for, and for whom.
+/// A look-up, and the run that asks.
 pub(super) struct Look<'a> {
     pub(super) call: &'a dyn Call,
     pub(super) app: &'a CalledApp<'a>,
@@ -32,7 +32,7 @@ pub(super) struct Look<'a> {
     pub(super) parent: Option<&'a Frame>,
 }
 
-/// What is left to do of a hit when the map's guard is free again.
+/// The part of a hit that is done once the map's guard is free again.
 struct Taken {
     /// The time it saved.
     nanos: u64,
@@ -42,13 +42,13 @@ struct Taken {
 
 impl Engine {
     /// Encodes the inputs, into a buffer that is used again if the call has not kept them
-    /// encoded, and looks for what is remembered.
+    /// encoded, and looks for a remembered entry.
     #[inline]
     pub(super) fn look(&self, look: &Look<'_>) -> Result<Looked, FingerprintError> {
         if let Some(kept) = look.call.encoded() {
             return Ok(self.look_for(look, kept));
         }
-        // What the closure holds is moved now and then, so it holds two words.
+        // The closure is moved now and then, so it captures only two words.
         with_encoder(|to| {
             look.call.encode(to)?;
             let mut looked = self.look_for(look, to.finish()?);
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// Counts and tells a hit of which the call took what it wanted.
+    /// Counts and tells a hit whose values the call has taken.
     #[inline]
     fn taken(&self, look: &Look<'_>, taken: Taken, source: Source) {
         look.cache.counters.hit(source, taken.nanos);
@@ -122,7 +122,8 @@ impl Engine {
         }
     }
 
-    /// What an entry gives to one who asks for these names, or why it may not be used. Output files that were deleted or
+    /// The values that an entry gives for these names, or why it may not be used. Output files that were deleted or
+    /// changed are put back.
     /// changed are put back.
     pub(crate) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
         let map = self.usable_map(entry, names)?;
@@ -131,7 +132,7 @@ impl Engine {
     }
 
     fn usable_map(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        // Before its values are read.
+        // Before values are read.
         match self.outdated(entry) {
             Some(why) => Err(why),
             None => entry.serve(names),
@@ -146,7 +147,7 @@ impl Engine {
         self.invalid(&entry.record).or_else(|| self.stale(entry))
     }
 
-    /// The same, with the entry.
+    /// Like [`serve`](Self::serve), with the entry.
     pub(super) fn served(
         &self,
         entry: &Arc<Entry>,
@@ -204,7 +205,7 @@ impl Look<'_> {
         }))
     }
 
-    /// Has the call take what its caller gets from a whole entry. It shares values and
+    /// Has the call take its results from a whole entry. It shares values and
     /// does nothing else, since it runs with the map's guard held.
     #[inline]
     fn take(&self, entry: &Arc<Entry>, keep: bool) -> Option<Taken> {
@@ -216,7 +217,7 @@ impl Look<'_> {
         })
     }
 
-    /// The same from what may be gone since it was found before.
+    /// Like [`take`](Self::take), but values and entry may be gone since they were found before.
     #[inline]
     fn take_recent(&self, hit: &RecentHit, keep: bool) -> Option<Taken> {
         let entry = match keep || self.cache.counted.is_some() {
@@ -252,7 +253,7 @@ impl Look<'_> {
     }
 }
 
-/// What a whole entry gives, without keeping any of it alive.
+/// Weak references to a whole entry and its values.
 pub(super) struct RecentHit {
     only: Option<WeakValue>,
     results: WeakResultMap,
@@ -261,12 +262,12 @@ pub(super) struct RecentHit {
     nanos: u64,
 }
 
-/// A weak reference keeps the block that a value's own fields lie in, if not what they own: larger ones
-/// are left to the map.
+/// A weak reference keeps a value's own block allocated, though not what its fields own. Values with larger blocks are
+/// left to the map.
 const MAX_BLOCK: usize = 256;
 
 impl RecentHit {
-    /// With how many bytes its weak references may come to keep.
+    /// The hit, and how many bytes its weak references may keep allocated.
     fn of(entry: &Arc<Entry>) -> (Self, usize) {
         let only = entry.only.as_ref();
         let only = only.filter(|value| value.block_size() <= MAX_BLOCK);

@@ -1,9 +1,9 @@
-//! The engine: what happens in `run`.
+//! The engine, which makes runs.
 //!
-//! What programs and bodies call is in [`handle`], the way of a call in [`run`], its steps in files of their own: finding out
-//! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
-//! [`wait`], [`load`], [`share`]), running the body ([`execute`]), making its results known ([`publish`]),
-//! saving them ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
+//! Programs and bodies call [`handle`]; [`run`] is the path of a call. Its steps have files of their own: finding out
+//! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`], [`wait`],
+//! [`load`], [`share`]). Then come running the body ([`execute`]), making its results known ([`publish`]), saving them
+//! ([`save`], [`background`], [`signals`]). [`Sde`] has the calls that only the user may make.
 
 mod admit;
 mod announce;
@@ -94,25 +94,24 @@ impl PartialEq for Node {
     }
 }
 
-/// Who waits for what in this program. It is not one engine's: a run of one may need
-/// a run of another that needs the first.
+/// The waiting graph of this program, for all engines: a run of one may need a run of another that needs the first.
 fn waits() -> &'static Waits<Node, RunFlight> {
     static WAITS: OnceLock<Waits<Node, RunFlight>> = OnceLock::new();
     WAITS.get_or_init(Waits::new)
 }
 
-/// What all clones of one `Sde` share.
+/// The state that all clones of one `Sde` share.
 pub(crate) struct Engine {
     pub(crate) caches: CacheTable,
-    /// The first level of all of them.
+    /// The first cache level, for all apps.
     recent: Recent<look::RecentHit>,
     apps: app_store::AppStore,
     pub(crate) catalog: catalog::AppCatalog,
-    /// Raised by whatever may make a remembered result, or a remembered failure, one not to be used; see [`moment`](Self::moment).
+    /// Raised when a remembered result, or a remembered failure, may no longer be valid; see [`moment`](Self::moment).
     epoch: AtomicU64,
     uses: uses::Uses,
     observers: Vec<Box<dyn Observer>>,
-    /// Whether any of them wants to be told of hits.
+    /// Whether any observer wants to be told of hits.
     hears_hits: bool,
     archiver: RwLock<Option<Arc<dyn Archiver>>>,
     pub(crate) policy: SavePolicy,
@@ -121,22 +120,21 @@ pub(crate) struct Engine {
     invalidations: invalidate::Invalidations,
     process: u64,
     started: SystemTime,
-    /// Which of how many ranks of the program it is.
+    /// The rank, and the number of ranks; `None` without other ranks.
     rank: Option<(usize, usize)>,
     runs: AtomicU64,
-    /// How many runs there were when saving at the end failed, which was told.
+    /// How many runs there were when saving at the end failed, and a warning said so.
     unsaved: AtomicU64,
     /// How long a rayon worker waits for a flight before it computes too.
     rayon_patience: Duration,
     helpers: Helpers,
-    /// With other processes; `None` if it is not.
+    /// How work is shared with other processes; `None` if it is not.
     sharing: Option<share::Sharing>,
-    /// How deep runs may nest.
     max_depth: usize,
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,
     pub(crate) sets: Sets,
-    /// Whether what was to be evicted could not be saved the last time, which was told.
+    /// Whether the latest save before an eviction failed, and a warning said so.
     evictions_fail: AtomicBool,
     /// The apps that runs rest on whose records have left memory.
     forgotten: Mutex<BTreeSet<Arc<str>>>,
@@ -161,7 +159,7 @@ impl Engine {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Empties the first level, has each entry checked anew, and has what failed tried again.
+    /// Empties the first level, has each entry checked anew, and failed runs tried again.
     fn raise_epoch(&self) {
         self.epoch.fetch_add(PERIODS, Ordering::AcqRel);
     }
@@ -225,7 +223,6 @@ impl Engine {
         read(&self.archiver).clone()
     }
 
-    /// All entries in memory.
     fn entries(&self) -> impl Iterator<Item = Arc<Entry>> {
         let ordinary = self.caches.all().flat_map(|cache| cache.entries());
         ordinary.chain(self.sets.entries())

@@ -15,7 +15,7 @@ use crate::key::{EncodedCursor, Key, keyed};
 use crate::ranks::is_complete;
 
 impl Engine {
-    /// What `run` would do, found without running, claiming or reading values.
+    /// Tells what `run` would do, without running, claiming or reading values.
     pub(super) fn peek(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
         let resolved = &*app.resolved;
         let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
@@ -111,7 +111,7 @@ impl Engine {
         if let Some(archiver) = self.archiver() {
             let looked = archiver.records(&resolved.name, &mut look_at);
             if let Err(error) = looked {
-                // What is in memory may be near enough, for a message.
+                // For a message a run in memory may be near enough.
                 let store = archiver.describe();
                 self.warn(|| format!("{store} can't be asked for records: {error}"));
             }
@@ -119,8 +119,7 @@ impl Engine {
         nearest
     }
 
-    /// Whether the store has what a run would load, or why that does not serve;
-    /// `None` if there is nothing.
+    /// The stored computation that a run would load, or why it does not serve; `None` if nothing is stored.
     pub(crate) fn stored_refusal(
         &self,
         resolved: &ResolvedApp,

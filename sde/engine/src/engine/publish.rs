@@ -1,4 +1,4 @@
-//! Making known what came of a body.
+//! Publishing the outcome of a body.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,11 +19,11 @@ use crate::machine;
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
-/// Why nothing is published, and what that means for others.
+/// Why nothing is published, and how long that lasts for other calls.
 pub(crate) struct Unpublished {
     pub(crate) error: Error,
     pub(crate) failure: Failure,
-    /// To go on where the body was called.
+    /// The body's panic, to be resumed in its caller.
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -36,7 +36,8 @@ impl Unpublished {
         }
     }
 
-    /// What is remembered of it, if it would come again. In the run's frame: the text of an error is made by code of users.
+    /// The entry of a failure that would come again. Made within the run's frame: users' code makes the text of an
+    /// error.
     pub(crate) fn remembered(
         &self,
         run: &Run<'_>,
@@ -60,7 +61,7 @@ impl Unpublished {
         self.panic.is_some()
     }
 
-    /// The error; a panic goes on here.
+    /// Gives the error, or resumes the body's panic.
     pub(crate) fn resume_panic(self) -> Error {
         match self.panic {
             Some(panic) => resume_unwind(panic),
@@ -69,22 +70,22 @@ impl Unpublished {
     }
 }
 
-/// What came of results when it was decided whose stand.
+/// The outcome of a call once it is decided whose results stand.
 pub(crate) struct Settled<S> {
-    /// What the caller gets.
+    /// The results that the caller gets.
     pub(crate) served: Served,
-    /// What came of writing the caller's results, if they stand and are kept.
+    /// The outcome of writing the caller's results, if they stand and are kept.
     pub(crate) written: Option<S>,
     /// To be dropped last: destructors may use the engine.
     _before: [Before; 2],
 }
 
 impl Engine {
-    /// Checks what a body returned, records it and makes it visible; what its caller gets
-    /// of that. A panic of the body goes on here.
+    /// Checks, records and publishes a body's results, and gives those that its caller gets. Resumes a panic of the
+    /// body.
     ///
-    /// Code of users runs before it is decided whose results stand, where asking for the run itself is a cycle, and after
-    /// nobody waits for them any more.
+    /// Users' code runs only before it is decided whose results stand, where asking for the run itself is a cycle, and
+    /// after the flight is complete.
     pub(super) fn publish(
         &self,
         run: &Run<'_>,
@@ -145,9 +146,9 @@ impl Engine {
         Ok((served, source))
     }
 
-    /// Ends a flight with these results, or with those of a call that was first. Only what stands is written, and nobody gets it
-    /// before it is: a call that was not first waits for that. From the decision on no code of users runs until the flight is
-    /// complete.
+    /// Ends a flight with these results, or with those of a call that published first. Only results that stand are
+    /// written, and nobody gets them before: a call that was not first waits for the write. No users' code runs between
+    /// the decision and the completion of the flight.
     pub(crate) fn settle<S>(
         &self,
         run: &Run<'_>,
@@ -186,8 +187,9 @@ impl Engine {
         }
     }
 
-    /// Decides whose results stand; others' are visible then. Those of a refresh give way only to a later computation, and none
-    /// give way to what may not be used: of a flight that failed, what was there before it is there again.
+    /// Decides whose results stand; another call's are visible by then. The results of a refresh give way only to a
+    /// later computation. No results give way to an unusable entry, such as the old one that a failed flight leaves in
+    /// its place.
     fn decide(
         &self,
         run: &Run<'_>,
@@ -216,7 +218,7 @@ impl Engine {
                 return (decision, before);
             }
             if !run.cache.is_current(flight) {
-                // What has come since knows nothing of this run: its results are its caller's alone.
+                // Later flights know nothing of this run: its results are for its caller alone.
                 let (instead, is_kept) = (None, false);
                 return (Decision::Won { instead, is_kept }, before);
             }
@@ -224,21 +226,20 @@ impl Engine {
             replaced.push(replaced_now);
             next = match claimed {
                 cache::Claimed::Mine(flight, _) | cache::Claimed::Theirs(flight) => Some(flight),
-                // Neither is asked for.
+                // This `claim` accepts neither entries nor failures.
                 cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
             };
         }
     }
 
-    /// After a refresh the earlier result may still be a recent hit of some thread, which must not find it after it was
-    /// given the new one.
+    /// After a refresh no thread may find the earlier result among its recent hits any more.
     fn forget_replaced(&self, run: &Run<'_>) {
         if run.options.policy == Policy::Refresh {
             self.raise_epoch();
         }
     }
 
-    /// What is to be published, or why nothing is.
+    /// The results to be published, or why none are.
     pub(crate) fn publishable(
         &self,
         run: &Run<'_>,
@@ -261,7 +262,7 @@ impl Engine {
             false => epoch,
         };
         let merged = merge(resolved, (record, own), &returned, earlier, checked);
-        // What ranks make together is known when they have told one another what it rests on.
+        // A collective result is bound later, when the ranks have told one another its dependencies.
         let merged = match run.from.shared_ranks() {
             Some(_) => merged,
             None => merged.inspect(|made| bind(run.from, resolved, &made.entry)),
@@ -279,7 +280,7 @@ impl Engine {
         known.clone()
     }
 
-    /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.
+    /// Whether these results replace an unwanted result of the key, or one that itself did so, as far as is known here.
     fn is_in_place_of_another(&self, run: &Run<'_>, known: &[Arc<Entry>]) -> bool {
         let is_anew = |entry: &Arc<Entry>| entry.record.anew;
         matches!(run.options.policy, Policy::Refresh | Policy::Bypass)
@@ -289,11 +290,11 @@ impl Engine {
                 && self.sets.entry(&run.key).any(|entry| is_anew(&entry))
     }
 
-    /// What a body returned, if it may be used, and the record of that.
+    /// The results of a body with their record, or why they may not be used.
     fn usable(&self, run: &Run<'_>, ran: Ran) -> Result<(ResultMap, Record), Unpublished> {
         let (app, key) = (run.name(), run.key);
         match ran.returned {
-            // It may be only what it had when it heard that nobody wants it.
+            // The body may have stopped early when it heard that nobody wants the result.
             Ok(Ok(_)) if ran.heard => {
                 let cancelled = ErrorKind::Cancelled { app, key };
                 Err(Unpublished::of(cancelled, Failure::Transient))
@@ -330,7 +331,7 @@ impl Engine {
 
     /// How long an error of a body lasts.
     fn lasts(&self, run: &Run<'_>, cause: &AppError, record: &Record) -> Failure {
-        // Another file, or another try, and it may go well.
+        // With another file, or on another try, the body may succeed.
         let may_go_well = record.nondeterministic
             || self.rest_on_files(&record.dependencies)
             || run.files_unchanged().is_err();
@@ -342,9 +343,9 @@ impl Engine {
 }
 
 impl Run<'_> {
-    /// That the files among the inputs and the settings are as they were keyed: between keying a
-    /// run and reading its files others may write to them, and what the body then makes is the
-    /// result of the new content, under the key of the old. Reads them once more.
+    /// Checks that the files among the inputs and the settings are as they were keyed, by reading them again. Others
+    /// may have written to them before the body read them: its result would be that of the new content, under the key
+    /// of the old.
     fn files_unchanged(&self) -> Result<(), Error> {
         let resolved = &*self.app.resolved;
         let of_app = resolved.volatile.as_ref();
@@ -359,8 +360,8 @@ impl Run<'_> {
     }
 }
 
-/// When a computation was made, which takes the place of those that are known: later than they were
-/// made, whatever the clocks say by which that was written down. A store gives the latest.
+/// The time to record for a computation: later than that of each known one, whatever the clocks say. A store gives the
+/// latest.
 fn later_than<'e>(made_at: SystemTime, known: impl Iterator<Item = &'e Entry>) -> SystemTime {
     let known = known.map(|entry| entry.record.made_at).max();
     let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));

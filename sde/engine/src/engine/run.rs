@@ -1,8 +1,8 @@
 //! The way of a call: look, claim, execute, publish.
 //!
-//! Each step is a function in a file of its own: which app is meant ([`AppSource`](super::handle::AppSource)),
-//! what is remembered ([`look`](super::look)), who computes ([`claim`](super::claim), [`wait`](super::wait)),
-//! the body ([`execute`](super::execute)), and what comes of it ([`publish`](super::publish)).
+//! Each step is a function in a file of its own: naming the app ([`AppSource`](super::handle::AppSource)), looking up
+//! ([`look`](super::look)), claiming ([`claim`](super::claim), [`wait`](super::wait)), the body
+//! ([`execute`](super::execute)), and its outcome ([`publish`](super::publish)).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::event::{Event, Source};
 use crate::inputs::Call;
 
 impl Engine {
-    /// A call of a program or of a body. `None` if the call has taken what its caller gets.
+    /// A call of a program or of a body. `None` if `call` has taken the results itself.
     pub(super) fn run(
         &self,
         from: &Handle,
@@ -86,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// What happens when neither level of the cache has the results.
+    /// Answers a call whose results neither level of the cache has.
     fn miss(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
         self.admit(run)?;
         if run.options.policy == Policy::OnlyIfRemembered {
@@ -98,7 +98,7 @@ impl Engine {
         {
             run.cache.cost.expect(expected.time);
         }
-        // Before the claim: who waits for another run to be gone holds up nobody.
+        // Before the claim: a call that waits for another run to be gone then holds up nobody.
         let exclusive = self.exclusive(run)?;
         let (served, source) = match self.claim(run)? {
             Claimed::Found(served, source) => (served, source),
@@ -124,19 +124,19 @@ impl Engine {
         self.outcome(run.cache, served, source)
     }
 
-    /// Counts and tells it.
+    /// Counts and tells a hit or a computation.
     fn outcome(&self, cache: &AppCache, served: Served, source: Source) -> Outcome {
         let entry = &served.entry;
         match source {
             Source::Computed | Source::Duplicate => cache.counters.add(source.into(), 1),
-            // Those who waited saved nothing that they know of.
+            // A call that waited saved no time that it knows of.
             Source::Waited => cache.counters.hit(source, 0),
             _ => cache.counters.hit(source, entry.nanos),
         }
         if source.is_hit() {
             cache.used(entry);
         }
-        // A store notes itself what is loaded.
+        // A store itself notes the entries that it loads.
         if source.is_hit() && source != Source::Loaded {
             self.note_use(entry);
         }
@@ -171,10 +171,9 @@ impl Engine {
         parent.dependencies.add(all, record.nondeterministic);
     }
 
-    /// Counts and tells a failure. The calling run may go on without the result,
-    /// so it depends on the failure too; on one that may not come again it can't
-    /// be relied on. Only a permanent failure is remembered; after any other the next
-    /// run may have the result.
+    /// Counts and tells a failure. The calling run may go on without the result, so it depends on the failure too; if
+    /// that may not come again, the caller's result is not looked up. Only a permanent failure is remembered: after any
+    /// other the next run may have the result.
     pub(crate) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
             let remembered = run.cache.failure(&run.key, self.epoch());
@@ -192,8 +191,8 @@ impl Engine {
     }
 }
 
-/// What a run depends on that calls this app: its code, that of the apps in its
-/// slots, and what the names led to by which they were called.
+/// The dependencies of a run that calls this app: its code, the code of the apps in its slots, and the identities that
+/// registered names led to.
 fn itself<'a>(app: &'a CalledApp<'_>) -> impl Iterator<Item = Callee> + 'a {
     let resolved = &*app.resolved;
     let codes = resolved.codes.iter().cloned();

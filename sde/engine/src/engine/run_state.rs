@@ -1,4 +1,4 @@
-//! What a call carries from step to step.
+//! The state that a call carries from step to step.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::ranks::state_key;
 /// One call that is not answered from the cache, on its way through the engine.
 pub(crate) struct Run<'a> {
     pub(crate) from: &'a Handle,
-    /// The run that this one is called by, which notes what it depends on.
+    /// The calling run, which notes what it depends on.
     pub(crate) parent: Option<Arc<Frame>>,
     /// The run that can't end before this one has: the parent, or one of another
     /// engine, in which a body captured this one.
@@ -28,15 +28,15 @@ pub(crate) struct Run<'a> {
     pub(crate) cache: &'a Arc<AppCache>,
     pub(crate) options: &'a Options<'a>,
     pub(crate) key: Key,
-    /// What was hashed; the arguments themselves are gone once the body has run.
+    /// The encoded inputs that were hashed; the arguments themselves are gone once the body has run.
     pub(crate) encoded: Box<[u8]>,
     /// The files that were hashed, which may change while the body runs.
     pub(crate) volatile: Option<Box<Volatile>>,
-    /// The computations of it that were found, whether they serve or not.
+    /// The computations of the key that were found, whether they serve or not.
     pub(crate) known: RefCell<Vec<Arc<Entry>>>,
 }
 
-/// A key, and what was hashed for it.
+/// A key, and the encoded inputs that were hashed for it.
 pub(crate) struct Keyed {
     pub(crate) key: Key,
     pub(crate) encoded: Box<[u8]>,
@@ -44,7 +44,7 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
-    /// Of inputs that have no key.
+    /// For inputs that have no key.
     pub(crate) fn none() -> Self {
         Self {
             key: Key::from_bytes([0; 32]),
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         Arc::clone(&self.app.resolved.name)
     }
 
-    /// The head of the record of a computation of it that rests on these, as far as it is known before the body runs.
+    /// The record's head of a computation with these dependencies, as far as it is known before the body runs.
     pub(super) fn head(
         &self,
         number: RunId,
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Under what this process keeps the states of its scratch.
+    /// The key under which this process keeps the run's scratch states.
     pub(crate) fn scratch_key(&self) -> Key {
         let ranks = self.from.shared_ranks();
         state_key(&self.key, ranks.map_or(0, |ranks| ranks.rank()))
@@ -132,18 +132,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether it was left to another process.
+    /// Whether the call was left to another process.
     pub(super) fn is_deferred(&self) -> bool {
         let deferred = self.options.deferred;
         deferred.is_some_and(|deferred| deferred.load(Ordering::Relaxed))
     }
 
-    /// Whether it is this run that goes on there.
+    /// Whether a frame is of this run.
     pub(super) fn is(&self, frame: &Frame) -> bool {
         frame.key == self.key && frame.engine == self.from.engine().id()
     }
 
-    /// A run of this app as the waits know it.
+    /// A run of this app as a node of the waiting graph.
     pub(super) fn node(&self, key: Key) -> Node {
         Node {
             engine: self.from.engine().id(),

@@ -1,7 +1,7 @@
-//! Saving what is new.
+//! Saving new entries.
 //!
-//! A store may be removed while a program is saving to it. What the program still has in memory is then saved again, as
-//! if it were new. The rest is lost, so the save that finds it out is an error all the same.
+//! A store may be removed while a program is saving to it. The entries that are still in memory are then saved again,
+//! as if they were new. The rest is lost, so the save that finds it out is an error all the same.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -37,10 +37,10 @@ impl NewSave {
 /// A new entry in bytes.
 pub(crate) type Encoded<'a> = Result<EncodedSave<'a>, ArchiveError>;
 
-/// What a store says that wrote a batch, and how long it took.
+/// The store's answer to a batch, and how long it took.
 pub(super) type Written = Result<(Saved, Duration), ArchiveError>;
 
-/// What is to be told of a new entry.
+/// The outcome of saving a new entry, which is still to be told.
 #[derive(Default)]
 pub(crate) struct NewSaved {
     written: Option<Written>,
@@ -53,13 +53,13 @@ thread_local! {
     static WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread writes a result that others wait for: what it asks of the engine then may wait for itself.
+/// Whether this thread writes a result that others wait for: a call of the engine may then wait for itself.
 pub(super) fn is_writing() -> bool {
     WRITES.get()
 }
 
 impl Engine {
-    /// The way to the store of a new entry, where each is saved before anybody gets it.
+    /// The save of a new entry, where each is saved before anybody gets it.
     pub(crate) fn new_save(&self, entry: &Arc<Entry>) -> Option<NewSave> {
         let is_each = self.policy == SavePolicy::EveryResult;
         let archiver = is_each.then(|| self.archiver()).flatten()?;
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// Tells what came of saving a new entry.
+    /// Tells the outcome of saving a new entry.
     pub(crate) fn tell_new(&self, entry: &Entry, saved: NewSaved) {
         let Some(written) = saved.written else {
             return;
@@ -117,7 +117,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes entries off the lists of what is to be saved.
+    /// Takes entries off the lists of pending ones.
     pub(super) fn are_saved(
         &self,
         archiver: &dyn Archiver,
@@ -128,7 +128,7 @@ impl Engine {
         let has_all = |entry: &Entry| {
             let mut results = entry.results.results().iter();
             match selection {
-                // Of an entry without results an archive has the record.
+                // An entry without archived results still goes to an archive, with its record.
                 Selection::Checkpoint => results.any(|named| tags(named).is_archived()),
                 Selection::Archive => {
                     results.all(|named| !tags(named).is_checkpointed() || tags(named).is_archived())
@@ -151,8 +151,8 @@ impl Engine {
             .forget(entries.iter().map(|entry| (of(entry), entry)));
     }
 
-    /// The keys that entries of these keys are saved under: of what ranks made together a part, and a list of the parts. The
-    /// parts first: a list must not be there without them.
+    /// The keys that entries of these keys are saved under. A collective result has a part for each rank, and a list of
+    /// the parts. Parts come first: a list must not be stored without them.
     pub(super) fn saved_under(&self, keys: impl Iterator<Item = Key>) -> Vec<Key> {
         let keys: Vec<Key> = keys.collect();
         let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
@@ -162,8 +162,8 @@ impl Engine {
         parts.chain(keys.iter().copied()).collect()
     }
 
-    /// Saves what is about to be dropped from memory and is to be saved sooner or later. What can't be saved is
-    /// held by the list of what is to be saved, and stays.
+    /// Saves pending entries that are about to leave memory. An entry that can't be saved stays on the list of pending
+    /// ones.
     pub(super) fn save_before_dropping(&self, keys: impl Iterator<Item = Key>) {
         let Some(archiver) = self.archiver().filter(|_| self.policy != SavePolicy::Never) else {
             return;
@@ -187,7 +187,8 @@ impl Engine {
         }
     }
 
-    /// Saves what is new in one selection, for a caller that waits for it or not; if the store was removed, all that there is.
+    /// Saves the new entries of one selection, for a caller that waits for it or not; if the store was removed, all in
+    /// memory.
     pub(super) fn save(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
         let saved = self.save_new_ones(selection, is_awaited);
         let is_removed = |error: &Error| match error.kind() {
@@ -242,8 +243,8 @@ impl Engine {
         self.tell_written(batch.selection, counts, written)
     }
 
-    /// Tells what came of a save. What had to be left out is warned of; the first
-    /// such error is given back.
+    /// Tells the outcome of a save. Each value that had to be left out is warned of; the first such error is given
+    /// back.
     pub(super) fn tell_written(
         &self,
         selection: Selection,
@@ -286,15 +287,14 @@ impl Engine {
     }
 }
 
-/// Has the archiver save a batch; what it says, and how long it took.
+/// Has the store save a batch.
 pub(super) fn write(archiver: &dyn Archiver, batch: &Batch) -> Written {
     let start = Instant::now();
     let saved = caught(|| archiver.save(batch))?;
     Ok((saved, start.elapsed()))
 }
 
-/// Has the store write what is encoded; what it says, and how long it took. Whatever asks the engine for something here is given an
-/// error.
+/// Has the store write an encoded batch. The engine gives an error to whatever asks it for something here.
 pub(super) fn write_encoded(write: EncodedSave<'_>) -> Written {
     let start = Instant::now();
     WRITES.set(true);
@@ -303,7 +303,7 @@ pub(super) fn write_encoded(write: EncodedSave<'_>) -> Written {
     Ok((saved?, start.elapsed()))
 }
 
-/// What a store says. If it panics, that is what it says: what was to be saved is so still, and the thread goes on.
+/// The store's answer. A panic becomes an error: nothing counts as saved, and the thread goes on.
 pub(super) fn caught<T>(ask: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
     let said = catch_unwind(AssertUnwindSafe(ask));
     said.unwrap_or_else(|panic| {

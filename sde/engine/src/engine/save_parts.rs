@@ -1,7 +1,8 @@
 //! Saving all that is new, in parts.
 //!
-//! What is told of a long save moves on with its parts. While a second thread has a part written and takes it off the list, this
-//! one encodes the next. The second is not one of rayon's, which may be busy with the computation for hours.
+//! A long save tells its progress as parts are written. While a second thread writes a part and takes it off the list,
+//! this one encodes the next. The second thread is not one of rayon's, which may be busy with the computation for
+//! hours.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -17,29 +18,30 @@ use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedSc
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 
-/// The first part of a save has so many entries at most. A save of no more tells no progress.
+/// The most entries of a save's first part. A save of no more tells no progress.
 const FIRST_PART: usize = 64;
 
-/// No part has more entries: what a batch says of its entries takes memory too.
+/// The most entries of any part: a batch's description of its entries takes memory too.
 const LONGEST_PART: usize = 1 << 14;
 
-/// A part takes no more entries once their values have this many bytes in memory: the save holds what a limit may drop.
+/// A part takes no more entries once their values have this many bytes in memory: the save holds evicted values.
 const PART_BYTES: usize = 16 << 20;
 
-/// After this long a save lets other threads save. A part that takes longer to write is followed by none that is longer.
+/// After this long a save lets other threads save. Parts grow only while one takes less than this to write.
 const QUICK: Duration = Duration::from_millis(250);
 
 /// A part that takes longer to write is followed by a shorter one.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// A save of all that is new, and what it has done so far.
+/// A save of all new entries, and its progress.
 #[derive(Default)]
 struct Save {
     /// How many entries it has, written ones among them, by the last count.
     total: usize,
     /// How many of them are in no part yet.
     left: usize,
-    /// How often saves had put entries back at that count. If that has changed, another save failed, and it counts anew.
+    /// How often saves had put entries back at the last count. A change means that another save failed: then it counts
+    /// anew.
     put_back: Option<u64>,
     /// How many entries the next part has at most.
     at_once: usize,
@@ -54,7 +56,7 @@ struct Save {
     has_begun: bool,
 }
 
-/// What is left of a part that is saved.
+/// A saved part: its counts, and the entries that nothing else holds.
 struct SavedPart {
     entries: usize,
     scratch: Vec<SavedScratch>,
@@ -68,18 +70,18 @@ struct SavedPart {
 /// A part that is saved, or is to be put back.
 type Outcome = Result<SavedPart, Box<(Batch, ArchiveError)>>;
 
-/// What a save has in hand in its turn.
+/// The parts that a save has taken off the list in its turn.
 #[derive(Default)]
 struct InHand {
     /// Parts that are not saved, and are to be put back.
     unsaved: Vec<Batch>,
-    /// What is left of saved parts. It is dropped after the turn: destructors of values may save.
+    /// Saved parts. Dropped after the turn: destructors of values may save.
     saved: Vec<SavedPart>,
     orphan_bytes: usize,
 }
 
 impl Engine {
-    /// Saves what is new in one selection. Of several threads that do so each part is saved by one.
+    /// Saves the new entries of one selection. When several threads do so, each part is saved by one of them.
     pub(super) fn save_new_ones(
         &self,
         selection: Selection,
@@ -97,7 +99,7 @@ impl Engine {
                 self.tell(|| Event::Progress {
                     label: Arc::from(format!("saving the {doing}")),
                     done: save.entries,
-                    // However it ends, that is all there is.
+                    // At the end, or after an error, the written entries are all there are.
                     total: if matches!(saved, Ok(true)) {
                         total
                     } else {
@@ -131,7 +133,7 @@ impl Engine {
         })
     }
 
-    /// Saves the next parts, and says whether there are more; if there are not, what is saved is committed.
+    /// Saves the next parts, and says whether there are more; after the last it commits.
     fn save_some_parts(
         &self,
         archiver: &Arc<dyn Archiver>,
@@ -143,10 +145,10 @@ impl Engine {
             return Err(ArchiveError::Other(why.to_owned()));
         }
         let mut in_hand = InHand::default();
-        // From the collecting on: a second thread that finds nothing left must
-        // not say that it is saved before it is.
+        // Before entries are collected: a second thread that finds none left must not say that they are saved before
+        // they are.
         let _turn = self.pending.saver.turn(self.patience_with_saves())?;
-        // Counted in its turn: another save may have had them in hand, and put them back.
+        // Counted within the turn: another save may have taken entries, and put them back.
         let put_back = Some(self.pending.put_back_so_far());
         if save.put_back != put_back {
             save.put_back = put_back;
@@ -227,7 +229,7 @@ impl Engine {
                     return Err(error);
                 }
             };
-            // After the first part of a long save it is told how many entries there are.
+            // A long save pauses after its first part to tell how many entries there are.
             let is_first = save.entries == 0 && save.total > FIRST_PART;
             let pauses = is_first || begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
             let ends = pauses || save.left == 0;
@@ -245,7 +247,7 @@ impl Engine {
         }
     }
 
-    /// Has a part written, by what writes it once it is encoded if the store can; what is saved leaves the lists.
+    /// Writes a part, from its encoding if the store made one. Saved entries leave the lists.
     fn write_part(
         &self,
         archiver: &dyn Archiver,
@@ -281,7 +283,8 @@ impl Engine {
         let most = save.at_once.min(save.left);
         let (mut entries, mut marks, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
         loop {
-            // A value's own code tells its size, with no lock held: so each look at the list takes as many as all before it.
+            // A value's own code tells its size, so no lock may be held: each look at the list takes as many entries as
+            // all before.
             let more = entries.len().max(1).min(most - entries.len());
             let (more, more_marks) = self.pending.take(selection, more);
             bytes = more
@@ -312,8 +315,8 @@ impl Engine {
         part
     }
 
-    /// How long a save on this thread waits for another. The other may be in a value's own code, which may wait for a run or a job
-    /// of rayon's: so the wait is bounded on a thread that is in either.
+    /// How long a save on this thread waits for another save. That one may be in a value's own code, which may wait for
+    /// a run or a rayon job. So the wait is bounded on a thread that is in either.
     fn patience_with_saves(&self) -> Option<Duration> {
         let here = ThreadContext::here();
         let may_be_awaited = here.top.is_some() || here.is_on_rayon(None);
@@ -327,7 +330,8 @@ impl Save {
         self.scratch += part.scratch.len();
         self.left_out.append(&mut part.left_out);
         self.took += part.took;
-        // Where the disk is what is waited for, longer parts have fewer syncs; else short ones stay in the processor's cache.
+        // Where the disk is the bottleneck, longer parts need fewer syncs; else short parts stay in the processor's
+        // cache.
         if part.took > 2 * self.encoding && part.took < QUICK {
             self.at_once = (4 * self.at_once).min(LONGEST_PART);
         } else if part.took > SLOW {

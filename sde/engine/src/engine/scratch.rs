@@ -13,8 +13,8 @@ use crate::key::Key;
 use crate::result_map::{Codec, ErasedValue};
 
 impl Engine {
-    /// The scratch states that are newer than what was saved of them. Those of runs that ranks are making together are
-    /// saved by the runs, when all ranks may.
+    /// The scratch states that are newer than the saved ones. Collective runs save theirs themselves, when all ranks
+    /// may.
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         let sets = self.sets.all();
         sets.iter().for_each(|set| set.want_state());
@@ -35,7 +35,7 @@ impl Engine {
             .collect()
     }
 
-    /// The scratch of a run. One for its caller alone has none: it is to be like no other.
+    /// The scratch of a run. A run without a claim has none: it is to be like no other.
     pub(crate) fn load_scratch(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
         let mut states = self.states_under(frame, frame.key, codec);
         frame.is_claimed().then(|| states.next()).flatten()
@@ -82,7 +82,7 @@ impl Engine {
         })
     }
 
-    /// Whether a run goes on from a scratch state: what was called for it is as it was.
+    /// Whether a run may go on from a scratch state: no dependency of the state has changed.
     pub(crate) fn may_go_on(&self, frame: &Frame, from: &DependencySnapshot) -> bool {
         let Some(why) = self.changed_dependency(&*from.dependencies) else {
             return true;
@@ -106,7 +106,7 @@ impl Engine {
     pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
         if frame.is_claimed() {
             let cache = self.cache_of(&frame.resolved);
-            // Once another has published beside it nobody would take the state away again.
+            // Once another call has published the key, nobody would take the state away again.
             if cache.is_flying(&frame.key) {
                 let scratches = &cache.scratches;
                 scratches.set(frame.key, state.clone(), 0, false);

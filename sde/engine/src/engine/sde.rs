@@ -1,4 +1,4 @@
-//! What a user has in hand.
+//! [`Sde`], the program's own handle of an engine.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -24,19 +24,17 @@ use crate::sync::{lock, write};
 
 /// Runs apps and remembers their results.
 ///
-/// It dereferences to a [`Handle`], where `run` and its kin are; what is here only
-/// the user may do, since only he sees the whole program. Cloning is cheap, and all
-/// clones share one memory. It is `Send` and `Sync`, and no call holds a lock while
-/// an app runs.
+/// It dereferences to a [`Handle`], where `run` and its kin are. The methods here are for the user alone, who sees the
+/// whole program. Cloning is cheap, and all clones share one memory. It is `Send` and `Sync`, and no call holds a lock
+/// while an app runs.
 ///
-/// Dropping the last clone saves what is new, best effort, unless the policy is
-/// [`SavePolicy::Never`]; so does, for what came since, the last of the handles and runs that
-/// outlive it. Nothing important should hang on that:
-/// call [`finish`](Self::finish), which can say that it failed.
+/// Dropping the last clone saves new results, best effort, unless the policy is [`SavePolicy::Never`]. The last of the
+/// handles and runs that outlive it saves what came since. Nothing important should hang on that: call
+/// [`finish`](Self::finish), which can say that it failed.
 #[derive(Clone)]
 pub struct Sde {
     handle: Handle,
-    /// What all clones share, and no handle does.
+    /// Shared by all clones, and by no handle.
     _last: Arc<Last>,
 }
 
@@ -108,7 +106,7 @@ impl Sde {
         Ok(called.resolved.missing.clone())
     }
 
-    /// The works to cite for what was run or remembered so far, through all sub-apps
+    /// The works to cite for the apps run or remembered so far, through all sub-apps
     /// and callees: app, then its citations.
     #[must_use]
     pub fn citations_used(&self) -> BTreeMap<String, Vec<String>> {
@@ -124,7 +122,7 @@ impl Sde {
             .collect()
     }
 
-    /// What happened so far.
+    /// Counts and times so far, for each app and in all.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine().stats()
@@ -144,9 +142,8 @@ impl Sde {
     }
 
     /// Deletes from memory all values of an app *type*, whatever the instance; or,
-    /// if tags are given, those that have one of them. What was saved, and what was
-    /// given out, stays; so do the records of the runs. Runs in progress are not
-    /// disturbed. Values that a store is still to save are let go after that.
+    /// if tags are given, those that have one of them. Saved values, and those given out, stay; so do the records of
+    /// the runs. Runs in progress are not disturbed. Values that a store is still to save are let go after that.
     ///
     /// ```
     /// # #[sde::app]
@@ -207,8 +204,7 @@ impl Sde {
         self.engine().mark(key, "", true).map(drop)
     }
 
-    /// Saves results, intermediates and the scratch of runs in progress; only what
-    /// is new. Does nothing if nothing changed.
+    /// Saves new results, intermediates and the scratch of runs in progress. Does nothing if nothing changed.
     ///
     /// # Errors
     /// If there is no store, or it fails; what could not be saved is saved next
@@ -232,7 +228,7 @@ impl Sde {
         Ok(())
     }
 
-    /// Saves results only; only what is new. Does nothing if nothing changed.
+    /// Saves new results only. Does nothing if nothing changed.
     ///
     /// # Errors
     /// If there is no store, or it fails; what could not be saved is saved next
@@ -246,8 +242,8 @@ impl Sde {
     /// must be empty or not exist yet; it is a store only once all is there.
     ///
     /// Takes as long as reading and writing all results of the store. In a program that runs on several
-    /// ranks it is collective: all save, and then the first rank writes what its store has, which is
-    /// what all have saved if the store is one for all.
+    /// ranks it is collective: all save, and then the first rank writes the results of its store, which are those of
+    /// all ranks if the store is one for all.
     ///
     /// # Errors
     /// If there is no store, or it can't be read, or the directory can't be written. On all ranks, if
@@ -262,10 +258,9 @@ impl Sde {
         }
     }
 
-    /// Checkpoints and archives, and says whether that went well: the last call of a program. The next one that opens the
-    /// store computes nothing that this one has, but for what is `expendable` or `no_cache`. With
-    /// no store it saves nothing. In a program that runs on several ranks it is collective, and
-    /// returns when all have saved.
+    /// Checkpoints and archives, and says whether that went well: the last call of a program. The next program that
+    /// opens the store computes nothing that this one has, but for `expendable` and `no_cache` values. With no store it
+    /// saves nothing. In a program that runs on several ranks it is collective, and returns when all have saved.
     ///
     /// # Errors
     /// If the store fails; on all ranks, if it fails on any.
@@ -306,22 +301,20 @@ impl Sde {
         match self.handle.collective_ranks(|| doing.to_owned()) {
             Ok(Some(ranks)) => self.engine().commit_saved(ranks, doing, selection, saved),
             Ok(None) => saved,
-            // What was saved is: the call was at fault.
+            // The save stands: only the collective call was at fault.
             Err(error) => saved.and(Err(error)),
         }
     }
 
-    /// Takes another store, and forgets what is in memory. Runs in progress end
-    /// for those who wait for them, and are not remembered. A run at the
-    /// same time sees either.
+    /// Takes another store, and forgets all entries in memory. Runs in progress end for their callers, and are not
+    /// remembered. A run that goes on at the same time sees either store.
     ///
-    /// What was not saved to the old store is not saved at all. In a program that runs on several ranks
-    /// it is collective: all forget what they have, distributed results too, and each takes the store
-    /// that it gives.
+    /// Results not saved to the old store are not saved at all. In a program that runs on several ranks it is
+    /// collective: all forget their entries, distributed results too, and each takes the store that it gives.
     ///
     /// # Errors
-    /// If the new store can't be read, on all ranks if one's can't, or ranks opened it together and the engine knows of
-    /// none; then nothing has changed.
+    /// If the new store can't be read, on all ranks if one's can't; or if ranks opened it together and the engine has
+    /// none. Then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let ranks = self
             .handle
@@ -334,7 +327,7 @@ impl Sde {
         let engine = self.engine();
         // Dropped when others may save again: destructors may use the engine.
         let (_store, _old, _unsaved);
-        // Until nothing is left of the old store, what is marked in either is refused.
+        // Until nothing is left of the old store, entries marked in either store are refused.
         let only_old = engine.invalidations.add(invalidations);
         _store = write(&engine.archiver).replace(Arc::new(archiver));
         // After the store: a run that begins between the two is not remembered, where

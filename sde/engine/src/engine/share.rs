@@ -1,4 +1,4 @@
-//! Work that is shared with other processes: who computes a key, and how long to wait for that.
+//! Work that is shared with other processes: which one computes a key, and how long to wait for it.
 //!
 //! A key is announced by the call that has its claim in this process; other calls here wait for that one as ever. Every
 //! wait for another process ends in computing: two processes may wait for one another, or a process be stopped.
@@ -35,17 +35,16 @@ impl Sharing {
     }
 }
 
-/// What a call does that has the claim of a key.
+/// The next step of a call that has the claim of a key.
 pub(super) enum SharedClaim {
-    /// It computes.
     Compute(Option<Announcement>),
     /// Another process has computed it.
     Loaded(Served),
-    /// Nothing: another process is at it, and the caller has other things to do; or it was cancelled.
+    /// The call gives up: another process is at the key and the caller has other work, or the call was cancelled.
     Leave(Error),
 }
 
-/// The shortest of the longest waits.
+/// The least patience that follows from the cost of an app.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// How long a call that is not woken pauses before it looks again whether another process is still at it: each time twice as
@@ -67,7 +66,7 @@ impl Wake for Waiter {
 }
 
 impl Waiter {
-    /// Returns when it is woken, or was since the last time, or after so long.
+    /// Returns when the waiter is woken, or was woken since the last pause, or after `longest`.
     fn pause(&self, longest: Duration) {
         let end = Instant::now() + longest;
         let mut is_woken = lock(&self.is_woken);
@@ -88,7 +87,7 @@ impl Engine {
             && is_saved(&app.resolved, names)
     }
 
-    /// With the claim of a key that is not in the store: what to do.
+    /// Decides the next step of a call that has the claim of a key, which is not in the store.
     pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> SharedClaim {
         let alone = SharedClaim::Compute(None);
         let cost = &run.cache.cost;
@@ -105,7 +104,7 @@ impl Engine {
         let spares = cost.average().unwrap_or(SHORT);
         let announced = match cost.is_long() {
             true => archiver.announce(&run.key),
-            // It may take long.
+            // The run may take long.
             false => match archiver.announced_by(&run.key) {
                 Some(holder) => Announced::Others(holder),
                 None => {
@@ -124,7 +123,7 @@ impl Engine {
         };
         sharing.announcer.retract(run.above.as_ref());
         match announced {
-            // Another may have ended since this one looked. Where nothing can be announced, others can't say that they are at it.
+            // Another process may have finished since the store was looked at, or be one that can't announce its runs.
             Announced::Mine(_) | Announced::Unsupported => {
                 match self.load_now(run, &*archiver, spares, previous) {
                     Some(loaded) => SharedClaim::Loaded(loaded),
@@ -144,7 +143,7 @@ impl Engine {
         }
     }
 
-    /// What another process may have written since this one looked.
+    /// Loads an entry that another process may have written since this call looked.
     fn load_now(
         &self,
         run: &Run<'_>,
@@ -156,7 +155,7 @@ impl Engine {
         self.load(run, previous)
     }
 
-    /// Waits until another process is no longer at it, or for as long as there is patience.
+    /// Waits until the other process is done with the key, or the patience is over.
     fn wait_for(
         &self,
         run: &Run<'_>,
@@ -189,7 +188,7 @@ impl Engine {
                     run.cache.counters.add(Count::WaitedForOthers, 1);
                     return SharedClaim::Loaded(loaded);
                 }
-                // The other has failed, or was killed.
+                // The other process has failed, or was killed.
                 match archiver.announce(&run.key) {
                     Announced::Mine(held) => {
                         stretch.end("taken over");
@@ -212,8 +211,8 @@ impl Engine {
         SharedClaim::Compute(Some(Announcement::Beside))
     }
 
-    /// How long a call may wait for another process. That may wait for one that this is nested in, so there it is much less; and
-    /// a rayon worker may hold up the very run that is waited for.
+    /// How long a call may wait for another process. A nested call waits much less: that process may wait for a run
+    /// that the call is nested in. A rayon worker waits less too: it may hold up the very run that is waited for.
     fn patience_with_others(&self, run: &Run<'_>, sharing: &Sharing) -> Duration {
         let longest = sharing.longest_wait;
         let (times, unknown) = match run.above.is_some() {
@@ -230,7 +229,7 @@ impl Engine {
         patience.min(most)
     }
 
-    /// Has other processes find what came of a run that was announced.
+    /// Has an announced run's result written for other processes.
     pub(super) fn give(&self, run: &Run<'_>, announced: Option<Announcement>, entry: &Arc<Entry>) {
         let Some(sharing) = &self.sharing else {
             return;
@@ -240,7 +239,7 @@ impl Engine {
         }
         match announced.and_then(Announcement::ended) {
             Some(Announcement::Beside) => run.cache.counters.add(Count::BesideOthers, 1),
-            // With every result saved it is there by now.
+            // With every result saved, the store has it by now.
             Some(Announcement::Held(held)) if self.policy != SavePolicy::EveryResult => {
                 let archiver = self.archiver();
                 if let (false, Some(archiver)) = (entry.record.nondeterministic, archiver) {
@@ -255,7 +254,7 @@ impl Engine {
     }
 }
 
-/// How a run is announced that another process gave up.
+/// The announcement of a run that is taken over from another process.
 fn taken_over(
     run: &Run<'_>,
     sharing: &Sharing,

@@ -25,7 +25,7 @@ use crate::sync::lock;
 struct Listeners {
     engines: Vec<Weak<Engine>>,
     listening: bool,
-    /// What libraries set for signals that the program had not set anything for.
+    /// The actions that libraries set for signals whose action was the default until then.
     of_libraries: Vec<(c_int, libc::sigaction)>,
 }
 
@@ -52,7 +52,7 @@ pub fn start_library<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Has an engine saved when a signal comes that nobody else sees to.
+/// Has an engine checkpoint on signals that the program neither handles nor ignores.
 pub(super) fn listen(engine: &Arc<Engine>) -> io::Result<()> {
     let mut listeners = lock(&LISTENERS);
     if !listeners.listening {
@@ -68,8 +68,7 @@ pub(super) fn listen(engine: &Arc<Engine>) -> io::Result<()> {
     Ok(())
 }
 
-/// Registers the handlers, once there is a thread that waits for what they tell: without it a
-/// signal would be swallowed.
+/// Registers the handlers once a thread waits for signals: without it a signal would be swallowed.
 fn start<T>(
     of_libraries: &[(c_int, libc::sigaction)],
     spawn: impl FnOnce(Receiver<Signals>) -> io::Result<T>,
@@ -83,7 +82,7 @@ fn start<T>(
         }
     }
     let signals = Signals::new(&free)?;
-    // A second one ends the process at once, also while the first one's save hangs.
+    // A second signal ends the process at once, also while the save on the first one hangs.
     let ending = free.into_iter().filter(|signal| ends(*signal));
     for signal in ending {
         let owner = std::process::id();
@@ -93,21 +92,21 @@ fn start<T>(
                 let _ = emulate_default_handler(signal);
             }
         };
-        // SAFETY: both that it calls may be called in a handler.
+        // SAFETY: `std::process::id` and `emulate_default_handler` may be called in a handler.
         unsafe { signal_hook::low_level::register(signal, in_child) }?;
         let came = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&came))?;
         signal_hook::flag::register(signal, came)?;
     }
-    // It is received until `to` is dropped, so by a thread that is there.
+    // The thread waits for the signals until `to` is dropped, so it is there to receive them.
     to.send(signals)
         .map_err(|_| io::Error::other("the thread that waits for signals has ended"))
 }
 
-/// How long it is waited for that observers are told.
+/// How long the thread waits until an engine's observers have been told of a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether the process ends by it.
+/// Whether the signal ends the process.
 fn ends(signal: c_int) -> bool {
     signal != SIGUSR1
 }
@@ -127,7 +126,7 @@ fn take(signal: c_int, of_libraries: &[(c_int, libc::sigaction)]) -> bool {
     is_of_library || is_default(&now)
 }
 
-/// What a library set for a signal.
+/// The action that a library set for a signal, if one did.
 fn of_library(all: &[(c_int, libc::sigaction)], signal: c_int) -> Option<libc::sigaction> {
     let mut all = all.iter();
     all.rfind(|(of, _)| *of == signal).map(|(_, set)| *set)
@@ -137,10 +136,10 @@ fn is_default(action: &libc::sigaction) -> bool {
     action.sa_sigaction == libc::SIG_DFL
 }
 
-/// What the system does with a signal.
+/// The present action for a signal.
 fn action(signal: c_int) -> Option<libc::sigaction> {
     let mut now = std::mem::MaybeUninit::zeroed();
-    // SAFETY: without a new action it only writes the present one, to a place of that type; zeros are one.
+    // SAFETY: without a new action `sigaction` only writes the present one to a place of its type; zeros are valid.
     unsafe {
         let asked = libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr());
         (asked == 0).then(|| now.assume_init())
@@ -166,15 +165,16 @@ fn wait(mut signals: Signals) {
                 });
                 drop(telling);
             };
-            // What is written to a terminal that stands still must not hold up the save, nor the end.
+            // A thread of its own: an observer that writes to a stopped terminal must hold up neither the save nor the
+            // end.
             let _ = std::thread::Builder::new().spawn(tell);
             engine.checkpoint_or_warn(&format!("on {name}"));
             let _ = told.recv_timeout(PATIENCE);
         }
         if ends(signal) {
-            // As if nobody had listened; if that fails there is nobody to be told.
+            // The process ends as it would without an engine. Nobody could be told of an error here.
             if let Some(of_library) = of_library {
-                // SAFETY: it is what `sigaction` gave; `raise` may be called at any time.
+                // SAFETY: `sigaction` gave this action; `raise` may be called at any time.
                 let _ = unsafe {
                     libc::sigaction(signal, &of_library, std::ptr::null_mut());
                     libc::raise(signal)
@@ -190,7 +190,7 @@ fn wait(mut signals: Signals) {
 mod tests {
     use super::*;
 
-    /// The first SIGTERM was swallowed: its handler was there, and nobody to wait for it.
+    /// The first SIGTERM was swallowed: its handler was set, and no thread waited for it.
     #[test]
     fn without_a_thread_no_signal_is_handled() {
         let failed = start(&[], |_| Err::<(), _>(io::Error::other("no more threads")));

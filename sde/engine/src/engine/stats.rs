@@ -1,4 +1,4 @@
-//! What happened so far, and as a table.
+//! The statistics of an engine, and their table.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::cache::{AppStats, Memory, MemoryUse};
 use crate::checkpoint::Journal;
 use crate::error::printable;
 
-/// What happened so far, for each app and in all.
+/// Counts and times so far, for each app and in all.
 ///
 /// Prints as a table, the apps that took the most time first:
 ///
@@ -52,7 +52,7 @@ pub struct Stats {
     /// How much memory the entries take that count for all apps together, if that has a
     /// [budget](crate::Builder::memory_budget).
     pub memory: Option<MemoryUse>,
-    /// The same of each app with a budget of its own.
+    /// How much memory the entries take of each app with a [budget of its own](crate::Builder::memory_budget_of).
     pub memory_of: BTreeMap<String, MemoryUse>,
     /// How many bytes the threads' tables of [recent hits](crate::last_value::Recent) take.
     pub recent_bytes: usize,
@@ -80,7 +80,7 @@ impl Engine {
         stats
     }
 
-    /// What a store keeps of this process.
+    /// The record of this process that a store keeps.
     pub(super) fn journal(&self) -> Journal {
         let mut apps = self.stats().apps;
         apps.retain(|_, of| *of != AppStats::default());
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// The last line of a job's story.
+    /// Logs the last line of a job: how its runs went.
     pub(super) fn tell_the_end(&self) {
         if tracing::enabled!(target: "sde", tracing::Level::INFO) {
             let total = self.stats().total;
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-/// A column: its heading, whether it is left out if there is nothing in it, and what is.
+/// A column: its heading, whether it is left out when its total is 0, and its count.
 type Column = (&'static str, bool, fn(&AppStats) -> u64);
 
 const COUNTS: [Column; 10] = [

@@ -1,5 +1,4 @@
-//! What only the inside tells: what other ranks sent is not in memory twice, as bytes, and as the values that were read from them;
-//! what a budget counts is what caches hold.
+//! Tests that look inside the engine: at the memory of caches and received results, at locks, at threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -72,7 +71,7 @@ fn what_was_sent_is_let_go_when_a_run_has_taken_it_up() {
     });
 }
 
-/// Whatever threads do at once, and whether what is too much may leave or not.
+/// The count is right whatever threads do at once, whether the budget evicts anything or only saved values.
 #[test]
 fn what_a_budget_counts_is_what_the_cache_holds() {
     let budgets = [
@@ -111,7 +110,7 @@ fn what_a_budget_counts_is_what_the_cache_holds() {
         let counted = || sde.stats().memory.unwrap();
         assert!(held() > counted().limit / 2);
         assert_eq!(counted().bytes + counted().in_use_bytes, held());
-        // All of it goes at once, whatever state it is in.
+        // Loading a store drops all entries at once, whatever state they are in.
         for x in 0..50 {
             let _ = sde.run(&Twice, &inputs(x));
         }

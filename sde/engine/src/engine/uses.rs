@@ -1,8 +1,8 @@
-//! What was used from memory, for stores that give up first what is not used.
+//! Uses of entries in memory, for stores that give up unused entries first.
 //!
-//! A hit pays nothing for that. The number by which it tells whether what it finds is current has two parts: the epoch, and in its
-//! lowest bits the period, which ends when the store is told. Then neither the first level nor the quick look at the map finds
-//! anything: the first use of an entry in a period takes the longer way, which notes it.
+//! A hit pays nothing for that. It compares a number to tell whether an entry is current: the epoch, and in the lowest
+//! bits the period, which ends when the store is told. After that neither the first level nor the quick look at the map
+//! finds an entry. So the first use of an entry in a period takes the longer way, which notes it.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -14,10 +14,10 @@ use crate::checkpoint::Archiver;
 use crate::key::{BuildKeyHasher, Key};
 use crate::sync::lock;
 
-/// So many are noted in a period.
+/// How many keys are noted in a period at most.
 const MOST: usize = 1 << 20;
 
-/// What was used since the store was told.
+/// The keys of entries used since the store was told.
 pub(super) struct Uses {
     /// Whether the store counts uses, as far as is known.
     are_counted: AtomicBool,
@@ -34,7 +34,7 @@ impl Uses {
 }
 
 impl Engine {
-    /// Takes note of a use of what a store may have.
+    /// Notes a use of an entry that a store may have.
     #[cold]
     pub(super) fn note_use(&self, entry: &Entry) {
         let is_first = entry.first_use(self.moment());
@@ -46,18 +46,18 @@ impl Engine {
         }
     }
 
-    /// Tells a store what was used, and begins a period.
+    /// Tells a store which keys were used, and begins a period.
     pub(super) fn tell_uses(&self, archiver: &dyn Archiver) {
         let used = std::mem::take(&mut *lock(&self.uses.keys));
         let are_counted = archiver.note_uses(&self.saved_under(used.into_iter()));
         self.uses.are_counted.store(are_counted, Ordering::Relaxed);
         if are_counted {
-            // After as many as fit in its bits an epoch begins, which does no harm.
+            // When the period's bits overflow an epoch begins, which does no harm.
             self.epoch.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Has uses counted for another store.
+    /// Has uses counted for a newly loaded store.
     pub(super) fn count_uses(&self) {
         self.uses.are_counted.store(true, Ordering::Relaxed);
         self.epoch.fetch_add(1, Ordering::AcqRel);

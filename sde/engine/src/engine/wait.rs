@@ -1,4 +1,4 @@
-//! What to do when another call has the claim: wait for it, or compute beside it.
+//! A call whose key another call has claimed: it waits for that one, or computes beside it.
 
 use std::sync::Condvar;
 use std::sync::{Arc, Weak};
@@ -25,7 +25,7 @@ use crate::sync::{MutexGuard, wait, wait_timeout};
 const DEEPEST: usize = 100;
 
 impl Engine {
-    /// Waits for another's flight; `None` if what comes of it does not serve this call.
+    /// Waits for another's flight; `None` if its result does not serve this call.
     pub(super) fn wait<'a>(
         &self,
         run: &Run<'a>,
@@ -45,7 +45,7 @@ impl Engine {
                 return Err(ErrorKind::Cycle { path }.into());
             }
         };
-        // Before it is told: who hears of it can rely on it.
+        // Before the event: an observer that hears of the wait can rely on it.
         let interested = flight.interest();
         self.tell(|| Event::Waiting {
             app: run.name(),
@@ -65,7 +65,7 @@ impl Engine {
         });
         drop((guard, interested));
         if matches!(waited, Waited::Stopped) && !flight.is_wanted() {
-            // Nor may nested runs that wait be wanted any more.
+            // Runs nested in the flight may be unwanted too: those that wait are woken to look.
             waits().wake_nested(&run.node(run.key));
         }
         match waited {
@@ -76,7 +76,7 @@ impl Engine {
                 let shared = self.shared(run, flight, entry, since);
                 Ok(shared.map(|served| Claimed::Found(served, Source::Waited)))
             }
-            // Another call left it to another process, and this one is to look for itself.
+            // The flight's holder left the key to another process; this call looks for itself.
             Waited::Complete(Err(error)) if is_left(&error) => Ok(None),
             Waited::Complete(Err(error)) => Err(error),
             Waited::TooLate => Ok(None),
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// Takes the claim of one who failed.
+    /// Takes over the claim of a call that failed.
     fn take_over<'a>(&self, run: &Run<'a>, flight: &Arc<RunFlight>) -> Result<Claimed<'a>, Error> {
         let claim = Claim::won(run.cache, Arc::clone(flight));
         let begun = self.begin(run, Some(flight));
@@ -100,14 +100,13 @@ impl Engine {
         self.load_or_compute(run, claim, begun, previous)
     }
 
-    /// Until when a call may wait: for as long as it takes, but where that could hold up a rayon worker.
+    /// Until when a call may wait: without bound, unless that could hold up a rayon worker.
     pub(super) fn deadline(&self, run: &Run<'_>, here: &ThreadContext) -> Option<Instant> {
         let bounded = here.is_on_rayon(run.above.as_ref());
         bounded.then(|| Instant::now().checked_add(self.rayon_patience))?
     }
 
-    /// What another's flight gives to one who waited for it; `None` if that does
-    /// not serve.
+    /// The entry and values that a flight gives to a call that waited for it; `None` if they do not serve.
     fn shared(
         &self,
         run: &Run<'_>,
@@ -121,7 +120,7 @@ impl Engine {
             return None;
         }
         let names = run.options.names;
-        // It holds what the entry itself may have let go since.
+        // The flight's map holds values that the entry may have let go since.
         let given = flight.given().filter(|given| {
             let of_this_run = given.origin().is_some_and(|origin| origin.run == made);
             of_this_run && names.is_none_or(|names| names.iter().all(|name| given.has(name)))
@@ -149,8 +148,7 @@ impl Engine {
     }
 }
 
-/// The error of a run that is computed over and over, nested in itself for all that
-/// can be seen.
+/// The error of a run that is computed over and over, and so seems to be nested in itself.
 fn endless(run: &Run<'_>, here: &ThreadContext) -> Error {
     let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
     let mut path: Vec<_> = on_stack.collect();
@@ -167,7 +165,7 @@ fn most_beside() -> usize {
     64 * rayon::current_num_threads()
 }
 
-/// Where a call is that is about to wait.
+/// The ancestry and the stack of a call that is about to wait.
 pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
     let node = |frame: &Arc<Frame>| Node {
         engine: frame.engine,
@@ -180,8 +178,8 @@ pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
     }
 }
 
-/// How long a call waits: until it is cancelled or called off, and on rayon's workers and in runs nested there
-/// until that has become suspicious.
+/// How long a call waits: until it is cancelled or called off. A rayon worker, and runs nested there, also have a
+/// deadline.
 pub(super) struct WaitPatience<'a> {
     run: &'a Run<'a>,
     called_off: Arc<AtomicBool>,

@@ -15,7 +15,7 @@ pub(crate) fn in_value(codec: &Codec, value: &ErasedValue) -> Vec<OutputFile> {
     if !USED.load(Ordering::Relaxed) || codec.bulk(value).is_some() {
         return Vec::new();
     }
-    // A value that can't be written is told of where it is to be saved.
+    // A value that can't be written is reported when it is saved.
     let show = || drop(codec.encode(value, Discard));
     let (_, shown) = OutputFile::shown_in(|| catch_unwind(AssertUnwindSafe(show)));
     shown

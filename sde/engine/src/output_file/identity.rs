@@ -1,4 +1,4 @@
-//! Whether a file holds what it held, mostly without reading it.
+//! Whether a file is unchanged, mostly told without reading it.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,14 +9,15 @@ use super::{OutputFile, regular};
 use crate::key::{Digest, digest_file};
 use crate::sync::lock;
 
-/// A file that was read, and what was found.
+/// The identity and the digest of a file that was read.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     identity: Identity,
     digest: Digest,
 }
 
-/// What changes whenever a file is written to or replaced: device, file number, length, times of writing and of changing.
+/// Numbers that change whenever a file is written to or replaced: device, file number, length, times of writing and of
+/// changing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity([i128; 5]);
 
@@ -52,7 +53,7 @@ impl Identity {
 }
 
 impl Seen {
-    /// Reads a file: its length, its digest, and what to know it by.
+    /// Reads a file: its length, its digest, and its identity with the digest if that can be relied on.
     pub(super) fn read(path: &Path) -> io::Result<(u64, Digest, Option<Self>)> {
         let now = SystemTime::now();
         let identity = |about: &Metadata| Identity::of(about, now);

@@ -1,7 +1,7 @@
 //! A file that a run has written, as a result.
 //!
-//! What a run returns is a description: where the file lies, its mode, length and digest. The content is in the store,
-//! by its digest. A hit gives the description only if the file is there as it was, or was put back.
+//! A run returns a description: where the file lies, its mode, length and digest. The store has the content, by its
+//! digest. A hit gives the description only if the file is there as it was, or was put back.
 
 mod discard;
 mod identity;
@@ -25,9 +25,10 @@ pub(crate) use put_back::Content;
 
 /// A file that an app has written and returns.
 ///
-/// An app writes the file, and returns what [`new`](Self::new) makes of its path: as its result, or anywhere in one, in a
-/// list, an option, a field; found by the result's serde implementation, whatever the type. With the result the content is saved to the
-/// store, once for each digest, however many runs and paths it is of.
+/// An app writes the file, and returns the `OutputFile` that [`new`](Self::new) makes of its path: as its result, or
+/// anywhere in one, in a list, an option, a field. The engine finds it by the result's serde implementation, whatever
+/// the type. With the result the content is saved to the store, once for each digest, however many runs and paths it is
+/// of.
 ///
 /// On a hit the file is there as it was returned. One that was deleted or changed is put back, with its permission bits,
 /// in one step: other programs see the old file or the new. Missing folders are made. If that can't be done, since
@@ -74,11 +75,11 @@ pub struct OutputFile(Arc<WrittenFile>);
 
 struct WrittenFile {
     fields: Fields,
-    /// What was found there last, to be compared without reading it again.
+    /// The identity and digest at the latest reading, to be compared without reading the file again.
     seen: Mutex<Option<Seen>>,
 }
 
-/// What is saved of it.
+/// The part of it that is saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OutputFile")]
 struct Fields {
@@ -88,7 +89,7 @@ struct Fields {
     digest: Digest,
 }
 
-/// Whether this process has made or read one: until then no result is searched for them.
+/// Whether this process has made or read an output file: until then no result is searched for them.
 static USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -178,7 +179,7 @@ impl OutputFile {
     }
 }
 
-/// What is known of a file; `None` if nothing is there.
+/// The metadata of a regular file; `None` if nothing is there.
 fn regular(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(about) if about.is_file() => Ok(Some(about)),

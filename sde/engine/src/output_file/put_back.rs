@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use super::{OutputFile, mode, regular};
 use crate::error::ArchiveError;
 
-/// Gives the content of a file: writes it, and says whether there is such; without a file it only says that.
+/// Writes the content of a file, and says whether there is any; without a file it only says that.
 pub(crate) type Content<'a> = dyn Fn(Option<&mut File>) -> Result<bool, ArchiveError> + 'a;
 
 impl OutputFile {
-    /// Has the file there as it was, if that can be done; else says why not.
+    /// Leaves the file as it was, put back if need be; says why if that can't be done.
     pub(crate) fn ensure(&self, content: &Content<'_>) -> Result<(), String> {
         let done = match self.is_unchanged() {
             Ok(true) => self.set_mode(),
@@ -49,7 +49,7 @@ impl OutputFile {
 
     /// Writes the file beside its place, then gives it its name.
     fn put_back(&self, content: &Content<'_>) -> io::Result<()> {
-        // Nothing is made where nothing can be put.
+        // Without content no folder is made.
         if !content(None).map_err(io::Error::other)? {
             return Err(no_content());
         }
@@ -63,7 +63,7 @@ impl OutputFile {
         let about = file.metadata()?;
         file.set_permissions(permissions(&about.permissions(), self.mode()))?;
         drop(file);
-        // A link that was made meanwhile would be replaced.
+        // The rename would replace a link that was made meanwhile.
         regular(self.path())?;
         fs::rename(&unfinished.0, self.path())
     }
@@ -90,12 +90,12 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file that is removed, unless it was given its name.
+/// A file that is removed on drop, unless it was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // What is left if this fails does no harm.
+        // A file that is left behind does no harm.
         let _ = fs::remove_file(&self.0);
     }
 }

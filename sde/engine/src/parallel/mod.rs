@@ -66,8 +66,8 @@ impl Helpers {
         self.threads
     }
 
-    /// Runs `work` on this thread, and at the same time on up to `helpers` others
-    /// that are free. Returns when every thread that began it has ended it: how long it waited for others.
+    /// Runs `work` on this thread, and at the same time on up to `helpers` others that are free. Returns when every
+    /// thread that began it has ended it, and gives how long this thread waited for others.
     ///
     /// `work` has to share out what there is to do by itself, and must do all of it
     /// if no helper comes.
@@ -102,10 +102,10 @@ impl Helpers {
     }
 }
 
-/// Has another thread do something, and waits for it: the one that `offer` gives the errand to, which it does once.
+/// Has another thread do a job, and waits for it: the thread that `offer` gives the errand to, which does it once.
 ///
 /// # Panics
-/// If what is done does.
+/// If the job panics.
 pub(crate) fn run_errand<T: Send>(
     job: impl FnOnce() -> T + Send,
     offer: impl FnOnce(Arc<Errand>),
@@ -139,8 +139,7 @@ pub(crate) fn new_thread() -> std::thread::Builder {
     thread.name("sde-helper".to_owned()).stack_size(8 << 20)
 }
 
-/// What a helper does all its life. The newest ticket first: it belongs to the
-/// innermost work, which others wait for.
+/// The life of a helper. The newest ticket comes first: it belongs to the innermost work, which others wait for.
 fn help(shared: &HelperQueue) {
     let mut queue = shared.lock();
     loop {

@@ -31,8 +31,8 @@ unsafe impl Send for Ticket {}
 // SAFETY: as above; the rest is behind a mutex.
 unsafe impl Sync for Ticket {}
 
-/// Opens a ticket for `work`, has it offered, does the work on this thread too,
-/// and returns when nobody works on it any more: how long it waited for helpers.
+/// Opens a ticket for `work`, has it offered, does the work on this thread too, and returns when nobody works on it any
+/// more. Gives how long it waited for helpers.
 pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) -> Duration {
     // SAFETY: the two types differ in a lifetime only. The pointer is not used
     // after this function returns or unwinds: `Closing` waits for all helpers.

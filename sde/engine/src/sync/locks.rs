@@ -1,9 +1,9 @@
 //! Locks that stay usable when a thread panics with one in hand: what they guard is whole at any time.
 //!
-//! Two rules keep threads from waiting for one another for ever. Code of users (a destructor, an observer, what
-//! serializes or fingerprints a value) may call the engine, so none of it runs with a lock held: where it is called
-//! says so by [`user_code`]. And two locks are always taken in one order. Builds with debug assertions panic where
-//! either rule is broken, whether that would have hung this time or not.
+//! Two rules keep threads from waiting for one another for ever. Users' code (a destructor, an observer, the
+//! serialization or fingerprint of a value) may call the engine, so none of it runs with a lock held. Each place that
+//! calls it says so by [`user_code`]. And two locks are always taken in one order. Builds with debug assertions panic
+//! where either rule is broken, whether that would have hung this time or not.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, Condvar, LockResult, Mutex, PoisonError, RwLock, TryLockError};
@@ -15,7 +15,7 @@ pub struct Guard<G> {
     held: Held,
 }
 
-/// That of a mutex.
+/// The guard of a mutex.
 pub type MutexGuard<'a, T> = Guard<sync::MutexGuard<'a, T>>;
 
 impl<G: Deref> Deref for Guard<G> {
@@ -68,13 +68,13 @@ pub(crate) fn turn<T>(mutex: &Mutex<T>) -> sync::MutexGuard<'_, T> {
     unpoisoned(mutex.lock())
 }
 
-/// The lock of what many read at once, to read.
+/// The lock of an `RwLock`, to read.
 #[inline]
 pub fn read<T: ?Sized>(lock: &RwLock<T>) -> Guard<sync::RwLockReadGuard<'_, T>> {
     guard::<T, _>(|| lock.read())
 }
 
-/// The lock of what many read at once, to write.
+/// The lock of an `RwLock`, to write.
 #[inline]
 pub fn write<T: ?Sized>(lock: &RwLock<T>) -> Guard<sync::RwLockWriteGuard<'_, T>> {
     guard::<T, _>(|| lock.write())
@@ -118,14 +118,14 @@ mod rules {
         static HELD: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Which locks were taken while which was held, by any thread.
+    /// For each lock those that were taken while it was held, by any thread.
     static TAKEN_WITHIN: Mutex<BTreeMap<&str, BTreeSet<&str>>> = Mutex::new(BTreeMap::new());
 
-    /// That this thread holds a lock, of whatever kind.
+    /// Notes that this thread holds a lock, of whatever kind.
     pub struct Held(&'static str);
 
     impl Held {
-        /// Of the lock of a `T`, which is about to be taken.
+        /// For the lock of a `T`, which is about to be taken.
         pub(crate) fn of<T: ?Sized>() -> Self {
             let new = type_name::<T>();
             // A thread that is ending holds none.
@@ -166,7 +166,7 @@ mod rules {
         taken.entry(before).or_default().insert(new);
     }
 
-    /// What follows is code of users: a thread that holds a lock here may come to wait for itself.
+    /// Says that users' code follows: a thread that holds a lock here may come to wait for itself.
     #[track_caller]
     pub fn user_code(what: &str) {
         let held = HELD
@@ -181,7 +181,7 @@ mod rules {
 
 #[cfg(not(debug_assertions))]
 mod rules {
-    /// That this thread holds a lock, which only builds with debug assertions keep.
+    /// Notes a held lock only in builds with debug assertions.
     pub struct Held;
 
     impl Held {
@@ -191,7 +191,7 @@ mod rules {
         }
     }
 
-    /// What follows is code of users.
+    /// Says that users' code follows.
     #[inline(always)]
     pub fn user_code(_: &str) {}
 }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use std::panic::catch_unwind;
 
-    /// What a panic of `job` says.
+    /// The message of a panic of `job`.
     fn panics(job: impl FnOnce() + std::panic::UnwindSafe) -> String {
         *catch_unwind(job).unwrap_err().downcast::<String>().unwrap()
     }
@@ -220,7 +220,7 @@ mod tests {
             said.contains("a destructor is called with locks held"),
             "{said}"
         );
-        // The panic has given it back.
+        // The panic has released the lock.
         user_code("a destructor");
         let shared = RwLock::new(Guarded);
         panics(|| {

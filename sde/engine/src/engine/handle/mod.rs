@@ -1,7 +1,7 @@
-//! What a program or a body calls.
+//! The calls that a program or a body makes.
 //!
-//! Which app is meant ([`AppSource`]), one run and what may be said of it ([`request`]), many at once
-//! ([`parallel`], [`par_call`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`]),
+//! parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
 mod par_call;
 mod parallel;
@@ -33,10 +33,9 @@ use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.
 ///
-/// A body gets one that knows its ancestry, so that the engine records what the
-/// run depends on and finds cycles. A [`Sde`](crate::Sde) dereferences to one
-/// without ancestry, so that code looks the same inside an app and outside. What
-/// only the user may do (clean, invalidate, load, finish) is on `Sde` alone.
+/// A body gets one that knows its ancestry, so that the engine records what the run depends on and finds cycles. A
+/// [`Sde`](crate::Sde) dereferences to one without ancestry, so that code looks the same inside an app and outside.
+/// Calls for the user alone (clean, invalidate, load, finish) are on `Sde`.
 ///
 /// Cloning is cheap. A handle used after its run has ended gives an error, from all
 /// that can give one.
@@ -44,7 +43,7 @@ use crate::result_map::{ResultMap, Storable};
 pub struct Handle {
     engine: Arc<Engine>,
     frame: Option<Arc<Frame>>,
-    /// The process set that its code runs on; `None` if that is this process and no other.
+    /// The process set that the handle's code runs on; `None` for this process alone.
     ranks: Option<Arc<ProcessSet>>,
 }
 
@@ -91,9 +90,8 @@ impl Handle {
         self.request(app, inputs).results()
     }
 
-    /// As [`run`](Self::run), and makes sure that the named results are there,
-    /// whatever their tags. What is held already keeps its identity; only gaps are
-    /// filled.
+    /// As [`run`](Self::run), and makes sure that the named results are there, whatever their tags. Values that are
+    /// held already keep their identity; only gaps are filled.
     ///
     /// # Errors
     /// As [`run`](Self::run); and if the app returns no result of such a name.
@@ -132,8 +130,8 @@ impl Handle {
 
     /// Tells what a run would do, and why, without running anything.
     ///
-    /// What is remembered is in no key. So a run whose body asks is recorded as
-    /// non-deterministic, and never looked up.
+    /// The state of the cache is in no key. So a run whose body asks for it is recorded as non-deterministic, and never
+    /// looked up.
     ///
     /// A miss names the nearest run, for which it is compared with all runs of the app that are
     /// remembered, and with those whose records the store gives, which are read from the disk: of
@@ -150,8 +148,8 @@ impl Handle {
         self.engine.peek(&called, inputs)
     }
 
-    /// What a run would take: nothing if it is remembered, else what the app
-    /// estimates, if it can tell. In a body it is a [`peek`](Self::peek).
+    /// The cost of a run: nothing if it is remembered, else the app's estimate, if it has one. In a body it is a
+    /// [`peek`](Self::peek).
     ///
     /// # Errors
     /// As [`peek`](Self::peek).
@@ -180,7 +178,7 @@ impl Handle {
         prepared.inspect_err(|_| self.note_uncacheable())
     }
 
-    /// What is in one of the running app's own sub-app slots.
+    /// The app in one of the running app's own sub-app slots.
     ///
     /// # Errors
     /// If the app has no such slot, or this handle belongs to no run.
@@ -207,19 +205,19 @@ impl Handle {
         })
     }
 
-    /// Drops remembered values of an app, those that were used longest ago first (without a [budget](crate::MemoryBudget) that
-    /// looks at uses, those that were made first), until what is left takes at most `keep` bytes; gives how many bytes that let go. For apps whose values fill
-    /// something that is scarce, a device's memory for one, when there is none left.
+    /// Evicts remembered values of an app until the others take at most `keep` bytes; gives how many bytes were let go.
+    /// The values used longest ago go first; without a [budget](crate::MemoryBudget) that looks at uses, those made
+    /// first. It is for apps whose values fill something scarce, such as a device's memory.
     ///
-    /// Nothing changes but what has to be computed, or read from the store, again. What the program
-    /// holds too stays. What is to be saved and is not yet is saved before it goes. `keep` is for each process set anew.
-    /// Nothing is let go of an app that did not run, or of which no value was dropped.
+    /// Evicted values are computed, or read from the store, again; nothing else changes. Values that the program holds
+    /// too stay. Values still to be saved are saved before they go. `keep` is for each process set anew. Nothing is let
+    /// go of an app that did not run, or of which no value was dropped.
     pub fn evict(&self, app: &str, keep: usize) -> usize {
         self.engine.evict_down_to(app, keep)
     }
 
-    /// The scratch space of this run, for a state of type `T`: what an iteration goes on from that was cut off, on one rank or
-    /// on many.
+    /// The scratch space of this run, for a state of type `T`. An iteration that was cut off goes on from it, on one
+    /// rank or on many.
     #[must_use]
     pub fn scratch<T: Storable>(&self) -> Scratch<'_, T> {
         Scratch::new(self)
@@ -232,8 +230,9 @@ impl Handle {
         self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
     }
 
-    /// Says that what this run gives took at least so long: it was computed elsewhere, or before, and only brought here. Its
-    /// record says so then, and what is saved by each hit. Of several the longest counts.
+    /// Says that this run's results took at least so long: they were computed elsewhere, or before, and only brought
+    /// here. The run's record then has this time, and each hit counts as having saved it. Of several calls the longest
+    /// time counts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -267,8 +266,8 @@ impl Handle {
         }
     }
 
-    /// Finds and identifies an app that the run of this handle asks for. The run may go
-    /// on if there is none: then its result is good for as long as that is so.
+    /// Finds and identifies an app that the run of this handle asks for. The run may go on if there is none: then its
+    /// result is good for as long as there is none.
     pub(crate) fn resolve<'a, A: AppSource + ?Sized>(
         &self,
         app: &'a A,
@@ -287,17 +286,15 @@ impl Handle {
         })
     }
 
-    /// Notes that the run of this handle saw what is in no key and may be otherwise
-    /// next time: its result is not looked up.
+    /// Notes that the run of this handle saw something that is in no key and may change: its result is not looked up.
     fn note_uncacheable(&self) {
         if let Some(frame) = self.caller() {
             frame.dependencies.add([], true);
         }
     }
 
-    /// The run that makes a call through this handle: the one it belongs to. A call
-    /// through an `Sde` that a body captured belongs to what its thread is doing, except
-    /// on a rayon worker, which may be doing something else there.
+    /// The run that makes a call through this handle: the handle's own. A call through an `Sde` that a body captured
+    /// belongs to the run on its thread, except on a rayon worker, which may be doing something else there.
     #[inline]
     pub(crate) fn caller(&self) -> Option<Arc<Frame>> {
         match &self.frame {
@@ -329,7 +326,7 @@ impl Handle {
         Ok(frame)
     }
 
-    /// That the run of this handle, if it has one, still goes on.
+    /// Checks that the run of this handle, if it has one, still goes on.
     #[inline]
     pub(crate) fn check_active(&self) -> Result<(), Error> {
         match &self.frame {

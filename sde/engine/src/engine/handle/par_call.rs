@@ -16,7 +16,7 @@ use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::Value;
 use crate::sync::{lock, turn, unpoisoned};
 
-/// How many items each thread of each rank gets at once, where ranks share what comes one by one.
+/// How many items each thread of each rank gets at once, where ranks share items that come one by one.
 const AT_ONCE: usize = 8;
 
 impl Handle {
@@ -32,7 +32,7 @@ impl Handle {
         let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
         let all = Transfer::all();
         let results = self.map_distinct(&app, &distinct, &ONE_RESULT, &all, true)?;
-        // Where it ended early, no item is missing before the one that failed in the end.
+        // After an early end some results are missing, and one or more are errors.
         let of = |at: &usize| results.get(*at).and_then(Option::as_ref);
         let failed = place_of
             .iter()
@@ -48,7 +48,7 @@ impl Handle {
             .collect()
     }
 
-    /// The same for inputs that come one by one, each value given away at once. Used by the macros.
+    /// Like `par_call_linked` for inputs that come one by one, each value given away at once. Used by the macros.
     #[doc(hidden)]
     pub fn par_call_each_linked<T: Send + Sync + 'static>(
         &self,
@@ -155,18 +155,18 @@ impl Handle {
     }
 }
 
-/// What is still to be done of items that come one by one.
+/// The items that are still to be done, which come one by one.
 struct Items<I> {
     new: I,
-    /// Another process was at them.
+    /// Items that another process was at.
     deferred: VecDeque<(usize, Inputs)>,
 }
 
-/// So many items are deferred before some are waited for.
+/// How many items are deferred before some are waited for.
 const DEFERRED: usize = 256;
 
 impl<I: Iterator<Item = (usize, Inputs)>> Items<I> {
-    /// The next item, and whether another process that is at it is waited for.
+    /// The next item, and whether to wait for another process that is at it.
     fn next(&mut self, shares: bool) -> Option<(usize, Inputs, bool)> {
         let new = match self.deferred.len() {
             DEFERRED.. => None,

@@ -22,8 +22,8 @@ impl Handle {
     /// order of the inputs. Equal inputs are run once, and nothing is computed
     /// twice, however the runs are nested. Observers are told of the progress.
     ///
-    /// An error of one run does not stop the others: what they computed is
-    /// remembered. Collect into a `Result` for the first error:
+    /// An error of one run does not stop the others: their results are remembered. Collect into a `Result` for the
+    /// first error:
     ///
     /// ```
     /// # #[sde::app]
@@ -38,16 +38,16 @@ impl Handle {
     /// # Ok::<(), sde::Error>(())
     /// ```
     ///
-    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and what another
-    /// process is at comes last.
+    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and
+    /// items that another process is at come last.
     ///
-    /// On several ranks, at the top of a program and in apps that all ranks run together, it is collective:
-    /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
-    /// tells), each of these keys is computed once over all of them, and afterwards every rank
-    /// has every result. A rank that has nothing left takes of another what that has not begun, so where there are more
-    /// items than ranks they run on threads that are not this one. What items share, each rank
-    /// computes that needs it. Progress is that of the rank's own share, and says so: others may still compute when it is full.
-    /// An app that all ranks run together ([`AppInfo::distributed`](crate::AppInfo::distributed)) is refused.
+    /// On several ranks, at the top of a program and in apps that all ranks run together, it is collective. Runs that
+    /// nobody remembers are dealt out to the ranks (by their cost, if the app tells it). Each of these keys is computed
+    /// once over all ranks, and afterwards every rank has every result. A rank that has nothing left takes items that
+    /// another has not begun, so where there are more items than ranks they run on threads that are not this one. Runs
+    /// that several items need are computed by each rank that needs them. Progress is that of the rank's own share, and
+    /// says so: others may still compute when it is full. An app that all ranks run together
+    /// ([`AppInfo::distributed`](crate::AppInfo::distributed)) is refused.
     ///
     /// # Panics
     /// If a run panics, after the runs that had begun have ended.
@@ -59,9 +59,9 @@ impl Handle {
         self.par_map_with(app, list, &Transfer::all())
     }
 
-    /// The same, where of what other ranks computed only some values come here. Of the others
-    /// this rank gets the keys: asking their maps for a value that stayed there is an error that says so,
-    /// and [`fetch`](Self::fetch) gets it later.
+    /// Like [`par_map`](Self::par_map), but only some of the values that other ranks computed come here. Of the others
+    /// this rank gets the keys. Asking a map for a value that stayed there is an error that says so, and
+    /// [`fetch`](Self::fetch) gets it later.
     ///
     /// # Panics
     /// As [`par_map`](Self::par_map).
@@ -85,15 +85,16 @@ impl Handle {
         }
     }
 
-    /// Runs a [distributed](crate::AppInfo::distributed) app over many inputs, each on a set of so many ranks; the results are in the
-    /// order of the inputs. Collective over all ranks, of which each has every result afterwards, as after a
-    /// [release](crate::Subset::release): values that lie on several ranks then lie on all of them. Equal inputs are run once, and
-    /// what all ranks remember is not run.
+    /// Runs a [distributed](crate::AppInfo::distributed) app over many inputs, each on a set of so many ranks; the
+    /// results are in the order of the inputs. Collective over all ranks. Each of them has every result afterwards, as
+    /// after a [release](crate::Subset::release): values that lie on several ranks then lie on all of them. Equal
+    /// inputs are run once, and points that all ranks remember are not run.
     ///
-    /// A set that has computed a point takes the next, so one costly point holds up no other. The ranks are split once. Those that fill no set
-    /// compute nothing: of 7 ranks in sets of 3 one, which then deals the points out. Where all ranks are in sets the first one deals besides, so
-    /// it runs bodies on another thread, and for each thing that its set does together the two wait for each other once more. Progress is told on the
-    /// first rank. On one rank, or without ranks, each point runs there.
+    /// A set that has computed a point takes the next, so one costly point holds up no other. The ranks are split once.
+    /// Ranks that fill no set compute nothing: of 7 ranks in sets of 3 one is left, which then deals the points out.
+    /// Where all ranks are in sets the first one deals besides. So it runs bodies on another thread, and for each
+    /// collective operation of its set the two threads wait for each other once more. Progress is told on the first
+    /// rank. On one rank, or without ranks, each point runs there.
     ///
     /// An error of one run does not stop the others. Values that [never move](crate::Tag::NoCache) are made again by all ranks together.
     ///
@@ -116,9 +117,9 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// Each result is one, the same on all ranks: if they give different lists or numbers, the app is not distributed
-    /// ([`par_map`](Self::par_map) is for it), or there are fewer ranks than a set has. On this rank, if it is called where others
-    /// can't join in.
+    /// Each result is the same error on all ranks, if they give different lists or numbers, or there are fewer ranks
+    /// than a set has. So it is if the app is not distributed: [`par_map`](Self::par_map) is for it. On this rank, if
+    /// it is called where others can't join in.
     ///
     /// # Panics
     /// If a run panics on this rank. No set begins anything more then, and the others get an error.
@@ -138,8 +139,8 @@ impl Handle {
         mapped.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
     }
 
-    /// The results for distinct inputs, on all ranks or on several threads. There nothing more begins once one has failed,
-    /// if that ends it: what was not begun is `None`.
+    /// The results for distinct inputs, from all ranks or from several threads. Threads begin nothing more once one run
+    /// has failed, if `ends_if_one_fails`: inputs not begun are `None`.
     pub(super) fn map_distinct(
         &self,
         app: &CalledApp<'_>,
@@ -170,7 +171,7 @@ impl Handle {
         Ok(self.in_parallel_until(distinct, first, &app.resolved.name, one, ended))
     }
 
-    /// The results, waited for or not if another process is at it: then `None`.
+    /// The results of a run; `None` if another process is at it and it is not to be waited for.
     pub(super) fn results_unless_elsewhere(
         &self,
         app: &CalledApp<'_>,
@@ -187,9 +188,8 @@ impl Handle {
         (!deferred.load(Ordering::Relaxed)).then_some(result)
     }
 
-    /// Calls a function on many items on several threads; the results are in the
-    /// order of the items. What the function runs through the handle it is given
-    /// belongs to the run that called `par_each`.
+    /// Calls a function on many items on several threads; the results are in the order of the items. Runs that the
+    /// function makes through the handle it is given belong to the run that called `par_each`.
     ///
     /// ```
     /// # #[sde::app]
@@ -290,8 +290,9 @@ impl Handle {
         all.into_iter().flatten().collect()
     }
 
-    /// The same, beginning at any item, where nothing more begins once `ended` says so: what was not begun is `None`. An
-    /// item for which `each` gives none comes once more after all others, and then it is to give one.
+    /// Like [`in_parallel`](Self::in_parallel), beginning at any item. Nothing more begins once `ended` says so: items
+    /// not begun are `None`. An item for which `each` gives none comes once more after all others, and then it is to
+    /// give one.
     fn in_parallel_until<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -335,7 +336,7 @@ impl Handle {
             tracing::info!(target: "sde", done, items, ?took, "went through {label}");
         }
         if done < items.len() {
-            // It ended early: that is all there is.
+            // After an early end the items done are all there are.
             self.engine().progress(label, done, done, nested);
         }
         results
@@ -345,7 +346,7 @@ impl Handle {
     }
 }
 
-/// That the app is none of which all ranks make each run together.
+/// Checks that the app is not one whose runs all ranks make together.
 pub(super) fn may_be_dealt_out(app: &CalledApp<'_>) -> Result<(), Error> {
     let resolved = &app.resolved;
     if !resolved.is_distributed() {
@@ -355,7 +356,7 @@ pub(super) fn may_be_dealt_out(app: &CalledApp<'_>) -> Result<(), Error> {
     Err(ErrorKind::RunTogether { app, why }.into())
 }
 
-/// Has the others take up nothing more when one panics.
+/// Has the other threads take up nothing more when one panics.
 pub(super) struct StopOnPanic<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
@@ -366,7 +367,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// The distinct inputs, and where among them each of the list is.
+/// The distinct inputs, and the place among them of each input in the list.
 pub(super) fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<usize>) {
     let mut distinct: Vec<&Inputs> = Vec::with_capacity(list.len());
     let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(list.len());

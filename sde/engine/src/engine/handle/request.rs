@@ -1,4 +1,4 @@
-//! One request for a run, with all that can be said of it.
+//! One request for a run, with its options.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,20 +14,20 @@ use crate::inputs::{Call, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::{ResultMap, no_result};
 
-/// What a call may take from the cache, and leave there.
+/// How a call uses the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Take what is remembered, remember what is computed.
+    /// Take remembered results, remember computed ones.
     #[default]
     Use,
-    /// Compute, and remember that in place of what there was. If it fails, what
-    /// there was stays. Other bits than before are a warning, unless the app or the result
-    /// [says](crate::ResultSpec::not_compared) that they may come.
+    /// Compute, and remember the new results in place of the earlier ones. If it fails, the earlier ones stay. Other
+    /// bits than before are a warning, unless the app or the result [says](crate::ResultSpec::not_compared) that they
+    /// may come.
     Refresh,
     /// Compute, and leave the cache alone.
     Bypass,
-    /// Take what is remembered, or fail.
+    /// Take remembered results, or fail.
     OnlyIfRemembered,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Options<'a> {
     /// nor `expendable`.
     pub(crate) names: Option<&'a [&'a str]>,
     pub(crate) cancel: Option<CancelToken>,
-    /// Set if the call leaves its key to another process that is at it, in place of waiting; it gives an error then that nobody is
-    /// told of.
+    /// If given, the call does not wait for another process that is at its key. It sets this flag, and gives an error
+    /// that nobody is told of.
     pub(crate) deferred: Option<&'a AtomicBool>,
 }
 
-/// Of a call to an `#[sde::app]` function.
+/// The options of a call to an `#[sde::app]` function.
 pub(super) static ONE_RESULT: Options<'static> = Options {
     policy: Policy::Use,
     names: Some(&["result"]),
@@ -70,7 +70,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         }
     }
 
-    /// Says what may be taken from the cache, and left there.
+    /// Says how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
         self
@@ -156,16 +156,16 @@ impl Handle {
     }
 }
 
-/// A call that neither took results nor was given any, which the engine does not make.
+/// The error of a call that neither took results nor was given any. The engine makes no such call.
 #[cold]
 fn nothing_given(app: &CalledApp<'_>) -> Error {
     no_result(&app.resolved.name, "result", &[])
 }
 
-/// What came of a request.
+/// The outcome of a request: the results, and how they were got.
 ///
-/// `source` and `made_by` tell what the cache had, which is in no key: a body must not
-/// let what it returns depend on them. They are for reports.
+/// `source` and `made_by` tell the state of the cache, which is in no key: a body must not let what it returns depend
+/// on them. They are for reports.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The results.
@@ -181,7 +181,7 @@ pub struct Outcome {
 /// A call with [`Inputs`].
 struct ErasedCall<'a> {
     inputs: &'a Inputs,
-    /// What it took of a hit, and where that was found.
+    /// The results that it took of a hit, and where that was found.
     taken: Cell<Option<(ResultMap, Source)>>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> ErasedCall<'a> {
         Some(self.taken.into_inner()?.0)
     }
 
-    /// What it took of a hit, and where it came from.
+    /// The outcome of a hit that it took results of.
     fn into_outcome(self) -> Option<Outcome> {
         let (results, source) = self.taken.into_inner()?;
         let origin = results.origin()?;
@@ -240,7 +240,7 @@ impl Call for ErasedCall<'_> {
     }
 }
 
-/// What a run would do, as [`Handle::peek`](crate::Handle::peek) found it.
+/// The prediction of [`Handle::peek`](crate::Handle::peek) for a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Peek {
@@ -288,7 +288,7 @@ impl Peek {
     }
 }
 
-/// What it would do and why, on one line.
+/// The prediction and its reason, on one line.
 impl fmt::Display for Peek {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] ", self.key().short())?;

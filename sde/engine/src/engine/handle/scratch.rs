@@ -1,4 +1,4 @@
-//! The scratch space of a run: what an iterative app keeps to go on from.
+//! The scratch space of a run: the state that an iterative app keeps to go on from.
 
 use std::sync::Arc;
 
@@ -50,18 +50,17 @@ use crate::result_map::{Codec, ErasedValue, Storable, Value};
 /// # On many ranks
 ///
 /// In an app that is [`distributed`](crate::AppInfo::distributed) each rank has a state of its own. All ranks call
-/// [`load`](Self::load) together, and each calls [`save`](Self::save) at the same steps; between two steps they do something
-/// together (`gather`, say). A rank is given the state that it saved itself, if that is there of all ranks and there are as
-/// many of them as saved it; else all start afresh. If the states are the same on all ranks, say so
-/// ([`replicated`](Self::replicated)), or that they are parts of one ([`distributed`](Self::distributed)): then any number
-/// of ranks goes on from them.
+/// [`load`](Self::load) together, and each calls [`save`](Self::save) at the same steps; between two steps they make a
+/// collective call (`gather`, say). A rank is given the state that it saved itself, if the states of all ranks are
+/// there and as many ranks run as saved them; else all start afresh. If the states are the same on all ranks, say so
+/// ([`replicated`](Self::replicated)), or that they are parts of one ([`distributed`](Self::distributed)): then any
+/// number of ranks goes on from them.
 pub struct Scratch<'a, T> {
     handle: &'a Handle,
     kind: StateKind<T>,
 }
 
-/// A state, and what it was made with. An app that was called for it, in no slot, may
-/// be another in the program that goes on.
+/// A state, and its dependencies: an app called for it, in no slot, may be another in the program that goes on.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(bound = "")]
 struct Kept<T: Storable> {
@@ -78,7 +77,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     }
 
     /// Says that the states are the same on all ranks, so that any number of ranks may go on from them. One rank saves
-    /// them, the others what tells them apart: states that differ are not gone on from.
+    /// the state, the others a digest of theirs: no run goes on from states that differ.
     ///
     /// It is for you to know: a state that means another thing on each rank may look the same on all by chance, a sum of
     /// their own that is still zero for one. A `HashMap` or `HashSet` in it is in another order on each rank, and so never
@@ -137,10 +136,9 @@ impl<'a, T: Storable> Scratch<'a, T> {
         }
     }
 
-    /// The state saved by an earlier, unfinished run of this key, if there is
-    /// one. A state that is damaged or of another type counts as none, and so does
-    /// one for which an app was called that is another now; an event says so. The state is
-    /// shared: a clone of what is in the `Value` is yours to change. Collective in an app that is `distributed`.
+    /// The state saved by an earlier, unfinished run of this key, if there is one. A state counts as none if it is
+    /// damaged, of another type, or made with an app that has changed since; an event says so. The state is shared:
+    /// clone the content of the `Value` to change it. Collective in an app that is `distributed`.
     ///
     /// # Errors
     /// If the handle belongs to no run, or to one that has ended. In an app that is `distributed` the same error on all
@@ -163,10 +161,9 @@ impl<'a, T: Storable> Scratch<'a, T> {
         Ok(Some(kept.state.clone()))
     }
 
-    /// Makes this the state to go on from. It is kept in memory; the next
-    /// checkpoint saves it, or this call does where the policy is to save every
-    /// result. It waits for no other rank. Of what many ranks save only the first state after something that they did
-    /// together counts, and it is checkpointed when all of them have come by again since the checkpoint was due.
+    /// Makes this the state to go on from. It is kept in memory; the next checkpoint saves it, or this call does where
+    /// the policy is to save every result. It waits for no other rank. On many ranks only the first state after a
+    /// collective call counts. It is checkpointed when all of them have come by again since the checkpoint was due.
     ///
     /// # Errors
     /// If the handle belongs to no run, or to one that has ended. A store that

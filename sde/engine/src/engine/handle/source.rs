@@ -8,8 +8,8 @@ use super::Handle;
 use crate::app::{App, Instance, Prepared, ResolvedApp};
 use crate::error::Error;
 
-/// What can be given to `run` as the app: an app by value, an [`Instance`],
-/// a [`Prepared`] handle, or the name under which one is registered.
+/// The ways to give an app to `run`: an app by value, an [`Instance`], a [`Prepared`] handle, or the name under which
+/// one is registered.
 ///
 /// All four make the same key for the same app and settings.
 pub trait AppSource {

@@ -1,4 +1,4 @@
-//! A part of the ranks, for a piece of the program; and what other ranks have kept to themselves.
+//! A part of the ranks, for a piece of the program; and values that other ranks have kept to themselves.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -13,9 +13,9 @@ use crate::result_map::Tags;
 /// Runs apps on some of the ranks of a process set, until they are released; made by
 /// [`Handle::split`]. It dereferences to a [`Handle`].
 ///
-/// Call [`release`](Self::release) when the piece of the program is over: that is where the
-/// other ranks get what was computed here. If it is dropped without, they get an error when they
-/// release theirs. [`Handle::split_for`] can't forget to.
+/// Call [`release`](Self::release) when the piece of the program is over: then the other ranks get the results computed
+/// here. If it is dropped unreleased, they get an error when they release theirs. [`Handle::split_for`] can't forget
+/// to.
 #[must_use = "release it"]
 pub struct Subset {
     handle: Handle,
@@ -28,9 +28,9 @@ type Filter = Arc<dyn Fn(&RecordHead, &str, Tags) -> bool + Send + Sync>;
 
 /// Which values move when process sets change. It must say the same on all ranks.
 ///
-/// When ranks are released, keys move in any case, so what stays behind is known ([`Handle::elsewhere`]) and can be
-/// [fetched](Handle::fetch) later; a run that needs it before computes it again. A value that lies on several ranks and stays
-/// behind then is computed again where it is needed. For a split see [`Handle::split_with`].
+/// When ranks are released, keys move in any case. So values that stay behind are known ([`Handle::elsewhere`]) and can
+/// be [fetched](Handle::fetch) later; a run that needs one before computes it again. A value that lies on several ranks
+/// and stays behind is computed again where it is needed. For a split see [`Handle::split_with`].
 #[derive(Clone, Default)]
 pub struct Transfer {
     filter: Option<Filter>,
@@ -75,7 +75,7 @@ impl Transfer {
         self
     }
 
-    /// Only the values of which the function says so, by app, result and tags.
+    /// Only the values that the function chooses, by app, result and tags.
     #[must_use]
     pub fn only(
         mut self,
@@ -114,17 +114,18 @@ impl Handle {
     /// released, nothing collective can be done through this handle.
     ///
     /// # Errors
-    /// The same on all ranks, if one calls something else. On this rank, if it is called where
-    /// other ranks can't join in, or the ranks are split already.
+    /// The same error on all ranks, if one calls something else. An error on this rank, if it is called where other
+    /// ranks can't join in, or the ranks are split already.
     pub fn split(&self, color: u32, key: i64) -> Result<Subset, Error> {
         self.split_with(color, key, &Transfer::none())
     }
 
-    /// The same, where each subset gets the whole of those values that lie on several ranks and that `transfer` names.
+    /// Like [`split`](Self::split), and each subset gets the whole of those values on several ranks that `transfer`
+    /// names.
     ///
-    /// A subset that runs the app of another such value gets it from the store, if all ranks of the subset find it there.
-    /// Else that run is an [error](crate::ErrorKind::LeftBehind) on all of them until the release. It is none where the larger
-    /// process set does not remember the value either: then the subset computes it.
+    /// A subset that runs the app of another such value gets it from the store, if all ranks of the subset find it
+    /// there. Else that run is an [error](crate::ErrorKind::LeftBehind) on all of them until the release. Where the
+    /// larger process set does not remember the value either, the subset computes it.
     ///
     /// # Errors
     /// As [`split`](Self::split).
@@ -148,7 +149,7 @@ impl Handle {
     /// with an error or by a panic too.
     ///
     /// # Errors
-    /// As [`split`](Self::split) and [`Subset::release`]; what the function returns comes first.
+    /// As [`split`](Self::split) and [`Subset::release`]; an error of the function comes first.
     pub fn split_for<R>(
         &self,
         color: u32,
@@ -158,7 +159,8 @@ impl Handle {
         self.split_for_with(color, key, &Transfer::none(), then)
     }
 
-    /// The same, where values that lie on several ranks go to the subsets as in [`split_with`](Self::split_with).
+    /// Like [`split_for`](Self::split_for), and values on several ranks go to the subsets as in
+    /// [`split_with`](Self::split_with).
     ///
     /// # Errors
     /// As [`split_for`](Self::split_for).
@@ -176,20 +178,20 @@ impl Handle {
         released.map(|()| returned)
     }
 
-    /// The keys of what other ranks have computed, where a [`Transfer`] left the values with them, or some
-    /// of them; without what this rank has got since. [`fetch`](Self::fetch) gets it. Not collective.
+    /// The keys of runs that other ranks have computed, where a [`Transfer`] left some or all of the values with them;
+    /// without those that this rank has got since. [`fetch`](Self::fetch) gets the values. Not collective.
     #[must_use]
     pub fn elsewhere(&self) -> Vec<Key> {
         self.engine().keys_elsewhere()
     }
 
-    /// Has each rank get what it asks for from another that has it in memory: results that were
-    /// [left there](Self::elsewhere). Collective; each rank may ask for other keys, or for none. What
-    /// comes is taken up by the next run that asks for it, which counts as a load.
+    /// Fetches results that were [left](Self::elsewhere) with another rank, which has them in memory. Collective; each
+    /// rank may ask for other keys, or for none. The next run that asks for a fetched result takes it up, which counts
+    /// as a load.
     ///
-    /// Gives the keys that this rank still lacks: of what nobody has in memory any more, or `transfer`
-    /// leaves again. Values that lie on several ranks can't be fetched; the app gives them as they lie on
-    /// the process set it runs on.
+    /// Gives the keys that this rank still lacks: no rank has their values in memory any more, or `transfer` leaves
+    /// them again. Values that lie on several ranks can't be fetched; the app gives them as they lie on the process set
+    /// it runs on.
     ///
     /// ```
     /// use sde::{Sde, Transfer};
@@ -201,31 +203,31 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// The same on all ranks, if one calls something else, or what is sent can't be read. On this rank, if
-    /// it is called where other ranks can't join in.
+    /// The same error on all ranks, if one calls something else, or a sent value can't be read. An error on this rank,
+    /// if it is called where other ranks can't join in.
     pub fn fetch(&self, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
         match self.collective_ranks(|| "fetches what is elsewhere".to_owned())? {
             Some(ranks) => self.engine().fetch_keys(ranks, keys, transfer),
-            // One process has all that there is.
+            // One process has all values.
             None => Ok(Vec::new()),
         }
     }
 }
 
 impl Subset {
-    /// Returns to all ranks of the larger process set, each of which has afterwards what any
-    /// of them has computed. Collective over the larger set.
+    /// Returns to all ranks of the larger process set. Each of them then has the results that any of them has computed.
+    /// Collective over the larger set.
     ///
     /// Handles of the subset, and values distributed over it, are of no use any more.
     ///
     /// # Errors
-    /// The same on all ranks, if one calls something else, or a result can't be sent. The subset
-    /// is released in any case.
+    /// The same error on all ranks, if one calls something else, or a result can't be sent. The subset is released in
+    /// any case.
     pub fn release(self) -> Result<(), Error> {
         self.release_with(&Transfer::all())
     }
 
-    /// The same for some of the values.
+    /// Like [`release`](Self::release), but moves only some of the values.
     ///
     /// # Errors
     /// As [`release`](Self::release).

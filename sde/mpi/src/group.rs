@@ -245,6 +245,8 @@ impl ProcessGroup for MpiGroup {
         let color = color.map(|color| place(colors.into_iter().flatten(), &color));
         let key = place(keys.into_iter(), &key);
         let color = color.map_or_else(Color::undefined, Color::with_value);
+        // MPI has few communicators: groups that are quiet by now are freed first.
+        joined.home.attend();
         let communicator = &joined.members.communicator;
         match communicator.split_by_color_with_key(color, key) {
             Some(own) => Ok(Some(Box::new(Self::adopt(&joined.home, own)?))),

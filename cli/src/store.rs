@@ -31,7 +31,7 @@ pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
     ))
 }
 
-/// Opens a store and reads from it; once more if files are removed meanwhile.
+/// Opens a store and reads from it; again if files are removed meanwhile.
 pub fn read<T>(
     path: &Path,
     what: impl FnMut(&mut Snapshot) -> Result<T, Failure>,

@@ -17,7 +17,7 @@ pub enum BlobError {
     /// The key does not cover all that a build of this program reads, so no name stands for it.
     #[error("there are no blobs of this program, {why}; build it each time")]
     NotCacheable {
-        /// Why not.
+        /// The reason.
         why: NotCacheable,
     },
     /// The driver gives no binaries.
@@ -31,13 +31,13 @@ pub enum BlobError {
     Unfit {
         /// How many bytes there are.
         length: usize,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
     /// The driver refuses a blob that passed the checks.
     #[error("the driver refuses the blob ({refusal}); build the program")]
     Refused {
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
     },
     /// Something else failed.

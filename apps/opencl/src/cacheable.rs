@@ -22,7 +22,7 @@ pub enum NotCacheable {
     Switch {
         /// The environment variable.
         name: String,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
     /// A part of a linked program is not cacheable.

@@ -24,7 +24,7 @@ pub enum Error {
         "no OpenCL here: {why}; install a driver (for processors, PoCL) and the library libOpenCL"
     )]
     NoOpenCl {
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// A device can't be asked for its identity.
@@ -74,25 +74,25 @@ pub enum Error {
     Options {
         /// The options.
         options: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// A linked program has no parts, or parts that can't be linked.
     #[error("a linked program can't be made of this: {why}")]
     Parts {
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The program does not compile, or does not link.
     #[error("{what} for {device} failed ({refusal}); the compiler said:\n{log}")]
     Build {
-        /// What was being done to which program.
+        /// The operation and its program.
         what: String,
         /// The device.
         device: String,
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
-        /// What the compiler said.
+        /// The compiler's log.
         log: String,
     },
     /// The device takes no intermediate language, or not this one.
@@ -114,17 +114,17 @@ pub enum Error {
     OutOfResources {
         /// The device.
         device: String,
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
     },
     /// The driver refused for another reason.
     #[error("{what} on {device}: {refusal}")]
     Driver {
-        /// What was being done.
+        /// The operation.
         what: String,
         /// The device.
         device: String,
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
     },
     /// The program has no kernel of that name.

@@ -47,7 +47,7 @@ pub enum Event {
     Unfit {
         /// The program asked for.
         key: Digest,
-        /// What was wrong.
+        /// The reason.
         why: &'static str,
     },
     /// A binary was put into a store of the user's.
@@ -61,17 +61,17 @@ pub enum Event {
     NotKept {
         /// The program.
         key: Digest,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A resource was lacking, and unused programs and kernels are released.
     OutOfResources {
-        /// What the driver said.
+        /// The driver's answer.
         why: String,
     },
     /// A store of the user's could not be used.
     StoreFailed {
-        /// What was being done, and why it failed.
+        /// The operation, and why it failed.
         why: String,
     },
 }

@@ -31,7 +31,7 @@ pub trait KernelStore: Send + Sync {
 #[derive(Clone, thiserror::Error)]
 #[error("{doing}: {why}; programs are built and not kept")]
 pub struct StoreError {
-    /// What was being done.
+    /// The operation.
     pub doing: String,
     /// Why it failed.
     pub why: String,
@@ -40,7 +40,7 @@ pub struct StoreError {
 sde::debug_as_said!(StoreError);
 
 impl StoreError {
-    /// What was being done, and why it failed.
+    /// The operation, and why it failed.
     pub fn new(doing: impl Into<String>, why: impl fmt::Display) -> Self {
         Self {
             doing: doing.into(),

@@ -188,7 +188,7 @@ impl Object {
         &self.raw.raw
     }
 
-    /// What the compiler said.
+    /// The compiler's log.
     #[must_use]
     pub fn log(&self) -> &str {
         &self.log

@@ -39,7 +39,7 @@ pub(crate) struct Code {
     kept: Arc<Mutex<Option<KeptCode>>>,
 }
 
-/// What this process knows of a program's kept binary.
+/// The state of a program's kept binary, as far as this process knows.
 #[derive(Debug)]
 struct KeptCode {
     /// The kernels with finished code in it.
@@ -218,7 +218,7 @@ impl Live {
             || lock(&self.code.kept).is_some()
     }
 
-    /// When the program is let go.
+    /// Keeps finished code when the program is dropped.
     pub(crate) fn keep_at_the_end(&self) {
         if !LETTING_GO.get() {
             keep_launched(self.context(), [self], Ended::IfTheDriverSaysSo);

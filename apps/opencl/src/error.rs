@@ -172,7 +172,7 @@ impl Error {
         matches!(self, Self::OutOfResources { .. })
     }
 
-    /// What a driver refused: for lack of resources, or for another reason.
+    /// The error of a driver's refusal: for lack of resources, or for another reason.
     pub(crate) fn refused(what: impl Into<String>, device: &str, refusal: Refusal) -> Self {
         let device = device.to_owned();
         match refusal.is_out_of_resources() {

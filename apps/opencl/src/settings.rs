@@ -180,14 +180,14 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets what is done for one kind of device.
+    /// Sets the mode for one kind of device.
     #[must_use]
     pub fn mode(mut self, kind: DeviceType, mode: Mode) -> Self {
         self.modes[kind as usize] = mode;
         self
     }
 
-    /// What is done for one kind of device.
+    /// The mode for one kind of device.
     #[must_use]
     pub fn mode_of(&self, kind: DeviceType) -> Mode {
         self.modes[kind as usize]

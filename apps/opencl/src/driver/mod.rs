@@ -84,7 +84,7 @@ pub struct DeviceInfo {
     pub identity: DeviceIdentity,
     /// The versions of the intermediate languages it takes; empty if it takes none.
     pub il: String,
-    /// What kind of device it is.
+    /// The kind of the device.
     pub kind: DeviceType,
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct Kept {
     /// As the driver gave it; empty if it gives none.
     pub(crate) binary: Vec<u8>,
     pub(crate) facts: Facts,
-    /// The kernels that had been launched when the binary was captured: a driver that finishes code at the
-    /// first launch has it in the binary for these.
+    /// The kernels launched before the binary was captured. A driver that finishes code at the first launch has
+    /// that code in the binary.
     pub(crate) launched: Vec<String>,
 }
 

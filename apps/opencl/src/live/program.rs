@@ -13,7 +13,7 @@ use crate::identity::Descriptor;
 use crate::kept::Facts;
 use crate::make::Making;
 
-/// A program that kernels can be had from. Cloning is cheap, and clones are one program.
+/// A program that gives kernels. Cloning is cheap, and clones are one program.
 #[derive(Clone)]
 pub struct Program(pub(crate) Arc<Live>);
 

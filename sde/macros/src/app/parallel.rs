@@ -62,8 +62,8 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
             __sde.par_call_linked(self, &__RESOLVED, &__list)
         }
 
-        /// The same, where each value is given to a function as it comes, with the number of its item, and held no
-        /// longer. Equal arguments are found in the cache, or for what is not kept, computed again.
+        /// As `par_call`, but gives each value, with the number of its item, to a function as it comes, and holds it no
+        /// longer. Equal arguments are found in the cache, or computed again if they are not kept.
         ///
         /// # Errors
         /// As `par_call`.

@@ -137,7 +137,7 @@ struct Members {
     taken: HashMap<String, u64>,
 }
 
-/// The longest name in an archive, within the 255 bytes of file systems and with room for more.
+/// The longest name in an archive, within the 255 bytes of file systems and with room for a number.
 const LONGEST_NAME: usize = 200;
 
 impl Members {

@@ -1,5 +1,5 @@
 //! 33 short programs fill one store with small results. Measured are the time and memory of the next program, which
-//! asks for one result and merges the indexes of all. The memory of a program alone is beside it.
+//! asks for one result and merges all that they left. The memory of a program alone is beside it.
 
 use std::path::Path;
 use std::time::Instant;

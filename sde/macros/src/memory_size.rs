@@ -1,6 +1,6 @@
 //! `#[derive(MemorySize)]`: the size of the type itself, and of the memory that each field owns.
 //!
-//! On a field: `skip`, for memory that is counted elsewhere, or a type without a size.
+//! On a field: `skip`, for memory that is counted elsewhere, or a type that has no `MemorySize`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -107,7 +107,7 @@ impl Context {
         });
     }
 
-    /// Evicts the programs made longest ago while the context is above its limit.
+    /// If the context is above its limit, evicts the engine's results of each app of this crate down to that limit.
     pub(crate) fn keep_to_limit(&self, sde: &Handle) {
         let limit = self.0.memory_limit;
         let programs = self.0.living.programs();

@@ -24,7 +24,7 @@ pub struct Matrix {
     values: Vec<f64>,
 }
 
-/// What a serialized matrix holds before it is checked.
+/// A serialized matrix before it is checked.
 #[derive(Deserialize)]
 struct Unchecked {
     rows: usize,

@@ -1,7 +1,7 @@
 //! Showing text that came from outside.
 //!
-//! A message that quotes a file or a name given by somebody must not carry that
-//! text's control characters to a terminal, nor all of a line that is a megabyte
+//! A message that quotes a file or a name from outside must not carry its
+//! control characters to a terminal, nor all of a line that is a megabyte
 //! long. Everything quoted in this crate's errors goes through here.
 
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Rows 15, 16, 20 and 21 of the speed table: what moves between ranks, against one call of MPI that moves
-//! as many bytes, `par_map` on all ranks, and what they do together again and again, in the same run.
+//! Rows 15, 16, 20 and 21 of the speed table: data that moves between ranks, against one call of MPI that moves
+//! as many bytes, `par_map` on all ranks, and repeated collectives, in the same run.
 //!
 //! `mpirun -n 2 target/release/rows_mpi` prints the table in Markdown, on rank 0; names after it are the
-//! parts to run. A time is that of the slowest rank, from a moment at which all were there.
+//! parts to run. A time is that of the slowest rank, from a barrier on.
 
 #![forbid(unsafe_code)]
 

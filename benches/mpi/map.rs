@@ -1,4 +1,4 @@
-//! `par_map` on all ranks: points of very different cost, points that cost nothing, and points that all ranks have.
+//! `par_map` on all ranks: points of very different cost, points that cost nothing, and points that are remembered.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::together::Together;
 const MAP: &str = "map";
 const REFERENCE: &str = "reference";
 
-/// How long a costly point takes: a wait, so that more ranks than cores can be measured.
+/// The time of a costly point: a wait, so that more ranks than cores can be measured.
 const COSTLY: Duration = Duration::from_millis(20);
 const COSTLY_POINTS: u32 = 40;
 
@@ -73,7 +73,7 @@ fn even_points(together: &Together<'_>) -> Row {
         took
     });
     tries.case(REFERENCE, || {
-        // On each rank for itself, a share and the hits.
+        // Each rank alone maps its share.
         let sde = sde::Sde::builder().build().unwrap();
         let share = list.len() / together.size();
         together.time(|| assert!(sde.par_map(&even, &list[..share]).iter().all(Result::is_ok)))

@@ -1,4 +1,4 @@
-//! Row 21: what ranks do together again and again, against one allreduce of 8 bytes: a hit of a distributed app, a gather
+//! Row 21: repeated collectives against one allreduce of 8 bytes: a hit of a distributed app, a gather
 //! of a number, a halo, a sum.
 
 use sde::Handle;
@@ -9,7 +9,7 @@ use crate::together::Together;
 
 const WORK: &str = "work";
 const ALLREDUCE: &str = "allreduce";
-/// One try does it so often.
+/// The number of repetitions in one try.
 const TIMES: u32 = 100;
 const ROUNDS: usize = 41;
 

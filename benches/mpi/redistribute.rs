@@ -25,7 +25,7 @@ pub fn rows(together: &Together<'_>) -> Vec<Row> {
     .collect()
 }
 
-/// Each rank has the rows of the one before it.
+/// Each rank has the rows of the rank before it.
 fn next(size: usize) -> Layout {
     let rows = Layout::rows(&SHAPE, size);
     let blocks: Vec<Block> = (0..size)
@@ -83,7 +83,7 @@ fn of(together: &Together<'_>, name: &str, layout: &Layout, most: f64) -> [Row; 
     ]
 }
 
-/// How many bytes this rank has for each, and gets from each.
+/// The bytes that this rank sends to each rank, and gets from each.
 fn counts(sde: &Sde, layout: &Layout) -> (Vec<usize>, Vec<usize>) {
     let (rank, size) = (sde.rank().unwrap(), sde.ranks().unwrap());
     let rows = Layout::rows(&SHAPE, size);
@@ -96,7 +96,7 @@ fn counts(sde: &Sde, layout: &Layout) -> (Vec<usize>, Vec<usize>) {
     (of(&rows, layout), of(layout, &rows))
 }
 
-/// The bytes of what lies in both.
+/// The bytes of the intersection of two blocks.
 fn shared(one: &Block, other: &Block) -> usize {
     let axis = |axis: usize| {
         let end = |block: &Block| block.offset[axis] + block.extent[axis];

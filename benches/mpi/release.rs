@@ -1,11 +1,11 @@
-//! Row 15: a process set is released, and every rank gets what the others have computed.
+//! Row 15: a process set is released, and every rank gets the results of the others.
 
 use sde_benches::Measured;
 use sde_benches::table::{Aim, Row};
 
 use crate::together::Together;
 
-/// What one rank computes in one try: so many arrays of so many numbers.
+/// The load of one try: each rank computes arrays of so many numbers.
 #[derive(Clone, Copy)]
 struct Load {
     name: &'static str,
@@ -68,7 +68,7 @@ pub fn rows(together: &Together<'_>) -> Vec<Row> {
 }
 
 fn of(together: &Together<'_>, load: Load) -> [Row; 2] {
-    // A byte string of CBOR: its tag, its length, its bytes.
+    // CBOR writes an array of numbers as a byte string: tag, length, bytes.
     let bytes = (load.arrays * (8 * load.numbers + 12)) as usize;
     let mine = vec![1_u8; bytes];
     let mut all = vec![0_u8; bytes * together.size()];

@@ -1,4 +1,4 @@
-//! What all ranks do at once, and how long it takes.
+//! Collective work, and its time.
 
 use std::time::{Duration, Instant};
 
@@ -40,13 +40,13 @@ impl<'a> Together<'a> {
         builder.build().unwrap()
     }
 
-    /// The same with so many threads on each.
+    /// As [`engine`](Self::engine), with this many threads on each rank.
     pub fn engine_of(&self, threads: usize) -> Sde {
         let builder = Sde::builder().process_group(self.session.world(), Cbor);
         builder.threads(threads).build().unwrap()
     }
 
-    /// How long the slowest rank takes.
+    /// The time of the slowest rank.
     pub fn time(&self, work: impl FnOnce()) -> Duration {
         self.world.barrier();
         let begin = Instant::now();
@@ -58,7 +58,7 @@ impl<'a> Together<'a> {
         Duration::from_secs_f64(longest)
     }
 
-    /// Cases in turn; so many rounds, the same on all ranks.
+    /// Cases in turn; all ranks must give the same number of rounds.
     pub fn tries(&self, rounds: usize) -> Tries<'_> {
         Tries::new(rounds, Duration::MAX)
     }
@@ -71,14 +71,14 @@ impl<'a> Together<'a> {
         std::hint::black_box(sum);
     }
 
-    /// One `MPI_Allgatherv` of so many bytes of each rank.
+    /// One `MPI_Allgatherv`, of the bytes of `mine` from each rank.
     pub fn gather(&self, mine: &[u8], all: &mut [u8]) {
         let counts = vec![as_count(mine.len()); self.size()];
         let mut to = PartitionMut::new(all, &counts[..], starts(&counts));
         self.world.all_gather_varcount_into(mine, &mut to);
     }
 
-    /// One `MPI_Alltoallv`; the numbers of bytes are those for each rank, and those from each.
+    /// One `MPI_Alltoallv`, with the numbers of bytes for each rank and from each.
     pub fn exchange(
         &self,
         send: &[u8],

@@ -1,4 +1,4 @@
-//! A process that has kernels, launches each of them, and tells how long it took since it began.
+//! A process that gets kernels, launches each of them, and prints its times since it began.
 
 #![allow(unsafe_code, reason = "kernels are launched by OpenCL's calls")]
 
@@ -21,21 +21,21 @@ use crate::kernels::{GROUP, ITEMS, NAME, program, source};
 
 pub const START: &str = "--start";
 
-/// Builds from source, with nothing but what the driver keeps.
+/// Builds from source, with only the driver's own cache.
 pub const SOURCE: &str = "source";
-/// Has them from the kernel cache.
+/// Gets the kernels from the kernel cache.
 pub const CACHE: &str = "cache";
 
-/// The same, all at once before the first is launched.
+/// Gets all kernels from the cache at once, before the first launch.
 pub const TOGETHER: &str = "together";
 
-/// What a process told.
+/// The times that a process printed.
 pub struct Told {
     /// From its beginning until the last kernel had run once.
     pub all: Duration,
     /// The first launch, from the call until it was finished.
     pub first_launch: Duration,
-    /// All kernels had and launched once more.
+    /// Getting all kernels and launching them once more.
     pub again: Duration,
 }
 
@@ -61,13 +61,13 @@ pub fn start(how: &str, count: usize, folder: &Path, drivers: &Path) -> Told {
     }
 }
 
-/// Which of all devices is measured: the first, unless a variable says another.
+/// The number of the measured device: the first, unless an environment variable says another.
 pub fn number_of_device() -> usize {
     let number = std::env::var("SDE_OPENCL_DEVICE").ok();
     number.map_or(0, |number| number.parse().expect("the number of a device"))
 }
 
-/// Is such a process.
+/// The work of such a process.
 pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
     let found = devices().expect("a device");
     let device = &found[number_of_device()].device;
@@ -95,7 +95,7 @@ pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
         let sde = Sde::new();
         let programs = (0..count).map(|order| context.describe(0, &program(order)));
         let programs: Vec<_> = programs.map(|one| one.expect("a description")).collect();
-        // They are live for as long as these are held.
+        // The kernels are live while these are held.
         let _live = match how == TOGETHER {
             true => context.programs(&sde, 0, &programs),
             false => Vec::new(),
@@ -123,7 +123,7 @@ pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
     );
 }
 
-/// Where launches happen.
+/// The queue and buffers of the launches.
 struct Place {
     queue: CommandQueue,
     input: Buffer<cl_float>,
@@ -133,8 +133,8 @@ struct Place {
 impl Place {
     fn new(context: &ClContext) -> Self {
         let t: Vec<cl_float> = (0..ITEMS).map(|item| item as cl_float * 0.25).collect();
-        // SAFETY: the device is the context's; the buffers are as long as what is written, which is
-        // awaited, and as the kernels need: 64 orders are the most.
+        // SAFETY: the device is the context's; the buffers are as long as the written data, and the write is
+        // awaited. They are also as long as the kernels need: 64 orders are the most.
         unsafe {
             let device = context.default_device();
             let queue = CommandQueue::create_with_properties(context, device, 0, 0);

@@ -5,7 +5,7 @@
 
 use sde_opencl::ProgramSpec;
 
-/// How many items a launch has, and how many of them run together.
+/// The items of a launch, and those that run together.
 pub const ITEMS: usize = 64;
 pub const GROUP: usize = 8;
 
@@ -29,12 +29,12 @@ kernel void boys(global const float *t, global float *f) {
 }
 ";
 
-/// The text that OpenCL is given for this order, without a cache.
+/// The source text for this order, as OpenCL gets it without a cache.
 pub fn source(order: usize) -> String {
     format!("#define ORDER {order}\n{SOURCE}")
 }
 
-/// The same for the cache.
+/// The program of this order, for the cache.
 pub fn program(order: usize) -> ProgramSpec {
     ProgramSpec::source(source(order)).named(format!("boys {order}"))
 }

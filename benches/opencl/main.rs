@@ -1,4 +1,4 @@
-//! Rows 17 and 18 of the speed table: what it costs to have kernels, in a new process and in a loop.
+//! Rows 17 and 18 of the speed table: the cost of getting kernels, in a new process and in a loop.
 //!
 //! `cargo run --release -p sde-benches-opencl` prints the table in Markdown; names after `--` are the
 //! parts to run. Row 17 needs a device, and takes some minutes; row 18 needs none. `SDE_OPENCL_DEVICE=1` takes
@@ -15,7 +15,7 @@ use sde_benches::Settings;
 use sde_benches::table::{Row, print_head, wanted};
 
 fn main() {
-    // What is measured in a process that is started for it begins here.
+    // The time of a child process begins here.
     let begun = Instant::now();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [first, how, count, folder] = &arguments[..]

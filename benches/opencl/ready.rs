@@ -1,6 +1,6 @@
-//! Row 18: kernels that are ready, in a loop.
+//! Row 18: live kernels, in a loop.
 //!
-//! Nothing in it asks the driver, so a simulated one is as good as any.
+//! Nothing in it asks the driver, so a simulated driver is enough.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn encoded(context: &Context, program: &Descriptor) -> Vec<u8> {
     bytes.expect("inputs that have fingerprints")
 }
 
-/// An order without a pattern: 29 and 64 have no common factor.
+/// A scattered order: 29 and 64 have no common factor.
 #[inline(always)]
 fn at(call: u64) -> usize {
     call as usize * 29 % KERNELS

@@ -1,7 +1,7 @@
 //! Row 17: from the beginning of a process until its kernels have run once.
 //!
-//! Cold: the driver builds from source, and its own cache is empty. Driver-warm: the same, and its cache
-//! has all of them. Ours: its cache is empty, and the kernel cache has all of them, captured
+//! Cold: the driver builds from source, with an empty cache of its own. Driver-warm: the same, with all kernels in the
+//! driver's cache. Ours: the driver's cache is empty, and the kernel cache has all kernels, captured
 //! after a launch. Each time is of a process of its own.
 
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ const EMPTY: &str = "kernel cache, empty";
 const MEMORY: &str = "kernel cache, in memory";
 const FIRST: &str = "the first launch";
 
-/// How many kernels, how many rounds, and no new one when so much time has passed.
+/// The number of kernels, the rounds, and the time after which no new round begins.
 const SIZES: [(usize, usize, Duration); 3] = [
     (1, 11, Duration::from_secs(60)),
     (8, 7, Duration::from_secs(90)),
     (64, 3, Duration::from_secs(240)),
 ];
 
-/// Folders with what a start before these left.
+/// The folders that an earlier start filled.
 struct Left {
     _folder: TempDir,
     cache: PathBuf,
@@ -77,7 +77,7 @@ fn measure(count: usize, rounds: usize, limit: Duration) -> Measured {
     tries.run()
 }
 
-/// The rows of each number of kernels, as soon as they are measured.
+/// The rows of each number of kernels, each as soon as it is measured.
 pub fn rows() -> impl Iterator<Item = Row> {
     SIZES
         .into_iter()

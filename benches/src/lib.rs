@@ -1,9 +1,9 @@
-//! Timing, the way all benchmarks here do it: everything that is compared, in one run, in turn.
+//! Timing, as all benchmarks here do it: all cases that are compared, in one run, in turn.
 //!
 //! A machine does not hold still: clocks change, neighbours come and go. A time from a minute ago
 //! says little about one from now; the *ratio* of two that were taken within milliseconds of each
 //! other says a lot. So a [`Comparison`] runs its cases round after round, each for a fraction of a
-//! millisecond, in an order that shifts from round to round. What is reported is the median of the
+//! millisecond, in an order that shifts from round to round. It reports the median of the
 //! ratios within a round, with the quartiles beside it so that noise shows.
 //!
 //! ```

@@ -9,22 +9,21 @@ use std::time::{Duration, Instant};
 /// How often a slice is tried until its threads run together.
 const ATTEMPTS: usize = 20;
 
-/// How long and how often.
+/// The lengths and numbers of measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How often each case is timed.
+    /// The number of times that each case is timed.
     pub rounds: usize,
-    /// How long it is timed for, each time.
+    /// The duration of each timing.
     pub slice: Duration,
-    /// How many operations it does before that, untimed, on each thread: what it finds in the
-    /// processor's caches should be its own, not what the case before it left.
+    /// The operations before each timing, untimed, on each thread: a case should find its own data in the
+    /// processor's caches, not those of the case before.
     pub warm_up: u64,
 }
 
 impl Settings {
-    /// Numbers to report: 101 rounds of 0.2 ms. Slices as short as that mostly end before the
-    /// system takes the core away, so that the median is of undisturbed ones even on a machine that
-    /// does other work.
+    /// For reported numbers: 101 rounds of 0.2 ms. Such short slices mostly end before the
+    /// system takes the core away, so that the median is of undisturbed slices even on a busy machine.
     pub fn thorough() -> Self {
         Self {
             rounds: 101,
@@ -33,7 +32,7 @@ impl Settings {
         }
     }
 
-    /// To see that it runs: 3 rounds of 0.02 ms.
+    /// To check that it runs: 3 rounds of 0.02 ms.
     pub fn quick() -> Self {
         Self {
             rounds: 3,
@@ -52,19 +51,19 @@ impl Settings {
     }
 }
 
-/// What one thread is to do in one slice of time.
+/// One thread's work in one slice of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// Which of the case's threads this is, from 0.
+    /// The number of the thread in its case, from 0.
     pub thread: usize,
-    /// Number of the first operation, so that a pattern in time goes on over the slices.
+    /// The number of the first operation, so that a pattern in time goes on over the slices.
     pub first: u64,
-    /// How many operations.
+    /// The number of operations.
     pub count: u64,
 }
 
 /// Does `operation` as often as `run` says, with a number that grows, and hides the result from the
-/// compiler so that it can't be left out.
+/// compiler so that the operation can't be left out.
 #[inline(always)]
 pub fn repeat<T>(run: Run, mut operation: impl FnMut(u64) -> T) {
     for number in run.first..run.first + run.count {
@@ -76,7 +75,7 @@ struct Case<'a> {
     name: String,
     threads: usize,
     work: Box<dyn Fn(Run) + Sync + 'a>,
-    /// Operations in a slice, found out before the first round.
+    /// Operations in a slice, determined before the first round.
     count: u64,
     warm_up: u64,
     done: u64,
@@ -91,7 +90,7 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Without cases yet.
+    /// A comparison without cases.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -99,8 +98,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Adds a case: `work` is called on `threads` threads at once and does what its [`Run`] says,
-    /// most simply with [`repeat`]. What it needs should be made before, outside.
+    /// Adds a case: `work` is called on `threads` threads at once and does as its [`Run`] says,
+    /// most simply with [`repeat`]. Data that it needs should be made before, outside.
     pub fn case(
         &mut self,
         name: impl Into<String>,
@@ -129,7 +128,7 @@ impl<'a> Comparison<'a> {
         let cases = self.cases.len();
         for round in 0..self.settings.rounds {
             for turn in 0..cases {
-                // Another one first each time: who comes after whom must not matter.
+                // Each round begins with another case, so that the order of cases has no influence.
                 let case = &mut self.cases[(round + turn) % cases];
                 let time = case.time();
                 case.times.push(time);
@@ -146,7 +145,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl Case<'_> {
-    /// Doubles the count until it fills the slice; a warm-up as well.
+    /// Doubles the count until it fills the slice; this also warms up.
     fn find_count(&mut self, slice: Duration) {
         let slice = slice.as_secs_f64() * 1e9;
         while self.time() * (self.count as f64) < slice / 2.0 && self.count < 1 << 32 {
@@ -155,8 +154,8 @@ impl Case<'_> {
     }
 
     /// Nanoseconds for an operation, in one slice; with several threads, the mean over them. Where
-    /// the machine has no core free for one of them, they take turns and are not seen together:
-    /// such a slice is thrown away, a few times.
+    /// the machine has no free core for one of them, they take turns and don't run together:
+    /// such a slice is repeated, a few times.
     fn time(&mut self) -> f64 {
         for _ in 1..ATTEMPTS {
             let (time, together) = self.slice();
@@ -201,7 +200,7 @@ impl Case<'_> {
     }
 }
 
-/// Whether most of the time in which any of them ran, all did.
+/// Whether the threads ran together for most of the time in which any of them ran.
 fn together(times: &[(Instant, Instant)]) -> bool {
     let begins = || times.iter().map(|time| time.0);
     let ends = || times.iter().map(|time| time.1);
@@ -215,8 +214,8 @@ fn together(times: &[(Instant, Instant)]) -> bool {
     length(all) >= 0.7 * length(any)
 }
 
-/// What `work` returns on each of so many threads, which begin it together when all are through
-/// with `warm`.
+/// The results of `work` on each of these threads, which begin it together after all have done
+/// `warm`.
 fn on_threads<T: Send>(
     threads: usize,
     warm: impl Fn(usize) + Sync,
@@ -241,8 +240,8 @@ fn on_threads<T: Send>(
     })
 }
 
-/// Lets threads begin together. They spin: one that sleeps at a barrier is woken long after the
-/// others have begun, and what is to be seen is how they disturb one another.
+/// Lets threads begin together. They spin: a thread that sleeps at a barrier wakes long after the
+/// others have begun, and the measurement is of threads that disturb one another.
 struct Start {
     missing: AtomicUsize,
 }
@@ -262,14 +261,14 @@ impl Start {
     }
 }
 
-/// What came out.
+/// The times of a comparison.
 #[derive(Debug)]
 pub struct Measured {
     cases: Vec<(String, Vec<f64>)>,
 }
 
 impl Measured {
-    /// Of cases with a name and a number for each round.
+    /// From cases with a name and a number for each round.
     pub(crate) fn of(cases: Vec<(String, Vec<f64>)>) -> Self {
         Self { cases }
     }

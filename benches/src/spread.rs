@@ -12,7 +12,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// That of `numbers`; `None` if there are none.
+    /// The spread of `numbers`; `None` if there are none.
     pub fn of(mut numbers: Vec<f64>) -> Option<Self> {
         let last = numbers.len().checked_sub(1)?;
         numbers.sort_by(f64::total_cmp);

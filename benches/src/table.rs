@@ -1,8 +1,8 @@
-//! The table that the benchmarks print, and which of its parts were asked for.
+//! The table that the benchmarks print, and the choice of its parts.
 
 use crate::Spread;
 
-/// What a row is to reach.
+/// The aim of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Aim {
     /// A ratio that is not above this.
@@ -11,9 +11,9 @@ pub enum Aim {
     AtLeast(f64),
     /// Less time than the reference takes.
     Faster,
-    /// At most so many nanoseconds, whatever the reference.
+    /// At most this many nanoseconds, whatever the reference.
     Nanoseconds(f64),
-    /// Nothing is asked; measured to be seen.
+    /// No aim; measured for information.
     Shown,
 }
 
@@ -45,15 +45,15 @@ impl Aim {
 /// One line of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// Which row of the design's table it belongs to.
+    /// The row of the design's table that it belongs to.
     pub number: u8,
-    /// What was done.
+    /// The work.
     pub work: String,
-    /// What it is compared with.
+    /// The reference.
     pub reference: String,
-    /// How the two compare, in each round; as the aim has it.
+    /// The ratio of the two in each round, as the aim has it.
     pub ratio: Option<Spread>,
-    /// What is asked of the ratio.
+    /// The aim of the ratio.
     pub aim: Aim,
     /// Nanoseconds for one operation of the work.
     pub time: Option<Spread>,

@@ -1,8 +1,8 @@
 //! Comparisons of work that takes a good part of a second, and needs something made for each time.
 //!
-//! A checkpoint can be made once only: what it saves must be computed anew for the next, into a
-//! store that is made anew, and none of that is to be timed. So a case says itself how long the
-//! part took that counts. Else all is as in a [`Comparison`](crate::Comparison): the cases take
+//! A checkpoint can be made only once: the next one needs new results and a new store, and making these
+//! must not be timed. So a case itself gives the time of the part that
+//! counts. Otherwise it is a [`Comparison`](crate::Comparison): the cases take
 //! turns, and ratios are taken within a round.
 //!
 //! ```
@@ -39,8 +39,8 @@ struct Case<'a> {
 }
 
 impl<'a> Tries<'a> {
-    /// So many rounds, and one before them that does not count. None is begun any more when
-    /// `limit` has passed, but for the first two.
+    /// Tries with this many rounds, and one before that does not count. No round begins after
+    /// `limit`, except for the first two.
     pub fn new(rounds: usize, limit: Duration) -> Self {
         Self {
             rounds,
@@ -49,7 +49,7 @@ impl<'a> Tries<'a> {
         }
     }
 
-    /// Adds a case: `work` does it once and gives how long the part took that counts.
+    /// Adds a case: `work` does it once and gives the time of the part that counts.
     pub fn case(&mut self, name: impl Into<String>, work: impl FnMut() -> Duration + 'a) {
         self.cases.push(Case {
             name: name.into(),
@@ -58,7 +58,7 @@ impl<'a> Tries<'a> {
         });
     }
 
-    /// Has all cases done in turn, round after round.
+    /// Runs all cases in turn, round after round.
     pub fn run(mut self) -> Measured {
         let begin = Instant::now();
         let cases = self.cases.len();
@@ -67,7 +67,7 @@ impl<'a> Tries<'a> {
                 break;
             }
             for turn in 0..cases {
-                // Another one first each time: who comes after whom must not matter.
+                // Each round begins with another case, so that the order of cases has no influence.
                 let case = &mut self.cases[(round + turn) % cases];
                 let took = (case.work)().as_secs_f64() * 1e9;
                 if round > 0 {

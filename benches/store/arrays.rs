@@ -49,7 +49,7 @@ pub fn rows(place: &Place, scale: Scale) -> Vec<Row> {
         number: 9,
         work: format!("{CHECKPOINT}, {megabytes} MiB in {}, rate", scale.arrays),
         reference: WRITE.to_owned(),
-        // Rates are the other way round than times.
+        // Rates are inverse to times.
         ratio: measured.ratio(WRITE, CHECKPOINT),
         aim: Aim::AtLeast(0.9),
         time: measured.nanoseconds(CHECKPOINT),

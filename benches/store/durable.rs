@@ -1,4 +1,4 @@
-//! Row 11: a result that is durable before the call returns, against what the disk takes for it.
+//! Row 11: a result that is durable before the call returns, against the disk's time for it.
 
 use crate::place::Place;
 use crate::results::{Scale, bytes_in, note, notes};
@@ -25,7 +25,7 @@ pub fn rows(place: &Place, scale: Scale) -> Vec<Row> {
     notes(&engine("other"), 0..100);
     let bytes = vec![7; (bytes_in(&folder.path().join("other")) / 100) as usize];
     let sde = engine("store");
-    // The first makes the file, which is not what is asked for.
+    // The first result makes the file, which is not to be timed.
     notes(&sde, 0..10);
     let plain = folder.path().join("plain");
     let mut plain = OpenOptions::new()
@@ -58,7 +58,7 @@ pub fn rows(place: &Place, scale: Scale) -> Vec<Row> {
     }]
 }
 
-/// How long `work` takes, on average over so many.
+/// The average time of `work`, over `count` calls.
 fn each(count: u64, mut work: impl FnMut()) -> Duration {
     let begin = Instant::now();
     for _ in 0..count {

@@ -1,7 +1,7 @@
-//! Row 13: hits while a checkpoint is made.
+//! Row 13: hits during a checkpoint.
 //!
-//! Each hit is timed on its own. What counts is the 99th of a hundred: one that waits for the
-//! checkpoint, for a lock or for the processor's caches, is among the slow ones.
+//! Each hit is timed on its own, and the 99th percentile counts: a hit that waits for the
+//! checkpoint, for a lock or for the processor's caches is among the slow ones.
 
 use crate::place::Place;
 use crate::results::{Scale, engine, note, notes};
@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 const DURING: &str = "p99 of hits during a checkpoint";
 const WITHOUT: &str = "p99 of hits without one";
 
-/// How many results the hits are of.
+/// The number of different results that are hit.
 const KEYS: u64 = 1024;
-/// How long hits are timed without a checkpoint.
+/// The time for which hits are timed without a checkpoint.
 const WHILE: Duration = Duration::from_millis(300);
-/// A hit that takes longer is counted as one that takes this many nanoseconds.
+/// Hits that take longer count with this many nanoseconds.
 const LONGEST: usize = 1 << 20;
 
-/// Times hits until it is over; the 99th of a hundred.
+/// Times hits until it is over; gives the 99th percentile.
 fn p99(sde: &Sde, over: impl Fn() -> bool) -> Duration {
     let mut counts = vec![0_u32; LONGEST + 1];
     let mut hits = 0_u64;
     while !over() {
         for _ in 0..256 {
-            // Steps that visit all, far apart.
+            // Steps that visit all results, far apart.
             let number = hits.wrapping_mul(389) % KEYS;
             let begin = Instant::now();
             black_box(note.call(sde, black_box(number)).unwrap());

@@ -16,7 +16,7 @@ const NEW: &str = "the same with an empty one";
 const OPENED: &str = "opening a large store until a hit and a proven absence";
 const SCANNED: &str = "redb: opening, and all keys";
 
-/// Makes a store in several sessions, each of which has a part of the results.
+/// Makes a store in several sessions, each with a part of the results.
 fn make(store: &Path, scale: Scale) {
     let part = scale.large / scale.sessions;
     for session in 0..scale.sessions {
@@ -26,7 +26,7 @@ fn make(store: &Path, scale: Scale) {
     }
 }
 
-/// How long it takes to compute so many results from a number on and to save them.
+/// The time to compute `count` results from a number on and to save them.
 fn add(store: &Path, from: u64, count: u64) -> Duration {
     let sde = engine(store);
     let begin = Instant::now();

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p sde-benches-store` prints the table in Markdown; names after `--` are the
 //! parts to run. All files are in one folder below the target folder, or below `SDE_BENCH_DIR`, so
-//! that all that is compared is on the same disk; it is removed at the end.
+//! that all cases use the same disk; it is removed at the end.
 
 mod arrays;
 mod durable;

@@ -1,5 +1,5 @@
-//! The stores that ours is compared with: keys and values in one transaction, durable when it
-//! returns. Each is used as its documentation has it for that.
+//! The stores to compare with: keys and values in one transaction, durable when it
+//! returns. Each is used as its documentation says.
 
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
@@ -10,7 +10,7 @@ pub type Pairs = [([u8; 32], Vec<u8>)];
 
 const TABLE: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("results");
 
-/// How long one transaction with all pairs takes in a new database there, opened before.
+/// The time of one transaction with all pairs in a new database, opened before.
 pub type Save = fn(&Path, &Pairs) -> Duration;
 
 pub const ALL: [(&str, Save); 3] = [
@@ -51,7 +51,7 @@ fn fjall_save(dir: &Path, pairs: &Pairs) -> Duration {
     begin.elapsed()
 }
 
-/// With SQLite: a log that is synced at each commit, and a cache (256 MiB) that all of it fits in.
+/// With SQLite: a log that is synced at each commit, and a cache (256 MiB) that holds all.
 fn sqlite_save(dir: &Path, pairs: &Pairs) -> Duration {
     let mut connection = rusqlite::Connection::open(dir.join("sqlite")).unwrap();
     connection
@@ -76,7 +76,7 @@ fn sqlite_save(dir: &Path, pairs: &Pairs) -> Duration {
     begin.elapsed()
 }
 
-/// How long redb takes to open what [`redb_save`] made, and to look at all its keys.
+/// The time in which redb opens the database of [`redb_save`] and reads all its keys.
 pub fn redb_scan(dir: &Path, keys: u64) -> Duration {
     let begin = Instant::now();
     let database = Database::open(dir.join("redb")).unwrap();
@@ -92,7 +92,7 @@ pub fn redb_scan(dir: &Path, keys: u64) -> Duration {
     took
 }
 
-/// So many pairs: keys are digests, as the engine's, and values as long as asked.
+/// This many pairs: keys are digests, as the engine's, and values have this length.
 pub fn pairs(count: u64, length: usize) -> Vec<([u8; 32], Vec<u8>)> {
     let pair = |number: u64| {
         let key = *blake3::hash(&number.to_le_bytes()).as_bytes();

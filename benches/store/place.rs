@@ -1,12 +1,12 @@
-//! Where the files are.
+//! The place of the files.
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What to set to have the files on another disk.
+/// The variable that names a folder on another disk.
 const VARIABLE: &str = "SDE_BENCH_DIR";
 
-/// A folder of this run, which goes away with it.
+/// The folder of this run, removed at its end.
 pub struct Place(TempDir);
 
 impl Place {
@@ -19,7 +19,7 @@ impl Place {
         Self(folder.unwrap())
     }
 
-    /// A folder for one try, empty, which goes away with it.
+    /// An empty folder for one try, removed at its end.
     pub fn folder(&self) -> TempDir {
         TempDir::new_in(self.0.path()).unwrap()
     }
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// The kind of file system that a path is on, where the system says so.
+/// The kind of file system of a path, if the system gives it.
 fn file_system(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let mounts = std::fs::read_to_string("/proc/mounts").ok()?;

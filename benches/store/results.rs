@@ -1,33 +1,33 @@
-//! The apps whose results are saved, and how much of them there is.
+//! The apps whose results are saved, and the amounts.
 
 use sde::{Archiver, Sde};
 use sde_archives::DirStore;
 use std::path::Path;
 use std::time::Duration;
 
-/// How much is measured.
+/// The amounts that are measured.
 #[derive(Clone, Copy)]
 pub struct Scale {
-    /// Numbers in one large array, and how many arrays there are.
+    /// Numbers in one large array, and the number of arrays.
     pub length: u64,
     pub arrays: u64,
     /// Small results in one checkpoint.
     pub small: u64,
-    /// Entries of a large store, and how many sessions made it.
+    /// Entries of a large store, and the number of sessions that made it.
     pub large: u64,
     pub sessions: u64,
-    /// Results that are added to it.
+    /// Results that are added to the large store.
     pub added: u64,
     /// Results that are made durable one by one, in one try.
     pub single: u64,
-    /// How often each case is tried.
+    /// The number of tries of each case.
     pub rounds: usize,
-    /// After this long no other round is begun.
+    /// No round begins after this time.
     pub limit: Duration,
 }
 
 impl Scale {
-    /// What is reported, under `cargo bench`; a little of each otherwise, to see that it runs.
+    /// The reported amounts under `cargo bench`; otherwise small ones, to check that it runs.
     pub fn from_args() -> Self {
         let thorough = std::env::args().any(|arg| arg == "--bench");
         let (all, some) = (|all, _| all, |_, some| some);
@@ -52,7 +52,7 @@ pub fn note(number: u64) -> String {
     format!("{number:098}")
 }
 
-/// A large one.
+/// A large result.
 #[sde::app]
 pub fn wave(number: u64, length: u64) -> Vec<f64> {
     (0..length)
@@ -60,7 +60,7 @@ pub fn wave(number: u64, length: u64) -> Vec<f64> {
         .collect()
 }
 
-/// An engine with a store there, which is made if it is not.
+/// An engine with a store in this folder, which is made if missing.
 pub fn engine(dir: &Path) -> Sde {
     engine_with(DirStore::open(dir).unwrap())
 }
@@ -70,14 +70,14 @@ pub fn engine_with(store: impl Archiver + 'static) -> Sde {
     Sde::builder().store(store).build().unwrap()
 }
 
-/// Has the engine compute the small results with these numbers.
+/// Makes the engine compute the small results with these numbers.
 pub fn notes(sde: &Sde, numbers: std::ops::Range<u64>) {
     for number in numbers {
         note.call(sde, number).unwrap();
     }
 }
 
-/// The bytes of all files in a folder and those in it.
+/// The bytes of all files below a folder.
 pub fn bytes_in(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
     let bytes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {

@@ -1,8 +1,7 @@
 //! Row 10: a checkpoint of many small results against databases.
 //!
-//! They are given key and value only, 132 bytes for each. What a checkpoint writes of a result is
-//! more: where it comes from, which is asked for nowhere else. So they are timed with as many
-//! bytes as that too.
+//! The databases get only key and value, 132 bytes for each. A checkpoint also writes
+//! the origin of each result. So the databases are timed with as many bytes as that too.
 
 use crate::peers::{self, pairs};
 use crate::place::Place;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const CHECKPOINT: &str = "checkpoint of small results";
 
-/// How long a value is as a store has it.
+/// The length of a value as a store has it.
 const VALUE: usize = 100;
 
 fn checkpoint(place: &Place, scale: Scale) -> (Duration, u64) {

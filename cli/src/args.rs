@@ -30,7 +30,7 @@ impl Place {
         self.with([]).map(|(store, [])| store)
     }
 
-    /// The store, and the arguments that follow it: moved up by one if the first of all is no store.
+    /// The store and the arguments after it. If the first argument is no store, all move up by one.
     pub fn with<const N: usize>(
         &self,
         more: [&Option<String>; N],
@@ -60,7 +60,7 @@ impl Place {
         Ok((store, std::array::from_fn(|_| given.pop())))
     }
 
-    /// Two stores: if one is left out, it is the first.
+    /// Two stores. If one is left out, it is the first.
     pub fn pair(&self, second: Option<&PathBuf>) -> Result<[PathBuf; 2], Failure> {
         let given = [self.first.as_ref(), second].into_iter().flatten().cloned();
         let first = match second.is_some() {
@@ -75,7 +75,7 @@ impl Place {
         })
     }
 
-    /// What the option says, or the variable.
+    /// The store that the option or the variable names.
     fn named(&self) -> Result<PathBuf, Failure> {
         let variable = || std::env::var_os("SDE_STORE").filter(|name| !name.is_empty());
         let named = self.store.clone().or_else(|| variable().map(PathBuf::from));
@@ -90,7 +90,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     text.ok_or_else(|| Failure::told(format!("{} is no text", path.display())))
 }
 
-/// The name of an app as a person gives it.
+/// The name of an app as a user writes it.
 #[derive(Clone)]
 pub struct App(String);
 
@@ -110,12 +110,12 @@ impl App {
         }
     }
 
-    /// Whether it can be no more than one.
+    /// Whether it can match only one app.
     pub fn is_one(&self) -> bool {
         !self.0.ends_with('*')
     }
 
-    /// It is a mistake if there are apps, and none is meant.
+    /// Refuses a name that matches no app of a store that has apps.
     pub fn known(&self, apps: &BTreeSet<Arc<str>>) -> Result<(), Failure> {
         if apps.is_empty() || apps.iter().any(|app| self.is(app)) {
             return Ok(());

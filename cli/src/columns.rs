@@ -1,4 +1,4 @@
-//! What runs were given and what came of them, as the cells of a table.
+//! Inputs, settings and results of runs, as the cells of a table.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -11,39 +11,40 @@ use serde_json::Value as Json;
 use crate::json;
 use crate::text;
 
-/// The cells of a row, with the numbers of their columns: there are few in a row, and may be many in all.
+/// The cells of a row, each with its column's number: a row has few of possibly many columns.
 pub type Cells = Vec<(u32, Cell)>;
 
 /// A value of a cell.
 pub type Cell = Scalar;
 
-/// What a column is of. Those of the first come first.
+/// The kind of a column, in the order of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Input,
     /// A field or a parameter of an app.
     Setting,
     Result,
-    /// A result that is no scalar, with its type: its cells are not shown.
+    /// A result that is no scalar, listed with its type: its cells are not shown.
     LeftOut,
 }
 
-/// The columns that were met.
+/// The columns found so far.
 #[derive(Default)]
 pub struct Columns {
-    /// In the order in which they were met.
+    /// In the order in which they were found.
     all: Vec<(Kind, Rc<str>)>,
     known: [HashMap<Rc<str>, u32>; 4],
 }
 
-/// Longer values are not looked into: nobody has a table of them.
+/// Longer values are not read: nobody has a table of them.
 const LONGEST: u64 = 64 << 10;
 
 /// A longer text has no cell.
 const LONGEST_TEXT: usize = 64;
 
 impl Columns {
-    /// The cells of what a run was given: fields and parameters of its app and of those in its slots, then inputs.
+    /// The cells of a run's inputs and settings: fields and parameters of its app and of those in its slots, then
+    /// inputs.
     pub fn given(&mut self, entry: &Entry) -> Cells {
         let (mut cells, record) = (Cells::new(), &entry.record);
         self.settings("", &record.setup, &mut cells);
@@ -73,7 +74,7 @@ impl Columns {
         }
     }
 
-    /// The cells of the results that are scalars, and of the fields of results that are.
+    /// The cells of results that are scalars, and of scalar fields of results.
     pub fn results(&mut self, entry: &Entry, cells: &mut Cells) {
         for saved in &entry.results {
             let Some(payload) = &saved.payload else {
@@ -106,7 +107,7 @@ impl Columns {
                 }
                 return;
             }
-            // A list that may have any length has no columns.
+            // A list of any length has no columns.
             Value::List(items)
                 if type_name.starts_with('(') || type_name.starts_with("Complex<") =>
             {
@@ -144,8 +145,8 @@ impl Columns {
         column
     }
 
-    /// The columns of these rows, by kind, with their titles: names, and what they are of if another kind has the name
-    /// too, or the key.
+    /// The columns of these rows, by kind, with their titles: the name, with the kind if another kind or the key
+    /// has the same name.
     pub fn of_rows<'r>(&self, rows: impl Iterator<Item = &'r Cells>) -> Vec<(u32, String)> {
         let columns = rows
             .flatten()
@@ -179,7 +180,7 @@ impl Columns {
     }
 }
 
-/// As people and other programs read it: a number with all digits that it takes to have its bits again.
+/// The cell as people and other programs read it: a number with enough digits to restore its bits.
 pub fn text(cell: &Cell) -> String {
     match cell.plain() {
         Plain::Bool(truth) => truth.to_string(),

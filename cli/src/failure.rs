@@ -1,26 +1,26 @@
-//! Why a command came to no end.
+//! The reasons for which a command ends early.
 
 use std::io;
 
 use sde::ArchiveError;
 
-/// What ends a command before its time.
+/// Why a command ends early.
 #[derive(Debug)]
 pub enum Failure {
-    /// Whoever read what it writes does so no more.
+    /// The reader of the output has closed it.
     Closed,
-    /// What a person is to be told: exit status 2.
+    /// A message for the user: exit status 2.
     Told(String),
 }
 
 impl Failure {
-    /// What was asked for makes no sense, or can't be done.
+    /// A request that makes no sense, or can't be met.
     pub fn told(message: impl std::fmt::Display) -> Self {
         Self::Told(message.to_string())
     }
 }
 
-/// Of writing the output: all else says what it was doing.
+/// From writing the output: all other errors name what was being done.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -36,7 +36,7 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-/// JSON and CSV are written to the output, and have nothing that they can't say.
+/// Only output is converted to JSON and CSV, and it always can be, so an error is one of writing.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         io::Error::from(error).into()

@@ -1,4 +1,4 @@
-//! Files that are written: whole, or not there.
+//! Output files, which appear whole or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,7 +9,7 @@ use sde_archives::inspect::Payload;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Has `write` write a file beside, then gives it its name: nobody finds half of it. `-` is standard output.
+/// Lets `write` fill a file beside, then renames it, so that nobody finds half a file. `-` is standard output.
 pub fn write(
     path: &Path,
     force: bool,
@@ -21,7 +21,7 @@ pub fn write(
     }
     let failed =
         |error: io::Error| Failure::told(format!("{} can't be written: {error}", path.display()));
-    // A rename would put a file in the place of a device, for all who use it.
+    // A rename would replace a device by a file, for all its users.
     let there = path.symlink_metadata();
     if there.as_ref().is_ok_and(|found| !found.is_file()) {
         return Err(Failure::told(format!(
@@ -39,7 +39,7 @@ pub fn write(
     let folder = folder.unwrap_or(Path::new("."));
     let mut beside = tempfile::Builder::new();
     let beside = beside.suffix(".unfinished");
-    // As any file that is made: who may read it is not for this to say.
+    // With the usual permissions of a new file: the umask decides.
     let beside = beside.make_in(folder, |path| File::create_new(path));
     let mut beside = beside.map_err(failed)?;
     let mut to = BufWriter::new(beside.as_file_mut());
@@ -54,7 +54,7 @@ pub fn write(
     named.map(drop).map_err(|error| failed(error.error))
 }
 
-/// Writes the bytes of a payload from a place on.
+/// Writes the bytes of a payload from an offset on.
 pub fn copy(payload: &Payload, at: u64, to: &mut impl Write) -> Result<(), Failure> {
     let mut from = payload.reader()?;
     io::copy(&mut (&mut from).take(at), &mut io::sink())?;

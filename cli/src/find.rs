@@ -1,4 +1,4 @@
-//! The entry that a person means.
+//! The entry of a key's prefix.
 
 use sde::{Key, Mark};
 use sde_archives::inspect::{Computations, Entry, EntryUses, Item, Listed, Snapshot};
@@ -7,16 +7,16 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::json;
 
-/// A computation, from all frames that have part of it.
+/// A computation, assembled from all its frames.
 pub struct Found {
     pub entry: Entry,
     pub places: Vec<Location>,
-    /// Why it must not be used.
+    /// The mark that it must not be used, if any.
     pub mark: Option<Mark>,
     pub uses: Option<EntryUses>,
 }
 
-/// Where a frame of it lies.
+/// The place of one of its frames.
 #[derive(Serialize)]
 pub struct Location {
     pub file: String,
@@ -24,10 +24,10 @@ pub struct Location {
     pub at: u64,
 }
 
-/// A value up to this size is read to find out from which frame to take it.
+/// The largest value that is read to choose between frames.
 const CHECKED: u64 = 16 << 20;
 
-/// All computations of the one key that begins so, the one that counts first.
+/// All computations of the only key with this prefix; the one that counts comes first.
 pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     let prefix = prefix.to_ascii_lowercase();
     let is_hex = prefix.chars().all(|digit| digit.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! What `--json` writes of records and values.
+//! Records and values as the JSON of `--json`.
 
 use sde::bulk::Order;
 use sde::{Record, Tags};
@@ -21,7 +21,7 @@ pub fn tags(tags: Tags) -> Vec<&'static str> {
     tags.iter().map(sde::Tag::name).collect()
 }
 
-/// All of a record.
+/// A whole record.
 pub fn record(record: &Record) -> Json {
     let mut json = tidy(record);
     json["run"] = json!(record.run.to_string());
@@ -29,8 +29,8 @@ pub fn record(record: &Record) -> Json {
     json
 }
 
-/// What a part of a record shows serde: with the names of variants as those of fields, durations in seconds, and without
-/// the scalars, which texts are made of. It must have no maps: their keys would change.
+/// A part of a record as serde shows it, with lower-case names of variants, durations in seconds, and texts
+/// in place of the scalars they are made of. It must have no maps: their keys would change.
 pub fn tidy(part: &impl Serialize) -> Json {
     fn tidied(json: Json) -> Json {
         match json {
@@ -52,12 +52,12 @@ pub fn tidy(part: &impl Serialize) -> Json {
     tidied(serde_json::to_value(part).unwrap_or_default())
 }
 
-/// The same where it is a field.
+/// [`tidy`] as a field's serializer.
 pub fn tidied<S: Serializer>(part: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
     tidy(part).serialize(to)
 }
 
-/// A value as JSON. What JSON has no number for is a text: `NaN`, `inf`, `-inf`, and integers of
+/// A value as JSON. Numbers without a JSON form are texts: `NaN`, `inf`, `-inf`, and integers of
 /// more than 64 bits. Bytes are a list of numbers; an array of numbers with more than one dimension
 /// is an object with `shape`, `order` and `data`.
 pub fn value(value: &Value) -> Json {
@@ -94,7 +94,7 @@ pub fn value(value: &Value) -> Json {
     }
 }
 
-/// The key of a map as JSON has it: a text.
+/// The key of a map as text, as JSON needs it.
 pub fn name(key: &Value) -> String {
     match key {
         Value::Text(text) => text.clone(),
@@ -102,11 +102,11 @@ pub fn name(key: &Value) -> String {
     }
 }
 
-/// A number as Rust writes it, as JSON. What JSON has no number for is a text.
+/// A number as Rust writes it, as JSON; a text if JSON has no such number.
 pub fn number(text: String) -> Json {
     let integer = || text.parse().map(|integer: u64| json!(integer));
     let integer = integer().or_else(|_| text.parse().map(|integer: i64| json!(integer)));
-    // An integer of more bits would lose some.
+    // An integer of more than 64 bits would lose some as a float.
     let float = text.parse().ok().filter(|_| text.contains(['.', 'e']));
     match (integer, float) {
         (Ok(integer), _) => integer,

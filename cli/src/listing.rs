@@ -1,4 +1,4 @@
-//! The computations of a store that are chosen, a line each: what `ls` and `table` show.
+//! The chosen computations of a store, a line each, for `ls` and `table`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -30,18 +30,18 @@ pub struct Choice {
     until: Option<Timestamp>,
 }
 
-/// A computation. There may be millions, so no more is kept.
+/// A computation. There may be millions, so only these fields are kept.
 pub struct Line {
     pub key: Key,
     pub app: Arc<str>,
-    /// None of a run that has not finished, of which nothing else is known.
+    /// `None` for an unfinished run, which has no record yet.
     pub code: Option<CodeId>,
     pub made_at: Timestamp,
     pub seconds: f64,
     pub results: usize,
-    /// Results that are saved and their bytes, in each class.
+    /// The number of saved results and their bytes, in each class.
     saved: [(usize, u64); 3],
-    /// `None` of a run that has not finished.
+    /// `None` for an unfinished run.
     pub standing: Option<Standing>,
     pub cells: Cells,
 }
@@ -81,8 +81,7 @@ impl Line {
         }
     }
 
-    /// Takes what another frame has of it. The same may be there twice: what was not all saved the first time was saved
-    /// again.
+    /// Adds another frame of this computation. Frames may overlap: results saved after a partial save repeat the first.
     fn merge(&mut self, other: &mut Self) {
         for (own, theirs) in self.saved.iter_mut().zip(other.saved) {
             *own = theirs.max(*own);
@@ -98,7 +97,7 @@ impl Line {
         self.saved.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// How many results are saved.
+    /// The number of saved results.
     pub fn saved(&self) -> usize {
         self.saved.iter().map(|(count, _)| count).sum()
     }
@@ -117,7 +116,7 @@ impl Line {
     }
 }
 
-/// The lines, those that were made last first.
+/// The lines, latest first.
 pub struct Listing {
     pub lines: Vec<Line>,
     /// Whether there may be more.
@@ -126,13 +125,13 @@ pub struct Listing {
     pub found: Resolved<Line>,
 }
 
-/// Which cells to keep of an entry.
+/// Gives the cells to keep of an entry.
 pub type Keep<'a> = &'a dyn Fn(&Entry, &mut Columns) -> Cells;
 
 impl Listing {
-    /// The chosen lines that are wanted; of those made last at least so many, if there are as many and that is said. No
-    /// more is read for that than it takes: the frames that were saved last, and all that there is of their keys; more of
-    /// them, if of those too few are wanted. An app that is asked for has to be there, if any is.
+    /// The chosen lines that `wanted` accepts. With `last`, at least that many of the latest ones, if there are,
+    /// and no more frames are read than needed: the latest and all others of their keys, then more. An app that is
+    /// asked for must exist, unless the store has none.
     pub fn of(
         store: &mut Snapshot,
         choice: &Choice,
@@ -196,7 +195,7 @@ impl Listing {
             choice.since.is_none_or(|since| line.made_at >= since)
                 && choice.until.is_none_or(|until| line.made_at <= until)
         });
-        // The key is always different, so that the order is the same each time.
+        // Keys differ, so that the order is always the same.
         lines.sort_unstable_by_key(|line| (Reverse(line.made_at), line.key));
         let listing = Self {
             lines,

@@ -1,11 +1,11 @@
-//! The `sde` program: looks into stores, and says what is in them and what is damaged.
+//! The `sde` program: looks into stores, and tells their content and damage.
 //!
-//! A store outlives the programs that wrote it. Whoever keeps one wants to list it, to know
+//! A store outlives the programs that wrote it. Its owner wants to list it, to know
 //! whether it is whole, to see why a run was computed again, and to take results out of it,
-//! without writing a program with the right types. All commands but `gc` and `copy` only read, and all of
-//! them work on what is left of a damaged store.
+//! without writing a program with the right types. All commands but `gc` and `copy` only read. All
+//! of them work on the rest of a damaged store.
 //!
-//! The guide has a page on it, `docs/guide/05-program.md`.
+//! The guide's page on it is `docs/guide/05-program.md`.
 
 mod args;
 mod columns;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let mut out = Output::standard(program.json);
     let done = program.command.run(&mut out).and_then(|()| out.flush());
     let status = match done {
-        // Whoever reads has seen enough.
+        // A closed pipe means that the reader has seen enough.
         Ok(()) | Err(Failure::Closed) => u8::from(out.found),
         Err(Failure::Told(message)) => {
             output::warn(message);

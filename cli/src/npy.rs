@@ -1,4 +1,4 @@
-//! NumPy's files: `.npy` is a line that says what the array has, and the array; `.npz` an archive of such.
+//! NumPy's files: `.npy` is a header that describes an array, then the array; `.npz` is an archive of them.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::{file, json, text};
 
 /// An array that NumPy can read.
 pub struct Array {
-    /// The type of its elements, as NumPy writes it.
+    /// The element type, as NumPy writes it.
     descr: String,
     order: Order,
     lengths: Vec<u64>,
@@ -21,19 +21,19 @@ pub struct Array {
 }
 
 enum Data {
-    /// In the store: copied from there.
+    /// A payload in the store, and an offset in it.
     Stored(Payload, u64),
     /// In memory.
     Held(Vec<u8>),
 }
 
 impl Array {
-    /// Of the numbers in a payload, from a place in it on.
+    /// The array of numbers in a payload, from an offset on.
     pub fn stored(numbers: Numbers, payload: Payload, at: u64) -> Self {
         Self::new(numbers, Data::Stored(payload, at))
     }
 
-    /// One dimension of elements of this type.
+    /// A one-dimensional array of elements of this type.
     pub fn line(descr: impl Into<String>, length: usize, bytes: Vec<u8>) -> Self {
         Self {
             descr: descr.into(),
@@ -117,7 +117,7 @@ pub fn write_npz(
     to: &mut impl Write,
 ) -> Result<(), Failure> {
     let mut zip = ZipWriter::new_stream(to);
-    // As NumPy writes them: not compressed.
+    // Not compressed, as NumPy writes archives.
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Stored)
         .large_file(true);
@@ -130,19 +130,19 @@ pub fn write_npz(
     Ok(())
 }
 
-/// The names that arrays have in an archive.
+/// The names of arrays in an archive.
 #[derive(Default)]
 struct Members {
-    /// Each that was given, and up to where it was numbered.
+    /// Each name given, with its last number.
     taken: HashMap<String, u64>,
 }
 
-/// No name in an archive is longer: file systems take 255 bytes.
+/// The longest name in an archive, within the 255 bytes of file systems and with room for a number.
 const LONGEST_NAME: usize = 200;
 
 impl Members {
-    /// A name that no other has and that is safe to unpack: it leads to no other folder, hides
-    /// nothing, and has nothing that a terminal obeys.
+    /// A unique name that is safe to unpack: it leads to no other folder, hides
+    /// nothing, and has no control characters.
     fn name(&mut self, wanted: &str) -> String {
         let is_unsafe =
             |character| matches!(character, '/' | '\\' | ':') || text::is_unprintable(character);
@@ -156,7 +156,7 @@ impl Members {
         if safe.is_empty() || safe.starts_with('.') {
             safe.insert(0, '_');
         }
-        // Some file systems know no capitals.
+        // Some file systems ignore case.
         let folded = safe.to_lowercase();
         let mut name = safe.clone();
         let mut number = self.taken.get(&folded).copied().unwrap_or(0);
@@ -170,7 +170,7 @@ impl Members {
     }
 }
 
-/// What is an array in a value, with its path: itself, or the fields that are.
+/// The arrays in a value, with their paths: the value itself, or fields of it.
 pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
     match value {
         Value::Numbers(numbers, bytes) => {
@@ -201,7 +201,7 @@ pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
     }
 }
 
-/// A list of nothing but integers that fit 64 bits, or of floating-point numbers.
+/// An array of a list that has only integers of at most 64 bits, or only floating-point numbers.
 pub fn of_list(items: &[Value]) -> Option<Array> {
     let floats = items.iter().map(|item| match item {
         Value::Float(number) => Some(number.to_le_bytes()),

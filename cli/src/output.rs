@@ -1,7 +1,7 @@
-//! What is written to standard output.
+//! Standard output.
 //!
-//! Names in a store come from whoever wrote it, and a terminal obeys control characters:
-//! each line is cleaned here, in one place.
+//! Names in a store come from whoever wrote it, and a terminal obeys control characters.
+//! So each line is cleaned here, in one place.
 
 use std::io::{BufWriter, Stdout, Write};
 
@@ -11,14 +11,14 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::text;
 
-/// Standard output, and what is known of the terminal behind it.
+/// Standard output, and the properties of the terminal behind it.
 pub struct Output {
     to: BufWriter<Stdout>,
-    /// How many columns there are; `None` if lines may be as long as they are.
+    /// The columns of the terminal; `None` if lines may have any length.
     pub width: Option<usize>,
-    /// JSON is asked for in place of text.
+    /// Whether JSON is asked for in place of text.
     pub json: bool,
-    /// Something is damaged, or different: exit status 1.
+    /// Whether damage or a difference was found: exit status 1.
     pub found: bool,
 }
 
@@ -42,7 +42,7 @@ impl Output {
         Ok(writeln!(self.to, "{}", line.trim_end())?)
     }
 
-    /// Writes a line that goes on below, indented, where it is longer than the terminal is wide.
+    /// Writes a line; one longer than the terminal is wide goes on below, indented.
     pub fn wrapped(&mut self, line: impl AsRef<str>, indent: usize) -> Result<(), Failure> {
         let clean = text::clean(line.as_ref());
         match self.width {
@@ -55,12 +55,12 @@ impl Output {
 
     /// Writes a value on one line.
     pub fn object(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        // Not cleaned: JSON escapes what a terminal would obey but for the few above ASCII.
+        // JSON escapes the ASCII control characters; this escapes the rest.
         let json = text::escape_json(&serde_json::to_string(value)?);
         Ok(writeln!(self.to, "{json}")?)
     }
 
-    /// Where to write what is neither.
+    /// The writer itself, for bytes that are no lines.
     pub fn raw(&mut self) -> &mut impl Write {
         &mut self.to
     }
@@ -70,7 +70,7 @@ impl Output {
     }
 }
 
-/// `COLUMNS`, if it is set; else the width of the terminal, if this is one.
+/// `COLUMNS`, if set; else the width of the terminal, if it is one.
 fn width(of: &Term) -> Option<usize> {
     let set = std::env::var("COLUMNS").ok();
     let set = set.and_then(|columns| columns.parse().ok());
@@ -78,13 +78,13 @@ fn width(of: &Term) -> Option<usize> {
     set.or_else(terminal).filter(|width| *width > 0)
 }
 
-/// Says something beside the output: an error, or a warning that does not end the command.
+/// Prints to standard error: an error, or a warning that does not end the command.
 pub fn warn(message: impl std::fmt::Display) {
     let line = format!("sde: {}", text::clean(&message.to_string()));
     let lines = match width(&Term::stderr()) {
         Some(width) => text::wrap(&line, width, 2).join("\n"),
         None => line,
     };
-    // Nobody is left to tell if this fails.
+    // If this fails, there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "{lines}");
 }

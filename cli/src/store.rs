@@ -1,4 +1,4 @@
-//! Reading a store, and saying what could not be read of it.
+//! Reading a store, and telling what could not be read of it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use sde_archives::inspect::{Inspection, Snapshot};
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 
-/// Why a store can't be opened, for who looks into it: what a library says is for programs that may make one.
+/// Why a store can't be opened for reading; the library's texts are for programs that may make a store.
 pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
     let why = match error {
         ArchiveError::Open { source, doing, .. } => format!("{doing} failed: {source}"),
@@ -31,7 +31,7 @@ pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
     ))
 }
 
-/// Opens a store and reads what is asked for; once more if files are removed meanwhile.
+/// Opens a store and reads from it; again if files are removed meanwhile.
 pub fn read<T>(
     path: &Path,
     what: impl FnMut(&mut Snapshot) -> Result<T, Failure>,
@@ -49,7 +49,7 @@ pub fn read<T>(
     found.map(|found| (store, found))
 }
 
-/// What a command that reads a store ends with.
+/// The end of each command that reads a store: flushes, and tells damage.
 pub fn conclude(store: &Snapshot, out: &mut Output) -> Result<(), Failure> {
     out.flush()?;
     out.found |= !store.is_whole();
@@ -57,7 +57,7 @@ pub fn conclude(store: &Snapshot, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says on standard error what was found damaged, in one line, and what can't be read by this release.
+/// Tells on standard error what is damaged, in one line, and what this release can't read.
 fn tell_damage(store: &Snapshot) {
     for (path, version) in store.other_formats() {
         warn(format!("left out: {}", of_format(&path, version)));
@@ -78,11 +78,11 @@ fn tell_damage(store: &Snapshot) {
     }
 }
 
-/// What a person is told of a store without its `FORMAT` file.
+/// The message on a store without its `FORMAT` file.
 pub const NO_FORMAT: &str =
     "its FORMAT file is lost or damaged; that of any store of the same release does";
 
-/// What a person is told of a file of another format.
+/// The message on a file of another format.
 pub fn of_format(path: &str, version: u32) -> String {
     format!(
         "{path} has format {version}, which this program does not read; use the release of SDE that \

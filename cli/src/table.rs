@@ -20,9 +20,9 @@ struct Column<'a, R> {
     title: &'a str,
     cell: Box<dyn Fn(&R) -> String + 'a>,
     align: Alignment,
-    /// It may be cut down to so many columns; if that is not enough it is left out.
+    /// The width to which it may be cut; if that is not enough it is left out.
     least: usize,
-    /// What is left out first has the lowest.
+    /// Columns of the lowest rank are left out first.
     rank: usize,
 }
 
@@ -31,7 +31,7 @@ impl<R> Column<'_, R> {
         clean(&(self.cell)(row))
     }
 
-    /// The width of its widest cell, that in a pipe is not too long; 0 if there is nothing in it.
+    /// The width of its widest cell, in a pipe of those that are not too long; 0 if all cells are empty.
     fn width(&self, rows: &[R], longest: usize) -> usize {
         let widths = rows.iter().map(|row| measure_text_width(&self.clean(row)));
         let title = measure_text_width(self.title);
@@ -46,7 +46,8 @@ impl<R> Column<'_, R> {
 
 const GAP: &str = "  ";
 
-/// In a pipe nothing is cut, and one very long name does not make every line as long.
+/// The longest cell that others are padded to in a pipe: nothing is cut there, and one very long name does not
+/// widen every line.
 const PADDED: usize = 48;
 
 impl<'a, R> TextTable<'a, R> {
@@ -90,7 +91,7 @@ impl<'a, R> TextTable<'a, R> {
         self
     }
 
-    /// Writes it with as many of its columns as there is room for; gives the titles of those for which there is none.
+    /// Writes the table with as many columns as fit; gives the titles of those left out.
     /// Cells are made anew when they are written: there may be millions.
     pub fn write(self, out: &mut Output) -> Result<Vec<&'a str>, Failure> {
         let (columns, rows) = (&self.columns, self.rows);
@@ -124,7 +125,7 @@ impl<'a, R> TextTable<'a, R> {
     }
 }
 
-/// Writes a table of objects: a column for each member that is no list or object, the first the most important.
+/// Writes a table of objects: a column for each member that is no list or object, the most important first.
 pub fn write_objects(rows: &[impl Serialize], out: &mut Output) -> Result<(), Failure> {
     let rows: Vec<Json> = rows.iter().map(|row| json!(row)).collect();
     let members = rows.first().and_then(Json::as_object).into_iter().flatten();
@@ -170,8 +171,8 @@ fn member(name: &str, value: &Json) -> String {
     }
 }
 
-/// Cuts the widest that may be cut, one column at a time. If that is not enough, leaves out what
-/// matters least, and begins again.
+/// Cuts the widest column that may be cut, by one terminal column at a time. If that is not enough, leaves out the
+/// column of the lowest rank, and begins again.
 fn fit<R>(columns: &[Column<'_, R>], widths: &mut [usize], room: usize) {
     loop {
         let mut cut = widths.to_vec();

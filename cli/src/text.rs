@@ -2,7 +2,7 @@
 
 use textwrap::{Options, WordSplitter};
 
-/// The text with `\u{..}` in place of what a terminal would obey: control characters, and the
+/// The text with `\u{..}` in place of characters that a terminal obeys: control characters, and the
 /// marks that reorder or hide the text around them.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
@@ -15,7 +15,7 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// The same for JSON text, in JSON's own escapes.
+/// As [`clean`] for JSON text, in JSON's own escapes.
 pub fn escape_json(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
@@ -27,13 +27,13 @@ pub fn escape_json(text: &str) -> String {
     clean
 }
 
-/// Whether a terminal obeys it, or shows nothing or something else in its place.
+/// Whether a terminal obeys the character, or does not show it.
 pub fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// The text in lines of so many columns, broken at spaces where there are any; those after the
+/// The text in lines of at most `columns`, broken at spaces where possible; lines after the
 /// first are indented.
 pub fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
     let indent = " ".repeat(if indent + 10 > columns { 0 } else { indent });

@@ -1,5 +1,4 @@
-//! Times as texts, in UTC, and back. Nobody's time zone is asked for: a store is read where it
-//! was not written.
+//! Times as texts, in UTC, and back. Time zones are ignored: a store may be read elsewhere than it was written.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,12 +6,12 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SpanRelativeTo, Timestamp};
 
-/// A time that a file says may be anything.
+/// A time from a file; any value is accepted, since the file may be damaged.
 pub fn of(time: SystemTime) -> Timestamp {
     Timestamp::try_from(time).unwrap_or(Timestamp::MAX)
 }
 
-/// Of nanoseconds since 1970.
+/// The time of nanoseconds since 1970.
 pub fn of_nanos(nanos: u64) -> Timestamp {
     Timestamp::from_nanosecond(nanos.into()).unwrap_or(Timestamp::MAX)
 }
@@ -27,7 +26,7 @@ pub fn minute(time: Timestamp) -> String {
     time.strftime("%F %H:%M").to_string()
 }
 
-/// Reads what a person writes: how long ago (`90s`, `15m`, `2h`, `3d`, `1w`), a day, or a day and
+/// Parses a user's time: an age (`90s`, `15m`, `2h`, `3d`, `1w`), a day, or a day and
 /// a time (UTC).
 pub fn when(text: &str) -> Result<Timestamp, String> {
     if let Ok(ago) = duration(text) {

@@ -38,10 +38,11 @@
 //!
 //! # A restart
 //!
-//! What `sde::open` opened is saved in the background every few seconds, on Ctrl-C and at the end: killed at any moment, the program
-//! goes on from there when it is run again, and run once more it computes nothing. Where saving fails, [`finish`](Sde::finish) returns
-//! the error; dropping the `Sde` can only warn. A run that takes days keeps its state with [`Handle::scratch`]. On a terminal, long
-//! work shows how far it is; warnings are told once, on standard error.
+//! An engine of `sde::open` saves in the background every few seconds, on Ctrl-C and at the end. Killed at any
+//! moment, the program goes on from there when it is run again, and run once more it computes nothing. Where saving
+//! fails, [`finish`](Sde::finish) returns the error; dropping the `Sde` can only warn. A run that takes days keeps
+//! its state with [`Handle::scratch`]. On a terminal, long work shows its progress; each warning is given once, on
+//! standard error.
 //!
 //! # The traps
 //!

@@ -1,12 +1,11 @@
 //! Building as apps of SDE.
 //!
-//! The engine gives what other kernel caches build by hand: one flight for each key while others
-//! wait, errors shared by all who wait and remembered where they would come again, a panicking builder whose place
-//! is taken by one of those who wait, and a hit without a lock. The context is an input of each: a live
-//! program belongs to one.
+//! The engine gives what other kernel caches write by hand: single flight per key, hits without a lock, errors that
+//! all waiting callers share, and the permanent ones remembered. If a builder panics, a waiting caller takes its place.
+//! The context is an input of each app, since a live program belongs to one context.
 //!
-//! [`Context::program`] and [`Context::kernel`] call these, compare more than the digest, and let go what
-//! is not in use if a resource is lacking.
+//! [`Context::program`] and [`Context::kernel`] call these apps. They also compare the full key, and release unused
+//! programs and kernels when a resource is lacking.
 
 use sde::{AppError, Builder, EvictionOrder, Handle, MemoryBudget, MemorySize};
 
@@ -18,8 +17,8 @@ use crate::make;
 
 /// A live program, built or made from a kept binary.
 ///
-/// One that is not cacheable is refused, since it would be remembered: [`Context::program`] builds it.
-/// What it fails with is had by [`Error::from`].
+/// A program that is not cacheable is refused, since its result would be remembered: [`Context::program`] builds it.
+/// [`Error::from`] takes this crate's error out of the engine's.
 #[sde::app(
     name = "sde_opencl.ProgramBuild",
     version = "1",
@@ -37,13 +36,13 @@ pub fn program_build(
     made.map_err(|error| error.for_app(program))
 }
 
-/// A run is remembered by its key, and the key of such a program does not tell it.
+/// The engine remembers a run by its key, and the key of such a program does not cover all that it is built from.
 fn cacheable(program: &Descriptor) -> Result<(), Error> {
     let is_cacheable = program.is_cacheable();
     is_cacheable.map_err(|why| Error::NotCacheable(why.clone()))
 }
 
-/// A part of a linked program, compiled. One that is not cacheable is refused.
+/// A compiled part of a linked program. A part that is not cacheable is refused.
 #[sde::app(
     name = "sde_opencl.Object",
     version = "1",
@@ -56,7 +55,7 @@ pub fn object(context: &Context, device: usize, program: &Descriptor) -> Result<
     made.map_err(|error| error.for_app(program))
 }
 
-/// A kernel of a program. One that is not cacheable is refused: [`Context::kernel`] has its kernels.
+/// A kernel of a program. A kernel of a program that is not cacheable is refused: [`Context::kernel`] makes it.
 #[sde::app(
     name = "sde_opencl.Kernel",
     version = "1",
@@ -76,19 +75,19 @@ pub fn kernel(
     made.map_err(|error| error.for_app(program))
 }
 
-/// The names of these apps, those first that hold others' results.
+/// The names of these apps; an app whose results hold another's comes first.
 pub(crate) const NAMES: [&str; 3] = [
     "sde_opencl.Kernel",
     "sde_opencl.ProgramBuild",
     "sde_opencl.Object",
 ];
 
-/// How many bytes of programs and kernels an engine may remember; when there are more, those that were
-/// used longest ago are let go, but for what somebody holds: a program goes only when none of its kernels is remembered or held.
+/// Limits the bytes of programs and kernels that an engine remembers. Above it, the least recently used are evicted,
+/// except those that are held. A program is evicted only when none of its kernels is remembered or held.
 ///
-/// A program counts with the length of its binary where that is known, else with an estimate; a kernel, which holds its program, with as
-/// much. The limit holds for programs, for kernels and for compiled parts of programs each. A context has a
-/// [limit](crate::ContextBuilder::memory_limit) by itself.
+/// A program counts with the length of its binary if known, else with an estimate; a kernel, which holds its program,
+/// counts as much. Programs, kernels and compiled parts each have this limit. A context also has a
+/// [limit](crate::ContextBuilder::memory_limit) of its own.
 ///
 /// ```
 /// use sde::Sde;
@@ -110,7 +109,7 @@ impl MemorySize for Program {
     }
 }
 
-/// It holds the program, whose other kernels may be used by nobody.
+/// A kernel keeps its whole program in memory, even if no other kernel of it is used.
 impl MemorySize for Kernel {
     fn memory_size(&self) -> usize {
         self.program().0.bytes()

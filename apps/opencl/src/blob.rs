@@ -14,10 +14,10 @@ use crate::make::Making;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// It can't be told what a build of this program reads, so no name stands for it.
+    /// The key does not cover all that a build of this program reads, so no name stands for it.
     #[error("there are no blobs of this program, {why}; build it each time")]
     NotCacheable {
-        /// Why not.
+        /// The reason.
         why: NotCacheable,
     },
     /// The driver gives no binaries.
@@ -26,18 +26,18 @@ pub enum BlobError {
         /// The device.
         device: String,
     },
-    /// The bytes are no blob of this version, damaged, or that of another program, device or driver. No driver saw them.
+    /// The bytes are damaged, or no blob of this version, program, device and driver. No driver saw them.
     #[error("the {length} bytes are no blob of this program: {why}; build it")]
     Unfit {
         /// How many bytes there are.
         length: usize,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// The driver does not take a blob that is whole.
+    /// The driver refuses a blob that passed the checks.
     #[error("the driver refuses the blob ({refusal}); build the program")]
     Refused {
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
     },
     /// Something else failed.
@@ -68,11 +68,11 @@ impl Program {
 
 impl Context {
     /// A program from the bytes that [`Program::blob`] gave for an equal descriptor, in this process or
-    /// another. No cache knows of it: it lives as long as it is held.
+    /// another. No cache holds it: it lives as long as it is held.
     ///
     /// # Errors
-    /// If the program is not cacheable, the bytes are no blob, of another program, or damaged: then no driver
-    /// saw them. If the driver refuses them.
+    /// If the program is not cacheable, or the driver refuses the bytes. If they are damaged, no blob, or another
+    /// program's; no driver sees such bytes.
     pub fn from_blob(
         &self,
         device: usize,
@@ -91,7 +91,7 @@ impl Context {
     }
 }
 
-/// That the name of a program stands for all that it is made of.
+/// Refuses a program whose name does not stand for all that it is made of.
 fn named(descriptor: &Descriptor) -> Result<(), BlobError> {
     let cacheable = descriptor.is_cacheable();
     cacheable.map_err(|why| BlobError::NotCacheable { why: why.clone() })

@@ -10,10 +10,10 @@ pub enum NotCacheable {
     Reads {
         /// The text: a file, or the name of the program.
         at: String,
-        /// What it has.
+        /// The construct that is found there.
         why: String,
     },
-    /// An option that is not known to leave alone files that are not followed.
+    /// An option that may make the compiler use files that are not followed.
     Option {
         /// The option.
         option: String,
@@ -22,14 +22,14 @@ pub enum NotCacheable {
     Switch {
         /// The environment variable.
         name: String,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
     /// A part of a linked program is not cacheable.
     Part(Box<NotCacheable>),
-    /// A program that somebody else made does not tell what it was made from.
+    /// A foreign program for which the driver does not tell all that it was made from.
     Foreign {
-        /// What is missing, was not understood, or may have changed since.
+        /// The part that is missing, was not understood, or may have changed since.
         why: String,
     },
 }

@@ -1,13 +1,12 @@
 //! When the binary of a program is captured, and with which code.
 //!
-//! Many drivers finish code at the first launch, so a binary that is captured before has no code for the device in it, and each
-//! new process compiles it again. So what was launched is noted, and the binary captured once more: when the program
-//! is let go, or when a user says that his queues have finished. That costs a build with some drivers. So it is found out
-//! first whether the kept binary lacks anything; of several processes that find so one captures it, and the others
-//! leave it to that one.
+//! Many drivers finish code at the first launch. A binary captured earlier lacks the device's code, and each new
+//! process compiles it again. So launches are noted and the binary is captured once more: when the program is
+//! dropped, or when the user says that the queues have finished. With some drivers a capture costs a build. So it
+//! is first checked whether the kept binary lacks anything; of several processes that find so, one captures it.
 //!
-//! What a kept binary is said to have, nobody captures again. So that is said only of kernels whose launches are known to have
-//! ended, and not where a driver puts no finished code into binaries.
+//! A kernel that is recorded as finished in a kept binary is never captured again. So only kernels whose launches
+//! are known to have ended are recorded, and none where a driver puts no finished code into binaries.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -28,45 +27,45 @@ use crate::stats::Event;
 /// Names of kernels.
 type Names = BTreeSet<String>;
 
-/// The code of a live program: what was finished, and what of it is in which binary.
+/// The kernels of a live program that have finished code, and the binaries that hold it.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
-    /// What was finished in the binary that it was made from.
+    /// The kernels with finished code in the binary that the program was loaded from.
     loaded: Names,
     launched: Mutex<Launched>,
-    /// What is finished in the binary that its driver has put together for it; some do that once.
+    /// The kernels with finished code in the binary that the driver has put together; some drivers do that once.
     frozen: Mutex<Option<Names>>,
-    /// What is kept, if that is ours to keep. Programs of devices of equal identity have one of these.
+    /// The state of the kept binary, if this crate may keep one. Devices of equal identity share it.
     kept: Arc<Mutex<Option<KeptCode>>>,
 }
 
-/// What is kept of a program, as far as this process knows.
+/// The state of a program's kept binary, as far as this process knows.
 #[derive(Debug)]
 struct KeptCode {
-    /// The kernels that it has finished code for.
+    /// The kernels with finished code in it.
     names: Names,
-    /// The entry of a directory.
+    /// The key of its entry in a directory store.
     key: Option<Key>,
 }
 
 #[derive(Debug, Default)]
 struct Launched {
     all: Names,
-    /// Those that were given back to the driver while it still had a use of them.
+    /// The kernels that were released while the driver still had a use of them.
     perhaps_queued: Names,
 }
 
-/// Whose launches are taken to have ended.
+/// Which launches are taken to have ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Those of which the driver has let go.
+    /// Launches whose kernels the driver no longer references.
     IfTheDriverSaysSo,
-    /// All: a user says so.
+    /// All launches: the user says so.
     All,
 }
 
 impl Code {
-    /// Of a program from a binary that has finished code for these kernels.
+    /// For a program from a binary that has finished code for these kernels.
     pub(crate) fn loaded(names: &[String]) -> Self {
         let loaded: Names = names.iter().cloned().collect();
         Self {
@@ -76,7 +75,7 @@ impl Code {
         }
     }
 
-    /// Of a program from the binary of another one, that of a device of equal identity.
+    /// For a program made from the binary of another program, of a device of equal identity.
     pub(crate) fn shared(other: &Self) -> Self {
         Self {
             loaded: other.loaded.clone(),
@@ -110,14 +109,14 @@ impl Code {
         }
     }
 
-    /// Whether a binary with these is to be kept, and is not.
+    /// Whether a binary is to be kept and the kept one lacks finished code of these kernels.
     fn lacks(&self, names: &Names) -> bool {
         let kept = lock(&self.kept);
         kept.as_ref()
             .is_some_and(|kept| !names.is_subset(&kept.names))
     }
 
-    /// Says what is kept of it: what it was loaded from, or built for.
+    /// Records that the binary this program was loaded from, or built for, is kept.
     pub(crate) fn note_kept(&self, key: Option<Key>) {
         self.note_kept_with(self.loaded.clone(), key);
     }
@@ -128,8 +127,9 @@ impl Code {
         *kept = Some(KeptCode { names, key });
     }
 
-    /// Whether what is kept by others will do where this program has finished these. It stays where this one would
-    /// lack something of it: whoever loads that, and launches what it lacks, has both.
+    /// Whether the binary that another process kept is good enough, given the kernels that this program has
+    /// finished. It is also left alone if it has kernels that this one lacks: a process that loads it and launches
+    /// the rest has both.
     fn will_do(&self, names: &Names, launched: Vec<String>) -> bool {
         let has: Names = launched.into_iter().collect();
         let will_do = names.is_subset(&has) || !has.is_subset(names);
@@ -141,7 +141,7 @@ impl Code {
 }
 
 impl Live {
-    /// The binary with all that was finished, and what is known of it.
+    /// The binary with all code that was finished, and the facts to keep with it.
     pub(crate) fn captured(&self, ended: Ended) -> Result<Kept, Error> {
         let names = self.finished(ended);
         let is_new_program_better = self.driver().captures(self.device()) == Capture::NewProgram
@@ -170,7 +170,7 @@ impl Live {
         }
     }
 
-    /// The same of a program that was just built. It has no binary if the driver gives none.
+    /// The binary of a program that was just built; empty if the driver gives none.
     pub(crate) fn as_built(&self) -> Kept {
         self.captured(Ended::IfTheDriverSaysSo)
             .unwrap_or_else(|error| {
@@ -184,14 +184,14 @@ impl Live {
         self.binary(&self.finished(Ended::IfTheDriverSaysSo))
     }
 
-    /// The binary of the program itself. If it is put together now, it has code for what was launched before.
+    /// The binary of the program itself. If the driver puts it together now, it has the code of all launches before.
     fn binary(&self, finished: &Names) -> Result<Vec<u8>, Error> {
         lock(&self.code.frozen).get_or_insert_with(|| finished.clone());
         let binary = self.driver().binary(self.raw(), self.device());
         binary.map_err(|refusal| self.refused("reading a binary", refusal))
     }
 
-    /// For which kernels a binary that is captured now has finished code.
+    /// The kernels with finished code in a binary that is captured now.
     fn finished(&self, ended: Ended) -> Names {
         let mut names = self.code.loaded.clone();
         if self.driver().captures(self.device()) != Capture::Never {
@@ -218,14 +218,15 @@ impl Live {
             || lock(&self.code.kept).is_some()
     }
 
-    /// When the program is let go.
+    /// Keeps finished code when the program is dropped.
     pub(crate) fn keep_at_the_end(&self) {
         if !LETTING_GO.get() {
             keep_launched(self.context(), [self], Ended::IfTheDriverSaysSo);
         }
     }
 
-    /// Keeps what was finished in a directory, unless what is there will do, or another process is at it.
+    /// Captures finished code into a directory, unless the kept binary is good enough or another process is
+    /// capturing it.
     fn keep_in(&self, dir: &KernelDir, ended: Ended) -> Result<bool, Error> {
         if dir.settings().mode_of(self.making.kind()) != Mode::ReadWrite {
             return Ok(false);
@@ -247,7 +248,7 @@ impl Live {
         let names = kept.launched.iter().cloned().collect();
         let run = dir.run(self.descriptor(), policy, move || Ok(kept.clone()));
         let (kept, key) = match run {
-            // Nor will be what is captured later.
+            // A later capture would not be kept either.
             Err(error) if error.app_error::<NotKept>().is_some() => {
                 self.code.note_kept_with(names, key);
                 return Ok(false);
@@ -263,7 +264,7 @@ impl Live {
         Ok(dir.launched(&key) == Some(kept.launched))
     }
 
-    /// What was finished, if it is to be put in a store in place of this.
+    /// The finished binary, if a store should put it in place of this blob.
     fn better_than(&self, there: Option<Vec<u8>>, ended: Ended) -> Result<Option<Kept>, Error> {
         let there = there.and_then(|blob| parse(self.descriptor(), &blob).ok());
         if let Some(there) = there
@@ -280,10 +281,10 @@ impl Live {
     }
 }
 
-/// How many programs a store is asked of, or given, in one call.
+/// The number of programs that one call asks a store for, or gives it.
 pub(crate) const AT_ONCE: usize = 64;
 
-/// Keeps what was launched since it was last kept, of all these programs. Gives how many.
+/// Keeps the binaries of all these programs that were launched since they were last kept. Gives their number.
 pub(crate) fn keep_launched<'a>(
     context: &Context,
     programs: impl IntoIterator<Item = &'a Live>,
@@ -291,7 +292,7 @@ pub(crate) fn keep_launched<'a>(
 ) -> usize {
     let (mut count, mut batch) = (0, Vec::<&Live>::new());
     for program in programs {
-        // Programs of devices of equal identity have one key, and one knows what the other kept.
+        // Programs of devices of equal identity have one key: the second must see what the first one kept.
         let key = program.descriptor().key();
         if batch.len() == AT_ONCE || batch.iter().any(|one| one.descriptor().key() == key) {
             count += keep(context, std::mem::take(&mut batch), ended);
@@ -328,7 +329,7 @@ fn keep(context: &Context, batch: Vec<&Live>, ended: Ended) -> usize {
     }
 }
 
-/// Puts these into a store of the user's. Gives how many.
+/// Puts these into the user's store. Gives the number kept.
 fn put(context: &Context, store: &dyn KernelStore, batch: Vec<(&Live, Kept)>) -> usize {
     if batch.is_empty() {
         return 0;
@@ -359,7 +360,7 @@ thread_local! {
     static LETTING_GO: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets go of programs without capturing them: where resources are lacking is no place to build.
+/// Drops programs without capturing them: a capture may build, and here resources are lacking.
 pub(crate) fn let_go(what: impl FnOnce()) {
     struct Before(bool);
     impl Drop for Before {

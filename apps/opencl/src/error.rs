@@ -1,4 +1,4 @@
-//! What can go wrong, and what it means for who asked.
+//! Errors of programs and kernels, and whether a failure is remembered.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use opencl3::error_codes::{
 
 use crate::cacheable::NotCacheable;
 
-/// What kept a program or a kernel from being had.
+/// Why there is no program or kernel.
 ///
-/// One that is [permanent](Error::is_permanent) is remembered in memory: the same build is not tried
-/// again, and everybody gets the same error.
+/// A [permanent](Error::is_permanent) error is remembered in memory: the same build is not tried
+/// again, and all callers get the same error.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,10 +24,10 @@ pub enum Error {
         "no OpenCL here: {why}; install a driver (for processors, PoCL) and the library libOpenCL"
     )]
     NoOpenCl {
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
-    /// A device does not say what it is.
+    /// A device can't be asked for its identity.
     #[error("a device could not be asked: {0}; another device may do")]
     Device(Refusal),
     /// There is no such device in the context.
@@ -37,7 +37,7 @@ pub enum Error {
     NoDevice {
         /// The device asked for.
         device: usize,
-        /// How many there are.
+        /// The number of devices in the context.
         devices: usize,
     },
     /// A program was described for another device than the one it is to be built for.
@@ -58,10 +58,10 @@ pub enum Error {
     NoInclude {
         /// The name that was given.
         name: String,
-        /// The directories that were looked in, beside the working directory.
+        /// The directories that were searched, beside the working directory.
         looked_in: Vec<PathBuf>,
     },
-    /// What a compiler would read is not what the program was described with.
+    /// A file or a switch of the driver is not as it was when the program was described.
     #[error(
         "a file that {program} includes, or a switch of the driver in the environment, was changed after the program was described; describe it again"
     )]
@@ -69,30 +69,30 @@ pub enum Error {
         /// The program.
         program: String,
     },
-    /// The options can't be told apart.
+    /// The options can't be parsed.
     #[error("the build options `{options}` are not understood: {why}")]
     Options {
         /// The options.
         options: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// A program of parts has none, or has parts that can't be parts.
+    /// A linked program has no parts, or parts that can't be linked.
     #[error("a linked program can't be made of this: {why}")]
     Parts {
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The program does not compile, or does not link.
     #[error("{what} for {device} failed ({refusal}); the compiler said:\n{log}")]
     Build {
-        /// What was being done to which program.
+        /// The operation and its program.
         what: String,
         /// The device.
         device: String,
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
-        /// What the compiler said.
+        /// The compiler's log.
         log: String,
     },
     /// The device takes no intermediate language, or not this one.
@@ -107,24 +107,24 @@ pub enum Error {
         /// That it takes none, or what the driver said.
         why: String,
     },
-    /// Memory or another resource was lacking, also after all that is not in use was let go.
+    /// Memory or another resource was lacking, even after all unused programs and kernels were released.
     #[error(
         "{device} is out of resources ({refusal}); drop programs, kernels or buffers that are not needed"
     )]
     OutOfResources {
         /// The device.
         device: String,
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
     },
     /// The driver refused for another reason.
     #[error("{what} on {device}: {refusal}")]
     Driver {
-        /// What was being done.
+        /// The operation.
         what: String,
         /// The device.
         device: String,
-        /// What the driver said.
+        /// The driver's answer.
         refusal: Refusal,
     },
     /// The program has no kernel of that name.
@@ -134,10 +134,10 @@ pub enum Error {
         program: String,
         /// The kernel asked for.
         name: String,
-        /// Those there are.
+        /// The kernels that it has.
         there: Vec<String>,
     },
-    /// The key of the program does not tell all that it is built from.
+    /// The key of the program does not cover all that it is built from.
     #[error("the program can't be cached: {0}; `Context::program` builds it each time")]
     NotCacheable(NotCacheable),
     /// The engine failed.
@@ -172,7 +172,7 @@ impl Error {
         matches!(self, Self::OutOfResources { .. })
     }
 
-    /// What a driver refused: for lack of resources, or for another reason.
+    /// The error of a driver's refusal: for lack of resources, or for another reason.
     pub(crate) fn refused(what: impl Into<String>, device: &str, refusal: Refusal) -> Self {
         let device = device.to_owned();
         match refusal.is_out_of_resources() {
@@ -186,7 +186,7 @@ impl Error {
     }
 }
 
-/// What a call of OpenCL said: its name and the code it gave.
+/// The answer of a call of OpenCL: its name and the code it gave.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// The call.
@@ -198,7 +198,7 @@ pub struct Refusal {
 sde::debug_as_said!(Refusal);
 
 impl Refusal {
-    /// Whether memory or another resource was lacking: it may work once something was let go.
+    /// Whether memory or another resource was lacking: a later try may work.
     #[must_use]
     pub fn is_out_of_resources(self) -> bool {
         matches!(
@@ -207,13 +207,13 @@ impl Refusal {
         )
     }
 
-    /// Whether a module in an intermediate language is at fault, if it was given one to make a program of.
+    /// Whether the module is at fault, if the call makes a program of an intermediate language.
     #[must_use]
     pub(crate) fn is_of_the_module(self) -> bool {
         matches!(self.code, CL_INVALID_VALUE | CL_INVALID_OPERATION)
     }
 
-    /// Whether the program is at fault, so that the same build would fail in the same way again.
+    /// Whether the program is at fault, so that the same build would always fail so.
     #[must_use]
     pub(crate) fn is_of_the_program(self) -> bool {
         matches!(

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::identity::Descriptor;
 
 impl Error {
-    /// As the error of an app: what a driver refused for reasons of its own, one of those who wait may try again.
+    /// As the error of an app. After a failure that may be the driver's alone, a waiting caller may try again.
     pub(crate) fn for_app(self, program: &Descriptor) -> sde::AppError {
         let lasts = match &self {
             error if error.is_permanent() => Failure::Permanent,
@@ -23,7 +23,7 @@ impl Error {
         sde::AppError::from(failed).lasting(lasts)
     }
 
-    /// The same for an engine that is asked again when it failed: what is remembered of failures, the other one remembers.
+    /// As [`for_app`](Self::for_app), for a directory's engine, which must not remember a failure: the outer one does.
     pub(crate) fn for_store(self, program: &Descriptor) -> sde::AppError {
         let error = self.for_app(program);
         match error.failure() {
@@ -33,8 +33,7 @@ impl Error {
     }
 }
 
-/// What an app of this crate failed with, and for which program: whoever gets it may have asked for
-/// another one of the same digest.
+/// The error of an app of this crate, with its program: a caller may have asked for another program of the same digest.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 struct Failed {
@@ -43,7 +42,7 @@ struct Failed {
 }
 
 impl From<sde::Error> for Error {
-    /// What an app of this crate failed with, if that is it: through all runs beneath one another.
+    /// This crate's error, if an app of it failed, however deep in nested runs.
     fn from(error: sde::Error) -> Self {
         match error.app_error::<Failed>() {
             Some(failed) => failed.error.clone(),
@@ -52,8 +51,7 @@ impl From<sde::Error> for Error {
     }
 }
 
-/// What an app of this crate gave, result or error, if it gave it for this program; nothing if for another
-/// of the same digest.
+/// The outcome of an app of this crate, if it is of this program; `None` if of another of the same digest.
 pub(crate) fn given<T>(
     outcome: Result<T, sde::Error>,
     program: &Descriptor,

@@ -1,4 +1,4 @@
-//! Programs that somebody else made with OpenCL's own calls.
+//! Foreign programs: made by a caller with OpenCL's own calls.
 //!
 //! SYCL's cache leaves out all "interop" programs, since it does not know their keys. Many can be known:
 //! OpenCL tells the source and the options of a program that was built from source.
@@ -23,25 +23,25 @@ use crate::kept::Facts;
 use crate::live::{Owned, Program};
 use crate::make::Making;
 
-/// A program that somebody else made.
+/// A foreign program, made with OpenCL's own calls.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     found: Result<Program, NotCacheable>,
 }
 
 impl Context {
-    /// Takes a look at a program that was made on this context by OpenCL's own calls, and makes one of its own from its
-    /// binary: the caller's goes on to be his.
+    /// Inspects a program that was made on this context by OpenCL's own calls, and makes a copy of it from its
+    /// binary: the caller's program stays as it is.
     ///
     /// If it was built from a source that includes nothing, its key is that of the same program by
-    /// [`describe`](Self::describe). Files may have changed since the build, so of a program that includes some the
-    /// key is not known. The switches of the driver are taken to be what they were then.
+    /// [`describe`](Self::describe). If it includes files, its key is not known, since they may have changed since the
+    /// build. The switches of the driver are assumed to be as they were then.
     ///
     /// # Safety
     /// `program` must be a program of OpenCL that is alive.
     ///
     /// # Errors
-    /// If the driver does not say what it is asked, or the program is one of another context.
+    /// If the driver does not answer, or the program belongs to another context.
     pub unsafe fn foreign(&self, device: usize, program: cl_program) -> Result<Foreign, Error> {
         // SAFETY: the caller says that it is alive.
         let raw = unsafe { opencl::retain(program) };
@@ -49,14 +49,14 @@ impl Context {
         self.adopt(device, raw)
     }
 
-    /// The same, of a program that is held.
+    /// As [`foreign`](Self::foreign), of a program that is held.
     pub(crate) fn adopt(&self, device: usize, raw: RawProgram) -> Result<Foreign, Error> {
         let raw = Owned::new(self, raw);
         let found = self.copied(device, raw.get())?;
         Ok(Foreign { found })
     }
 
-    /// A program of our own, made from the binary: its owner may build his again, with other options.
+    /// A copy made from the binary, since the owner may build his program again, with other options.
     fn copied(
         &self,
         device: usize,
@@ -105,7 +105,7 @@ impl Context {
         };
         let descriptor = match self.describe_built(device, &spec) {
             Ok(descriptor) => descriptor,
-            // It was built, so what is not understood here is our ignorance.
+            // The driver built it, so options that can't be parsed here are no error of the caller.
             Err(error @ Error::Options { .. }) => {
                 let why = error.to_string();
                 return Ok(Err(NotCacheable::Foreign { why }));
@@ -118,7 +118,7 @@ impl Context {
         if let Material::Source { included, .. } = &descriptor.full_key().material
             && let Some(file) = included.first()
         {
-            // Whoever built it may have read another text than there is now.
+            // The build may have read another version of the file.
             let why = format!("it may include {}, which may have changed since", file.name);
             return Ok(Err(NotCacheable::Foreign { why }));
         }
@@ -132,26 +132,26 @@ impl Context {
     }
 }
 
-/// What a program was made from, or why that is not known.
+/// The spec that a program was made from, or why it is not known.
 fn source(facts: ForeignFacts) -> Result<ProgramSpec, String> {
     if facts.kind != BinaryKind::Executable {
         return Err("it was not built, or is a library".to_owned());
     }
-    // Nobody tells the constants of an intermediate language.
+    // OpenCL has no query for the constants of an intermediate language.
     if facts.source.iter().all(|byte| *byte == 0) || !facts.il.is_empty() {
         return Err("it does not give the source that it was made from".to_owned());
     }
     let (Some(source), Some(options)) = (text(facts.source), text(facts.options)) else {
         return Err("its source, or its options, are not UTF-8".to_owned());
     };
-    // Here they would be parted as those are that are sent; how the driver parted them nobody tells.
+    // Parsed here, the options would be split at any blank; how the driver split them is not known.
     match options.contains(|c: char| c.is_ascii_control()) {
         true => Err("its options have blanks that are no spaces".to_owned()),
         false => Ok(ProgramSpec::source(source).option(options)),
     }
 }
 
-/// What a driver tells as a text, with the null byte at its end or without.
+/// A driver's answer as text, without null bytes at its end.
 fn text(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     Some(text.trim_end_matches('\0').to_owned())
@@ -161,7 +161,7 @@ impl Foreign {
     /// Whether its key is known, so that its binary can be kept.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason, if it is not.
     pub fn is_cacheable(&self) -> Result<(), &NotCacheable> {
         self.found.as_ref().map(|_| ())
     }
@@ -169,17 +169,17 @@ impl Foreign {
     /// The program, for kernels and blobs.
     ///
     /// # Errors
-    /// Why its key is not known.
+    /// If its key is not known.
     pub fn program(&self) -> Result<&Program, Error> {
         let found = self.found.as_ref();
         found.map_err(|why| Error::NotCacheable(why.clone()))
     }
 
-    /// Keeps its binary in the store of its context, for whoever asks for the same program. Gives whether
-    /// there is a store that keeps it.
+    /// Keeps its binary in the store of its context, for all who ask for the same program. Gives whether
+    /// a store keeps it; if the driver gives no binary, a warning says so.
     ///
     /// # Errors
-    /// If its key is not known. That the driver gives no binary is warned of.
+    /// If its key is not known.
     pub fn keep(&self) -> Result<bool, Error> {
         Ok(self.program()?.0.keep_foreign())
     }
@@ -210,14 +210,14 @@ mod tests {
         }
     }
 
-    /// Read as text with marks in place of what is none, two sources were one.
+    /// A lossy conversion would make two sources one.
     #[test]
     fn what_is_no_text_is_not_made_one() {
         assert_eq!(text(b"kernel\0".to_vec()).as_deref(), Some("kernel"));
         assert_eq!(text(b"/* \xe9 */\0".to_vec()), None);
     }
 
-    /// A driver builds it, and here something is missing, can't be read, or is not understood.
+    /// The driver builds them, but here something is missing, can't be read, or can't be parsed.
     #[test]
     fn what_can_not_be_told_of_a_foreign_program_is_a_reason_and_no_error() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Locks that a panic does not poison: what they guard is whole at each step.
+//! Locks that ignore poisoning: the data behind them is consistent at each step.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

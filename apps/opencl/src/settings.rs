@@ -11,14 +11,14 @@ use sde_archives::vfs::{Disk, Vfs};
 
 use crate::driver::DeviceType;
 
-/// What is done with the kept binaries of a kind of device.
+/// The use of kept binaries for a kind of device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing is read or written.
     Off,
-    /// What is there is used; nothing is added.
+    /// Kept binaries are used; none is added.
     Read,
-    /// What is there is used, and what is built is added.
+    /// Kept binaries are used, and new builds are added.
     #[default]
     ReadWrite,
 }
@@ -31,7 +31,7 @@ pub struct SettingsError {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// What is understood.
+    /// The values that are understood.
     pub wanted: &'static str,
 }
 
@@ -54,24 +54,25 @@ sde::debug_as_said!(SettingsError);
 #[non_exhaustive]
 pub struct Settings {
     modes: [Mode; DeviceType::ALL.len()],
-    /// A directory of its own, which is made if it is not there; `None` is `sde/kernels` in `$XDG_CACHE_HOME`, or in
+    /// The directory, which is made if missing; `None` is `sde/kernels` in `$XDG_CACHE_HOME`, or in
     /// `~/.cache`.
     pub dir: Option<PathBuf>,
-    /// How many bytes may be kept; `None` is as many as there are. The store may be larger by an eighth, by what processes are
-    /// writing, and while room is made by what is copied.
+    /// The limit of kept bytes; `None` is no limit. The store may exceed it by an eighth, by the writes of
+    /// processes, and by the copies made while entries are evicted.
     pub capacity: Option<u64>,
-    /// What goes first if there is not room for all.
+    /// The order of eviction.
     pub order: Order,
-    /// What was neither built nor used for so long goes, when a process has kept something or ends. Until then it is used.
+    /// Entries that were neither built nor used for this long are evicted, when a process has kept something or ends.
+    /// Until then they are used.
     pub max_age: Option<Duration>,
     /// Smaller binaries are not kept: they are as soon built as read.
     pub min_binary: u64,
     /// Larger binaries are not kept.
     pub max_binary: u64,
-    /// How long to wait for another process that builds the same program, before building it too. Nobody waits for a
-    /// process that has died.
+    /// The longest wait for another process that builds the same program, before building it too. A process that
+    /// has died is not waited for.
     pub patience: Duration,
-    /// Whether the group of a directory above may write to it: whoever is in that group can then run code as this user.
+    /// Whether the group of a directory above may write to it: its members can then run code as this user.
     pub trusts_group: bool,
     vfs: Arc<dyn Vfs>,
 }
@@ -83,8 +84,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Read and write for all kinds of devices, in the user's cache directory, with 8 GiB of room of which what was used longest
-    /// ago goes first, no limit of age, binaries of up to 1 GiB, and a minute of patience.
+    /// Read and write for all kinds of devices, in the user's cache directory, with 8 GiB of room and eviction of
+    /// the least recently used, no limit of age, binaries of up to 1 GiB, and a minute of patience.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -101,7 +102,7 @@ impl Settings {
         }
     }
 
-    /// What the environment variables `SDE_KERNEL_CACHE_*` say, and the defaults for the rest. The
+    /// The settings of the environment variables `SDE_KERNEL_CACHE_*`, with defaults for the rest. The
     /// guide has a table of them.
     ///
     /// # Errors
@@ -149,7 +150,7 @@ impl Settings {
         settings.dir = variable("SDE_KERNEL_CACHE_DIR").map(PathBuf::from);
         const BYTES: &str = "a number of bytes";
         if let Some(bytes) = number("MAX_SIZE", BYTES)? {
-            // As in SYCL's: 0 is no limit.
+            // As in SYCL's cache, 0 is no limit.
             settings.capacity = (bytes > 0).then_some(bytes);
         }
         if let Some(bytes) = number("MIN_BINARY", BYTES)? {
@@ -179,14 +180,14 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets what is done for one kind of device.
+    /// Sets the mode for one kind of device.
     #[must_use]
     pub fn mode(mut self, kind: DeviceType, mode: Mode) -> Self {
         self.modes[kind as usize] = mode;
         self
     }
 
-    /// What is done for one kind of device.
+    /// The mode for one kind of device.
     #[must_use]
     pub fn mode_of(&self, kind: DeviceType) -> Mode {
         self.modes[kind as usize]
@@ -213,21 +214,21 @@ impl Settings {
         self
     }
 
-    /// Sets the [maximum age](Self::max_age); with zero all goes.
+    /// Sets the [maximum age](Self::max_age); with zero all entries are evicted.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
-    /// Sets how many bytes a [binary](Self::min_binary) has at least.
+    /// Sets the smallest length of a [kept binary](Self::min_binary), in bytes.
     #[must_use]
     pub fn min_binary(mut self, bytes: u64) -> Self {
         self.min_binary = bytes;
         self
     }
 
-    /// Sets how many bytes a [binary](Self::max_binary) has at most.
+    /// Sets the largest length of a [kept binary](Self::max_binary), in bytes.
     #[must_use]
     pub fn max_binary(mut self, bytes: u64) -> Self {
         self.max_binary = bytes;
@@ -241,7 +242,7 @@ impl Settings {
         self
     }
 
-    /// Accepts directories above the cache to which their group can write, as where the umask is 002: see
+    /// Accepts directories above the cache that their group can write to, as where the umask is 002: see
     /// [`trusts_group`](Self::trusts_group). The cache itself stays the user's alone.
     #[must_use]
     pub fn trust_group(mut self) -> Self {
@@ -256,7 +257,7 @@ impl Settings {
         self
     }
 
-    /// The same, where nothing can be written.
+    /// The settings for a place that can't be written to.
     pub(crate) fn only_read(mut self) -> Self {
         for mode in &mut self.modes {
             if *mode == Mode::ReadWrite {
@@ -292,7 +293,7 @@ impl Settings {
     }
 }
 
-/// What a variable says, if it is set.
+/// The value of a variable, if it is set.
 fn understood<T>(
     name: &str,
     value: Option<OsString>,

@@ -1,4 +1,4 @@
-//! What happened, as counts and as told to whoever wants to know.
+//! Counts and events of a context.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,8 +7,7 @@ use sde::key::Digest;
 
 use crate::lock::lock;
 
-/// One thing that happened to a program. Lookups that found it live in memory are the engine's to
-/// tell ([`sde::Event`]).
+/// An event of a program. Hits in memory are the engine's events ([`sde::Event`]).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -19,8 +18,8 @@ pub enum Event {
         /// How long it took.
         took: Duration,
     },
-    /// A compiler, or a driver that has it in a cache of its own, made it once more for its binary, with
-    /// what was finished at launches.
+    /// A driver made the program once more, to put the code that was finished at launches into its binary. It may have
+    /// found that code in a cache of its own.
     Recompiled {
         /// The program.
         key: Digest,
@@ -37,18 +36,18 @@ pub enum Event {
         /// The program.
         key: Digest,
     },
-    /// The driver refused a kept binary that was whole, or found other kernels in it. It is built anew, and replaced.
+    /// The driver refused a whole kept binary, or found other kernels in it. It is built anew, and replaced.
     Refused {
         /// The program.
         key: Digest,
-        /// What the driver said, or what is wrong with the kernels.
+        /// The driver's answer, or what is wrong with the kernels.
         why: String,
     },
-    /// What a store gave was damaged or of another program, and no driver saw it.
+    /// A store's answer was damaged or of another program, and no driver saw it.
     Unfit {
         /// The program asked for.
         key: Digest,
-        /// What was wrong.
+        /// The reason.
         why: &'static str,
     },
     /// A binary was put into a store of the user's.
@@ -62,29 +61,29 @@ pub enum Event {
     NotKept {
         /// The program.
         key: Digest,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A resource was lacking, and what is not in use is let go.
+    /// A resource was lacking, and unused programs and kernels are released.
     OutOfResources {
-        /// What the driver said.
+        /// The driver's answer.
         why: String,
     },
     /// A store of the user's could not be used.
     StoreFailed {
-        /// What was being done, and why it failed.
+        /// The operation, and why it failed.
         why: String,
     },
 }
 
-/// How often each thing happened in one context.
+/// The counts of the events of one context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Compilers that ran.
     pub builds: u64,
-    /// Programs that were made once more for their binaries, after launches. Some drivers have them in a
-    /// cache of their own; then it is no build.
+    /// Programs that were made once more for their binaries, after launches. A driver that has them in a
+    /// cache of its own does not build.
     pub recompiled: u64,
     /// Programs from kept binaries.
     pub loads: u64,
@@ -94,26 +93,27 @@ pub struct Stats {
     pub refused: u64,
     /// Kept binaries that were damaged or of another program.
     pub unfit: u64,
-    /// Binaries that were kept; in a [`KernelDir`](crate::KernelDir) those of all contexts that it was given to.
+    /// Binaries that were kept; in a [`KernelDir`](crate::KernelDir) by all contexts that use it.
     pub kept: u64,
-    /// Programs that were built and are not kept, though the context was to keep binaries. What a store failed to take counts as
+    /// Programs that were built and are not kept, though the context was to keep binaries. Failures of the store
+    /// count as
     /// `store_failures`.
     pub not_kept: u64,
-    /// Why the latest of what is not kept is not; or why nothing will be.
+    /// Why the latest program of these is not kept, or why none can be.
     pub why_not_kept: Option<String>,
-    /// How often a resource was lacking, and what is not in use was let go. What leaves for a limit of memory is the engine's
-    /// to count.
+    /// How often a resource was lacking and unused programs and kernels were released. Evictions by a limit are
+    /// counted by the engine.
     pub out_of_resources: u64,
-    /// Failures of the store, of which each was warned of; counted as `kept`.
+    /// Failures of the store, each with a warning; counted over contexts as `kept`.
     pub store_failures: u64,
 }
 
 type Observer = dyn Fn(&Event) + Send + Sync;
 
-/// The counts of a context, and who is told.
+/// The counts of a context, and its observer.
 #[derive(Default)]
 pub(crate) struct Notes {
-    /// None of these happens often: a lookup of what is live is not among them.
+    /// One lock is enough, since these events are rare: hits are not among them.
     counts: Mutex<Stats>,
     pub(crate) observer: Option<Box<Observer>>,
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a basis set.
+//! Errors of basis sets.
 
 use crate::text::{quoted, quoted_path};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub enum BasisError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The file is no text of a sensible length.
@@ -48,7 +48,7 @@ pub enum BasisError {
         name: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The file holds no functions.

@@ -1,9 +1,8 @@
 //! Basis sets, and the Gaussian functions they put on a molecule.
 //!
 //! A [`BasisSet`] is a table by element, built in by name or read from a file. Put on a
-//! molecule it gives a [`MolecularBasis`]: shells of contracted Gaussians at the nuclei,
-//! whose coefficients carry all normalization, so that what computes integrals need not
-//! think of it.
+//! molecule it gives a [`MolecularBasis`]: shells of contracted Gaussians at the nuclei.
+//! Their coefficients carry all normalization, so that integrals need none.
 //!
 //! A [`Shell`] here is everything on one atom that shares one list of exponents: the s and p
 //! functions of a Pople set, or the several contractions of a correlation-consistent one.
@@ -38,7 +37,7 @@ const LARGEST: u64 = 64 << 20;
 /// Which real functions stand for an angular momentum of 2 and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Fingerprint)]
 pub enum Harmonics {
-    /// What the set was published with.
+    /// As the set was published.
     #[default]
     Published,
     /// 2l+1 spherical harmonics: five d functions.
@@ -47,7 +46,7 @@ pub enum Harmonics {
     Cartesian,
 }
 
-/// What a set was published with.
+/// The convention that a set was published with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Fingerprint)]
 enum Convention {
     Spherical,
@@ -102,7 +101,7 @@ impl BasisSet {
     /// The built-in set of this name, in letters of any case.
     ///
     /// # Errors
-    /// [`BasisError::UnknownName`], which lists what there is.
+    /// [`BasisError::UnknownName`], which lists the sets.
     pub fn named(name: &str) -> Result<Self, BasisError> {
         library::find(name)
     }
@@ -147,7 +146,7 @@ impl BasisSet {
         nwchem::parse(name, text)
     }
 
-    /// What the set is called.
+    /// The name of the set.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -268,7 +267,7 @@ impl MolecularBasis {
         self.functions
     }
 
-    /// A basis of these shells; where each begins is set here.
+    /// A basis of these shells; sets where each begins.
     pub(crate) fn from_shells(shells: impl IntoIterator<Item = Shell>) -> Self {
         let mut basis = Self::default();
         for mut shell in shells {

@@ -12,8 +12,8 @@
 //!
 //! A header names an element and the kind of shell; each row below is an exponent and one
 //! coefficient a contraction. `SP` has two columns, of s and of p. `#` starts a comment. The
-//! word SPHERICAL or CARTESIAN of the first line says which the set was made for; NWChem
-//! takes Cartesian where neither stands, and so do we. Sets with effective core potentials
+//! word SPHERICAL or CARTESIAN of the first line names the convention of the set; without
+//! either, it is Cartesian, as in NWChem. Sets with effective core potentials
 //! are refused, since without their potential the energies would be nonsense.
 
 use super::{BasisError, BasisSet, Convention, MAX_ANGULAR, RawShell};

@@ -1,7 +1,7 @@
-//! The convergence methods: apps that make the next Fock matrix of those before.
+//! The convergence methods: apps that make the next Fock matrix from the earlier ones.
 //!
 //! Each takes `history` (a [`History`]) and returns `result` (a [`Matrix`]), which is
-//! not kept: a history comes but once.
+//! not kept: each history occurs only once.
 
 use sde::{
     App, AppError, AppInfo, Fingerprint, Handle, Inputs, Parameter, ResultMap, ResultSpec, Tag,
@@ -27,7 +27,7 @@ pub fn diis(history: &History) -> Result<Matrix, ScfError> {
 
 /// A share of the former Fock matrix stays in each: slow, and hard to upset.
 ///
-/// The parameter `keep` is the share, from 0 to less than 1; 0.5 if nothing is said.
+/// The parameter `keep` is the share, from 0 to less than 1; by default 0.5.
 #[derive(Clone, Copy, Debug, Default, Fingerprint)]
 pub struct Damped;
 

@@ -1,4 +1,4 @@
-//! Hartree-Fock as apps: what the numerics of this crate compute, remembered.
+//! Hartree-Fock as apps: the numerics of this crate, with remembered results.
 //!
 //! ```text
 //! Scan ── energy ── Rhf ─┬─ overlap     ── Overlap
@@ -9,8 +9,7 @@
 //!                        └─ convergence ── Diis, Damped
 //! ```
 //!
-//! Each name between the lines is a sub-app slot: another app can be put there, and
-//! what was remembered with the one is not mistaken for what the other gives.
+//! Each name between the lines is a sub-app slot: another app can be put there, and its results have other keys.
 //! Integrals are `intermediate` (checkpointed, so that a calculation goes on quickly,
 //! and not archived), energies and orbitals are results, and the matrices that the
 //! convergence method makes are `no_cache`. The state of the iterations is in scratch.

@@ -102,7 +102,7 @@ fn positive(value: &f64) -> Result<(), String> {
     }
 }
 
-/// The integrals, from whatever is in the slots.
+/// The integrals, from the apps in the slots.
 struct Integrals {
     overlap: Value<Matrix>,
     core: Matrix,

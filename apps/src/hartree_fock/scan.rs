@@ -17,8 +17,7 @@ use crate::scf::DipoleMoment;
 /// takes the inputs of [`Rhf`] and returns its `energy` and `dipole`.
 ///
 /// The points are computed on as many threads as the engine has, and on all ranks of the process
-/// set: it is a distributed app. Each is remembered on
-/// its own, so a longer scan computes only what is new in it.
+/// set: it is a distributed app. Each point is remembered on its own, so a longer scan computes only its new points.
 #[derive(Clone, Copy, Debug, Default, Fingerprint)]
 pub struct Scan;
 
@@ -28,7 +27,7 @@ pub struct Scan;
 pub struct PointFailed {
     /// The value of the coordinate.
     pub value: f64,
-    /// Why.
+    /// The error of the point.
     pub source: sde::Error,
 }
 
@@ -101,7 +100,7 @@ mod tests {
         Sde::new().run(&app, &inputs).unwrap_err().to_string()
     }
 
-    /// A single point was called "the point 0 of the scan".
+    /// Regression test: a single point was called "the point 0 of the scan".
     #[test]
     fn the_point_that_failed_is_named_where_there_are_several() {
         let single = failure(molecule::Scan::None);

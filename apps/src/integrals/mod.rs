@@ -33,7 +33,7 @@ pub enum IntegralError {
         /// The bytes allowed.
         limit: u64,
     },
-    /// So many integrals are not those of so many functions.
+    /// The number of integrals does not fit the number of functions.
     #[error("{values} repulsion integrals can't be those of {functions} functions")]
     Count {
         /// The number of functions.

@@ -10,8 +10,8 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// The potential of the nuclei of `molecule` for one electron, in hartree. Symmetric.
 ///
-/// The potentials of all nuclei are added up for each Hermite Gaussian first, so the cost of
-/// what follows does not depend on their number.
+/// The potentials of all nuclei are first summed for each Hermite Gaussian, so the cost of
+/// the later steps does not depend on their number.
 #[must_use]
 pub fn nuclear_attraction(basis: &MolecularBasis, molecule: &Molecule) -> Matrix {
     let nuclei = nuclei(molecule);

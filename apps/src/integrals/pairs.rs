@@ -28,7 +28,7 @@ pub(super) struct ShellPair {
     pub(super) bound: f64,
 }
 
-/// Which functions a shell has.
+/// The shell and its functions' places in the basis.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) shell: usize,
@@ -46,7 +46,7 @@ pub(super) struct PrimitivePair {
     pub(super) bound: f64,
     /// From Hermite Gaussians (rows) to products of functions (columns), by rows.
     pub(super) matrix: Vec<f64>,
-    /// The same with the sign of odd degrees turned, as the other electron needs it.
+    /// `matrix` with the sign of odd degrees turned, as the other electron needs it.
     pub(super) turned: Vec<f64>,
 }
 
@@ -56,7 +56,7 @@ impl ShellPair {
         self.first.functions * self.second.functions
     }
 
-    /// The pair of the shells number `a` and `b`, `b` not after `a`; its bound is still 0.
+    /// The pair of the shells `a` and `b`, `b` not after `a`; its bound is still 0.
     pub(super) fn new(basis: &MolecularBasis, a: usize, b: usize) -> Self {
         let (one, two) = (&basis.shells()[a], &basis.shells()[b]);
         let degree = one.max_angular() + two.max_angular();
@@ -89,7 +89,7 @@ fn place(shell: usize, of: &Shell) -> Place {
     }
 }
 
-/// What the pairs of primitives of two shells have in common.
+/// Values that all pairs of primitives of two shells share.
 struct Maker<'a> {
     one: &'a Shell,
     two: &'a Shell,
@@ -100,7 +100,7 @@ struct Maker<'a> {
 
 /// The functions of a part as sparse mixtures of monomials.
 struct Mixture {
-    /// Of each function: the powers of a monomial and its weight.
+    /// For each function, the powers of its monomials and their weights.
     functions: Vec<Vec<([usize; 3], f64)>>,
 }
 

@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 /// taken as zero.
 pub const NEGLIGIBLE: f64 = 1e-13;
 
-/// The same for quartets of primitives. It must be far smaller, since thousands make up an
-/// integral and what is left out mostly has one sign: 1e-17 costs benzene 8e-10 hartree.
+/// As [`NEGLIGIBLE`], for quartets of primitives. It must be far smaller, since thousands make up an
+/// integral and the omitted ones mostly have one sign: 1e-17 costs benzene 8e-10 hartree.
 const NEGLIGIBLE_PRIMITIVE: f64 = 1e-20;
 
-/// The memory the integrals may take unless said otherwise: 8 GiB, enough for 300 functions.
+/// The default limit of the memory of integrals: 8 GiB, enough for 300 functions.
 pub const DEFAULT_MEMORY_LIMIT: u64 = 8 << 30;
 
 /// All electron repulsion integrals, each stored once.
@@ -41,7 +41,7 @@ pub struct Repulsion {
     values: Vec<f64>,
 }
 
-/// What serialized integrals hold before they are checked.
+/// Serialized integrals before they are checked.
 #[derive(Deserialize)]
 struct Unchecked {
     functions: usize,
@@ -57,7 +57,7 @@ impl TryFrom<Unchecked> for Repulsion {
     }
 }
 
-/// The number of different integrals over so many functions.
+/// The number of different integrals over this many functions; `None` if it is too large.
 fn packed_count(functions: usize) -> Option<u128> {
     let n = functions as u128;
     let pairs = n.checked_mul(n.checked_add(1)?)? / 2;
@@ -90,10 +90,10 @@ impl Repulsion {
         Ok(Self { functions, values })
     }
 
-    /// Integrals that somebody else computed, in the order of [`values`](Self::values).
+    /// Wraps integrals that were computed elsewhere, in the order of [`values`](Self::values).
     ///
     /// # Errors
-    /// [`IntegralError::Count`] if there are more or fewer than so many functions have.
+    /// [`IntegralError::Count`] if their number does not fit that of the functions.
     pub fn from_values(functions: usize, values: Vec<f64>) -> Result<Self, IntegralError> {
         match packed_count(functions) == Some(values.len() as u128) {
             true => Ok(Self { functions, values }),
@@ -198,13 +198,13 @@ fn jobs<'a>(pairs: &[ShellPair], values: &'a mut [f64]) -> Vec<Job<'a>> {
     jobs
 }
 
-/// What all quartets need.
+/// Data that all quartets share.
 struct Quartets {
     /// Pair (a, b) of shells at [`triangle`] of a and b.
     pairs: Vec<ShellPair>,
     /// By degree.
     coulomb: Vec<Coulomb>,
-    /// By degree of the two pairs: where R of the sum of two triples is.
+    /// By the degrees of the two pairs: the place of R for the sum of two triples.
     sums: Vec<Vec<Vec<u16>>>,
 }
 
@@ -352,7 +352,7 @@ fn sums(bra: usize, ket: usize) -> Vec<u16> {
         .collect()
 }
 
-/// Copies what belongs into the rows; `strides` lead from product to product of bra and ket.
+/// Copies the integrals that belong to the job's rows; `strides` lead from product to product of bra and ket.
 fn store(rows: &mut [Row], bra: &ShellPair, ket: &ShellPair, block: &[f64], strides: [usize; 2]) {
     for row in rows {
         let ab = (row.i - bra.first.start) * bra.second.functions + row.j - bra.second.start;
@@ -375,7 +375,7 @@ mod tests {
     use super::{NEGLIGIBLE, NEGLIGIBLE_PRIMITIVE};
     use crate::integrals::pairs::NEGLIGIBLE_PAIR;
 
-    /// Each of these changes the last digits of integrals that are in people's stores.
+    /// Changing any of these changes the last digits of integrals in users' stores.
     #[test]
     fn what_is_left_out_belongs_to_a_version() {
         assert_eq!(

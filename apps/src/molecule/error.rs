@@ -1,4 +1,4 @@
-//! What can be wrong with a molecule, its file or a scan of it.
+//! Errors of molecules, their files and their scans.
 
 use crate::text::{quoted, quoted_path};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum MoleculeError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The file is larger than any molecule this crate can treat.
@@ -36,7 +36,7 @@ pub enum MoleculeError {
     InFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: Box<MoleculeError>,
     },
     /// There is nothing in the text.
@@ -48,7 +48,7 @@ pub enum MoleculeError {
     /// The first line is not a number of atoms.
     #[error("line 1 must be the number of atoms (1 or more), but is {}", quoted(.found))]
     BadCount {
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// The number of atoms announced is not the number of lines that follow.
@@ -67,7 +67,7 @@ pub enum MoleculeError {
     ShortLine {
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// No element has this symbol or number.
@@ -75,7 +75,7 @@ pub enum MoleculeError {
     UnknownElement {
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// A coordinate is not a number.
@@ -83,7 +83,7 @@ pub enum MoleculeError {
     BadCoordinate {
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// There are no atoms.
@@ -163,7 +163,7 @@ pub enum MoleculeError {
     BadValue {
         /// "bond length" or "angle".
         what: &'static str,
-        /// What was asked for.
+        /// The value asked for.
         value: f64,
         /// The unit.
         unit: &'static str,
@@ -180,7 +180,7 @@ pub enum MoleculeError {
     BadScan {
         /// The description.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }

@@ -1,7 +1,7 @@
 //! Changing one bond length or one angle.
 //!
-//! What moves is the part of the molecule that hangs on the last atom named, so that a
-//! scanned methanol keeps its methyl group in shape. Which atoms hang together is decided
+//! The part of the molecule that hangs on the last named atom moves with it, so that a
+//! scanned methanol keeps its methyl group in shape. Bonds are decided
 //! by distance: two atoms are bonded when they are nearer than the sum of their covalent
 //! radii plus [`BOND_TOLERANCE`], in the geometry before the move.
 //!
@@ -115,7 +115,7 @@ impl Molecule {
         Ok(())
     }
 
-    /// Which atoms move with `start` when `fixed` stays; places in the list, from 0.
+    /// The atoms that move with `start` when `fixed` stays, by place from 0.
     fn hanging_on(&self, start: usize, fixed: usize, crossing: Crossing) -> Vec<bool> {
         let count = self.atoms.len();
         let mut reached = vec![false; count];
@@ -153,7 +153,7 @@ impl Molecule {
     }
 }
 
-/// What a walk along the bonds may not cross.
+/// The part of the molecule that a walk along the bonds may not cross.
 #[derive(Clone, Copy)]
 enum Crossing {
     /// The bond between the start and the fixed atom.

@@ -46,7 +46,7 @@ pub struct Molecule {
     charge: i32,
 }
 
-/// What a serialized molecule holds before it is checked.
+/// A serialized molecule before it is checked.
 #[derive(Serialize, Deserialize)]
 struct Unchecked {
     atoms: Vec<Atom>,
@@ -104,7 +104,7 @@ impl Molecule {
         self.charge
     }
 
-    /// The same atoms with another charge.
+    /// This molecule with another charge.
     ///
     /// # Errors
     /// As [`Molecule::new`].

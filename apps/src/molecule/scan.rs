@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The most points of a scan.
 const MOST_POINTS: usize = 100_000;
 
-/// What is changed along a scan; atoms are counted from 1.
+/// The coordinate of a scan; atoms are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Fingerprint)]
 pub enum Coordinate {
     /// The distance of two atoms, in ångström; the second moves.
@@ -30,7 +30,7 @@ pub enum Scan {
     None,
     /// `points` values from `from` to `to`, both included, evenly spaced.
     Range {
-        /// What changes.
+        /// The coordinate that changes.
         coordinate: Coordinate,
         /// The first value.
         from: f64,

@@ -1,9 +1,9 @@
 //! Reading XYZ files.
 //!
 //! The format: the number of atoms, a comment line, then one line an atom with its element
-//! (symbol in any case, or atomic number) and three coordinates in ångström. What people's
-//! files vary in is accepted: a byte order mark, CR LF, blank lines at the end, more columns
-//! (which are ignored), Fortran's `D` exponents. What would change the meaning is refused:
+//! (symbol in any case, or atomic number) and three coordinates in ångström. Common
+//! variations are accepted: a byte order mark, CR LF, blank lines at the end, more columns
+//! (which are ignored), Fortran's `D` exponents. Text of doubtful meaning is refused:
 //! a count that is not the number of lines, several geometries in one file.
 
 use super::{Atom, Element, Molecule, MoleculeError};

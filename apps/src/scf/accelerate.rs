@@ -21,7 +21,7 @@ pub struct History {
     occupied: Matrix,
 }
 
-/// What one iteration found.
+/// The matrices and the energy of one iteration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iterate {
     /// The energy of the density in hartree.
@@ -86,18 +86,18 @@ impl History {
     }
 }
 
-/// After how many iterations [`diis`] tries the next way, if it has not settled.
+/// The number of iterations after which [`diis`] tries the next way, if it has not settled.
 pub const PATIENCE: u64 = 30;
 
-/// By how much the occupied orbitals are lowered, in hartree, where all else fails.
+/// The energy by which the occupied orbitals are lowered where all else fails, in hartree.
 const LEVEL_SHIFT: f64 = 0.5;
 
-/// The mixture of the former Fock matrices whose errors, mixed alike, are smallest.
+/// The mixture of the earlier Fock matrices with the smallest mixed error.
 ///
-/// Nearly always this settles within [`PATIENCE`] iterations. Where it does not, the next as
-/// many go to the mixture of the lowest energy (EDIIS), and those after them to the last
+/// Nearly always this settles within [`PATIENCE`] iterations. Where it does not, the next
+/// [`PATIENCE`] take the mixture of the lowest energy (EDIIS). Later ones take the last
 /// Fock matrix with its occupied orbitals lowered, which keeps them occupied and goes
-/// downhill slowly; in both cases as long as the error is large (above 1e-3 and 1e-2) or the energy rises.
+/// downhill slowly. Both only apply while the error is large (above 1e-3 and 1e-2) or the energy rises.
 ///
 /// P. Pulay, J. Comput. Chem. 3 (1982) 556; V. R. Saunders, I. H. Hillier, Int. J. Quantum
 /// Chem. 7 (1973) 699.
@@ -153,8 +153,8 @@ fn mixture(focks: &[Matrix], weights: &[f64]) -> Result<Matrix, ScfError> {
 /// Solves Pulay's equations, the least square of Σ w e under Σ w = 1, by eigenvalues.
 ///
 /// Near convergence the errors are nearly dependent and differ by many orders of magnitude.
-/// So each is scaled to length one first. A mixture whose error is zero to rounding is what is
-/// looked for, but how small it is cannot be known: its square counts as 1e-13 at least.
+/// So each is scaled to length one first. The wanted mixture has an error of zero up to
+/// rounding; its square counts as 1e-13 at least, since its true size can't be known.
 fn diis_weights(errors: &[Matrix]) -> Result<Vec<f64>, ScfError> {
     let count = errors.len();
     let lengths: Vec<f64> = errors.iter().map(|e| e.dot(e).sqrt()).collect();

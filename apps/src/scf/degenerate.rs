@@ -1,10 +1,10 @@
-//! Which orbitals to fill where a guess leaves the choice.
+//! The choice of orbitals to fill where a guess leaves one.
 //!
-//! Of two hydrogen atoms far apart the densities do not touch, so the field of the free atoms gives two
-//! orbitals of one energy. Any mixture of the two is as good a solution of that field, and an
-//! eigenvalue solver returns some: the one that is shared by both atoms, which is the ground state, or
-//! by a matter of rounding the one on a single atom. The latter, H- beside H+, solves its own
-//! equations too, and the iterations would stay there, 0.37 hartree too high.
+//! The densities of two hydrogen atoms far apart do not touch, so the field of the free atoms gives two
+//! orbitals of one energy. Any mixture of the two solves that field, and rounding decides which one an
+//! eigenvalue solver returns: the orbital shared by both atoms, which is the ground state, or the
+//! one on a single atom. The latter, H- beside H+, also solves its own
+//! equations, and the iterations would stay there, 0.37 hartree too high.
 //!
 //! So where the highest filled and the lowest empty orbital are of one energy, filled orbitals are
 //! turned into empty ones of that energy, one pair after another, to where the total energy is
@@ -21,17 +21,17 @@ const SAME: f64 = 1e-6;
 /// A turn has to gain this much, in hartree: the rest is rounding.
 const GAIN: f64 = 1e-9;
 
-/// How often each pair gets its turn.
+/// The number of turns of each pair.
 const SWEEPS: usize = 2;
 
-/// At how many angles the energy is computed: it is a trigonometric polynomial of the second
+/// The number of angles at which the energy is computed: it is a trigonometric polynomial of the second
 /// degree in twice the angle, which five determine.
 const ANGLES: usize = 8;
 
-/// How finely its minimum is looked for.
+/// The number of steps in the search of its minimum.
 const STEPS: usize = 720;
 
-/// The orbitals as they are, or turned among those of one energy.
+/// The orbitals as given, or turned among those of one energy.
 ///
 /// Eight Fock matrices for each pair and sweep; none unless there is a choice.
 pub(super) fn choose(system: &System, mut orbitals: Orbitals) -> Result<Orbitals, ScfError> {
@@ -96,7 +96,7 @@ fn turned(coefficients: &Matrix, i: usize, a: usize, angle: f64) -> Matrix {
     turned
 }
 
-/// The angle of the lowest energy, and that energy, from those at equal steps up to half a turn.
+/// The angle of the lowest energy, and that energy, from energies at equal steps up to half a turn.
 fn lowest(energies: &[f64; ANGLES]) -> (f64, f64) {
     let mean = energies.iter().sum::<f64>() / ANGLES as f64;
     let component = |of: fn(f64) -> f64, degree: f64| {

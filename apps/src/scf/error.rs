@@ -1,4 +1,4 @@
-//! What can go wrong in a self-consistent field.
+//! Errors of the self-consistent field.
 
 /// Why a self-consistent field could not be computed.
 #[derive(Clone, PartialEq, thiserror::Error)]

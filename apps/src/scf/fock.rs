@@ -12,7 +12,7 @@ use crate::integrals::{Repulsion, triangle};
 use crate::matrix::Matrix;
 use rayon::prelude::*;
 
-/// Into how many parts the integrals are cut; up to as many threads have work.
+/// The number of parts of the integrals; as many threads can have work.
 const PARTS: usize = 16;
 
 /// The Coulomb matrix J_ij = Σ (ij|kl) D_kl and the exchange matrix K_ik = Σ (ij|kl) D_jl of a

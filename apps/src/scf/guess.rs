@@ -1,4 +1,4 @@
-//! Where the iterations begin.
+//! The density at which the iterations begin.
 //!
 //! A self-consistent field may have several solutions, and iterations end in one near their
 //! beginning. The best simple beginning is the sum of the densities of the free atoms,
@@ -19,7 +19,7 @@ use crate::matrix::Matrix;
 use crate::molecule::{Atom, Element, Molecule};
 use std::collections::BTreeMap;
 
-/// Rounds of the atoms' own iterations; what is not settled by then is good enough to begin.
+/// The most rounds of an atom's own iterations; an unsettled density is good enough to begin with.
 const ROUNDS: usize = 40;
 
 /// The sum of the densities of the free, neutral, round atoms.
@@ -59,7 +59,7 @@ fn free_atom(element: Element, shells: &[&Shell]) -> Result<Matrix, ScfError> {
     Ok(product(&turn, &product_with_transposed(&density, &turn)))
 }
 
-/// The same shells at the origin, all with spherical harmonics.
+/// These shells at the origin, all with spherical harmonics.
 fn spherical(shells: &[&Shell]) -> MolecularBasis {
     MolecularBasis::from_shells(shells.iter().map(|shell| {
         Shell {
@@ -109,7 +109,7 @@ fn iterate(element: Element, basis: &MolecularBasis) -> Result<Matrix, ScfError>
     let position = [0.0; 3];
     let atom = Molecule::new(vec![Atom { element, position }], 0);
     let (Ok(atom), Ok(repulsion)) = (atom, Repulsion::compute(basis, u64::MAX)) else {
-        // Too large for the memory; the molecule, which is larger, will tell.
+        // Too large for the memory; the molecule, which is larger, will fail with that error.
         return Ok(Matrix::zeros(basis.functions(), basis.functions()));
     };
     let metric = overlap(basis);
@@ -167,7 +167,7 @@ fn fill(
     let mut density = Matrix::zeros(fock.rows(), fock.rows());
     for (&l, firsts) in waves {
         let orbitals = 2 * l + 1;
-        // All orders m are alike; the mean removes what rounding makes different.
+        // All orders m are alike; the mean removes differences by rounding.
         let mean = |of: &Matrix| {
             Matrix::from_fn(firsts.len(), firsts.len(), |a, b| {
                 let sum: f64 = (0..orbitals)

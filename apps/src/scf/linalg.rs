@@ -1,7 +1,7 @@
 //! Products and eigenvalues of matrices, by nalgebra.
 //!
-//! The results have the same bits in every run, for any number of threads: nalgebra uses one, and packs what it
-//! multiplies. On another kind of processor, with other vector registers, the last bits may differ.
+//! The results have the same bits in every run, for any number of threads: nalgebra uses one, and copies operands into
+//! packed blocks. On another kind of processor, with other vector registers, the last bits may differ.
 
 use nalgebra::{DMatrix, SymmetricEigen};
 
@@ -32,7 +32,7 @@ pub(super) fn congruent(x: &Matrix, a: &Matrix) -> Matrix {
 ///
 /// Only the lower triangle is read.
 pub(super) fn eigen(a: &Matrix) -> Result<(Vec<f64>, Matrix), ScfError> {
-    // Infinite and undefined numbers never converge, and would be looked for in vain.
+    // Infinite and undefined numbers never converge.
     if a.max_abs() == f64::INFINITY {
         return Err(ScfError::NotFinite);
     }

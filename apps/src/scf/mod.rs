@@ -5,7 +5,7 @@
 //! and how far it is from consistency, lets a convergence method ([`diis`], [`damped`]) make a
 //! better matrix of all so far, and takes the density of its lowest orbitals.
 //!
-//! All that an iteration knows is in [`ScfState`], and a step is a pure function of it and
+//! [`ScfState`] has all data of an iteration, and a step is a pure function of it and
 //! the integrals ([`System`]). So the state can be saved anywhere, and the convergence method
 //! exchanged. The app [`Rhf`](crate::hartree_fock::Rhf) does everything in one call.
 

@@ -29,7 +29,7 @@ impl Default for Convergence {
     }
 }
 
-/// Everything there is to know between two iterations.
+/// All data between two iterations.
 ///
 /// Saved, loaded and gone on from, it ends in the same bits as a calculation that was never
 /// interrupted.
@@ -58,7 +58,7 @@ pub struct ScfState {
 
 impl ScfState {
     /// The state before the first iteration: the orbitals in the field of a guessed density;
-    /// where that leaves a choice which of them to fill, those of the lowest energy.
+    /// of several choices of orbitals to fill, the one of the lowest energy.
     ///
     /// # Errors
     /// A density of another basis, or matrices that are not finite.

@@ -1,4 +1,4 @@
-//! What stays the same through the iterations.
+//! The data that stay the same through the iterations.
 
 use super::linalg::{congruent, eigen, product, product_with_transposed};
 use super::{ScfError, coulomb_exchange};

@@ -1,4 +1,4 @@
-//! What is compared: our cells and the same thing made of locks.
+//! The caches that are compared: our cells, and the same cache made of locks.
 
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords};
 use std::sync::{Mutex, RwLock};
@@ -27,7 +27,7 @@ impl Cell for LastValuePerThread<u64, u64> {
     }
 }
 
-/// A record under a lock: key and value.
+/// A key and its value, under a lock.
 pub type Record = (u64, u64);
 
 /// A mutex, waited for.

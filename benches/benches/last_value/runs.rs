@@ -1,6 +1,6 @@
-//! The engine's first level: an identity and 150 bytes of inputs for a key, an `Arc` for a value.
+//! The engine's first level: the key has an identity and 150 bytes of inputs, the value is an `Arc`.
 //!
-//! The reference is what a hit costs without it: hashing the inputs, a look into the map, and a
+//! The reference is the cost of a hit without it: hashing the inputs, a look into the map, and a
 //! clone of the `Arc`.
 
 use crate::table::{Column, Found, Table};
@@ -32,7 +32,7 @@ struct Key {
     encoded: Vec<u8>,
 }
 
-/// Something that remembers runs.
+/// A cache of runs.
 trait Level: Sync {
     fn get(&self, key: &Key) -> Option<Value>;
     fn put(&self, key: &Key, value: &Value);
@@ -106,7 +106,7 @@ impl Level for Map {
     }
 }
 
-/// The runs that are asked for: in the last column each thread has its own, and the reference's map
+/// Asks for the runs: in the last column each thread has its own, and the reference's map
 /// holds both.
 fn calls(level: &impl Level, runs: &[(Key, Value); 2], column: usize, run: Run) -> u64 {
     let (key, value) = &runs[if column == 2 { run.thread } else { 0 }];
@@ -124,7 +124,7 @@ fn calls(level: &impl Level, runs: &[(Key, Value); 2], column: usize, run: Run) 
 /// Measures and prints.
 pub fn report(settings: Settings) {
     let runs = [1u8, 2].map(|number| {
-        // They differ at the end, so that telling them apart takes looking at all of it.
+        // The inputs differ only at the end, so that a comparison reads all of them.
         let mut encoded = vec![7; 150];
         encoded[149] = number;
         (

@@ -19,7 +19,7 @@ const COLUMNS: [Column; 2] = [
     },
 ];
 
-/// Calls `cell` as `run` says, and counts what was computed.
+/// Calls `cell` as often as `run` says, and counts the computations.
 pub fn calls(cell: &impl Cell, run: Run) -> u64 {
     let mut computed = 0;
     repeat(run, |number| {

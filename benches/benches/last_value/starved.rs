@@ -1,5 +1,5 @@
-//! Whether those who look keep out those who have something to store: 13 threads that all go over to another key, which
-//! is what the seed document says of readers-writer locks, and 17 of which one stores without a pause.
+//! Whether readers starve writers. In one case 13 threads all change to another key, the seed document's case against
+//! readers-writer locks. In the other, one of 17 threads stores without a pause.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -10,7 +10,7 @@ use sde_benches::Settings;
 
 use crate::cells::{Cell, MutexLock, MutexTry, RwRead, RwTry};
 
-/// How often each thread asks for one key.
+/// The number of times that each thread asks for one key.
 const CALLS: u64 = 1000;
 const GOING_OVER: usize = 13;
 const WITH_A_WRITER: usize = 17;
@@ -47,7 +47,7 @@ fn row(name: &str, times: u64, cell: &impl Cell) {
     println!("| {name} | {going_over} | {with_a_writer} |");
 }
 
-/// How many calls of each thread compute: all ask for one key [`CALLS`] times, then for the next.
+/// The number of calls per thread that compute: all ask for one key [`CALLS`] times, then for the next.
 fn computed(cell: &impl Cell, times: u64, threads: usize, has_writer: bool) -> String {
     let (together, is_over) = (
         Barrier::new(threads - usize::from(has_writer)),

@@ -1,6 +1,6 @@
-//! The same calls while one thread is stopped half-way through writing.
+//! The calls of [`small`](super::small) while one thread is stopped half-way through writing.
 //!
-//! The forms that wait are not here: their calls would not return before that thread goes on.
+//! Caches that wait are left out: their calls would not return before that thread goes on.
 
 use crate::cells::{MutexTry, RwTry};
 use crate::small::calls;
@@ -29,13 +29,13 @@ pub fn report(settings: Settings) {
     let (mutex_try, rw_try) = (MutexTry::default(), RwTry::default());
     let (words, swapped, per_thread) = (&words, &swapped, &per_thread);
     let (mutex_try, rw_try) = (&mutex_try, &rw_try);
-    // For those that are stopped inside a comparison there must be something to compare.
+    // A thread can only be stopped inside a comparison if there is a key to compare.
     swapped.set(0, 7);
 
     let all_stopped = Barrier::new(6);
     thread::scope(|scope| {
         let mut ends = Vec::new();
-        // Dropping `ends` lets all go on.
+        // Dropping `ends` lets all threads go on.
         let mut stop = || {
             let (end, ended) = mpsc::channel::<()>();
             ends.push(end);

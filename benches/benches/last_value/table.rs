@@ -3,7 +3,7 @@
 use sde_benches::{Comparison, Measured, Run, Settings};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many calls found what they wanted.
+/// The number of calls, and of those that computed.
 #[derive(Default)]
 pub struct Found {
     calls: AtomicU64,
@@ -23,7 +23,7 @@ impl Found {
     }
 }
 
-/// One column: some work for each row, on so many threads.
+/// One column: the work of each row, on this many threads.
 pub struct Column {
     pub title: &'static str,
     pub threads: usize,
@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Adds a row. `work` gets the number of the column and returns how often it computed; `found`
+    /// Adds a row. `work` gets the number of the column and returns the number of computations; `found`
     /// has a place for each column.
     pub fn row(
         &mut self,

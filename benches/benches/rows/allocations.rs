@@ -17,7 +17,7 @@ thread_local! {
 pub struct Counting;
 
 fn count() {
-    // A thread that ends has no place to count in any more.
+    // A thread that ends has already lost its counter.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -57,7 +57,7 @@ fn typed(sde: &Sde, with: &Arguments) {
     drop(with.call(sde).unwrap());
 }
 
-/// How many allocations a hit of each kind makes, and on how many hits that was seen.
+/// The number of allocations of each kind of hit, and the number of hits that it was counted over.
 pub fn lines() -> Vec<(&'static str, u64, u64)> {
     let trace = Trace::new();
     let sde = Sde::new();

@@ -1,4 +1,4 @@
-//! Rows 5 and 6: large data, where all that counts is how fast it is hashed and how often.
+//! Rows 5 and 6: large data, where only the speed and the number of hashings count.
 
 use sde::key::{Digest, commit, keyed, set_hash_threads, with_encoder};
 use sde::{Sde, Value};
@@ -17,7 +17,7 @@ const PUBLISH_ONE: &str = "publishing 64 MiB and keying it once, one thread";
 const PUBLISH_ALL: &str = "publishing 64 MiB and keying it once, all threads";
 const AGAIN: &str = "keying a published result of 64 MiB again";
 
-/// What the app gives back, so that what is measured is publishing and not filling memory.
+/// The result of the app, made before, so that publishing is measured and not filling memory.
 static MADE: Mutex<Option<Vec<f64>>> = Mutex::new(None);
 
 #[sde::app]
@@ -35,7 +35,7 @@ fn bytes(numbers: &[f64]) -> &[u8] {
     bytemuck::cast_slice(numbers)
 }
 
-/// The key of a run that has this value for its one input.
+/// The key of a run with this value as its one input.
 fn key_of(value: &Value<Vec<f64>>) -> sde::Key {
     let app = Digest::from_bytes([7; 32]);
     let key = with_encoder(|to| {
@@ -45,7 +45,7 @@ fn key_of(value: &Value<Vec<f64>>) -> sde::Key {
     key.unwrap()
 }
 
-/// Publishes 64 MiB and keys it; then takes the memory back, so that the next call can publish it.
+/// Publishes 64 MiB and keys it, then takes the memory back for the next call.
 fn publish(sde: &Sde, step: u64) -> sde::Key {
     let value = field.call(sde, step).unwrap();
     assert_eq!(value.len(), NUMBERS);

@@ -1,4 +1,4 @@
-//! Rows 1 to 3: what a hit costs.
+//! Rows 1 to 3: the cost of a hit.
 
 use crate::peers;
 use crate::work::{KEYS, Trace, energy, hash};
@@ -16,12 +16,12 @@ const MOKA: &str = "BLAKE3 + moka `get_with`";
 const CACHED: &str = "BLAKE3 + `#[cached]`";
 const CACHED_TUPLE: &str = "`#[cached]` on the arguments";
 
-/// How calls are made with the engine.
+/// The ways to call the engine.
 const TYPED: &str = "typed call";
 const PREBUILT: &str = "`run`, kept `Inputs`";
 const ANEW: &str = "`run`, new `Inputs`";
 
-/// The engine and what it is compared with, all of them with every result remembered.
+/// The engine and its peers, all of them with every result remembered.
 struct Caches {
     trace: Trace,
     sde: Sde,
@@ -59,7 +59,7 @@ impl Caches {
         }
     }
 
-    /// Adds the case `name`, with different inputs each time and with the same ones.
+    /// Adds the case `name`, with different inputs each time and with equal ones.
     fn both<'a, T>(
         comparison: &mut Comparison<'a>,
         name: &str,
@@ -135,7 +135,7 @@ pub fn rows(settings: Settings) -> Vec<Row> {
         rows.push(row(1, "hit", work, reference, aim));
     }
     for (call, aim) in [(TYPED, 0.3), (PREBUILT, 0.36), (ANEW, 1.5)] {
-        // The reference has the same inputs each time as well: its best case.
+        // The reference gets equal inputs each time as well: its best case.
         let (work, reference) = (same(call), same(REFERENCE));
         rows.push(row(2, "hit", work, reference, Aim::AtMost(aim)));
     }

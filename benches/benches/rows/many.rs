@@ -1,4 +1,4 @@
-//! Row 1 with a million different inputs, which no first level holds, and while others are evicted.
+//! Row 1 with a million different inputs, more than a first level holds, and during evictions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::work::{KEYS, Trace, hash};
 const REFERENCE: &str = "BLAKE3 + DashMap get + Arc clone";
 const TYPED: &str = "typed call";
 
-/// An app of which few values have room.
+/// An app whose values mostly don't fit.
 #[sde::app]
 fn passing(number: u64) -> Vec<f64> {
     vec![number as f64; 128]

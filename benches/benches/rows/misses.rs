@@ -1,4 +1,4 @@
-//! Row 7: what the engine adds to an app that does nothing, when it has to be run.
+//! Row 7: the engine's overhead when it runs an app that does nothing.
 
 use crate::work::hash;
 use sde::Sde;
@@ -18,7 +18,7 @@ fn nothing(step: u64) -> u64 {
 /// Row 7.
 pub fn rows(settings: Settings) -> Vec<Row> {
     let sde = Sde::new();
-    // Without a bound, as the engine has none: with one, evicting would be measured too.
+    // Without a bound, as the engine has none: evictions are not to be measured.
     let moka = moka::sync::Cache::<sde::Key, Arc<u64>>::builder()
         .build_with_hasher(BuildKeyHasher::default());
     let settings = Settings {

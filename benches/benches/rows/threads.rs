@@ -1,7 +1,7 @@
 //! Row 4: whether hits on two threads go as fast as hits on one.
 //!
-//! Each thread has half of the inputs for itself, with one thread as with two. What is compared is
-//! how much the rate grows with the second thread: for hits, for hashing alone (the machine's own
+//! Each thread has half of the inputs for itself, with one thread as with two. The rows compare
+//! the growth of the rate with the second thread: for hits, for hashing alone (the machine's own
 //! limit, since two threads share its power and its caches), and for maps alone.
 
 use crate::work::{KEYS, Trace, energy, hash};

@@ -1,14 +1,14 @@
-//! The app that is called, the inputs it is called with, and the order of the calls.
+//! The app, its inputs, and the order of the calls.
 //!
 //! All of it is fixed: the same calls in the same order on every machine and in every run.
 
 use sde::key::{Key, with_encoder};
 use sde::{Error, Inputs, Sde, Value, inputs};
 
-/// How many different inputs there are: the points of a few scans.
+/// The number of different inputs: the points of a few scans.
 pub const KEYS: usize = 1024;
 
-/// An energy of a molecule: what is passed is typical, what is computed doesn't matter.
+/// An energy of a molecule: the arguments are typical, the result doesn't matter.
 #[sde::app]
 pub fn energy(
     molecule: &str,
@@ -46,7 +46,7 @@ impl Arguments {
         }
     }
 
-    /// A call with them.
+    /// A typed call with these arguments.
     #[inline(always)]
     pub fn call(&self, sde: &Sde) -> Result<Value<f64>, Error> {
         energy.call(
@@ -60,7 +60,7 @@ impl Arguments {
         )
     }
 
-    /// The same as `Inputs`.
+    /// The arguments as `Inputs`.
     pub fn inputs(&self) -> Inputs {
         inputs! {
             molecule: self.molecule,
@@ -72,7 +72,7 @@ impl Arguments {
         }
     }
 
-    /// The bytes that the engine hashes for them.
+    /// The bytes that the engine hashes for the arguments.
     pub fn encoded(&self) -> Vec<u8> {
         let bytes = with_encoder(|to| {
             to.named("molecule", self.molecule)?;
@@ -104,7 +104,7 @@ impl Trace {
         }
     }
 
-    /// So many, without `Inputs`.
+    /// A trace of this many inputs, without `Inputs`.
     pub fn of(count: usize) -> Self {
         let arguments: Vec<_> = (0..count).map(Arguments::number).collect();
         Self {
@@ -115,13 +115,13 @@ impl Trace {
         }
     }
 
-    /// Which inputs the call with this number has. Never the same twice in a row.
+    /// The number of the inputs of this call. Never the same twice in a row.
     #[inline(always)]
     pub fn at(&self, call: u64) -> usize {
         self.order[call as usize % self.order.len()] as usize
     }
 
-    /// The same for one of two threads, each with a half of the inputs for itself.
+    /// As [`at`](Self::at), for one of two threads, each with a half of the inputs for itself.
     #[inline(always)]
     pub fn at_half(&self, thread: usize, call: u64) -> usize {
         let half = KEYS / 2;

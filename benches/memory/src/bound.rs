@@ -1,13 +1,14 @@
-//! What nobody can do better than.
+//! A bound that no policy can exceed.
 
 use std::collections::BTreeSet;
 
 use super::traces::Trace;
 
-/// A bound of what can be saved within a budget, by one who knows the future. Where all items are equal it is reached: what
-/// is asked for latest leaves, also what just came (Belady, 1966). Else it is the one of Berger, Beckmann and Harchol-Balter (2018): each
-/// time between two requests for an item is saved for its bytes times that time, and only the product of budget
-/// and length of the trace is limited. The dearest for their product are taken.
+/// The most that can be saved within a budget, with knowledge of the future. For equal items it is exact: the item
+/// whose next request is last is evicted, even the newest (Belady, 1966). Otherwise it is the bound of Berger,
+/// Beckmann and Harchol-Balter (2018). Keeping an item between two requests takes its bytes times that time, and
+/// only the sum of these, budget times length of the trace, is limited. The highest costs for that product are
+/// taken.
 pub fn bound(trace: &Trace, budget: u64) -> f64 {
     let is_uniform = trace.costs == "uniform";
     if is_uniform {
@@ -17,7 +18,7 @@ pub fn bound(trace: &Trace, budget: u64) -> f64 {
     }
 }
 
-/// When each request is followed by one for the same.
+/// For each request, the next one for the same item.
 fn nexts(trace: &Trace) -> Vec<usize> {
     let mut next_of = vec![usize::MAX; trace.items.len()];
     let mut nexts = vec![usize::MAX; trace.requests.len()];

@@ -1,7 +1,8 @@
-//! What a memory budget saves: a simulator of what leaves first, beside other policies.
+//! The savings of a memory budget: a simulator of eviction, beside other policies.
 //!
-//! It runs the traces on which the policy was tuned, those on which it was not, and recorded ones, measures what coming and
-//! leaving take, and prints the tables of `docs/benchmarks.md`. With `--picture FILE` it draws what the first traces give.
+//! It runs the traces on which the policy was tuned, others, and recorded ones, measures the time of inserting and
+//! evicting, and prints the tables of `docs/benchmarks.md`. With `--picture FILE` it draws the results of the first
+//! traces.
 
 mod bound;
 mod ours;

@@ -1,4 +1,4 @@
-//! The engine's list, used as the engine does.
+//! The engine's eviction list, used as the engine does.
 
 use std::sync::atomic::AtomicU64;
 

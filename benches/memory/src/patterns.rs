@@ -1,22 +1,22 @@
-//! In what order results are asked for.
+//! The orders in which results are asked for.
 
 use super::random::{Random, Zipf};
 
-/// Numbers of items, from 0, in the order in which they are asked for.
+/// Numbers of items, from 0, in the order of the requests.
 pub type Requests = Vec<u32>;
 
-/// The same popularities all the time.
+/// Requests of constant popularities.
 pub fn zipf(random: &mut Random, items: usize, exponent: f64, requests: usize) -> Requests {
     let (ranks, zipf) = (random.shuffled(items), Zipf::new(items, exponent));
     (0..requests).map(|_| ranks[zipf.draw(random)]).collect()
 }
 
-/// Everything in turn, again and again.
+/// All items in turn, again and again.
 pub fn loops(items: usize, times: usize) -> Requests {
     (0..times).flat_map(|_| 0..items as u32).collect()
 }
 
-/// Two that go on at a time, in turn at random; the items of the second have numbers after those of the first.
+/// Two patterns merged at random; the items of the second have numbers after those of the first.
 pub fn mixed(random: &mut Random, first: &[u32], second: &[u32]) -> Requests {
     let after = first.iter().max().map_or(0, |last| last + 1);
     let (mut first, mut second) = (first.iter(), second.iter());
@@ -33,7 +33,7 @@ pub fn mixed(random: &mut Random, first: &[u32], second: &[u32]) -> Requests {
     }
 }
 
-/// Popularities that stay, between runs of items that are asked for once.
+/// Constant popularities, between runs of items that are asked for once.
 pub fn scans(
     random: &mut Random,
     items: usize,
@@ -48,7 +48,7 @@ pub fn scans(
     popular.chunks(every).flat_map(scan).collect()
 }
 
-/// Popularities that are others in each phase; of `kinds` phases the first comes again after the last.
+/// Popularities that change with each phase; after the last of `kinds` phases the first comes again.
 pub fn phases(
     random: &mut Random,
     items: usize,
@@ -66,8 +66,8 @@ pub fn phases(
     (0..times).flat_map(&mut phase).collect()
 }
 
-/// The more recently an item was asked for, the likelier it is: the one that is the k-th last as often as 1 / k to the power
-/// of an exponent. A part of the requests is for something new.
+/// The more recently an item was asked for, the likelier it is: the probability of the k-th last is proportional to
+/// 1 / k to the power of `exponent`. The part `new` of the requests is for new items.
 pub fn recent(
     random: &mut Random,
     depth: usize,
@@ -92,7 +92,7 @@ pub fn recent(
     (0..requests).map(|_| request()).collect()
 }
 
-/// Popularities that change little by little: after each `every` requests two items change places.
+/// Popularities that drift: after each `every` requests two items change places.
 pub fn drift(
     random: &mut Random,
     items: usize,
@@ -103,7 +103,7 @@ pub fn drift(
     let (mut ranks, zipf) = (random.shuffled(items), Zipf::new(items, exponent));
     let mut request = |number: usize| {
         if number.is_multiple_of(every) {
-            // A popular one, as a rule, and any other.
+            // Mostly a popular item, and any other.
             let (a, b) = (zipf.draw(random), random.below(items));
             ranks.swap(a, b);
         }
@@ -112,14 +112,14 @@ pub fn drift(
     (0..requests).map(&mut request).collect()
 }
 
-/// Runs over the grid of three parameters. A result of each point is made of one that depends on the first two parameters, which is made of
-/// one that depends on the first; each of `times` runs takes other values of the third.
+/// Runs over a grid of three parameters. The result of a point depends on one of the first two parameters, and that
+/// on one of the first parameter alone. Each of `times` runs takes other values of the third.
 pub fn workflow(random: &mut Random, sizes: [usize; 3], times: usize) -> Requests {
     let [a, b, c] = sizes;
     let (pairs, points) = (a, a + a * b);
     let mut all = Vec::new();
     for _ in 0..times {
-        // Values of the third parameter, of which some were taken before.
+        // Values of the third parameter, some of them repeated from earlier runs.
         let third: Vec<_> = (0..c).map(|_| random.below(4 * c)).collect();
         for i in 0..a {
             for j in 0..b {
@@ -135,7 +135,7 @@ pub fn workflow(random: &mut Random, sizes: [usize; 3], times: usize) -> Request
     all
 }
 
-/// All is read once, as a program does that goes on; then some is asked for more than the rest. And again.
+/// Rounds of a restarted program: it reads all items once, then asks for some more than for others.
 pub fn restarts(
     random: &mut Random,
     items: usize,

@@ -1,4 +1,4 @@
-//! What the policy is held against.
+//! The policies to compare with.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -7,22 +7,22 @@ use super::traces::Item;
 
 /// A cache of some policy.
 pub trait Cache {
-    /// Whether an item is there; that is a use of it.
+    /// Whether an item is in the cache; counts as a use of it.
     fn get(&mut self, number: u32, item: Item) -> bool;
-    /// It was computed, and may be kept.
+    /// Offers an item that was computed.
     fn put(&mut self, number: u32, item: Item);
 }
 
 /// A hasher that is the same in each run.
 type Fixed = BuildHasherDefault<DefaultHasher>;
 
-/// Least recently used, and greedy dual size frequency (Cherkasova, 1998): the least of what is made of an item's uses in the
-/// cache leaves, and what is made of others grows by what the last one to leave had.
+/// Least recently used, and greedy dual size frequency (Cherkasova, 1998). The item of lowest priority is evicted.
+/// GDSF adds the priority of the last evicted item to that of each used one.
 pub struct Greedy {
     is_lru: bool,
     budget: u64,
     bytes: u64,
-    /// LRU: the time. GDSF: the priority of the last to leave.
+    /// For LRU the time, for GDSF the priority of the last evicted item.
     level: f64,
     order: BTreeSet<(u64, u32)>,
     there: HashMap<u32, (u64, f64, u64), Fixed>,
@@ -55,7 +55,7 @@ impl Greedy {
             }
             false => self.level + uses * item.cost as f64 / item.bytes as f64,
         };
-        // Of positive numbers the bits have the same order.
+        // The bits of positive floats sort like the floats.
         priority.to_bits()
     }
 }
@@ -91,7 +91,7 @@ impl Cache for Greedy {
     }
 }
 
-/// W-TinyLFU. What moka does now and then it does after each call here.
+/// W-TinyLFU. Moka's periodic maintenance runs after each call here.
 pub struct Moka(moka::sync::Cache<u32, u32, Fixed>);
 
 impl Moka {

@@ -1,4 +1,4 @@
-//! The results as a picture: for each kind of costs what is saved, by the budget.
+//! The results as a picture: the savings by budget, for each kind of costs.
 
 use std::fmt::Write;
 

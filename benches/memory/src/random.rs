@@ -1,4 +1,4 @@
-//! Numbers that are the same on every machine and in every year.
+//! Random numbers that are the same on every machine and in every year.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
 pub struct Random(u64);
@@ -16,7 +16,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to 1, which is left out.
+    /// From 0 to below 1.
     pub fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -42,7 +42,7 @@ impl Random {
     }
 }
 
-/// Numbers from 0, of which the one of rank k comes as often as 1 / k to the power of an exponent.
+/// Numbers from 0, the one of rank k with a probability proportional to 1 / k to the power of an exponent.
 pub struct Zipf(Vec<f64>);
 
 impl Zipf {

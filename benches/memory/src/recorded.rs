@@ -1,9 +1,9 @@
-//! Traces that were recorded, beside those that are made.
+//! Recorded traces.
 
 use super::traces::{Item, Trace};
 
-/// What programs asked for: the first line of each file says which, and how the rest is to be read. Each comes with what a
-/// run costs that finds what it calls, and with what one costs that finds nothing.
+/// Requests that programs made; the first line of each file names the program and the format. Each trace comes with the
+/// cost of a run that finds the results it calls, and with that of one that finds nothing.
 pub fn recorded() -> Vec<Trace> {
     let files = [
         ("water scans", include_str!("../traces/water.txt")),

@@ -1,4 +1,4 @@
-//! What each cache saves of each trace.
+//! The savings of each cache on each trace.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use super::ours::Ours;
 use super::peers::{Cache, Greedy, Moka, QuickCache};
 use super::traces::Trace;
 
-/// In parts of all that is asked for.
+/// As parts of the bytes of all items asked for.
 pub const BUDGETS: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// The caches, the last two ours and one that knows the future.
+/// The caches; the last two are ours and the bound.
 pub const NAMES: [&str; 6] = ["LRU", "moka", "quick_cache", "GDSF", "SDE", "bound"];
 
 /// A trace within a budget.
@@ -28,7 +28,7 @@ impl Cell {
         self.saved[4]
     }
 
-    /// The most that another saves, and who that is.
+    /// The best other cache: its savings and its name.
     pub fn best(&self) -> (f64, &'static str) {
         let others = self.saved.into_iter().zip(NAMES).take(4);
         others
@@ -37,7 +37,7 @@ impl Cell {
     }
 }
 
-/// Runs all, on all processors.
+/// Runs all traces, on all processors.
 pub fn of(traces: &[Trace]) -> Vec<Cell> {
     let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

@@ -1,4 +1,4 @@
-//! What coming and leaving take, by how many entries there are.
+//! The time of inserting and evicting, by the number of entries.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use super::peers::Cache;
 use super::random::Random;
 use super::traces::Item;
 
-/// Prints nanoseconds: for one that comes while there is room, and for one that comes in the place of another that leaves.
+/// Prints nanoseconds: for an insertion with room, and for one that evicts another entry.
 pub fn print() {
     println!("| entries | comes | comes and another leaves |\n|---:|---:|---:|");
     for entries in [1_000, 10_000, 100_000, 1_000_000, 10_000_000_u32] {

@@ -28,7 +28,7 @@ pub fn of(set: &str, cells: &[Cell]) -> String {
     text
 }
 
-/// Each name once, in the order in which they come.
+/// Each name once, in order of appearance.
 pub fn names<'a>(cells: &'a [Cell], name: impl Fn(&'a Cell) -> &'a str) -> Vec<&'a str> {
     let mut names = Vec::new();
     for cell in cells {
@@ -39,7 +39,7 @@ pub fn names<'a>(cells: &'a [Cell], name: impl Fn(&'a Cell) -> &'a str) -> Vec<&
     names
 }
 
-/// What is saved in the mean over some cells.
+/// The mean savings over some cells.
 pub fn mean<'a>(cells: impl Iterator<Item = &'a Cell>) -> [f64; 6] {
     let (mut sum, mut count) = ([0.0; 6], 0.0);
     for cell in cells {
@@ -55,7 +55,7 @@ fn row(text: &mut String, title: &str, cells: &[Cell], is_in: impl Fn(&Cell) -> 
     writeln!(text, "| {title} | {} |", means.join(" | ")).unwrap();
 }
 
-/// What was aimed at, as rows of row 19.
+/// The aims, as rows of row 19.
 fn aims(text: &mut String, set: &str, cells: &[Cell]) {
     let means = mean(cells.iter());
     let others = means.into_iter().zip(NAMES).take(4);

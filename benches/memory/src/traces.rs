@@ -1,7 +1,7 @@
-//! The traces: what is asked for, how large it is and what it costs.
+//! The traces: the requests, and the sizes and costs of the items.
 //!
-//! They were fixed before the policy was tuned, with their seeds. [`first`] is what it was tuned on. [`second`] was written at the
-//! same time and run once, when all was done.
+//! They were fixed with their seeds before the policy was tuned. The policy was tuned on [`first`]. [`second`] was
+//! written at that time and run once, at the end.
 
 use super::patterns::{self, Requests};
 use super::random::Random;
@@ -10,11 +10,11 @@ use super::random::Random;
 #[derive(Clone, Copy)]
 pub struct Item {
     pub bytes: u64,
-    /// What computing it takes, in nanoseconds.
+    /// The time to compute it, in nanoseconds.
     pub cost: u64,
 }
 
-/// What is asked for, in order.
+/// A sequence of requests.
 pub struct Trace {
     pub pattern: String,
     pub costs: &'static str,
@@ -24,12 +24,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Bytes of all that is asked for.
+    /// The bytes of all items asked for.
     pub fn working_set(&self) -> u64 {
         self.firsts().map(|item| item.bytes).sum()
     }
 
-    /// What it would cost to compute all that is asked for, each time.
+    /// The cost of computing each request.
     pub fn total(&self) -> f64 {
         self.requests
             .iter()
@@ -54,18 +54,18 @@ impl Trace {
 const BYTES: f64 = 1048576.0;
 const NANOS: f64 = 1e9;
 
-/// How large items are and what they cost, each by a name.
+/// Named distributions of size and cost.
 type Costs = (&'static str, fn(&mut Random) -> [f64; 2]);
 
-/// What is asked for, by a name.
+/// Named patterns of requests.
 type Pattern<'a> = (&'static str, &'a dyn Fn(&mut Random) -> Requests);
 
 const UNIFORM: Costs = ("uniform", |_| [1.0, 1.0]);
 /// Sizes are equal.
 const SKEWED: Costs = ("skewed", |random| [1.0, random.log_normal(2.0)]);
-/// What is large takes long.
+/// Large results take long.
 const SIZED: Costs = ("sized", |random| [random.log_normal(1.5); 2]);
-/// Size and cost have nothing to do with each other.
+/// Size and cost are independent.
 const MIXED: Costs = ("mixed", |random| {
     [random.log_normal(1.5), random.log_normal(2.0)]
 });
@@ -90,7 +90,7 @@ fn with(pattern: &str, requests: Requests, costs: &[Costs], random: &mut Random)
     costs.iter().map(&mut trace).collect()
 }
 
-/// What the policy was tuned on.
+/// The traces on which the policy was tuned.
 pub fn first() -> Vec<Trace> {
     let random = &mut Random::new(19_019);
     let zipf =
@@ -125,7 +125,7 @@ pub fn first() -> Vec<Trace> {
     traces.collect()
 }
 
-/// What was looked at once, when all was done.
+/// The traces that were run once, at the end.
 pub fn second() -> Vec<Trace> {
     const SLIGHTLY: Costs = ("slightly skewed", |random| [1.0, random.log_normal(1.0)]);
     const STEEP: Costs = ("steep", |random| {

@@ -1,8 +1,9 @@
-//! What an operation takes, and an entry, with 10^3 to 10^7 entries; and resident memory beside what a budget counts.
+//! The cost of an operation, and of an entry, with 10^3 to 10^7 entries; and resident memory beside a budget's count.
 //!
-//! `cargo bench -p sde-benches-store --bench growth` prints the tables in Markdown and writes the plots to `docs/growth.svg`. Each
-//! number of entries has a process of its own, whose memory is that of so many entries. A number after `--` is the largest; without `cargo bench` the
-//! smallest is tried, and no plot written. `programs` after `--` measures programs that share a store alone.
+//! `cargo bench -p sde-benches-store --bench growth` prints the tables in Markdown and writes the plots to
+//! `docs/growth.svg`. Each number of entries has a process of its own, so that its memory is that of these entries.
+//! A number after `--` is the largest. Without `cargo bench` the smallest is tried, and no plot written. `programs`
+//! after `--` measures only programs that share a store.
 
 mod measured;
 mod plot;
@@ -59,7 +60,7 @@ fn main() {
     }
 }
 
-/// What this program prints with an argument.
+/// The output of this program, run with an argument.
 fn in_a_process(argument: &str) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap());
     let output = child.arg(argument).output().unwrap();

@@ -1,4 +1,4 @@
-//! What is measured with so many entries.
+//! The measurements at one number of entries.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use sde_archives::DirStore;
 
 use crate::in_a_process;
 
-/// What is measured, and its unit.
+/// The measured quantities, and their units.
 pub const MEASURED: [(&str, &str); 11] = [
     ("run", "ns"),
     ("hit", "ns"),
@@ -23,10 +23,10 @@ pub const MEASURED: [(&str, &str); 11] = [
     ("store", "bytes"),
 ];
 
-/// What an operation takes with so many entries.
+/// The measured values at one number of entries.
 pub struct Measured {
     pub entries: usize,
-    /// As [`MEASURED`] names them.
+    /// In the order of [`MEASURED`].
     pub values: Vec<f64>,
 }
 
@@ -50,14 +50,14 @@ fn square(number: u64) -> u64 {
     number * number
 }
 
-/// For a store: on another disk, if `SDE_BENCH_DIR` says which.
+/// A folder for a store, on another disk if `SDE_BENCH_DIR` says so.
 pub fn folder() -> tempfile::TempDir {
     let own = || env!("CARGO_TARGET_TMPDIR").into();
     let below = std::env::var_os("SDE_BENCH_DIR").unwrap_or_else(own);
     tempfile::tempdir_in(below).unwrap()
 }
 
-/// So many operations are timed at least, and at most where each is like the other.
+/// The operations that are timed at least, and at most where all are alike.
 const TIMED: usize = 100_000;
 
 pub fn measure(entries: usize) -> Measured {
@@ -116,7 +116,7 @@ pub fn measure(entries: usize) -> Measured {
     Measured { entries, values }
 }
 
-/// Prints how many bytes an entry takes, and with how many it counts, where a store has them.
+/// Prints the bytes that an entry takes, and counts with, where a store has the entries.
 pub fn measure_saved(entries: usize) {
     let folder = folder();
     let store = DirStore::open(folder.path()).unwrap();
@@ -142,7 +142,7 @@ pub fn call(sde: &Sde, numbers: impl Iterator<Item = usize>) {
     }
 }
 
-/// Numbers up to this in no order, the same in each run.
+/// Numbers below this in scattered order, the same in each run.
 fn scattered(entries: usize) -> impl Iterator<Item = usize> {
     let step = |seed: u64| {
         seed.wrapping_mul(6_364_136_223_846_793_005)
@@ -160,7 +160,7 @@ fn time(what: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
-/// How many bytes of this process are in memory.
+/// The bytes of this process that are in memory.
 pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm

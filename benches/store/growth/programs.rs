@@ -1,5 +1,5 @@
-//! What 33 short programs leave in one store, each with its part of small results: the time and memory of the next one, which
-//! asks for one result and merges what all have left. The memory of a program alone is beside it.
+//! 33 short programs fill one store with small results. Measured are the time and memory of the next program, which
+//! asks for one result and merges all that they left. The memory of a program alone is beside it.
 
 use std::path::Path;
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub fn measure(largest: usize, in_a_process: impl Fn(&str) -> String) {
     }
 }
 
-/// One of them: its number, how many results it has, and the store.
+/// One of the programs: its number, the number of its results, and the store.
 pub fn run(argument: &str) {
     let mut parts = argument.splitn(3, ',');
     let mut next = || parts.next().unwrap();

@@ -1,4 +1,4 @@
-//! Resident memory beside what the engine counts: 16 threads, and values of four times the budget.
+//! Resident memory beside the engine's count: 16 threads, and values of four times the budget.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ const MIB: usize = 1 << 20;
 const BUDGET: usize = 512 * MIB;
 const THREADS: u64 = 16;
 
-/// How large values are, and whether only what a store has may leave.
+/// The size of values in KiB, and whether only saved ones may be evicted.
 pub const CASES: [(usize, bool); 4] = [(256, false), (256, true), (4, false), (4, true)];
 
 #[sde::app(name = "growth.field")]
@@ -77,7 +77,7 @@ pub fn measure((kib, only_saved): (usize, bool)) {
     println!("| {kib} KiB | {leaves} | {} |", figures.join(" | "));
 }
 
-/// Asks for values in no order, twice as often as there are some.
+/// Asks for values in scattered order, twice for each on average.
 fn ask(sde: &Sde, thread: u64, kib: usize) {
     let values = (4 * BUDGET / (kib * 1024)) as u64;
     let mut random = thread + 1;

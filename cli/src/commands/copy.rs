@@ -1,4 +1,4 @@
-//! `sde copy`: entries of one store, in another.
+//! `sde copy`: entries of one store, into another.
 
 use std::path::PathBuf;
 

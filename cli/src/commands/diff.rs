@@ -1,4 +1,4 @@
-//! `sde diff`: what two stores do not have in common.
+//! `sde diff`: the differences of two stores.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,12 @@ pub struct Diff {
     app: Option<App>,
 }
 
-/// A computation that counts.
+/// A computation that counts, of one store.
 struct Computed {
     app: Arc<str>,
-    /// It is marked as not to be used.
+    /// Whether it is marked as not to be used.
     invalid: bool,
-    /// Those that are saved.
+    /// The saved results.
     results: Vec<(String, Digest)>,
 }
 
@@ -45,7 +45,8 @@ type Entries = BTreeMap<Key, Computed>;
 /// An entry: its key and app.
 type Named = (Key, Arc<str>);
 
-/// The lists of entries that are in order in one store only: the name in JSON, and what is printed before and after each
+/// The lists of entries that are in order in one store only: the name in JSON, and the marks printed before and
+/// after each
 /// entry.
 const LISTS: [(&str, char, &str); 4] = [
     ("only_first", '-', ""),
@@ -57,7 +58,7 @@ const LISTS: [(&str, char, &str); 4] = [
 #[derive(Default)]
 struct Differences {
     lists: [Vec<Named>; 4],
-    /// With the results that are not the same.
+    /// Entries of both stores, each with the names of its different results.
     different: Vec<(Named, Vec<String>)>,
     same: usize,
 }
@@ -66,7 +67,7 @@ impl Diff {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let stores = self.place.pair(self.second.as_ref())?;
         let first = self.entries(&stores[0], out)?;
-        // What somebody saves between two looks is no difference.
+        // With one store under two names, a save between two reads would look like a difference.
         let found = match is_one(&stores) {
             true => Differences::of(&first, &first),
             false => Differences::of(&first, &self.entries(&stores[1], out)?),
@@ -78,7 +79,7 @@ impl Diff {
         }
     }
 
-    /// The entries of a store; says what can't be read of it.
+    /// The entries of a store; tells what can't be read of it.
     fn entries(&self, path: &Path, out: &mut Output) -> Result<Entries, Failure> {
         let (store, found) = store::read(path, |store| {
             let mut found = Computations::default();
@@ -98,7 +99,7 @@ impl Diff {
         let mut entries = Entries::new();
         for one in found.all {
             let invalid = one.standing == Standing::Invalid;
-            // The first of a key counts.
+            // The computation that counts comes first for each key.
             let computed = Computed { invalid, ..one.of };
             entries.entry(one.key).or_insert(computed);
         }
@@ -106,7 +107,7 @@ impl Diff {
     }
 }
 
-/// Whether both are names of one directory.
+/// Whether both paths lead to one directory.
 fn is_one(names: &[PathBuf; 2]) -> bool {
     let [one, other] = names.each_ref().map(std::fs::canonicalize);
     matches!((one, other), (Ok(one), Ok(other)) if one == other)
@@ -135,8 +136,7 @@ impl Computed {
         self.results.extend(new);
     }
 
-    /// The results that both have, and that are not the same bytes. One that only one of them has saved can't be
-    /// compared.
+    /// The results that both have saved with different bytes.
     fn differing(&self, other: &Self) -> Vec<String> {
         let differs = |(name, digest): &&(String, Digest)| {
             other.digest(name).is_some_and(|other| other != *digest)

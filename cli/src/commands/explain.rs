@@ -1,4 +1,4 @@
-//! `sde explain`: why an entry is another than an earlier one.
+//! `sde explain`: why an entry differs from an earlier one.
 
 use clap::Args;
 use sde::{Difference, Record};
@@ -25,7 +25,7 @@ pub struct Explain {
     key2: Option<String>,
 }
 
-/// An entry, and in what another differs from it.
+/// An entry, and how another differs from it.
 type Compared = (Record, Vec<Difference>);
 
 impl Explain {
@@ -48,7 +48,7 @@ impl Explain {
             true => out.object(&object(&record, compared.as_ref()))?,
             false => print(&record, compared.as_ref(), out)?,
         }
-        // What is left out may be nearer than what was found.
+        // An entry that could not be read may be nearer than the one found.
         store::conclude(&store, out)
     }
 }
@@ -57,7 +57,7 @@ fn latest(store: &mut Snapshot, key: &str) -> Result<Record, Failure> {
     Ok(find(store, key)?.swap_remove(0).entry.record)
 }
 
-/// The most alike of all that were made before it by the same app.
+/// The nearest of all earlier entries of the same app.
 fn nearest(store: &mut Snapshot, record: &Record) -> Option<Compared> {
     let (mut nearest, mut found) = (None, None);
     store.walk(Some(&Listed::is_entry), |_, item| {

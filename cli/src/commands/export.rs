@@ -52,7 +52,7 @@ enum Format {
     Raw,
 }
 
-/// A value that is taken apart has to fit into memory, several times over.
+/// The largest value to be decoded, since that takes several times its size of memory.
 const IN_MEMORY: u64 = 1 << 30;
 
 impl Export {
@@ -83,7 +83,7 @@ impl Export {
         let by_ending = ending.and_then(|ending| Format::from_str(ending.to_str()?, true).ok());
         let asked = out.json.then_some(Format::Json);
         let format = match (self.format.or(asked), by_ending) {
-            // An output file may have any name.
+            // Any file name suits an output file's content.
             (Some(Format::Raw), _) => Format::Raw,
             (Some(asked), Some(ending)) if asked != ending => {
                 return Err(Failure::told(

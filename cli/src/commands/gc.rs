@@ -63,7 +63,7 @@ pub struct Gc {
 impl Gc {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let path = self.place.only()?;
-        // Opening makes a store of an empty folder; that is not what was asked for.
+        // Opening for writing would make a store of an empty folder.
         Inspection::open(&path).map_err(|error| store::not_opened(&path, error))?;
         let mut options = Options::new().without_environment().grace(self.grace);
         if self.trust_others {

@@ -1,4 +1,4 @@
-//! `sde ls`: what is in a store.
+//! `sde ls`: the entries of a store.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -89,7 +89,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
     }
     let uses = |line: &Line| listing.found.uses(&line.key);
     let version = |line: &Line| line.code.as_ref().map(super::code).unwrap_or_default();
-    // Of a run that has not finished nothing else is known.
+    // An unfinished run has no record, so its cells stay empty.
     let of_entry = |line: &Line, text: String| match line.code {
         Some(_) => text,
         None => String::new(),
@@ -99,7 +99,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         false => format!("{}/{}", line.saved(), line.results),
     };
     let varying = varying(lines);
-    // What is the same in all lines tells the least.
+    // Cells that are the same in all lines come last, since they tell the least.
     let given = |line: &Line| {
         let cells = line.cells.iter();
         let (first, last): (Vec<_>, Vec<_>) =
@@ -140,7 +140,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
     out.line(format!("{shown}{of}, {size}"))
 }
 
-/// The columns in which lines differ.
+/// The columns in which the lines differ.
 fn varying(lines: &[Line]) -> HashSet<u32> {
     let mut first: HashMap<u32, &Cell> = HashMap::new();
     let cells = lines.iter().flat_map(|line| &line.cells);

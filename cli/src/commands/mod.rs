@@ -73,7 +73,7 @@ impl Command {
             Self::Gc(gc) => gc.run(out),
             Self::Doctor(doctor) => doctor.run(out),
             Self::Completions { shell } => {
-                // It panics where it can't write.
+                // The generator panics if it can't write, so it writes to memory.
                 let mut script = Vec::new();
                 clap_complete::generate(*shell, &mut Program::command(), "sde", &mut script);
                 Ok(out.raw().write_all(&script)?)
@@ -82,12 +82,12 @@ impl Command {
     }
 }
 
-/// The key that a command can't do without.
+/// The key, for a command that needs one.
 fn needed(key: Option<String>) -> Result<String, Failure> {
     key.ok_or_else(|| Failure::told("which entry? Give its key, as `sde ls` shows it"))
 }
 
-/// A version as it was declared, or the first digits of a source's digest.
+/// A version as declared, or the first digits of a source's digest.
 fn code(code: &sde::CodeId) -> String {
     match code {
         sde::CodeId::Version(version) => version.to_string(),

@@ -1,4 +1,4 @@
-//! A result as the bytes that it is: what its output file holds, an array of bytes, a text.
+//! A result as plain bytes: the content of an output file, an array of bytes, a text.
 
 use std::io::Write;
 
@@ -9,15 +9,15 @@ use sde_archives::inspect::{Item, Listed, Payload, Saved, Snapshot, Value};
 use crate::failure::Failure;
 use crate::file;
 
-/// What is written.
+/// The bytes to write.
 pub enum Raw {
-    /// Bytes in the store, from a place on.
+    /// The bytes of a payload, from an offset on.
     Stored(Payload, u64),
     Held(Vec<u8>),
 }
 
 impl Raw {
-    /// The bytes of one result; of several output files that of this number, from 1 on.
+    /// The bytes of one result; of several output files the one with this number, from 1 on.
     pub fn of(
         store: &mut Snapshot,
         mut results: Vec<Saved>,
@@ -74,7 +74,7 @@ impl Raw {
     }
 }
 
-/// What an output file holds: the first whole copy.
+/// The content of an output file: its first whole copy.
 fn content(store: &mut Snapshot, digest: sde::key::Digest) -> Result<Raw, Failure> {
     let mut copies = Vec::new();
     let key = Key::from_bytes(*digest.as_bytes());

@@ -120,7 +120,7 @@ fn print(found: &Found, out: &mut Output) -> Result<(), Failure> {
     )
 }
 
-/// Texts below a title, if there are any, each with its name if it has one. A text of several lines goes on below.
+/// Prints texts below a title, if there are any, with their names. Further lines of a text are indented.
 fn list<'a>(
     title: &str,
     depth: usize,
@@ -133,7 +133,7 @@ fn list<'a>(
         out.line(format!("{margin}{title}"))?;
     }
     let widths = items.iter().map(|(name, _)| measure_text_width(name));
-    // One that is very long does not move the others.
+    // A very long name does not move the other texts.
     let widest = widths.max().unwrap_or(0).min(24);
     items.iter().try_for_each(|(name, text)| {
         let gap = if name.is_empty() { "" } else { "  " };
@@ -160,7 +160,7 @@ fn print_setup(setup: &AppSetup, depth: usize, out: &mut Output) -> Result<(), F
     ] {
         list(title, depth, of_values(values), out)?;
     }
-    // No terminal is wide enough for more.
+    // No terminal is wide enough for deeper slots.
     for slot in setup.slots.iter().filter(|_| depth < 8) {
         let margin = "  ".repeat(depth);
         let line = format!(
@@ -194,7 +194,7 @@ fn result(saved: &Saved) -> String {
     format!("{of_type}{tags}, {size}: {value}")
 }
 
-/// A text, or a list of texts, of up to so many bytes is shown as it is.
+/// Texts and lists of texts up to this many bytes are shown in full.
 const READABLE: u64 = 4096;
 
 fn value(payload: &Payload) -> String {

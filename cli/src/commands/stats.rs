@@ -1,4 +1,4 @@
-//! `sde stats`: what a store was good for, and how much of what is in it.
+//! `sde stats`: the use that programs made of a store, and its content.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -40,10 +40,10 @@ impl Stats {
     }
 }
 
-/// What there is in a store. What is printed of the lists are their members.
+/// The report on a store. For lists, the text output prints their members.
 #[derive(Default, Serialize)]
 struct Report {
-    /// What all programs did together.
+    /// The sum over all programs.
     #[serde(serialize_with = "json::tidied")]
     total: AppStats,
     files: usize,
@@ -52,7 +52,7 @@ struct Report {
     apps: Vec<OfApp>,
     classes: Vec<OfClass>,
     generations: Vec<Json>,
-    /// What each process did, as it told last; those that began last first.
+    /// Each process as it reported last; the latest starts first.
     programs: Vec<Json>,
     writers: BTreeMap<String, usize>,
     unfinished: usize,
@@ -60,7 +60,7 @@ struct Report {
     damaged: usize,
 }
 
-/// How much room the values may take, and how much they do.
+/// The limit on the bytes of values, and the bytes that count towards it.
 #[derive(Serialize)]
 struct Allowed {
     bytes: u64,
@@ -92,7 +92,7 @@ struct OfClass {
     paths: HashSet<String>,
 }
 
-/// What is kept of an entry.
+/// The part of an entry that is kept in memory.
 struct Kept {
     app: Arc<str>,
     bytes: u64,
@@ -175,7 +175,7 @@ impl Report {
         of.bytes += place.end - place.start;
     }
 
-    /// By what the environment says, or else the program that told last.
+    /// The limit set by the environment, or else by the program that reported last.
     fn allowed(&self, told: Option<Capacity>) -> Option<Allowed> {
         let said = Retention::from_env().map_err(warn).unwrap_or_default();
         let Capacity { bytes, results, .. } = said.room().or(told)?;
@@ -189,7 +189,7 @@ impl Report {
     }
 
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
-        /// So many programs are shown.
+        /// The most programs that are shown.
         const SHOWN: usize = 10;
         self.print_summary(out)?;
         out.line("")?;
@@ -245,7 +245,7 @@ impl Report {
         )
     }
 
-    /// What became of the calls of all programs.
+    /// The outcomes of the calls of all programs.
     fn calls(&self) -> impl Iterator<Item = (&'static str, String)> {
         let of = &self.total;
         let (hits, computed, failed) = (hits(of), of.computed, of.failures);
@@ -290,7 +290,7 @@ fn program(saved: &SavedJournal) -> Json {
     let (about, journal) = (&saved.about, &saved.journal);
     let apps = journal.apps.values();
     let total = apps.fold(AppStats::default(), |sum, one| sum.plus(*one));
-    // Names of apps are nothing to tidy.
+    // The keys of this map are names of apps, which `tidy` would change.
     let apps = journal.apps.iter();
     let apps = apps.map(|(name, of)| (name.clone(), json::tidy(of)));
     json!({
@@ -323,12 +323,12 @@ fn generation(file: &ManifestFile) -> Json {
         "counts": counts,
         "written_at": info.map(|info| time::of_nanos(info.at)),
         "segments": segments.clone().count(),
-        // What a file says of itself may be anything.
+        // A damaged file may claim any length.
         "bytes": segments.fold(0, |sum, one| one.length.saturating_add(sum)),
     })
 }
 
-/// Calls that got what was remembered, or made by another thread.
+/// Calls that were answered from memory or from a store, or by another thread's run.
 fn hits(of: &AppStats) -> u64 {
     of.hits().saturating_add(of.loads).saturating_add(of.waits)
 }

@@ -1,4 +1,4 @@
-//! `sde table`: what the runs of an app were given, and what came of them.
+//! `sde table`: the runs of an app, with inputs and results.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ impl Table {
                 cells
             };
             let wanted = |line: &Line| line.standing == Some(Standing::Current);
-            // The last of several apps may be of one by chance.
+            // With a pattern, the last lines may by chance all be of one app.
             let is_one = self.choice.app.as_ref().is_some_and(App::is_one);
             let last = self.limit.filter(|_| self.sort.is_none() && is_one);
             Listing::of(store, &self.choice, last, wanted, &keep)
@@ -85,14 +85,14 @@ impl Table {
     }
 }
 
-/// So many results that have no column are named.
+/// The most results without a column that are named.
 const TOLD: usize = 20;
 
 /// The rows, in order.
 struct Rows {
     lines: Vec<Line>,
     columns: Columns,
-    /// Numbers and titles of those that are shown.
+    /// Numbers and titles of the columns that are shown.
     titles: Vec<(u32, String)>,
     left_out: Vec<(u32, String)>,
 }
@@ -152,7 +152,7 @@ impl Rows {
             let first = cells.next().flatten();
             let is_same = self.lines.len() > 1 && cells.clone().all(|other| other == first);
             let is_text = |cell: Option<&Cell>| matches!(cell, Some(Cell::Text(_)));
-            // What is the same in all rows tells the least.
+            // Columns that are the same in all rows tell the least.
             let rank = match (is_same, self.columns.kind(*column)) {
                 (true, Kind::Result) => 2,
                 (true, _) => 1,
@@ -208,14 +208,14 @@ impl Rows {
         columns.chain([("key".to_owned(), keys)])
     }
 
-    /// Numbers as numbers, those with gaps as floats with NaN in the gaps; truth values; all else as texts.
+    /// Numbers as numbers, as floats with NaN if there are gaps; truth values; all else as texts.
     fn array(&self, column: u32) -> Array {
         let cells = self.lines.iter().map(|line| cell(line, column));
         let values: Vec<Value> = cells.clone().map(value).collect();
         let float = |value: &Value| match value {
             Value::Null => Some(f64::NAN),
             Value::Float(number) => Some(*number),
-            // A larger one may lose digits.
+            // A larger integer may lose digits.
             Value::Integer(integer) if integer.unsigned_abs() <= 1 << 53 => Some(*integer as f64),
             _ => None,
         };
@@ -254,7 +254,7 @@ fn cell(line: &Line, column: u32) -> Option<&Cell> {
     cells.find(|(own, _)| *own == column).map(|(_, cell)| cell)
 }
 
-/// Numbers by their size and before texts; gaps come last.
+/// Numbers come by size and before texts; gaps come last.
 fn compare(one: Option<&Cell>, other: Option<&Cell>) -> Ordering {
     let number = |cell: Option<&Cell>| cell.and_then(number);
     match (number(one), number(other)) {

@@ -1,4 +1,4 @@
-//! `sde verify`: reads everything, and says exactly what is damaged.
+//! `sde verify`: reads everything, and tells exactly what is damaged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal;
@@ -34,7 +34,7 @@ pub struct Verify {
     trust_others: bool,
 }
 
-/// What was looked at, and found.
+/// The findings.
 #[derive(Default, Serialize)]
 struct Report {
     store: String,
@@ -46,14 +46,14 @@ struct Report {
     scratch: usize,
     bytes: u64,
     damaged: Vec<Finding>,
-    /// What writers left that were killed in the middle of a write: nothing that is missed.
+    /// Frames that killed writers left incomplete: no entry is lost by that.
     unfinished: Vec<Finding>,
-    /// What a later release has written, and was not verified.
+    /// Files of a later release, which were not verified.
     #[serde(serialize_with = "other_formats")]
     other_format: Vec<(String, u32)>,
-    /// Why a program would not open it.
+    /// Why a program would not open the store.
     refused: Option<String>,
-    /// What is no damage either, and may be wondered at.
+    /// Oddities that are no damage.
     notes: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ struct Finding {
     to: u64,
     why: String,
     key: Option<Key>,
-    /// Whose it is, if that is known.
+    /// The entry or app that it belongs to, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     of: Option<String>,
 }
@@ -90,7 +90,7 @@ impl Verify {
         }
     }
 
-    /// Why a program would not open it, if it is so.
+    /// Why a program would not open the store, if so.
     fn refused(&self, path: &std::path::Path) -> Option<String> {
         let mut options = Options::new().without_environment().read_only();
         if self.trust_others {
@@ -100,11 +100,11 @@ impl Verify {
     }
 }
 
-/// What is known while a store is read.
+/// The state of the verification.
 struct Search {
     report: Report,
     bar: ProgressBar,
-    /// The contents of output files that entries need, by digest, and of which.
+    /// The digests of output files that entries need, each with its entry.
     needed: BTreeMap<Digest, String>,
     contents: HashSet<Digest>,
 }
@@ -125,7 +125,7 @@ impl Search {
             needed: BTreeMap::new(),
             contents: HashSet::new(),
         };
-        // What is known from the outset is found anew.
+        // The walk finds these damages anew.
         store.damages.clear();
         let walked = store.walk(None, |_, item| search.item(item));
         search.bar.finish_and_clear();
@@ -140,7 +140,7 @@ impl Search {
             }
         }
         report.whole = report.damaged.is_empty() && report.other_format.is_empty();
-        // It is looked at again if files were removed meanwhile.
+        // The caller tries again if files were removed meanwhile and there is damage.
         let found = report.damaged.iter();
         store
             .damages
@@ -189,14 +189,14 @@ impl Search {
         self.report.damaged.extend(found);
     }
 
-    /// What can't be read of the files, and what they end with.
+    /// Adds the damage of manifests, and of the ends of segments.
     fn manifests(&mut self, store: &mut Snapshot, walked: &[Walked]) {
         let ends = store.segments.iter().zip(walked);
         let ends: HashMap<&str, &Walked> = ends.map(|(one, of)| (one.path(), of)).collect();
         let end = |one: &SegmentFile| ends.get(one.path()).map_or(0, |walked| walked.end);
         let lost = store.manifests.lost(&store.segments, end);
         for (segment, walked) in store.segments.iter().zip(walked) {
-            // That an end is lost is told with the manifest.
+            // A lost end is reported with the manifest.
             let is_lost = lost.iter().any(|lost| lost.path == segment.path());
             if walked.torn > 0 && !is_lost && store.manifests.replaced(segment) == 0 {
                 self.ending(segment, walked);
@@ -233,7 +233,7 @@ impl Search {
     }
 }
 
-/// Of less nobody waits for the end.
+/// A smaller store is verified without a progress bar.
 const LARGE: u64 = 64 << 20;
 
 fn bar(bytes: u64) -> ProgressBar {

@@ -1,10 +1,9 @@
-//! The digest of a function's source, as far as it can change what it computes, and the words in it.
+//! The digest of the parts of a function's source that can change its result, and the words in it.
 //!
-//! It is taken over the tokens: not over the text, which reformatting changes, and
-//! not over a pretty-printed form, which a new version of a library changes.
-//! Comments are no tokens; documentation is, and is left out.
+//! It covers the tokens, since reformatting changes the text, and a new version of a library
+//! changes a pretty-printed form. Comments are no tokens; documentation is left out.
 //!
-//! The words are all that may be a name of something: identifiers, and what is in texts, since
+//! The words are all possible names: identifiers, and words in string literals, since
 //! `"{scale}"` names a constant.
 
 use std::collections::BTreeSet;
@@ -18,7 +17,7 @@ pub(crate) fn of(tokens: TokenStream) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Each word once, in their order, with a blank between two.
+/// Each word once, sorted, separated by blanks.
 pub(crate) fn words(tokens: TokenStream) -> String {
     let mut words = BTreeSet::new();
     walk(tokens, &mut |_, text| {
@@ -44,7 +43,7 @@ pub(crate) fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
             }
             TokenTree::Punct(punct) => {
                 let mut text = punct.as_char().to_string();
-                // Two signs are one operator, or two, by what they mean together:
+                // Two signs may be one operator or two:
                 // `a && b` is not `a & &b`, but `a <-b` is `a < -b`.
                 if punct.spacing() == Spacing::Joint
                     && let Some(TokenTree::Punct(next)) = tokens.peek()
@@ -71,7 +70,7 @@ pub(crate) fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
     }
 }
 
-/// The sign in this place; a blank if there is none.
+/// The sign at this index; a blank if there is none.
 pub(crate) fn sign(tokens: &[TokenTree], at: usize) -> char {
     match tokens.get(at) {
         Some(TokenTree::Punct(punct)) => punct.as_char(),
@@ -79,7 +78,7 @@ pub(crate) fn sign(tokens: &[TokenTree], at: usize) -> char {
     }
 }
 
-/// One token: kind, length, text; so that no two sequences look alike.
+/// One token as kind, length, text, so that no two sequences look alike.
 fn put(hasher: &mut blake3::Hasher, kind: u8, text: &str) {
     hasher.update(&[kind]);
     hasher.update(&(text.len() as u64).to_le_bytes());
@@ -128,7 +127,7 @@ mod tests {
         assert_eq!(plain, other);
     }
 
-    /// What was remembered of a function is found by this for as long as there are stores.
+    /// Results in stores are found by this digest, so it must never change.
     #[test]
     fn a_digest_is_what_it_was() {
         let source = "fn f(x: f64, #[allow(unused)] name: &str) -> Result<f64, E> { \

@@ -7,7 +7,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Fields, Ident, Index, Member, Type};
 
-/// What the derive expands to.
+/// The expansion of the derive.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let refuse = |span: Span, why: &str| Err(syn::Error::new(span, why));
     let fields = match &input.data {
@@ -63,7 +63,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 
 struct Field {
     member: Member,
-    /// Its name in messages and in what it is known by.
+    /// Its name in messages and fingerprints.
     name: String,
     place: usize,
     ty: Type,
@@ -72,7 +72,7 @@ struct Field {
 }
 
 impl Field {
-    /// What a function makes of it.
+    /// Its variable in generated functions.
     fn variable(&self) -> Ident {
         format_ident!("__field_{}", self.place)
     }
@@ -129,7 +129,7 @@ fn part_descriptor(fields: &[Field]) -> TokenStream {
 }
 
 fn redistribute_parts(fields: &[Field]) -> TokenStream {
-    // In one order on all ranks, and all of them: each is collective.
+    // All fields in one order on all ranks, since each redistribution is collective.
     let moved = fields.iter().map(|field| {
         let Field { member, place, ty, span, .. } = field;
         let variable = field.variable();
@@ -245,7 +245,7 @@ fn bind(fields: &[Field]) -> TokenStream {
 
 #[cfg(test)]
 mod tests {
-    /// What the derive says of a type.
+    /// The error of the derive on a type.
     fn refused(item: &str) -> String {
         let input = syn::parse_str(item).unwrap();
         super::derive(&input)

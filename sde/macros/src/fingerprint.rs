@@ -11,7 +11,7 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Fields, Ident, LitInt, LitStr, Path, Token};
 
-/// What the derive expands to.
+/// The expansion of the derive.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let options = Options::of(&input.attrs, Place::Type)?;
     let sde = options.sde.unwrap_or_else(|| syn::parse_quote!(::sde));
@@ -102,8 +102,7 @@ fn of_no_size(generics: &syn::Generics) -> Vec<Ident> {
         .collect()
 }
 
-/// The types of all fields that are written. A type parameter that stands in skipped fields only (a
-/// logger's) need not be part of keys, and is none.
+/// The types of all written fields. A type parameter of skipped fields only (a logger's) need not be part of keys.
 fn written_types(data: &Data) -> syn::Result<Vec<TokenStream>> {
     let all: Vec<&Fields> = match data {
         Data::Struct(data) => vec![&data.fields],
@@ -211,7 +210,7 @@ enum How {
     BySerde,
 }
 
-/// A pattern that binds the fields that are written, and those.
+/// A pattern that binds the written fields, and a list of them.
 fn bind(fields: &Fields) -> syn::Result<(TokenStream, Vec<Field>)> {
     let mut list: Vec<Field> = Vec::new();
     let mut bindings = Vec::new();
@@ -288,7 +287,7 @@ fn show(sde: &Path, name: &str, list: &[Field]) -> TokenStream {
     quote!(__out.structure(#name, &[#(#fields),*]);)
 }
 
-/// Where an attribute stands, which decides what it may say.
+/// The place of an attribute, which decides its options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Type,

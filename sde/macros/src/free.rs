@@ -1,14 +1,14 @@
-//! Where the trait of a helper's name can stand.
+//! The places at which the trait of a helper's name can stand.
 //!
-//! The compiler refuses the trait in an `impl` or a trait, and beside a module or a type of its name. It takes the trait for
-//! what is meant where the name is a generic argument or begins a path. An attribute is given its item only, so it reads
-//! the file that the item is in.
+//! The compiler refuses the trait in an `impl` or a trait, and beside a module or a type of its name. Where the
+//! name is a generic argument or begins a path, the trait would hide another item. An attribute gets only its item,
+//! so this reads the item's file.
 
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
 use crate::digest;
 
-/// Whether a trait can stand beside the helper that has this name. If the file does not tell, it can't.
+/// Whether a trait can stand beside the helper of this name; `false` if the file can't be read.
 pub(crate) fn stands_free(name: &Ident) -> bool {
     // Tests of this crate have no files.
     let place = proc_macro::is_available().then(|| name.span().unwrap());
@@ -27,13 +27,13 @@ pub(crate) fn stands_free(name: &Ident) -> bool {
     !named_so && !OF_THE_LANGUAGE.contains(&&*name) && tokens.is_some_and(is_free)
 }
 
-/// Primitive types, and crates that are named in what other macros make.
+/// Primitive types, and crates that the expansions of other macros name.
 const OF_THE_LANGUAGE: [&str; 22] = [
     "alloc", "bool", "char", "core", "f16", "f32", "f64", "f128", "i8", "i16", "i32", "i64",
     "i128", "isize", "std", "str", "u8", "u16", "u32", "u64", "u128", "usize",
 ];
 
-/// Whether a trait of this name would be found instead of what is meant: in `Row<LIMIT>`, and in `name::of_a_crate`.
+/// Whether a trait of this name would hide another item: in `Row<LIMIT>`, and in `name::of_a_crate`.
 fn hides(tokens: TokenStream, name: &str) -> bool {
     let tokens: Vec<_> = tokens.into_iter().collect();
     let sign = |at| digest::sign(&tokens, at);
@@ -66,10 +66,10 @@ fn hides(tokens: TokenStream, name: &str) -> bool {
     })
 }
 
-/// Stands before the name that is looked for.
+/// Put before the helper's name.
 const MARK: &str = "__sde_mark";
 
-/// The tokens of a file with a mark before the name in this line and column.
+/// The tokens of a file with a mark before the name at this line and column.
 fn marked(text: &str, line: usize, column: usize, name: &str) -> Option<TokenStream> {
     let lines = text.split_inclusive('\n').take(line.checked_sub(1)?);
     let start: usize = lines.map(str::len).sum();
@@ -83,8 +83,8 @@ fn marked(text: &str, line: usize, column: usize, name: &str) -> Option<TokenStr
         .ok()
 }
 
-/// Whether the mark is in nothing but modules and functions, and beside no module or type of this name: a trait of it
-/// would be refused. `None` if the mark is not among the tokens.
+/// Whether the mark is only within modules and functions, and beside no module or type of this name: otherwise a
+/// trait is refused. `None` if the mark is not among the tokens.
 fn is_free(tokens: TokenStream, name: &str) -> Option<bool> {
     let mut found = None;
     let (mut is_alone, mut header) = (true, Vec::<String>::new());

@@ -1,11 +1,11 @@
 //! `#[sde::helper]`: a function, a constant or a type counts as code of the apps that name it.
 //!
-//! It stays what it is, and tells the linker of itself. What has a body does so from within: the one place that
-//! functions, methods and constants have, generic or not, in a module, an `impl`, a trait or another
-//! function. A type does so from beside it.
+//! The item stays as it is, and registers itself with the linker. Functions, methods and constants do so from
+//! within their bodies: the one place that they all have, generic or not, in a module, an `impl`, a trait or
+//! another function. A type does so from beside it.
 //!
-//! Beside a function or a constant that is no part of an `impl` or a trait stands a trait of its name, by which those
-//! that ask for the name find it ([`source`]).
+//! A function or a constant outside of an `impl` or a trait also gets a trait of its name beside it, by which users
+//! of the name find it ([`source`]).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,11 +18,11 @@ use syn::{
 
 use crate::{free, source};
 
-/// How many were expanded before, in this crate. Those that one call of a `macro_rules!` macro makes have one line and
-/// column.
+/// The number of helpers expanded so far in this crate. It tells apart those of one call of a `macro_rules!` macro,
+/// which have one line and column.
 static EXPANDED: AtomicU32 = AtomicU32::new(0);
 
-/// What the attribute expands to.
+/// The expansion of the attribute.
 pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let refuse = |what| syn::Error::new_spanned(what, REFUSED);
     let is_by_name = match attribute.to_string().as_str() {
@@ -77,11 +77,11 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
     Ok(quote!(#item #beside))
 }
 
-/// The trait by which its name is resolved.
+/// The trait by which the helper's name is resolved.
 fn resolved(visibility: &Visibility, name: &Ident) -> TokenStream {
     let text = name.unraw().to_string();
     let mut name = name.clone();
-    // No lint looks at it.
+    // With this span, lints skip the trait.
     name.set_span(Span::call_site().located_at(name.span()));
     quote! {
         #[doc(hidden)]

@@ -1,12 +1,12 @@
-//! `#[derive(MemorySize)]`: the type's own fields, and what each of them owns.
+//! `#[derive(MemorySize)]`: the size of the type itself, and of the memory that each field owns.
 //!
-//! On a field: `skip`, for what others count, or what has no size.
+//! On a field: `skip`, for memory that is counted elsewhere, or a type that has no `MemorySize`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Field, Fields};
 
-/// What the derive expands to.
+/// The expansion of the derive.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let variants: Vec<(TokenStream, &Fields)> = match &input.data {
         Data::Struct(data) => vec![(quote!(Self), &data.fields)],

@@ -1,4 +1,4 @@
-//! What an app or a helper tells the program of its own source.
+//! The source of an app or a helper, as registered in the program.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use syn::{Expr, Item, Lit, Meta, MetaList, PatIdent, Token};
 
 use crate::digest;
 
-/// A value of the type `Source`, for this item.
+/// The `Source` value of this item.
 pub(crate) fn of(item: &TokenStream) -> TokenStream {
     let (digest, words) = (digest::of(item.clone()), digest::words(item.clone()));
     let mut conditions = Vec::new();
@@ -28,11 +28,11 @@ pub(crate) fn of(item: &TokenStream) -> TokenStream {
     }
 }
 
-/// A function that says to which helper each bare name of the item leads.
+/// A function that resolves each bare name of the item to its helper.
 ///
-/// A helper's name is also a trait's, which `use` carries with it. Each name is imported as such, from a module that has
-/// what the item's module has: if it is a helper's trait, its method is found; if it is anything else or nothing, that
-/// of `NoHelper` is. Each is a function there too, so that no import fails.
+/// A helper's trait has the helper's name, and `use` imports both. Each name is imported from a module that has the
+/// names of the item's module. If it is a helper's trait, its method is found; otherwise that of `NoHelper`. A
+/// function of each name is in that module too, so that no import fails.
 fn names(item: &TokenStream) -> TokenStream {
     let names = asked(item);
     if names.is_empty() {
@@ -71,7 +71,7 @@ fn asked(item: &TokenStream) -> BTreeMap<String, Ident> {
             *count -= 1;
         }
     });
-    // What begins like a constant may be one, and so may what stands in patterns only: a variable is used.
+    // An upper-case name may be a constant, as may one that stands only in patterns: a variable is used elsewhere too.
     let is_variable = |name: &str| {
         let is_plain = !name.starts_with(|c: char| c == '_' || c.is_uppercase());
         is_plain && patterns.0.get(name).is_some_and(|count| *count < 0)
@@ -83,10 +83,10 @@ fn asked(item: &TokenStream) -> BTreeMap<String, Ident> {
         .collect()
 }
 
-/// What stands before a name that is declared.
+/// The keywords before a declared name.
 const DECLARING: [&str; 7] = ["fn", "const", "static", "struct", "enum", "union", "type"];
 
-/// Name -> the name, and whether it is called.
+/// By text, the name and whether it is called.
 type Names = BTreeMap<String, (Ident, bool)>;
 
 fn find_names(tokens: TokenStream, names: &mut Names) {
@@ -109,7 +109,7 @@ fn find_names(tokens: TokenStream, names: &mut Names) {
                     put(names, TokenTree::from(name.clone()).into(), is_called);
                 }
             }
-            // `"{LIMIT:.3}"`; not everything that may be in a text can be parsed.
+            // As in `"{LIMIT:.3}"`; words of a literal that can't be parsed are skipped.
             TokenTree::Literal(literal) => {
                 for part in literal.to_string().split('{').skip(1) {
                     let is_other = |c: char| !(c == '_' || c.is_ascii_alphanumeric());
@@ -129,16 +129,16 @@ fn is_in_brackets(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis)
 }
 
-/// Puts a name there that is no keyword.
+/// Adds a name, unless it is a keyword.
 fn put(names: &mut Names, name: TokenStream, is_called: bool) {
     if let Ok(mut name) = syn::parse2::<Ident>(name) {
-        // What the compiler refuses in the generated code is shown at the name, and lints pass it by.
+        // With this span, compile errors point at the name, and lints skip it.
         name.set_span(Span::call_site().located_at(name.span()));
         names.entry(name.to_string()).or_insert((name, false)).1 |= is_called;
     }
 }
 
-/// How often each name stands alone in a pattern.
+/// The number of times that each name stands alone in a pattern.
 #[derive(Default)]
 struct Patterns(BTreeMap<String, isize>);
 
@@ -149,7 +149,7 @@ impl VisitMut for Patterns {
     }
 }
 
-/// What stands in `cfg!(..)`, `#[cfg(..)]` and, first, in `#[cfg_attr(..)]`.
+/// The conditions of `cfg!(..)`, `#[cfg(..)]` and, first, of `#[cfg_attr(..)]`.
 fn find_conditions(tokens: TokenStream, conditions: &mut Vec<Meta>) {
     let mut before = [String::new(), String::new()];
     for token in tokens {
@@ -174,7 +174,7 @@ fn find_conditions(tokens: TokenStream, conditions: &mut Vec<Meta>) {
     }
 }
 
-/// Whether `cfg!` can be asked for it.
+/// Whether `cfg!` accepts it.
 fn is_condition(condition: &Meta) -> bool {
     let parts =
         |list: &MetaList| list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);

@@ -1,8 +1,8 @@
 //! Many programs at once: asked of the store together, then loaded and built on several threads.
 //!
 //! A store that is a server or a database takes as long to answer for one program as for a hundred. So
-//! all that are not live are asked for in one call, and what comes waits here for those who will look for it. It is
-//! checked as all is that comes from a store, by who takes it.
+//! one call asks for all programs that are not live, and its answers wait here until the programs are made. The
+//! maker of a program checks its answer as any other that comes from a store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -16,18 +16,18 @@ use crate::identity::Descriptor;
 use crate::live::Program;
 use crate::lock::lock;
 
-/// What a store of the user's said of programs, by their ids, and nobody has taken yet.
+/// Answers of the user's store, by program id, that are not taken yet.
 #[derive(Default)]
 pub(crate) struct Brought(Mutex<HashMap<[u8; 32], Option<Vec<u8>>>>);
 
 impl Brought {
-    /// It is taken once: whoever looks a second time wants to see what was put since.
+    /// An answer is taken once: a second lookup must see later puts.
     pub(crate) fn take(&self, id: &[u8; 32]) -> Option<Option<Vec<u8>>> {
         lock(&self.0).remove(id)
     }
 }
 
-/// Takes away what nobody took.
+/// On drop, removes the answers that were not taken.
 struct Leftovers<'a> {
     context: &'a Context,
     ids: Vec<[u8; 32]>,
@@ -41,12 +41,12 @@ impl Drop for Leftovers<'_> {
 }
 
 impl Context {
-    /// Many live programs, in order: what is not live is asked of the store together, up to 64 in one call, and is
-    /// loaded or built on as many threads as the engine has. For the start of a program that knows which
+    /// Many live programs, in order. The store is asked for those that are not live, up to 64 in one call, and they are
+    /// loaded or built on as many threads as the engine has. Call it at the start of a program that knows which
     /// kernels it will need; [`kernel`](Self::kernel) then finds them live.
     ///
-    /// One that fails keeps no other from being had. Where a compiler takes one program at a time, as PoCL's does, building many takes as
-    /// long as one by one.
+    /// A program that fails does not keep the others from being made. Where a compiler takes one program at a time, as
+    /// PoCL's does, building many takes as long as one by one.
     ///
     /// ```
     /// use sde::Sde;
@@ -66,8 +66,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// For each as [`program`](Self::program). If the store can't be asked, that is noted, and all are
-    /// had one by one.
+    /// For each as [`program`](Self::program). If the store can't be asked, that is noted, and each program is made
+    /// alone.
     ///
     /// # Panics
     /// If a build panics, after those that had begun have ended.
@@ -89,7 +89,7 @@ impl Context {
         let Keeping::Store(store) = &self.0.keeping else {
             return None;
         };
-        // A program for a device is had by way of the first one like it.
+        // The first device of equal identity makes the program for all of them.
         let device = self.first_like(device);
         let live = self.0.living.programs();
         let live = live.iter().filter(|program| program.device() == device);

@@ -29,7 +29,7 @@ pub struct ContextBuilder {
     bits: Option<usize>,
 }
 
-/// How many bytes of programs a context has live by itself.
+/// The default limit of the bytes of programs that a context has live.
 const MEMORY_LIMIT: usize = 1 << 30;
 
 impl ContextBuilder {
@@ -56,8 +56,8 @@ impl ContextBuilder {
         self
     }
 
-    /// Keeps binaries in a directory with these settings. Where that can't be
-    /// opened, nothing is kept, and [`Context::store_error`] and a warning say why; nor if it is off for all kinds of devices.
+    /// Keeps binaries in a directory with these settings; in none if the settings are off for all kinds of devices.
+    /// If it can't be opened, nothing is kept, and [`Context::store_error`] and a warning say why.
     pub fn keep(mut self, settings: Settings) -> Self {
         if settings.is_off() {
             return self;
@@ -72,8 +72,9 @@ impl ContextBuilder {
         }
     }
 
-    /// How many bytes of programs may be live before an engine that has another one made lets go of those that were used, or made, longest
-    /// ago, but for what somebody holds (1 GiB). They count as in a [budget](crate::memory_budget), which looks at each use.
+    /// Limits the bytes of live programs (1 GiB). Above it, an engine that has made another program evicts those
+    /// that were used, or made, longest ago, except those that are held. They count as in a
+    /// [budget](crate::memory_budget), which is checked at each use.
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.memory_limit = bytes;
         self
@@ -85,13 +86,13 @@ impl ContextBuilder {
         self
     }
 
-    /// Tells somebody what happens, on the thread where it does.
+    /// Calls an observer for each event, on the thread where it happens.
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.notes.observer = Some(Box::new(observer));
         self
     }
 
-    /// Has calls of the driver fail, for a test; see [`Faults`].
+    /// Makes calls of the driver fail, for a test; see [`Faults`].
     pub fn faults(mut self, faults: &Faults) -> Self {
         let faults = faults.clone();
         self.driver = self
@@ -110,7 +111,7 @@ impl ContextBuilder {
     /// Makes the context.
     ///
     /// # Errors
-    /// If a device does not say what it is.
+    /// If a device can't be asked for its identity.
     pub fn build(self) -> Result<Context, Error> {
         let driver = self.driver?;
         Ok(Context(Arc::new(Inner {
@@ -128,14 +129,14 @@ impl ContextBuilder {
 }
 
 impl Context {
-    /// On a context of OpenCL, with its devices in their order. It stays alive for as long as anything
-    /// that was built on it.
+    /// A builder of a context on one of OpenCL, with its devices in their order. The context of OpenCL stays alive
+    /// as long as anything built on it.
     pub fn on(context: Arc<opencl3::context::Context>) -> ContextBuilder {
         let driver = OpenCl::on(context);
         ContextBuilder::new(driver.map(|driver| Box::new(driver) as Box<dyn Driver>))
     }
 
-    /// On a driver that does nothing but what a test asks of it.
+    /// A builder of a context on a simulated driver.
     pub fn simulated(driver: &Simulated) -> ContextBuilder {
         ContextBuilder::new(Ok(Box::new(driver.clone())))
     }

@@ -1,4 +1,4 @@
-//! What of a context lives with its driver, without holding it.
+//! The part of a context that lives with its driver, without keeping either alive.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -30,7 +30,7 @@ impl Living {
     }
 }
 
-/// Things that others hold. Those that are gone leave when there are twice as many as there were left last time, so that
+/// Weak references. Dead ones are removed when there are twice as many entries as after the last removal, so that
 /// noting one costs the same however many there are.
 struct Noted<T> {
     all: Vec<Weak<T>>,

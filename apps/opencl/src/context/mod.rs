@@ -23,21 +23,22 @@ use living::Living;
 
 /// A set of devices whose programs and kernels are remembered together.
 ///
-/// A clone is the same context. Two that were built are two, also on one context of OpenCL: what is
-/// live in one is not found in the other, but their binaries are shared. Build one and clone it.
+/// A clone is the same context. Two contexts that were built apart, even on one context of OpenCL, do not find each
+/// other's live programs, but share binaries. Build one and clone it.
 ///
-/// What an [`Sde`](sde::Sde) remembers of a context holds it: programs, kernels, and the context of OpenCL. They stay
-/// when the last clone is dropped, until they are cleaned, make room within a [limit](ContextBuilder::memory_limit) or a
-/// [budget](crate::memory_budget), or the `Sde` goes. A program that builds context after context sets a budget, or cleans.
+/// Programs and kernels that an [`Sde`](sde::Sde) remembers hold their context, and with it the context of OpenCL.
+/// They outlive the last clone, until they are cleaned, evicted by a [limit](ContextBuilder::memory_limit) or a
+/// [budget](crate::memory_budget), or the `Sde` is dropped. A program that builds context after context sets a
+/// budget, or cleans.
 ///
-/// Letting go of a program captures its binary, if a kernel was launched that the kept one has no code for. On PoCL 3.1 that takes 26 ms for
-/// each program, once in all: 13 s for 500 that were just built. Who has no time for it calls [`release_unused`](Self::release_unused)
-/// first; then the next process compiles at its first launches.
+/// Dropping a program captures its binary, if a kernel was launched that the kept one has no code for. On PoCL 3.1 that
+/// takes 26 ms for each program, once in all: 13 s for 500 that were just built. To avoid it, call
+/// [`release_unused`](Self::release_unused) first; then the next process compiles at its first launches.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    /// No two contexts of a process share one.
+    /// Unique among the contexts of a process.
     number: u64,
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) environment: Environment,
@@ -51,7 +52,7 @@ pub(crate) struct Inner {
 
 /// Where binaries are kept.
 pub(crate) enum Keeping {
-    /// With the reason, if binaries were to be kept.
+    /// Nowhere; with the reason, if binaries were to be kept.
     Nowhere(Option<StoreError>),
     Dir(KernelDir),
     Store(Arc<dyn KernelStore>),
@@ -64,25 +65,25 @@ impl Context {
         self.0.driver.context()
     }
 
-    /// What the drivers say of the devices.
+    /// The devices, as their drivers describe them.
     #[must_use]
     pub fn devices(&self) -> &[DeviceInfo] {
         self.0.driver.devices()
     }
 
-    /// Describes a program for a device: reads what it includes, adds what the environment says,
-    /// makes the key. It takes from microseconds to milliseconds, depending on what is
-    /// included: do it once, and keep what comes of it.
+    /// Describes a program for a device: reads the files it includes, adds the environment's switches,
+    /// makes the key. That takes from microseconds to milliseconds, depending on the included
+    /// files: do it once, and keep the descriptor.
     ///
     /// # Errors
     /// If there is no such device; a promised file is missing, or a file can't be read; the options or constants
-    /// make no sense; a linked program has no parts, or such as are linked themselves.
+    /// make no sense; a linked program has no parts, or a part that is linked itself.
     pub fn describe(&self, device: usize, program: &ProgramSpec) -> Result<Descriptor, Error> {
         self.describe_with(device, program, "")
     }
 
-    /// The same, with options of this call after those of the program. Those of a linked program are the
-    /// linker's.
+    /// As [`describe`](Self::describe), with options of this call after those of the program. For a linked program they
+    /// go to the linker.
     ///
     /// # Errors
     /// As [`describe`](Self::describe).
@@ -119,7 +120,7 @@ impl Context {
         })
     }
 
-    /// What happened so far.
+    /// The counts of events until now.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = self.0.notes.stats();
@@ -131,8 +132,8 @@ impl Context {
         stats
     }
 
-    /// Why the directory that was to keep binaries keeps none: it could not be opened, or can only be read. A program that can tell
-    /// its user does well to look once, after [`build`](ContextBuilder::build).
+    /// Why the directory that was to keep binaries keeps none: it could not be opened, or can only be read. A
+    /// program that can tell its user should look once, after [`build`](ContextBuilder::build).
     #[must_use]
     pub fn store_error(&self) -> Option<&StoreError> {
         match &self.0.keeping {
@@ -142,7 +143,7 @@ impl Context {
         }
     }
 
-    /// What a store of the user's has of these.
+    /// The blobs that the user's store has for these ids.
     pub(crate) fn get(&self, store: &dyn KernelStore, ids: &[[u8; 32]]) -> Vec<Option<Vec<u8>>> {
         let found = store.get(ids);
         let found = found.inspect_err(|error| self.store_failed(store, error));
@@ -173,7 +174,7 @@ impl Context {
     }
 }
 
-/// By its number: what is live in one context is of no use in another.
+/// A context is identified by its number: a program that is live in one is of no use in another.
 impl Fingerprint for Context {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Context", |fields| fields.field("number", &self.0.number))

@@ -1,4 +1,4 @@
-//! Having programs and kernels, and letting go of them.
+//! Getting programs and kernels, and releasing them.
 
 use sde::{Handle, Value};
 
@@ -16,14 +16,14 @@ impl Context {
     /// A live program: remembered, waited for, made from a kept binary, or built.
     ///
     /// `sde` is the engine, or the handle of an app that needs the program. If a resource is
-    /// lacking, what nobody holds is let go and the build tried once more.
+    /// lacking, programs and kernels that are not held are released, and the build is tried once more.
     ///
     /// A program that is [not cacheable](Descriptor::is_cacheable) is built each time.
     ///
     /// # Errors
-    /// If it does not build: the same error for all, until the app's cache is cleaned. If it would have to be
-    /// built, and what it includes was changed since it was described. If the driver refuses, or
-    /// resources are lacking still.
+    /// If it does not build: the same error for all callers, until the app's cache is cleaned. If it needs a build
+    /// and an included file has changed since it was described. If the driver refuses, or resources are still
+    /// lacking.
     pub fn program(
         &self,
         sde: &Handle,
@@ -33,7 +33,7 @@ impl Context {
         self.with_room(sde, || self.program_once(sde, device, program))
     }
 
-    /// The same, but for the second try.
+    /// As [`program`](Self::program), without the second try.
     pub(crate) fn program_once(
         &self,
         sde: &Handle,
@@ -49,10 +49,10 @@ impl Context {
         Ok(Value::new(make::program(sde, self, device, program)?))
     }
 
-    /// A kernel of a program, which is had as [`program`](Self::program) has it.
+    /// A kernel of a program, which is made as [`program`](Self::program) makes it.
     ///
-    /// A program that is [not cacheable](Descriptor::is_cacheable) is built by each such call: have it by `program` once,
-    /// and its kernels of that, by [`Program::kernel`].
+    /// If the program is [not cacheable](Descriptor::is_cacheable), each call builds it: call `program` once,
+    /// and take its kernels by [`Program::kernel`].
     ///
     /// # Errors
     /// As [`program`](Self::program), and if the program has no such kernel.
@@ -88,14 +88,15 @@ impl Context {
         }
     }
 
-    /// How many bytes of programs may be [live](crate::ContextBuilder::memory_limit).
+    /// The limit of the bytes of programs that may be [live](crate::ContextBuilder::memory_limit).
     #[must_use]
     pub fn memory_limit(&self) -> usize {
         self.0.memory_limit
     }
 
-    /// Lets go what an engine remembers of programs and kernels and nobody holds, and kernels that wait for
-    /// their next launch: for who lacks a resource elsewhere, as for a buffer. What is let go so is not captured once
+    /// Releases the programs and kernels that an engine remembers and nobody holds, and kernels that wait for their
+    /// next launch. Call it when a resource is lacking elsewhere, as for a buffer. Programs released so are not
+    /// captured once
     /// more; call [`keep_launched`](Self::keep_launched) before for that.
     pub fn release_unused(&self, sde: &Handle) {
         let_go(|| {
@@ -106,7 +107,7 @@ impl Context {
         });
     }
 
-    /// Lets go what was made longest ago if there is too much of it.
+    /// If the context is above its limit, evicts the engine's results of each app of this crate down to that limit.
     pub(crate) fn keep_to_limit(&self, sde: &Handle) {
         let limit = self.0.memory_limit;
         let programs = self.0.living.programs();
@@ -131,13 +132,12 @@ impl Context {
         });
     }
 
-    /// Keeps the binaries of programs whose kernels were launched since they were last kept, as they
-    /// are now: many drivers finish code at the first launch. Call it when queues have finished, which
-    /// it relies on. It is done too when a program is dropped, for those of its kernels of whose launches the
-    /// driver has let go. Gives how many were kept.
+    /// Keeps the binaries of programs whose kernels were launched since they were last kept: many drivers finish
+    /// code at the first launch. Call it only when queues have finished. Dropping a program does it too, for
+    /// kernels whose launches the driver no longer references. Gives how many were kept.
     ///
-    /// It also notes what was used of a directory. It may take as long as a build: some drivers make
-    /// the program once more for that. What another process is just building or capturing is left to it.
+    /// It also saves the uses of a directory's entries. It may take as long as a build: some drivers make
+    /// the program once more. A program that another process is building or capturing is left to that process.
     pub fn keep_launched(&self) -> usize {
         let programs = self.0.living.programs();
         let programs = programs.iter().map(|program| &**program);

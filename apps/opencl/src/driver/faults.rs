@@ -1,8 +1,8 @@
-//! Calls of a driver that fail when a test wants it.
+//! Calls of a driver that fail on demand, for tests.
 //!
 //! A driver that lacks resources, or refuses a binary that it made itself, can't be had for a test.
-//! [`Faults`] stand between a context and its driver, a simulated one or a real one, and have chosen calls
-//! answer with a code of OpenCL in place of what the driver would do.
+//! [`Faults`] stand between a context and its driver, a simulated one or a real one: chosen calls
+//! answer with a code of OpenCL in place of the driver.
 //!
 //! ```
 //! use sde::Sde;
@@ -56,14 +56,14 @@ pub enum Call {
     Binary,
     /// `clGetProgramInfo`, asked for the names of the kernels
     KernelNames,
-    /// `clGetProgramInfo` and `clGetProgramBuildInfo`, asked for what a program is that somebody else made
+    /// `clGetProgramInfo` and `clGetProgramBuildInfo`, asked about a foreign program
     Foreign,
     /// `clCreateKernel`
     CreateKernel,
 }
 
 impl Call {
-    /// Those that make a program.
+    /// The calls that make a program.
     pub const THAT_MAKE_PROGRAMS: [Self; 4] = [
         Self::CreateWithSource,
         Self::CreateWithIl,
@@ -71,7 +71,7 @@ impl Call {
         Self::Link,
     ];
 
-    /// As OpenCL names it.
+    /// OpenCL's name of the call.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,49 +89,50 @@ impl Call {
     }
 }
 
-/// Which calls fail, which were made, and what the driver gave that was not given back. A clone is the same.
+/// Which calls fail, which were made, and which of the driver's objects were not given back. A clone is the same.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Plan>>);
 
 #[derive(Debug, Default)]
 struct Plan {
     made: Vec<Call>,
-    /// By their number among all calls.
+    /// Codes, by the call's number among all calls.
     at: HashMap<usize, i32>,
-    /// How many more times, with which code.
+    /// For each kind of call, how many more times it fails and with which code.
     of: HashMap<Call, (usize, i32)>,
-    /// The addresses of those that the driver made and has not back. What a user made is not among them.
+    /// The addresses of the programs that the driver made and did not get back. A user's own programs are not among
+    /// them.
     programs: HashSet<usize>,
     kernels: HashSet<usize>,
 }
 
 impl Faults {
-    /// None: all calls are the driver's.
+    /// No faults: the driver gets all calls.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Of each of these calls the next `times` fail with this code.
+    /// The next `times` calls of each of these kinds fail with this code.
     pub fn fail(&self, calls: &[Call], times: usize, code: i32) {
         let of = calls.iter().map(|call| (*call, (times, code)));
         lock(&self.0).of.extend(of);
     }
 
-    /// The call that follows so many others, counted from now, fails with this code, whichever it is.
+    /// After `others` more calls, the next one fails with this code, whichever it is.
     pub fn fail_after(&self, others: usize, code: i32) {
         let mut plan = lock(&self.0);
         let at = plan.made.len() + others;
         plan.at.insert(at, code);
     }
 
-    /// The calls that were made until now, in order, those that failed among them.
+    /// The calls made until now, in order, including those that failed.
     #[must_use]
     pub fn made(&self) -> Vec<Call> {
         lock(&self.0).made.clone()
     }
 
-    /// How many programs and kernels were had of the driver and not given back.
+    /// The numbers of programs and kernels that were not given back to the driver.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
         let plan = lock(&self.0);
@@ -236,7 +237,7 @@ impl Driver for Faulty {
     }
 
     fn release_program(&self, program: RawProgram) {
-        // Before: the driver may give the next one the same address.
+        // Removed before the release, since the driver may give the next program the same address.
         lock(&self.faults.0).programs.remove(&program.0);
         self.driver.release_program(program);
     }

@@ -1,9 +1,8 @@
 //! The calls of OpenCL that are needed here, and nothing else.
 //!
 //! A driver that runs out of memory, refuses a binary that it made itself, or was updated over
-//! night can't be had for a test. So all calls go through one trait with two sides: OpenCL, and a
-//! [simulated] driver that does on demand what no device here does; and before either
-//! [faults] can be put, which have chosen calls fail.
+//! night can't be had for a test. So all calls go through one trait with two implementations: OpenCL, and a
+//! [simulated] driver that does so on demand. [Faults](faults) can be put before either, to make chosen calls fail.
 //!
 //! A program is built for one device at a time. With several devices in a context there is a
 //! program for each; those of equal identity share the binary. That is also how SYCL's cache keys
@@ -20,13 +19,13 @@ use crate::error::Refusal;
 
 pub use opencl::{Found, devices};
 
-/// What a device is.
+/// The kind of a device.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 #[non_exhaustive]
 pub enum DeviceType {
-    /// A processor that runs the program itself too.
+    /// A processor that also runs the host program.
     Cpu,
     /// A graphics processor.
     Gpu,
@@ -35,7 +34,7 @@ pub enum DeviceType {
 }
 
 impl DeviceType {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Gpu, Self::Accelerator];
 
     /// Its name in messages and environment variables.
@@ -49,14 +48,13 @@ impl DeviceType {
     }
 }
 
-/// Who a device is: two devices of equal identity share binaries, in this process, in another, and
+/// The identity of a device: two devices of equal identity share binaries, in this process, in another, and
 /// on another machine that shares the directory.
 ///
-/// It is what SYCL's cache takes, and the versions of the platform, what the vendor is called, and what a compiler is told of the
-/// device: its extensions and features are macros.
-/// OpenCL has no better name for the instructions of a device; drivers that serve processors of several kinds put
-/// the kind into the name or the version, as PoCL does. A binary that is refused
-/// all the same is built anew.
+/// It has what SYCL's cache takes, the versions of the platform, the vendor's name, and the extensions and features,
+/// which a compiler sees as macros. OpenCL has no better name for the instructions of a device; drivers that serve
+/// processors of several kinds put the kind into the name or the version, as PoCL does. A binary that the driver
+/// refuses all the same is built anew.
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, sde::Fingerprint, serde::Serialize, serde::Deserialize,
 )]
@@ -67,7 +65,7 @@ pub struct DeviceIdentity {
     pub platform_version: String,
     /// The name of the device.
     pub name: String,
-    /// Who made it.
+    /// The name of its maker.
     pub vendor: String,
     /// The version of OpenCL, with what the vendor adds.
     pub version: String,
@@ -79,14 +77,14 @@ pub struct DeviceIdentity {
     pub language: String,
 }
 
-/// What a driver says of one device.
+/// A driver's description of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Who it is.
+    /// Its identity.
     pub identity: DeviceIdentity,
     /// The versions of the intermediate languages it takes; empty if it takes none.
     pub il: String,
-    /// What kind of device it is.
+    /// The kind of the device.
     pub kind: DeviceType,
 }
 
@@ -117,7 +115,7 @@ pub(crate) trait Driver: Send + Sync {
     fn build(&self, program: &RawProgram, device: usize, options: &str) -> Done<()>;
     fn compile(&self, program: &RawProgram, device: usize, options: &str) -> Done<()>;
     fn link(&self, device: usize, options: &str, parts: &[&RawProgram]) -> Done<RawProgram>;
-    /// What the compiler said last.
+    /// The compiler's last log.
     fn log(&self, program: &RawProgram, device: usize) -> Done<String>;
     /// Empty if the driver gives none.
     fn binary(&self, program: &RawProgram, device: usize) -> Done<Vec<u8>>;
@@ -125,45 +123,45 @@ pub(crate) trait Driver: Send + Sync {
     fn kernel(&self, program: &RawProgram, name: &str) -> Done<RawKernel>;
     fn release_program(&self, program: RawProgram);
     fn release_kernel(&self, kernel: RawKernel);
-    /// The context of OpenCL, if this is one.
+    /// The context of OpenCL; `None` on another driver.
     fn context(&self) -> Option<&std::sync::Arc<opencl3::context::Context>> {
         None
     }
-    /// Where the code is that was finished at a launch.
+    /// Which binaries have the code that is finished at a launch.
     fn captures(&self, device: usize) -> Capture;
-    /// Whether a launch of the kernel may not have ended. Who says no is to be believed.
+    /// Whether a launch of the kernel may not have ended. `false` must be certain.
     fn may_be_queued(&self, kernel: &RawKernel) -> bool;
-    /// What is known of a program that somebody else made.
+    /// The driver's facts about a foreign program.
     fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts>;
 }
 
-/// What a driver tells of a program that somebody else made.
+/// A driver's facts about a foreign program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ForeignFacts {
     /// Empty if it was not made from source. It may end with null bytes, and need not be UTF-8.
     pub(crate) source: Vec<u8>,
     /// Empty if it was not made from an intermediate language.
     pub(crate) il: Vec<u8>,
-    /// The options it was built with, as the source.
+    /// The options it was built with, with the caveats of `source`.
     pub(crate) options: Vec<u8>,
     pub(crate) kind: BinaryKind,
 }
 
-/// Where a driver has the code that it finishes at a launch.
+/// Which binary has the code that a driver finishes at a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Capture {
-    /// In the binary of the program, whenever that is asked for.
+    /// The binary of the program, whenever it is asked for.
     #[default]
     SameProgram,
-    /// The binary stays what it was when it was first asked for, or given. A new program of the same
-    /// source has that code in its binary, with what was in the binaries that were loaded, and costs
-    /// little, since the driver finds it in a cache of its own.
+    /// The binary stays as it was when it was first asked for, or given. A new program of the same source has the
+    /// finished code in its binary, also that of the binaries that were loaded. It costs little, since the driver
+    /// finds the code in a cache of its own.
     NewProgram,
     /// In no binary.
     Never,
 }
 
-/// What a program is ready for.
+/// The state of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BinaryKind {
     /// It was not built.

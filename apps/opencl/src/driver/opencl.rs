@@ -1,9 +1,8 @@
 //! OpenCL, by way of opencl3.
 //!
-//! The calls of its lower half are used, which give codes: the upper half panics where a text has
-//! a null byte or something can't be released, and its `Program::link` gives the program where OpenCL
-//! wants the context. Lists of binaries or sources are never given with more than one item, since
-//! the lower half hands slices on as if they were pointers.
+//! The lower half of opencl3 is called, which gives codes: the upper half panics where a text has a null byte or a
+//! release fails, and its `Program::link` passes the program where OpenCL wants the context. Lists of binaries or
+//! sources never have more than one item, since the lower half passes slices as if they were pointers.
 
 #![allow(
     unsafe_code,
@@ -27,10 +26,10 @@ use super::{
 use crate::error::{Error, Refusal};
 use crate::lock::lock;
 
-/// A device that was found, to be put into a context.
+/// A device of this machine, to be put into a context.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What the driver says of it.
+    /// The driver's description of it.
     pub info: DeviceInfo,
     /// The device.
     pub device: Device,
@@ -50,8 +49,8 @@ pub struct Found {
 /// # Errors
 /// [`Error::NoOpenCl`] if there is no library, no platform or no device here.
 pub fn devices() -> Result<Vec<Found>, Error> {
-    // PoCL sets up its devices when it is first asked for them, and a thread that asks meanwhile
-    // reads what is not there yet, which ends the process.
+    // PoCL sets up its devices at the first query, and a thread that asks meanwhile reads
+    // uninitialized memory, which ends the process.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = lock(&TURN);
     let none = |why: String| Error::NoOpenCl { why };
@@ -100,7 +99,7 @@ fn info(device: &Device) -> Result<DeviceInfo, Error> {
     };
     Ok(DeviceInfo {
         identity,
-        // Devices before OpenCL 2.1 do not know the question.
+        // Devices before OpenCL 2.1 do not know the query.
         il: device.il_version().unwrap_or_default(),
         kind: match bits {
             _ if bits & device::CL_DEVICE_TYPE_GPU != 0 => DeviceType::Gpu,
@@ -112,7 +111,7 @@ fn info(device: &Device) -> Result<DeviceInfo, Error> {
 
 fn language(device: &Device) -> Result<String, error_codes::ClError> {
     let mut language = device.opencl_c_version()?;
-    // Devices before OpenCL 3.0 do not know the question.
+    // Devices before OpenCL 3.0 do not know the query.
     for feature in device.opencl_c_features().unwrap_or_default() {
         let name = feature.name.split(|byte| *byte == 0).next();
         let name = String::from_utf8_lossy(name.unwrap_or_default());
@@ -135,7 +134,7 @@ const POCL: &str = "Portable Computing Language";
 /// A device of the context.
 struct Id(cl_device_id);
 
-// SAFETY: it is a name that the library gave; OpenCL's calls may be made from any thread, but for
+// SAFETY: it is a handle that the library gave; any thread may make OpenCL's calls, except
 // those that set arguments of one kernel, which are not made here.
 unsafe impl Send for Id {}
 // SAFETY: as above.
@@ -149,7 +148,7 @@ impl OpenCl {
             devices: devices.collect::<Result<_, _>>()?,
             ids: ids.iter().map(|id| Id(*id)).collect(),
             context,
-            // As PoCL reads it.
+            // PoCL reads the variable in this way.
             has_pocl_cache: std::env::var_os("POCL_KERNEL_CACHE")
                 .is_none_or(|said| said.as_encoded_bytes().starts_with(b"1")),
         })
@@ -189,7 +188,7 @@ impl Driver for OpenCl {
     }
 
     fn with_source(&self, text: &str) -> Done<RawProgram> {
-        // A length of 0 is to OpenCL a text that ends with a null byte, which this has not.
+        // To OpenCL a length of 0 means a text that ends with a null byte, and this one does not.
         let text = if text.is_empty() { "\n" } else { text };
         program::create_program_with_source(self.context.get(), &[text])
             .map(RawProgram::of)
@@ -273,9 +272,9 @@ impl Driver for OpenCl {
             .map_err(refused("clGetProgramBuildInfo"))
     }
 
-    /// A program of ours is built for one device, so it has one binary. PoCL lists the binaries of those devices only that a program was
-    /// built for, and a device in place of its parts; one of somebody else's with several binaries is asked by their order where it has one
-    /// for each device.
+    /// The binary for one device; a program of this crate is built for one device only. PoCL lists only the devices
+    /// that a program was built for, and a device in place of its parts. A foreign program with several binaries is
+    /// read by their order, if it has one for each device.
     fn binary(&self, program: &RawProgram, device: usize) -> Done<Vec<u8>> {
         let wanted = self.id(device)?[0] as isize;
         let info = |what| {
@@ -297,7 +296,7 @@ impl Driver for OpenCl {
         let count = program::get_program_info(program.get(), program::CL_PROGRAM_NUM_KERNELS);
         let count: usize = count.map_err(refused("clGetProgramInfo"))?.into();
         if count == 0 {
-            // PoCL gives a byte then that nobody wrote.
+            // PoCL gives an uninitialized byte then.
             return Ok(Vec::new());
         }
         let names = program::get_program_info(program.get(), program::CL_PROGRAM_KERNEL_NAMES);
@@ -316,7 +315,7 @@ impl Driver for OpenCl {
     }
 
     fn release_program(&self, program: RawProgram) {
-        // SAFETY: it was made by this driver and is given back once: the holder is gone with this.
+        // SAFETY: this driver made it, and it is given back once: the call takes the only holder.
         if let Err(code) = unsafe { program::release_program(program.get()) } {
             sde::warning!("{}", refused("clReleaseProgram")(code));
         }
@@ -333,9 +332,8 @@ impl Driver for OpenCl {
         Some(&self.context)
     }
 
-    /// PoCL compiles for a size of work groups at the first launch with that size, and keeps what it
-    /// made in its cache, from where binaries are put together once for each program. Without that
-    /// cache there is nothing to put together.
+    /// PoCL compiles for a size of work groups at the first launch with that size, and keeps the code in its cache.
+    /// From there it puts the binary together, once for each program. Without the cache no binary gets that code.
     fn captures(&self, device: usize) -> Capture {
         let device = self.devices.get(device);
         match device.is_some_and(|device| device.identity.platform == POCL) {
@@ -345,8 +343,8 @@ impl Driver for OpenCl {
         }
     }
 
-    /// A command in a queue of PoCL holds its kernel. Where commands don't, nothing is finished at a launch
-    /// that a binary would have.
+    /// A command in a queue of PoCL references its kernel. On drivers where commands don't, binaries have no code
+    /// that is finished at a launch.
     fn may_be_queued(&self, kernel: &RawKernel) -> bool {
         let kernel = kernel.0 as cl_kernel;
         let count = kernel::get_kernel_info(kernel, kernel::CL_KERNEL_REFERENCE_COUNT);
@@ -373,9 +371,9 @@ impl Driver for OpenCl {
             program::get_program_data(program.get(), name).map_err(refused("clGetProgramInfo"))
         };
         Ok(ForeignFacts {
-            // As bytes: what is no text must not become one.
+            // Read as bytes: a lossy conversion would make two sources one.
             source: bytes_of_program(program::CL_PROGRAM_SOURCE)?,
-            // Drivers before OpenCL 2.1 do not know the question.
+            // Drivers before OpenCL 2.1 do not know the query.
             il: program::get_program_data(program.get(), program::CL_PROGRAM_IL)
                 .unwrap_or_default(),
             options: program::get_program_build_data(
@@ -393,7 +391,7 @@ impl Driver for OpenCl {
     }
 }
 
-/// Shares a program that somebody else made: it lives until it is given back.
+/// Retains a foreign program: it lives until it is given back.
 ///
 /// # Safety
 /// It must be a program of OpenCL that is alive.

@@ -1,9 +1,9 @@
 //! A driver that does nothing but what a test asks of it.
 //!
-//! It "builds" by taking note of the text, and its binaries are small. It can be full, take an
-//! intermediate language, give no binaries, wait or panic in a build. It counts
-//! what is made and what is given back; and it notes what would end the process with a real
-//! driver: a binary that is damaged. Calls that fail are had with [`faults`](super::faults).
+//! It "builds" by noting the text, and its binaries are small. On demand it is full, takes an
+//! intermediate language, gives no binaries, or waits or panics in a build. It counts
+//! what is made and given back, and damaged binaries, which would end the process with a real
+//! driver. [`faults`](super::faults) make its calls fail.
 //!
 //! ```
 //! use sde::Sde;
@@ -63,7 +63,7 @@ struct State {
     is_busy: bool,
 }
 
-/// What was asked of a simulated driver.
+/// The counts of a simulated driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -88,7 +88,7 @@ pub struct Counts {
 #[derive(Clone, Default)]
 struct Program {
     text: String,
-    /// What is in the binary.
+    /// The code that the binary holds.
     code: String,
     options: String,
     log: String,
@@ -120,7 +120,7 @@ impl Simulated {
         }
     }
 
-    /// No more than so many programs may live at once.
+    /// At most this many programs may live at once.
     pub fn room_for(&self, programs: usize) {
         lock(&self.state).room = Some(programs);
     }
@@ -140,17 +140,17 @@ impl Simulated {
         lock(&self.state).captures = Capture::Never;
     }
 
-    /// Whether its queues have launches that have not ended.
+    /// Sets whether its queues have launches that have not ended.
     pub fn is_busy(&self, is_busy: bool) {
         lock(&self.state).is_busy = is_busy;
     }
 
-    /// Calls this in each build, with the text, with nothing locked: to wait there, or to panic.
+    /// Calls this in each build, with the text and no lock held: it may wait or panic.
     pub fn in_build(&self, hook: impl Fn(&str) + Send + Sync + 'static) {
         *lock(&self.in_build) = Arc::new(hook);
     }
 
-    /// What was asked of it.
+    /// The counts until now.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let state = lock(&self.state);
@@ -232,7 +232,7 @@ fn refused(call: &'static str, code: i32) -> Refusal {
     Refusal { call, code }
 }
 
-/// A sum over the bytes, so that each flipped one is noticed.
+/// A sum over the bytes that any flipped byte changes.
 fn sum(bytes: &[u8]) -> [u8; 8] {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step).to_le_bytes()

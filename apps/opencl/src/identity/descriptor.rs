@@ -1,4 +1,4 @@
-//! A program that is described to the end: with its key.
+//! A program described for a device, with its key.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +19,8 @@ use crate::driver::DeviceIdentity;
 /// A program described for a device: read-only, and cheap to clone and to compare.
 ///
 /// Made by [`Context::describe`](crate::Context::describe), which reads the files that the source
-/// includes. Make it once and keep it. If such a file, or a switch of the driver, is changed later, the
-/// program is still had where it is remembered or kept; where it would have to be built it is an error,
-/// [`Error::Changed`], until it is described again.
+/// includes. Make it once and keep it. If such a file, or a switch of the driver, changes later, a remembered or
+/// kept program is still found. A build then fails with [`Error::Changed`], until the program is described again.
 #[derive(Clone)]
 pub struct Descriptor(Arc<Inner>);
 
@@ -41,15 +40,15 @@ pub(crate) enum Made {
     Linked(Vec<Descriptor>),
 }
 
-/// What is needed beside the spec.
+/// The inputs of a description beside the spec.
 pub(crate) struct Describe<'a> {
     pub(crate) device: &'a DeviceIdentity,
     pub(crate) environment: &'a Environment,
-    /// Of the call.
+    /// The options of the call.
     pub(crate) options: &'a str,
-    /// Whether it is built already, so that the environment has no say in its options.
+    /// Whether it is built already, so that the environment adds no options.
     pub(crate) is_built: bool,
-    /// A test's: how many bits of the digest are used.
+    /// For tests: how many bits of the digest are used.
     pub(crate) bits: Option<usize>,
 }
 
@@ -157,7 +156,7 @@ impl Describe<'_> {
                 "a part is linked itself; give its parts in its place",
             ));
         }
-        // Options of the call are the linker's.
+        // Options of the call go to the linker.
         let compiling = Describe {
             options: "",
             ..*self
@@ -174,7 +173,7 @@ impl Describe<'_> {
     }
 }
 
-/// What a source may include, and whether that is all that a compiler reads.
+/// The files that a source may include, and whether a compiler reads no others.
 fn scanned(
     spec: &ProgramSpec,
     text: &str,
@@ -202,12 +201,12 @@ fn scanned(
     }
 }
 
-/// A source with its macros before its first line, which goes on being the first.
+/// A source with its macros before its first line, which keeps its number.
 fn with_defines(defines: &[String], text: &str) -> Result<String, Error> {
     if defines.is_empty() {
         return Ok(text.to_owned());
     }
-    // A mark of the byte order is one only where it comes first.
+    // A byte order mark is valid only at the very start.
     let (mark, text) = match text.strip_prefix('\u{feff}') {
         Some(text) => ("\u{feff}", text),
         None => ("", text),
@@ -227,7 +226,7 @@ fn with_defines(defines: &[String], text: &str) -> Result<String, Error> {
     Ok(all + "#line 1\n" + text)
 }
 
-/// A digest with all but its first bits made 0, so that a test meets two programs of one digest.
+/// A digest with all but its first bits set to 0, so that a test meets two programs of one digest.
 fn cut_to(digest: Digest, bits: usize) -> Digest {
     let mut bytes = *digest.as_bytes();
     for (at, byte) in bytes.iter_mut().enumerate() {
@@ -267,16 +266,16 @@ impl Descriptor {
         &self.0.full
     }
 
-    /// The name it was given, or its short key.
+    /// The name from the spec, or the short key.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Whether what is built may be kept.
+    /// Whether the binary may be kept.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason, if it may not.
     pub fn is_cacheable(&self) -> Result<(), &NotCacheable> {
         self.0.cacheable.as_ref().copied()
     }
@@ -297,18 +296,18 @@ impl Descriptor {
         &self.0.made
     }
 
-    /// How long all is that a compiler reads.
+    /// The length of all text or bytes that a compiler reads.
     pub(crate) fn source_length(&self) -> usize {
         self.0.full.material.length()
     }
 
-    /// Whether it is the same program, whatever the digests say.
+    /// Whether it is the same program, even if two digests collide.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || (self.0.key == other.0.key && self.0.full == other.0.full)
     }
 }
 
-/// The key stands for all of it.
+/// The key stands for the whole descriptor.
 impl Fingerprint for Descriptor {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Descriptor", |fields| fields.field("key", &self.0.key))

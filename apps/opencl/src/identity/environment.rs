@@ -1,9 +1,9 @@
-//! The environment variables that change what a driver makes of a source.
+//! The environment variables that change a driver's code for a source.
 //!
-//! PoCL chooses its vectorizer, Intel's compiler its passes, by environment variables that no question
-//! of OpenCL tells of. SYCL's documents leave it to people to empty the cache when they change one.
-//! Here those whose names begin in a known way are part of the key, but for the few that are known
-//! to change no code: too much in a key costs a build, too little gives wrong code.
+//! PoCL's vectorizer and Intel's compiler passes depend on environment variables that no query
+//! of OpenCL reports. SYCL's documents tell users to empty the cache when they change one.
+//! Here the key has every variable with a known prefix, except the few that are known
+//! to change no code. Too much in a key costs a build, too little gives wrong code.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::cacheable::NotCacheable;
 
-/// How the names of variables begin that drivers look at.
+/// Prefixes of the variables that drivers read.
 const PREFIXES: &[&str] = &[
     "AMD_",
     "CLOVER_",
@@ -29,7 +29,8 @@ const PREFIXES: &[&str] = &[
     "RUSTICL_",
 ];
 
-/// NVIDIA's. None holds options, and many say where the toolkit is: a path in them is in the key and does no harm.
+/// The prefix of NVIDIA's variables. None holds options; many name the toolkit's directory, and a path in the key
+/// is harmless.
 const TOOLKIT: &str = "CUDA_";
 
 /// Once this is set, Intel's driver reads hundreds of variables with names of all kinds.
@@ -63,9 +64,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "POCL_TRACING_OPT",
 ];
 
-/// The variables that tell drivers where the directories of their own caches are: PoCL, NVIDIA's, Intel's,
-/// AMD's, Mesa's. A process that is given empty ones there begins as on a new machine, which is
-/// what one wants to measure or to test.
+/// The variables that name the directories of the drivers' own caches: PoCL's, NVIDIA's, Intel's,
+/// AMD's, Mesa's. With empty directories there, a process starts as on a new machine, as measurements and tests want.
 pub const DRIVER_CACHES: &[&str] = &[
     "POCL_CACHE_DIR",
     "CUDA_CACHE_PATH",
@@ -82,9 +82,9 @@ pub(super) const LINK_OPTIONS: &str = "SDE_OPENCL_LINK_OPTIONS";
 
 type Read = dyn Fn() -> Vec<(String, String)> + Send + Sync;
 
-/// Where the switches of drivers are looked for, and which count.
+/// Where the switches of drivers are read, and which of them are in keys.
 ///
-/// They are looked at each time a program is described: a change makes other keys.
+/// They are read each time a program is described: a change makes other keys.
 ///
 /// ```
 /// use sde_opencl::Environment;
@@ -100,13 +100,13 @@ pub struct Environment {
 }
 
 impl Default for Environment {
-    /// The process's environment: variables whose names begin as those of PoCL, Intel's compilers and
-    /// runtimes, AMD's, NVIDIA's and Mesa's drivers do, but for those known to change no code.
+    /// The process's environment: the variables with prefixes of PoCL's, Intel's, AMD's, NVIDIA's and Mesa's drivers,
+    /// except those known to change no code.
     fn default() -> Self {
         Self::reading(|| {
             let all = env::vars_os();
             all.map(|(name, value)| {
-                // What is no text is told apart too, by a byte that no variable has.
+                // Values that are not UTF-8 are told apart too: they begin with a null byte, which no variable has.
                 let text = |raw: std::ffi::OsString| {
                     let text = raw.into_string();
                     text.unwrap_or_else(|raw| {
@@ -133,7 +133,7 @@ impl Environment {
         }
     }
 
-    /// Variables whose names begin like this count too.
+    /// Variables with this prefix count too.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefixes.insert(prefix.into());
@@ -155,15 +155,15 @@ impl Environment {
         found
     }
 
-    /// What a variable holds; nothing if it is not set.
+    /// The value of a variable; empty if it is not set.
     pub(super) fn value(&self, name: &str) -> String {
         let mut all = (self.read)().into_iter();
         all.find(|(there, _)| there == name)
             .map_or_else(String::new, |(_, value)| value)
     }
 
-    /// Where a driver may look for included files before all else: PoCL writes a source to a file in its own cache, and looks
-    /// beside that.
+    /// Where a driver may look for included files first: PoCL writes a source to a file in its own cache, and looks
+    /// beside it.
     pub(crate) fn looked_in_before(&self) -> Vec<PathBuf> {
         let below = |(name, value): (String, String)| match &*name {
             "POCL_CACHE_DIR" => Some(PathBuf::from(value)),
@@ -180,7 +180,7 @@ impl Environment {
     }
 }
 
-/// Whether no switch may have a driver read a file, or the time: none of them holds an option or a path.
+/// Whether no switch can make a driver read a file or the time: none of them holds an option or a path.
 pub(super) fn are_plain(switches: &[(String, String)]) -> Result<(), NotCacheable> {
     let is_option = |word: &str| {
         let behind = word.strip_prefix('-');

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::DeviceIdentity;
 
-/// Raised when what a key is made of, or how binaries are kept, changes.
+/// Raised when the parts of a key, or the form of kept binaries, change.
 pub(super) const FORMAT: u32 = 5;
 
-/// All that two builds have to have in common to be the same: compared as a whole before a binary is used,
-/// and kept for people who ask what is in a cache.
+/// All that equal builds have in common. It is compared as a whole before a binary is used,
+/// and kept for people who inspect a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
 pub struct FullKey {
     /// The version of this crate's format.
     pub format: u32,
-    /// What is compiled.
+    /// The code that is compiled.
     pub material: Material,
     /// Options from the program, the call and the environment, in this order, as they are sent.
     pub options: String,
@@ -25,7 +25,7 @@ pub struct FullKey {
     pub switches: Vec<(String, String)>,
 }
 
-/// What is compiled.
+/// The code that is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
 pub enum Material {
     /// OpenCL C.
@@ -34,7 +34,7 @@ pub enum Material {
         text: String,
         /// Every file that it may include.
         included: Vec<Included>,
-        /// The files of which its author says that it reads no others, if he does.
+        /// The files that the author promises are the only others it reads, if he does.
         reads: Option<Vec<String>>,
     },
     /// An intermediate language.
@@ -58,13 +58,14 @@ pub struct Included {
     pub name: String,
     /// Where it was found.
     pub path: String,
-    /// The first of the included files that is this file, by whatever path. A compiler reads a file with `#pragma once` a single time.
+    /// The first included file that is this same file, by whatever path. A compiler reads a file with `#pragma
+    /// once` a single time.
     pub file: usize,
     /// Its content.
     pub content: Content,
 }
 
-/// The content of a file. Compilers take bytes that are no text too, in comments for example.
+/// The content of a file. Compilers also take bytes that are not UTF-8, in comments for example.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
 pub enum Content {
     /// A text.
@@ -87,14 +88,14 @@ impl Content {
 }
 
 impl FullKey {
-    /// The digest that stands for it.
+    /// The digest of the full key.
     pub(crate) fn key(&self) -> Result<Digest, sde::key::FingerprintError> {
         Ok(commit(self)?.digest())
     }
 }
 
 impl Material {
-    /// How long all is that a compiler reads.
+    /// The length of all text or bytes that a compiler reads.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Source { text, included, .. } => {

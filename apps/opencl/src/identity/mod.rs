@@ -1,11 +1,10 @@
-//! What makes two builds the same.
+//! The identity of a build.
 //!
-//! A wrong hit here runs the wrong machine code. So all that a compiler can see is in the key: the
-//! source with every file it includes (or the intermediate language with its constants), the options
-//! from all three places they come from, who the device and its driver are, and the environment
-//! variables that change what the driver makes. The key is the digest of a typed encoding, so that
-//! no two sets of these encode alike; and the whole of it is kept beside the binary and
-//! compared, so that not even two keys with one digest are mistaken for one another.
+//! A wrong hit here runs the wrong machine code. So the key has all that a compiler can see: the source with every
+//! file it includes (or the intermediate language with its constants), the options from all three places, the
+//! identity of the device and its driver, and the environment variables that change the driver's code. The key is the
+//! digest of a typed encoding, so that no two sets of these encode alike. The full key is kept beside the
+//! binary and compared, so that even two keys with one digest are told apart.
 
 mod descriptor;
 mod environment;

@@ -1,15 +1,15 @@
 //! Build options from all the places they come from, as a driver is given them.
 //!
-//! Blanks between them do not count, nor one between `-D`, `-U` or `-I` and what belongs to it; their order does. An
-//! option is known not to read or write files that are not followed, or it makes the program one that is not cacheable;
-//! so does a quote or a backslash, which drivers read in different ways.
+//! Blanks between them do not count, nor one between `-D`, `-U` or `-I` and its value; their order does. An option
+//! that is not known to leave other files alone makes the program not cacheable. So does a quote or a backslash,
+//! which drivers read in different ways.
 
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::cacheable::NotCacheable;
 
-/// Those that have their value behind a blank.
+/// Options whose value follows after a blank.
 const WITH_VALUE: [&str; 3] = ["-cl-nv-arch", "-cl-nv-maxrregcount", "-cl-nv-opt-level"];
 
 /// The options of a build, each as one text.
@@ -46,7 +46,7 @@ impl Options {
         Ok(())
     }
 
-    /// Appends a directory in which included files are looked for, whatever is in its name.
+    /// Appends a directory for included files, whatever characters its name has.
     pub(super) fn add_dir(&mut self, dir: &Path) -> Result<(), Error> {
         let dir = dir.to_str().ok_or_else(|| Error::Options {
             options: dir.display().to_string(),
@@ -59,13 +59,13 @@ impl Options {
         Ok(())
     }
 
-    /// Where included files are looked for, in turn.
+    /// The directories for included files, in order.
     pub(super) fn include_dirs(&self) -> Vec<PathBuf> {
         let dirs = self.0.iter().filter_map(|one| one.strip_prefix("-I"));
         dirs.map(PathBuf::from).collect()
     }
 
-    /// Whether all are known to read and write no file that is not followed.
+    /// Whether all options are known to read and write no file that is not followed.
     pub(super) fn cacheable(&self) -> Result<(), NotCacheable> {
         let unknown = self.0.iter().find(|one| !reads_no_file(one));
         unknown.map_or(Ok(()), |option| {
@@ -74,7 +74,7 @@ impl Options {
         })
     }
 
-    /// As a driver takes them.
+    /// The text that a driver gets.
     pub(super) fn text(&self) -> String {
         self.0.join(" ")
     }
@@ -84,9 +84,8 @@ fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
-/// Whether it is known that an option reads no file, but in the directories it names for the source,
-/// and writes none. Compilers have many that do, under several names each; so these are told by name, and
-/// all others are not.
+/// Whether an option is known to write no file, and to read none but in the directories it names for the
+/// source. Compilers have many that do, under several names each, so the known harmless ones are listed here.
 fn reads_no_file(option: &str) -> bool {
     const WHOLE: [&str; 4] = ["-w", "-g", "-create-library", "-enable-link-options"];
     const BEGIN: [&str; 5] = ["-spir-std=", "-std=", "-O", "-W", "-cl-"];
@@ -109,7 +108,7 @@ fn reads_no_file(option: &str) -> bool {
             || BEGIN.iter().any(|begin| follows(begin, is_word)))
 }
 
-/// No slash, and no comma but between extensions: `-Wp,` hands options on to another program.
+/// Without a slash, and without a comma but between extensions: `-Wp,` passes options to another program.
 fn is_word(rest: &str) -> bool {
     let is_list = rest.starts_with("ext=");
     let mut chars = rest.chars();

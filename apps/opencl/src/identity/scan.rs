@@ -1,9 +1,9 @@
-//! What a compiler may read beside the text that it is given.
+//! The files that a compiler may read beside the source text.
 //!
-//! OpenCL does not tell which files a compiler read, and compilers are many. So no compiler is imitated: a plain
-//! `#include "name"`, in a comment or under whatever condition, is followed to every file that it may mean, and a text
-//! with anything else by which a file could be read or the time be asked makes a program that is not cacheable. A
-//! file too many in the key, or a mention in a comment, costs a build; a file too few would give old code.
+//! OpenCL does not report the files a compiler read, and compilers are many, so none is imitated. A plain
+//! `#include "name"`, even in a comment or under a false condition, is followed to every file that it may mean. A text
+//! with any other construct that could read a file or the time makes the program not cacheable. A file too many
+//! in the key costs a build; a file too few would give old code.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,25 +14,25 @@ use super::full_key::{Content, Included};
 use super::words::{Words, joined, unclear, word_length};
 use crate::cacheable::NotCacheable;
 
-/// What was found.
+/// The included files, and whether there can be others.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) included: Vec<Included>,
     pub(super) cacheable: Result<(), NotCacheable>,
 }
 
-/// What is scanned.
+/// A source to scan.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(super) name: &'a str,
-    /// The options that it is built with: macros may come from there.
+    /// The options of the build, which may define macros.
     pub(super) options: &'a str,
-    /// Where included files are looked for.
+    /// The directories for included files.
     pub(super) dirs: &'a [PathBuf],
-    /// Where a driver may look before, which writes the text to a file there.
+    /// Directories that a driver may search first, since it writes the text to a file there.
     pub(super) before: &'a [PathBuf],
-    /// The files of which its author says that it reads no others, but for those that are included plainly.
+    /// The files that the author promises are the only others it reads, beside plain includes.
     pub(super) reads: Option<&'a [String]>,
 }
 
@@ -80,16 +80,16 @@ struct File {
 
 struct Walk<'a> {
     source: &'a Source<'a>,
-    /// By name, and by the directory of the file that includes it.
+    /// Includes already followed: the name, and the directory of the including file.
     seen: HashSet<(String, Option<PathBuf>)>,
-    /// The files that are in the key, by the name of the include and where they are.
+    /// The files in the key, by the include's name and their path.
     taken: HashSet<(String, PathBuf)>,
-    /// Which of the included files is the first of each file.
+    /// For each file, the first of the included files that is it.
     files: HashMap<FileId, usize>,
     left: Vec<File>,
     included: Vec<Included>,
     words: Words,
-    /// The first reason for which it may read what is not followed.
+    /// The first construct that may read a file that is not followed.
     why: Option<NotCacheable>,
 }
 
@@ -121,11 +121,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes every file that an include may mean: beside the file that has it, in each directory of the options, and
-    /// where some drivers look, in the working directory and beside the file that they write the source to. It is found only where all
-    /// look, as by an absolute path: what one does not find there it looks for in directories of its own.
+    /// Takes every file that an include may mean: beside the including file, in each directory of the options, in the
+    /// working directory, and beside the file that the driver writes the source to. It counts as found only where all
+    /// compilers look, as by an absolute path: a compiler that misses it there searches directories of its own.
     fn include(&mut self, (file, quoted): (&str, Quoted), by: &str, dir: Option<&Path>) {
-        // By one name of the directory, or files that include one another by `..` have ever longer names.
+        // The canonical directory, since files that include one another by `..` would have ever longer names.
         let real = dir.map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
         if !self.seen.insert((file.to_owned(), real)) {
             return;
@@ -176,7 +176,7 @@ impl Walk<'_> {
     }
 }
 
-/// Which file it is, by whatever path: a compiler reads one with `#pragma once` a single time.
+/// A file's identity, by whatever path: a compiler reads a file with `#pragma once` a single time.
 #[cfg(unix)]
 type FileId = (u64, u64);
 #[cfg(not(unix))]
@@ -196,7 +196,8 @@ fn id_of(path: &Path, found: &fs::Metadata) -> io::Result<FileId> {
     }
 }
 
-/// The content, if there is such a file. A pipe would never give anything, and other things no end; a compiler reads them.
+/// The content, if there is such a file. Pipes and devices are errors: a read of them may never end, and a compiler
+/// reads them.
 fn read(path: &Path) -> io::Result<Option<(Vec<u8>, FileId)>> {
     let found = fs::metadata(path).and_then(|found| match found.file_type() {
         kind if kind.is_file() => Ok(Some((fs::read(path)?, id_of(path, &found)?))),
@@ -219,7 +220,7 @@ enum Quoted {
     No,
 }
 
-/// What may be a directive.
+/// A possible directive.
 enum Directive<'a> {
     /// Includes a file of this name.
     Include(&'a str, Quoted),
@@ -229,7 +230,8 @@ enum Directive<'a> {
     Unfollowed,
 }
 
-/// What each `#` of a line may begin, also in a string or a comment, but for one behind a `//` that no comment ends after.
+/// The directive that each `#` of a line may begin, also in a string or a comment, but not after a `//` with no
+/// later `*/`.
 fn directives(line: &[u8]) -> impl Iterator<Item = Directive<'_>> {
     let mut is_commented = false;
     line.iter().enumerate().filter_map(move |(at, byte)| {
@@ -260,7 +262,7 @@ fn directive(behind: &[u8]) -> Directive<'_> {
     let text = blanks_skipped(behind);
     let (word, rest) = text.split_at(word_length(text));
     match word {
-        // It may end on another line.
+        // The comment may end on another line.
         b"" if text.starts_with(b"/*") => Directive::Unfollowed,
         b"include" => {
             let named = file_name(blanks_skipped(rest));
@@ -280,7 +282,7 @@ fn directive(behind: &[u8]) -> Directive<'_> {
     }
 }
 
-/// Blanks, and what is not ASCII, of which compilers take some for blanks.
+/// Skips blanks and non-ASCII bytes, since compilers take some of these for blanks.
 fn blanks_skipped(text: &[u8]) -> &[u8] {
     let is_blank = |byte: &&u8| **byte <= b' ' || !byte.is_ascii();
     &text[text.iter().take_while(is_blank).count()..]

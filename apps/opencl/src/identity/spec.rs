@@ -1,4 +1,4 @@
-//! What a user wants built.
+//! The description of a program by its author.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// A program as its author has it: source or intermediate language, with defines, options and
 /// constants; or parts to be linked.
 ///
-/// It says nothing of a device. [`Context::describe`](crate::Context::describe) adds that, reads
-/// what is included, and makes the key.
+/// It names no device. [`Context::describe`](crate::Context::describe) adds the device, reads
+/// the included files, and makes the key.
 ///
 /// ```
 /// use sde_opencl::ProgramSpec;
@@ -24,9 +24,9 @@ use std::sync::Arc;
 pub struct ProgramSpec {
     pub(super) what: What,
     pub(super) name: Option<String>,
-    /// Macros, each as it stands behind `#define`.
+    /// Macros, each as the text after `#define`.
     pub(super) defines: Vec<String>,
-    /// As they were given, in order.
+    /// The options as given, in order.
     pub(super) options: Vec<OptionText>,
     pub(super) constants: Vec<(u32, Vec<u8>)>,
     pub(super) reads: Option<Vec<String>>,
@@ -41,7 +41,7 @@ pub(super) enum What {
 
 #[derive(Clone, Debug)]
 pub(super) enum OptionText {
-    /// To be parted at its blanks.
+    /// To be split at its blanks.
     Text(String),
     /// A directory for included files.
     Dir(PathBuf),
@@ -71,8 +71,8 @@ impl ProgramSpec {
         Self::new(What::Il(bytes.into()))
     }
 
-    /// A program of parts, each compiled with its own options and then linked. The options of this
-    /// one are the linker's.
+    /// A program of parts, each compiled with its own options and then linked. The options of the linked program
+    /// go to the linker.
     #[must_use]
     pub fn linked(parts: impl IntoIterator<Item = Self>) -> Self {
         Self::new(What::Linked(parts.into_iter().collect()))
@@ -85,8 +85,8 @@ impl ProgramSpec {
         self
     }
 
-    /// Options, parted by blanks, as `clBuildProgram` takes them. One with a quote or a backslash goes to the driver as it
-    /// is written, and makes the program one that is not cacheable: drivers read them in different ways. For a macro
+    /// Options, separated by blanks, as `clBuildProgram` takes them. One with a quote or a backslash is passed to
+    /// the driver unchanged, and makes the program not cacheable: drivers read them in different ways. For a macro
     /// there is [`define`](Self::define).
     #[must_use]
     pub fn option(mut self, text: impl Into<String>) -> Self {
@@ -95,20 +95,20 @@ impl ProgramSpec {
     }
 
     /// A macro of a source, with any value that fits on a line: `#define name value` before the first line of the
-    /// text, whose lines keep their numbers. Describing a program that is not a source, or a value that does not end with its line, is
-    /// an error.
+    /// text, whose lines keep their numbers. Describing a program that is no source, or a value that does not end
+    /// with its line, is an error.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.defines.push(format!("{name} {value}"));
         self
     }
 
-    /// A directory in which included files are looked for: `-I dir`. A blank in its name is not understood by
-    /// all drivers, and makes the program one that is not cacheable.
+    /// A directory for included files: `-I dir`. Not all drivers understand a blank in its name, so one makes the
+    /// program not cacheable.
     #[must_use]
     pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
-        // An empty one is where a file lies that has no directory in its path.
+        // The parent of a bare file name is empty.
         let dir = if dir.as_os_str().is_empty() {
             ".".into()
         } else {
@@ -118,10 +118,10 @@ impl ProgramSpec {
         self
     }
 
-    /// A file that the source includes by what a macro says, as `#include FILE` does, looked for as any other. What it
-    /// includes is followed. **It is a promise** that the source, and what it includes, read no files but those that are
-    /// named so and those that are included plainly: of others no change would be noticed. With it, a source is cacheable
-    /// whose files can't be told otherwise.
+    /// A file that the source includes through a macro, as in `#include FILE`; it is looked for as any other. Its own
+    /// includes are followed. **It is a promise** that the source, and the files it includes, read no files but
+    /// those named so and plain includes: a change of any other would go unnoticed. It makes a source cacheable whose
+    /// includes can't all be followed.
     ///
     /// ```
     /// # use sde_opencl::ProgramSpec;
@@ -137,8 +137,8 @@ impl ProgramSpec {
         self
     }
 
-    /// The same promise of a source that reads no file but those that are included plainly and found, whatever it looks like:
-    /// one with an assembler's text in it, for example.
+    /// The promise of [`reads`](Self::reads) that the source reads no file but plain includes that are found,
+    /// whatever else is in it: text for an assembler, for example.
     #[must_use]
     pub fn reads_no_other(mut self) -> Self {
         self.reads.get_or_insert_default();

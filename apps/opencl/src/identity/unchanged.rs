@@ -1,10 +1,10 @@
-//! Whether a compiler reads what the key was made from.
+//! Whether a compiler reads the same files and switches that the key was made from.
 //!
-//! A program is described once and compiled later, perhaps hours later, when it was let go meanwhile. The
-//! compiler reads the included files itself, and the driver its switches. If they are others by then,
-//! the code is not that of the key, and may not be kept or remembered under it. So they are looked at before
-//! each compilation and after it; a file that was changed and put back in between is told by its time. A directory or a link
-//! that is another for as long as the compiler runs, and the same again then, is not told.
+//! A program is described once and compiled later, perhaps hours later, after an eviction. The
+//! compiler then reads the included files itself, and the driver its switches. If any has changed, the code is not that
+//! of the key, and may not be kept or remembered under it. So they are checked before and after each
+//! compilation; modification times reveal a file that was changed and put back in between. A directory or a link
+//! that changes only while the compiler runs is not noticed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use super::options::Options;
 use super::scan::Source;
 use super::{Descriptor, Environment};
 
-/// When each included file was written last, where the system says so.
+/// The modification time of each included file, where the system gives one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamps(Vec<Option<SystemTime>>);
 
 impl Descriptor {
-    /// Nothing, if a file that is included or a switch of the driver is another than when this was
-    /// described. The parts of a linked program are described, and asked, by themselves.
+    /// `None` if an included file or a switch of the driver has changed since this was
+    /// described. The parts of a linked program have descriptors of their own, and are checked by themselves.
     pub(crate) fn unchanged(&self, environment: &Environment) -> Option<Stamps> {
         let full = self.full_key();
         let is_same = environment.switches() == full.switches;
@@ -43,7 +43,7 @@ impl FullKey {
         };
         let mut options = Options::default();
         options.add(&self.options).ok()?;
-        // The times first: a file that is written between the two is another one then.
+        // The times are read before the contents, so that a write between the two reads is noticed.
         let written = |one: &Included| fs::metadata(&one.path)?.modified();
         let stamps = Stamps(included.iter().map(|one| written(one).ok()).collect());
         let now = Source {

@@ -1,18 +1,18 @@
-//! Words by which a program could read a file or the time, wherever they stand: in code, in a text, in a comment.
+//! Words that can make a program read a file or the time, wherever they stand: in code, in a string, in a comment.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::cacheable::NotCacheable;
 
-/// What a word does.
+/// The effect of a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
-    /// It stands for the time.
+    /// It expands to the time.
     Time,
-    /// It asks for a file, or names one in a way of its own.
+    /// It reads a file, or names one in a way of its own.
     File,
-    /// It hands a text to an assembler, which reads a file if quotes in that name one.
+    /// It passes a text to an assembler, which reads a file if quotes in the text name one.
     Assembly,
 }
 
@@ -35,21 +35,20 @@ const IMPORT: &str = "import";
 /// The words of one program: of its options, its source and all that it includes.
 #[derive(Default)]
 pub(super) struct Words {
-    /// Where the first one stands, and what it is.
+    /// For each kind, the place and the name of its first word.
     time: Option<(String, &'static str)>,
     file: Option<(String, &'static str)>,
     assembly: Option<(String, &'static str)>,
-    /// Words that are in one of [`WORDS`].
+    /// Words that are part of one of [`WORDS`].
     pieces: BTreeSet<Vec<u8>>,
-    /// Whether a macro may put pieces together.
+    /// Whether a macro may paste pieces together.
     pastes: bool,
-    /// Whether there may be a text by which an assembler reads a file: with quotes in it, as names of files are, or with the
-    /// directive as it stands.
+    /// Whether a text may make an assembler read a file: it has quotes, as names of files do, or the directive itself.
     names_files: bool,
 }
 
 impl Words {
-    /// Takes note of those of a text whose lines are joined.
+    /// Notes the words of a text whose lines are joined.
     pub(super) fn add(&mut self, at: &str, text: &[u8]) {
         self.pastes |= has(text, b"##") || has(text, b"%:%:");
         self.names_files |=
@@ -92,7 +91,7 @@ impl Words {
         Some(NotCacheable::Reads { at, why })
     }
 
-    /// Whether it may read a file that is not followed.
+    /// Whether the program may read a file that is not followed.
     pub(super) fn file(&self) -> Option<NotCacheable> {
         let pasted =
             || self.pasted(|does| does == Does::File || does == Does::Assembly && self.names_files);
@@ -102,7 +101,7 @@ impl Words {
         Some(NotCacheable::Reads { at, why })
     }
 
-    /// A word that may be put together of pieces that are there.
+    /// A word that macros may paste together from the pieces.
     fn pasted(&self, is_meant: impl Fn(Does) -> bool) -> Option<(String, &'static str)> {
         let meant = WORDS.into_iter().filter(|(_, does)| is_meant(*does));
         let mut words = meant.map(|(word, _)| word);
@@ -124,12 +123,12 @@ pub(super) fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// How long the word is that a text begins with.
+/// The length of the word at the start of a text.
 pub(super) fn word_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_of_word(**byte)).count()
 }
 
-/// Whether a macro may make a text of what it is given, quotes and all: a `#` that begins no line and is no `##`.
+/// Whether a macro may turn its argument into a string, quotes and all: a `#` that begins no line and is no `##`.
 fn makes_texts(text: &[u8]) -> bool {
     let of_line = |line: &[u8]| {
         let line = line.trim_ascii_start();
@@ -144,7 +143,7 @@ fn has(text: &[u8], what: &[u8]) -> bool {
     text.windows(what.len()).any(|part| part == what)
 }
 
-/// A text with each line that ends with a backslash put before the next, as all compilers do first.
+/// A text in which each line that ends with a backslash is joined with the next, as all compilers do first.
 pub(super) fn joined(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'\\') {
         return Cow::Borrowed(text);
@@ -163,7 +162,7 @@ pub(super) fn joined(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(joined)
 }
 
-/// Something by which a text has other lines for some compilers than for others.
+/// A construct at which compilers disagree about the lines of a text.
 pub(super) fn unclear(text: &[u8]) -> Option<&'static str> {
     let is_late = |behind: &[u8]| {
         let blanks = behind

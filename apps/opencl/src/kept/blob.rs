@@ -1,9 +1,9 @@
 //! Binaries as bytes that a user keeps: oneDNN's cache blobs.
 //!
 //! A program that has a database, an archive or a server of its own wants bytes and a name for them.
-//! The name is [`Descriptor::blob_id`]; the bytes are made and taken here. What comes back may be
-//! anything, so nothing in it is believed: the name and the whole key are compared with the descriptor, and the checksum with the
-//! content, before a driver sees any of it.
+//! The name is [`Descriptor::blob_id`]; the bytes are made and read here. Bytes that come back are not trusted: the
+//! name and the full key are compared with the descriptor, and the checksum with the content, before a driver sees
+//! them.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -20,15 +20,15 @@ use crate::identity::Descriptor;
 const MAGIC: &[u8; 8] = b"SDEBLOB2";
 const HEAD: usize = 8 + 32 + 32;
 
-/// What is kept of a program, as bytes.
+/// A kept binary with its facts, as bytes.
 pub(crate) fn seal(descriptor: &Descriptor, kept: &Kept) -> Vec<u8> {
-    // Texts, numbers and bytes can always be written.
+    // Serializing texts, numbers and bytes can't fail.
     let content = postcard::to_allocvec(kept).unwrap_or_default();
     let head: [&[u8]; 3] = [MAGIC, &descriptor.blob_id(), &checksum(&content)];
     [&head.concat()[..], &content].concat()
 }
 
-/// What a blob holds, or why it is none of this program.
+/// The content of a blob, or why it is no blob of this program.
 pub(crate) fn parse(descriptor: &Descriptor, blob: &[u8]) -> Result<Kept, &'static str> {
     let head = blob.split_at_checked(HEAD);
     let Some((head, content)) = head.filter(|(head, _)| head.starts_with(MAGIC)) else {
@@ -52,6 +52,6 @@ pub(crate) fn parse(descriptor: &Descriptor, blob: &[u8]) -> Result<Kept, &'stat
 }
 
 fn checksum(content: &[u8]) -> [u8; 32] {
-    // Bytes always have a fingerprint.
+    // Hashing bytes can't fail.
     commit(content).map_or([0; 32], |made| *made.digest().as_bytes())
 }

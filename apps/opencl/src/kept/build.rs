@@ -1,4 +1,4 @@
-//! A build as an app, whose results are the binary and what is known of it.
+//! A build as an app, whose results are the binary and its facts.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use super::{Facts, Kept};
 use crate::Error;
 use crate::identity::{Descriptor, FullKey};
 
-/// A build of a program. What is skipped is in its inputs, by the key of the program.
+/// A build of a program. The skipped fields are covered by its inputs, through the program's key.
 #[derive(Fingerprint)]
 pub(super) struct Build {
     #[fingerprint(skip)]
     pub(super) program: Descriptor,
     #[fingerprint(skip)]
     pub(super) make: Box<Make>,
-    /// How long binaries are that are kept.
+    /// The lengths of binaries that are kept.
     #[fingerprint(skip)]
     pub(super) lengths: RangeInclusive<u64>,
-    /// How long others wait for it at most.
+    /// The longest wait of other processes for it.
     #[fingerprint(skip)]
     pub(super) patience: Duration,
 }
 
-/// Builds the program, or takes what was captured of a live one.
+/// Builds the program, or captures a live one.
 type Make = dyn Fn() -> Result<Kept, Error> + Send + Sync;
 
 impl Build {
@@ -43,7 +43,7 @@ impl Build {
         "build_seconds",
     ];
 
-    /// What people look for; all of it follows from the program's key.
+    /// The inputs that people look for; all of them follow from the program's key.
     pub(super) fn inputs(&self) -> Inputs {
         let full = self.program.full_key();
         inputs! {
@@ -72,7 +72,7 @@ impl App for Build {
     fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
         let kept = (self.make)();
         let kept = kept.map_err(|error| error.for_store(&self.program))?;
-        // What is captured later is worth what building it took.
+        // A later capture is worth the time of the build, not its own.
         sde.took(kept.facts.build_time);
         let length = kept.binary.len() as u64;
         if length == 0 || !self.lengths.contains(&length) {
@@ -87,8 +87,8 @@ impl App for Build {
             .with("build_seconds", kept.facts.build_time.as_secs_f64()))
     }
 
-    /// Long, so that other processes are told of it before it begins. A run that is nested waits for twice the cost: this has it
-    /// wait for the patience that was set.
+    /// A long time, so that the run is announced to other processes before it begins. A nested run waits for twice its
+    /// cost, so half the patience makes it wait for all of it.
     fn cost(&self, _: &Inputs) -> Option<Cost> {
         Some(Cost {
             time: (self.patience / 2).max(Duration::from_secs(1)),
@@ -102,7 +102,7 @@ impl App for Build {
 pub(crate) struct NotKept;
 
 impl Kept {
-    /// What such a run gave.
+    /// The results of such a run.
     pub(super) fn of(results: &ResultMap) -> Result<Self, sde::Error> {
         let seconds = *results.get::<f64>("build_seconds")?;
         Ok(Self {

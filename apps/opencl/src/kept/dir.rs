@@ -1,8 +1,8 @@
 //! Binaries in a directory, shared by all processes of a user.
 //!
-//! The directory is a store of SDE, and an engine of its own runs builds as apps on it. So one process builds and the others
-//! wait, room is kept, uses are counted and nothing half-written or damaged is seen, as for any app; and the program
-//! `sde` reads it.
+//! The directory is a store of SDE, and an engine of its own runs builds as apps on it. So one process builds while
+//! others wait, entries are evicted, uses are counted, and nothing half-written or damaged is loaded, as for any
+//! app. The program `sde` reads the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::stats::Stats;
 
 /// Binaries in a directory, for all processes of a user; see [`Settings`].
 ///
-/// Cloning is cheap, and clones are one store. It must belong to who runs the program, and nobody else
+/// Cloning is cheap, and clones are one store. It must belong to the user who runs the program, and nobody else
 /// may write to it: binaries are code.
 #[derive(Clone)]
 pub struct KernelDir(Arc<Inner>);
@@ -36,12 +36,12 @@ struct Inner {
     sde: Sde,
     store: DirStore,
     settings: Settings,
-    /// Why it can't be written to.
+    /// Why it can't be written to, if so.
     only_read: Option<StoreError>,
     counts: Arc<Counts>,
 }
 
-/// What the engine told.
+/// Counts from the engine's events.
 #[derive(Default)]
 struct Counts {
     kept: AtomicU64,
@@ -50,16 +50,16 @@ struct Counts {
 }
 
 impl KernelDir {
-    /// Opens the directory, or makes it. One that is there and can't be written to is read, and a warning says so.
+    /// Opens the directory, or makes it. One that can't be written to is only read, and a warning says so.
     ///
     /// # Errors
-    /// If there is no directory to be had, something else is in it, it belongs to somebody else or others can write to it
-    /// or put another one in its place, or it can't be read.
+    /// If the user has no home for the default directory, or the directory can't be read or is no store. If it
+    /// belongs to somebody else, or others can write to it or put another in its place.
     pub fn open(settings: Settings) -> Result<Self, StoreError> {
         Self::open_observed(settings, |_: &Event| {})
     }
 
-    /// The same, and tells an observer of the runs that it makes: a build is one of the app `sde_opencl.Build`.
+    /// As [`open`](Self::open), with an observer of the engine's runs: a build is one of the app `sde_opencl.Build`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -104,7 +104,7 @@ impl KernelDir {
             .store(store.clone())
             .save(policy)
             .shared_work(SharedWork::Within(settings.patience))
-            // What is live has its own copy.
+            // Live programs have their own copies.
             .memory_budget_of(Build::NAME, 0)
             .observer(move |event: &Event| counting.note(event))
             .observer(observer)
@@ -125,21 +125,19 @@ impl KernelDir {
         &self.0.settings
     }
 
-    /// The store: its path, and what can be done with it beside the builds of this process.
+    /// The store: its path, and operations beside the builds of this process.
     #[must_use]
     pub fn store(&self) -> &DirStore {
         &self.0.store
     }
 
-    /// What happened to builds: how many were computed and loaded, how often another process was waited for, the time that was
-    /// spent and saved.
+    /// The counts of builds: computed, loaded, waited for in another process, and the time spent and saved.
     #[must_use]
     pub fn stats(&self) -> AppStats {
         self.0.sde.stats().total
     }
 
-    /// Writes down what was used until now, which is done when the last clone is dropped, too: a process may never come
-    /// to an end in which that could be done.
+    /// Saves the uses until now. Dropping the last clone does so too, but a process may be killed before.
     ///
     /// # Errors
     /// If it can't be written.
@@ -148,12 +146,12 @@ impl KernelDir {
         noted.map_err(|error| StoreError::new("noting what was used of the kernel cache", error))
     }
 
-    /// Why nothing is kept, though the settings that were given would have it.
+    /// Why nothing is kept, though the settings ask for it.
     pub(crate) fn only_read(&self) -> Option<&StoreError> {
         self.0.only_read.as_ref()
     }
 
-    /// How many binaries were kept, how often the store could not be used, and why not the last time.
+    /// The number of kept binaries, of failures of the store, and the latest failure.
     pub(crate) fn count(&self, stats: &mut Stats) {
         let counts = &self.0.counts;
         stats.kept = counts.kept.load(Ordering::Relaxed);
@@ -162,8 +160,7 @@ impl KernelDir {
         stats.why_not_kept = last.or(stats.why_not_kept.take());
     }
 
-    /// Has a program: what is kept, or what `make` gives, which is kept then. Gives under which key, too; nothing if what
-    /// is kept can't be read.
+    /// Loads a program, or makes it with `make` and keeps it. Gives its key, too; `None` if the kept one can't be read.
     pub(crate) fn run(
         &self,
         program: &Descriptor,
@@ -189,7 +186,7 @@ impl KernelDir {
         }
     }
 
-    /// For which kernels the binary has finished code that is kept under a key by now, by whatever process. It is no use of it.
+    /// The kernels with finished code in the binary that is kept now, by any process. This does not count as a use.
     pub(crate) fn launched(&self, key: &Key) -> Option<Vec<String>> {
         let store = &self.0.store;
         match store.refresh().and_then(|()| store.look(key)) {
@@ -201,7 +198,7 @@ impl KernelDir {
         }
     }
 
-    /// Keeps other processes from building or capturing a program for as long as this lives; nothing if one is at it.
+    /// Keeps other processes from building or capturing a program while this lives; `None` if one is doing so.
     pub(crate) fn announce(&self, key: &Key) -> Option<Announced> {
         let announced = self.0.store.announce(key);
         (!matches!(announced, Announced::Others(_))).then_some(announced)
@@ -242,7 +239,7 @@ fn options(settings: &Settings) -> Options {
     let options = Options::new()
         .retention(retention)
         .without_environment()
-        // Who still reads what was replaced looks again, or builds.
+        // A reader of a replaced file looks again, or builds.
         .grace(Duration::ZERO)
         .vfs(Arc::clone(settings.on()));
     match settings.writes() {
@@ -261,11 +258,11 @@ fn value<T: Storable + Clone>(entry: &StoredEntry, name: &str) -> Option<T> {
     value.downcast::<T>().map(|value| T::clone(&value))
 }
 
-/// How many links a path may lead through, as on Linux.
+/// The most links that a path may lead through, as on Linux.
 const LINKS: usize = 40;
 
-/// Whoever can write to a directory by which this one is found, as its path is written and as each link in it leads on, can put another in
-/// its place. The store itself is looked at when it is opened.
+/// Refuses a path through a directory that others can write to, along its text and each link in it: they could put
+/// another store in its place. The store itself is checked when it is opened.
 fn check_above(vfs: &dyn Vfs, dir: &Path, trusts_group: bool) -> io::Result<()> {
     let mut path = std::path::absolute(dir)?;
     for _ in 0..LINKS {
@@ -283,7 +280,7 @@ fn check_above(vfs: &dyn Vfs, dir: &Path, trusts_group: bool) -> io::Result<()> 
     )))
 }
 
-/// The path with what the link nearest to the root leads to in place of that; nothing if there is none.
+/// The path with its first link, from the root on, replaced by its target; `None` if there is no link.
 fn without_first_link(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<PathBuf>> {
     let mut there = PathBuf::new();
     let mut parts = path.components();
@@ -317,7 +314,7 @@ fn check_owner(vfs: &dyn Vfs, above: &Path, dir: &Path, trusts_group: bool) -> i
     ))
 }
 
-/// Whether the system says that nothing can be written.
+/// Whether an error says that the place can't be written to.
 fn is_of_writing(error: &ArchiveError) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let (ArchiveError::Open { source, .. } | ArchiveError::Io { source, .. }) = error else {

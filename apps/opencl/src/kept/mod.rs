@@ -1,8 +1,8 @@
 //! Binaries that outlive the process.
 //!
-//! A program starts, builds the kernels it built yesterday, and has lost seconds or minutes. So what was built is kept:
-//! by default in a [`KernelDir`], a store of SDE in which a build is the entry of an app; or in a [`KernelStore`] of
-//! the user's own. Nothing that comes back is believed: the whole key and a checksum are compared before a driver sees a byte of it.
+//! A program that builds yesterday's kernels again loses seconds or minutes. So binaries are kept: by default in a
+//! [`KernelDir`], a store of SDE in which a build is the entry of an app, or in the user's own [`KernelStore`].
+//! Bytes that come back are not trusted: the full key and a checksum are compared before a driver sees them.
 
 mod blob;
 mod build;
@@ -20,20 +20,20 @@ pub(crate) use build::NotKept;
 pub use dir::KernelDir;
 pub use store::{KernelStore, StoreError};
 
-/// A binary with all that is known of it.
+/// A binary with its facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// All that the key of the program is made of.
+    /// The full key of the program.
     pub(crate) full: FullKey,
     /// As the driver gave it; empty if it gives none.
     pub(crate) binary: Vec<u8>,
     pub(crate) facts: Facts,
-    /// The kernels that had been launched when the binary was captured: a driver that finishes code at the
-    /// first launch has it in the binary for these.
+    /// The kernels launched before the binary was captured. A driver that finishes code at the first launch has
+    /// that code in the binary.
     pub(crate) launched: Vec<String>,
 }
 
-/// What is known of a program beside what it was made from.
+/// Facts about a program beside its full key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     pub(crate) log: String,
@@ -42,7 +42,7 @@ pub(crate) struct Facts {
 }
 
 impl Kept {
-    /// Why it is not the binary of a program, if it is not.
+    /// Why it is not the binary of this program, if so.
     pub(crate) fn is_unfit(&self, full: &FullKey) -> Option<&'static str> {
         if self.full != *full {
             Some("it is another program with the same digest")

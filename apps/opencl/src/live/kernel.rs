@@ -1,8 +1,8 @@
 //! Kernels, each launch with arguments of its own.
 //!
 //! OpenCL says that the arguments of one kernel must not be set from two threads, and that a launch
-//! takes those that are set when it is enqueued. A cache that gives many callers one kernel
-//! makes them race. So a launch borrows a kernel that nobody else has: an idle one, or a new one.
+//! takes those that are set when it is enqueued. Callers that share one cached kernel would
+//! race. So a launch borrows a kernel exclusively: an idle one, or a new one.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -17,7 +17,7 @@ use crate::driver::RawKernel;
 use crate::lock::lock;
 use crate::stats::Event;
 
-/// How many kernels wait for a launch: as many as there are threads on most machines that launch.
+/// The most idle kernels that are kept: as many as the launching threads of most machines.
 const IDLE: usize = 64;
 
 /// A kernel of a live program.
@@ -27,7 +27,7 @@ pub struct Kernel(Arc<Idle>);
 /// Kernels that nobody is launching.
 pub(crate) struct Idle {
     program: Program,
-    /// The same as the engine has it, which does not let go what somebody holds.
+    /// The engine's value of the program: the engine does not evict what is held.
     _held: Option<Value<Program>>,
     name: String,
     raw: Mutex<Vec<RawKernel>>,
@@ -72,12 +72,12 @@ impl Kernel {
         &self.0.program
     }
 
-    /// A kernel for one launch, or for several in turn: its arguments are nobody else's. It is given back
-    /// when it is dropped, with the arguments it has; the next launch sets its own.
+    /// A kernel for one launch, or for several in turn: nobody else sets its arguments. Dropping it
+    /// returns it with its arguments; the next launch sets its own.
     ///
     /// # Errors
-    /// If the driver has no more, also after the kernels of this context that wait for a launch were let go.
-    /// [`Context::release_unused`](crate::Context::release_unused) lets go programs too.
+    /// If the driver has no more, even after this context's idle kernels were released.
+    /// [`Context::release_unused`](crate::Context::release_unused) releases programs too.
     pub fn launch(&self) -> Result<Launch, Error> {
         let idle = lock(&self.0.raw).pop();
         let raw = match idle {
@@ -94,7 +94,7 @@ impl Kernel {
 }
 
 impl Program {
-    /// A kernel that no cache knows of; [`Context::kernel`](crate::Context::kernel) remembers what it gives.
+    /// A kernel outside any cache; [`Context::kernel`](crate::Context::kernel) remembers its kernels.
     ///
     /// # Errors
     /// If there is no such kernel, or the driver refuses.
@@ -110,7 +110,7 @@ impl Idle {
         made.map_err(|refusal| live.refused(&format!("creating the kernel {}", self.name), refusal))
     }
 
-    /// The same, once more without the kernels that nobody launches, if there is no room for one.
+    /// As [`make`](Self::make); if there is no room, releases idle kernels and tries once more.
     fn make_with_room(&self) -> Result<RawKernel, Error> {
         match self.make() {
             Err(error) if error.is_out_of_resources() => {
@@ -153,29 +153,29 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// A kernel that nobody else has, until it is dropped.
+/// A kernel that is borrowed exclusively, until this is dropped.
 pub struct Launch {
     idle: Arc<Idle>,
-    /// Always there until it is dropped.
+    /// `None` only during the drop.
     raw: Option<RawKernel>,
-    /// The same, for opencl3. It does not own it.
+    /// The raw kernel as opencl3 has it, not owned.
     view: ManuallyDrop<opencl3::kernel::Kernel>,
 }
 
 impl Launch {
     /// The kernel, to set its arguments and to enqueue it, with `ExecuteKernel` for example;
-    /// `None` on a simulated driver. Say [`enqueued`](Self::enqueued) when it was.
+    /// `None` on a simulated driver. Call [`enqueued`](Self::enqueued) afterwards.
     #[must_use]
     pub fn opencl(&self) -> Option<&opencl3::kernel::Kernel> {
         self.idle.program.0.context().opencl()?;
         Some(&self.view)
     }
 
-    /// Says that it was enqueued, so that the binary is captured again, with the code that the driver
-    /// finishes at the first launch. Who does not say it loses no more than that.
+    /// Notes that the kernel was enqueued, so that the binary is captured again, with the code that the driver
+    /// finishes at the first launch. Without this call only that capture is lost.
     ///
-    /// It is noted for the kernel, whatever the size of its work groups. A driver that compiles for each
-    /// size has code in the kept binary for those it was launched with before that was captured.
+    /// The note covers the kernel, not the size of its work groups. With a driver that compiles for each
+    /// size, the kept binary has code for the sizes launched before the capture.
     pub fn enqueued(&self) {
         self.idle.program.0.code.note_launch(&self.idle.name);
     }

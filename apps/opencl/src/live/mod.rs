@@ -1,5 +1,5 @@
-//! What lives in a driver: programs, compiled parts, kernels. Each is given back when its last holder
-//! lets it go.
+//! Objects that live in a driver: programs, compiled parts, kernels. Each is given back when its last holder
+//! drops it.
 
 mod kernel;
 mod program;

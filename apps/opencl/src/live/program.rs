@@ -13,11 +13,11 @@ use crate::identity::Descriptor;
 use crate::kept::Facts;
 use crate::make::Making;
 
-/// A program that kernels can be had from. Cloning is cheap, and clones are one program.
+/// A program that gives kernels. Cloning is cheap, and clones are one program.
 #[derive(Clone)]
 pub struct Program(pub(crate) Arc<Live>);
 
-/// What a program counts with whose binary nobody has seen, beside its source. Small ones of PoCL have
+/// The size that a program counts with, beside its source, before its binary was seen. Small binaries of PoCL have
 /// some tens of kilobytes.
 const UNSEEN: usize = 64 << 10;
 
@@ -25,7 +25,7 @@ fn estimate(descriptor: &Descriptor) -> usize {
     UNSEEN + descriptor.source_length()
 }
 
-/// A program of a driver, given back when this is dropped: when nobody holds it any more, or it comes to nothing by an error or a panic.
+/// A program of a driver, given back when this is dropped, also after an error or a panic.
 pub(crate) struct Owned {
     context: Context,
     raw: RawProgram,
@@ -54,7 +54,7 @@ pub(crate) struct Live {
     raw: Owned,
     pub(crate) facts: Facts,
     pub(crate) code: Code,
-    /// How long the binary is, as far as is known.
+    /// The length of the binary, or an estimate.
     bytes: AtomicUsize,
 }
 
@@ -71,20 +71,20 @@ impl Program {
         Self(live)
     }
 
-    /// What it was made from.
+    /// The descriptor that it was made from.
     #[must_use]
     pub fn descriptor(&self) -> &Descriptor {
         self.0.descriptor()
     }
 
-    /// What the compiler said when it was built: in this process, or in the one whose binary it has.
+    /// The compiler's log of the build, in this process or in the one whose binary it has.
     #[must_use]
     pub fn log(&self) -> &str {
         &self.0.facts.log
     }
 
-    /// How long the build took, in this process or in the one whose binary it has; nothing for a program from a blob, and one
-    /// that somebody else made.
+    /// The time of the build, in this process or in the one whose binary it has; zero for a program from a blob or a
+    /// foreign one.
     #[must_use]
     pub fn build_time(&self) -> Duration {
         self.0.facts.build_time
@@ -96,7 +96,7 @@ impl Program {
         &self.0.facts.kernels
     }
 
-    /// Which device of the context it is for.
+    /// The number of its device in the context.
     #[must_use]
     pub fn device(&self) -> usize {
         self.0.device()
@@ -105,8 +105,8 @@ impl Program {
     /// The binary, with the code that was finished at launches until now; empty if the driver gives none.
     /// Ask for it when the launches have ended.
     ///
-    /// It may take as long as a build after a launch: some drivers put the code that they finish then into the binary
-    /// of a new program only, which is made for that.
+    /// It may take as long as a build after a launch: some drivers put that code only into the binary
+    /// of a new program, which is then made.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -116,7 +116,7 @@ impl Program {
 }
 
 impl Live {
-    /// How much memory it is taken to need.
+    /// The memory that it is taken to need.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -188,7 +188,7 @@ impl Object {
         &self.raw.raw
     }
 
-    /// What the compiler said.
+    /// The compiler's log.
     #[must_use]
     pub fn log(&self) -> &str {
         &self.log

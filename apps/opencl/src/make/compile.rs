@@ -1,4 +1,4 @@
-//! What a driver does to make a program: compile, link, take a binary.
+//! The driver's ways to make a program: compile, link, load a binary.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl Making {
         })
     }
 
-    /// Has a compiler take the source or the intermediate language; what it made, and what it said.
+    /// Compiles the source or the intermediate language; gives the program and the log.
     pub(super) fn compile(
         &self,
         doing: &str,
@@ -64,8 +64,8 @@ impl Making {
         })
     }
 
-    /// What a compiler makes, or the error it ends with, if it read what is in the key: either is
-    /// remembered under that.
+    /// The outcome of a compilation, program or error, if the compiler read what the key was made from: either is
+    /// remembered under that key.
     fn as_described<T>(&self, compile: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         if self.descriptor.is_cacheable().is_err() {
             return compile();
@@ -152,7 +152,7 @@ impl Making {
         Ok(raw)
     }
 
-    /// The binary of the program built anew, by a driver that has all that it takes in a cache of its own.
+    /// The binary of the program built anew, by a driver that has all of its code in a cache of its own.
     pub(crate) fn binary_anew(&self) -> Result<Vec<u8>, Error> {
         let raw = match self.descriptor.made() {
             Made::Built => self.build_alone()?.0,

@@ -1,4 +1,4 @@
-//! How a program is had if it is not live: from a kept binary, from the binary of a device of equal
+//! Making a program that is not live: from a kept binary, from the binary of a device of equal
 //! identity, or by a build.
 
 mod compile;
@@ -96,12 +96,12 @@ impl Making {
         Ok(program)
     }
 
-    /// With a directory: what it has, or a build that is kept in it.
+    /// With a directory: its binary, or a build that is kept in it.
     fn in_dir(&self, sde: &Handle, dir: &KernelDir) -> Result<Program, Error> {
         let policies: &[Policy] = match dir.settings().mode_of(self.kind()) {
             Mode::Off => &[],
             Mode::Read => &[Policy::OnlyIfRemembered],
-            // What is there and is of no use is built once more, and replaced.
+            // A kept binary that is of no use is built once more, and replaced.
             Mode::ReadWrite => &[Policy::Use, Policy::Refresh],
         };
         for policy in policies {
@@ -146,7 +146,7 @@ impl Making {
         }
     }
 
-    /// With a store of the user's: what it has, or a build that is put there.
+    /// With the user's store: its blob, or a build that is put there.
     fn in_store(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
         let id = self.descriptor.blob_id();
         let found = self.context.0.brought.take(&id).unwrap_or_else(|| {
@@ -179,7 +179,7 @@ impl Making {
         self.note(&Event::Unfit { key, why });
     }
 
-    /// From a kept binary; nothing if it is of another program, or the driver refuses it.
+    /// From a kept binary; `None` if it is of another program, or the driver refuses it.
     fn load(&self, kept: &Kept) -> Result<Option<Program>, Error> {
         if let Some(why) = kept.is_unfit(self.descriptor.full_key()) {
             self.unfit(why);
@@ -203,7 +203,7 @@ impl Making {
         Ok(None)
     }
 
-    /// Whether a driver finds these kernels, in whatever order.
+    /// Whether a driver finds exactly these kernels, in any order.
     fn has_kernels(&self, raw: &RawProgram, kernels: &[String]) -> Result<bool, Refusal> {
         let names = self.driver().kernel_names(raw)?;
         let names: BTreeSet<_> = names.into_iter().collect();
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// A driver may take what it would not run.
+    /// A driver may accept a binary that it would not run.
     #[test]
     fn a_binary_without_its_kernels_is_built_anew_and_replaced() {
         let store = One::default();

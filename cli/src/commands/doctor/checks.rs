@@ -1,4 +1,4 @@
-//! What is tried.
+//! The checks.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use super::lock;
 /// Tries something in a folder.
 pub type Check = fn(&Path) -> io::Result<()>;
 
-/// What is tried: what should hold, what a store loses without it, whether it can't do without.
+/// The checks: the guarantee, what a store loses without it, whether it can't do without, the function.
 pub const CHECKS: [(&str, &str, bool, Check); 9] = [
     (
         "a name is made once",
@@ -114,7 +114,7 @@ pub const CHECKS: [(&str, &str, bool, Check); 9] = [
     ),
 ];
 
-/// That something was refused because a name is taken.
+/// Checks that an operation was refused because a name is taken.
 fn refused(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

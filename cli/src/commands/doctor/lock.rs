@@ -1,7 +1,7 @@
 //! Whether a lock keeps other processes out.
 //!
-//! Within one process a lock may hold that no other process sees: shared file systems can be
-//! mounted so. So the program starts itself once more, and the two try to have one lock.
+//! On some shared file systems a lock excludes other threads of a process, but not other processes.
+//! So the program starts itself once more, and both processes try to take one lock.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,24 +12,24 @@ use sde_archives::vfs::{Disk, Vfs};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The option with which the program starts itself.
+/// The option of the second process.
 pub const OPTION: &str = "hold";
 
 const HELD: &str = "held";
 const TAKEN: &str = "taken";
 
-/// What the other process does: tries to take the lock, says what came of it, and keeps it until
-/// nobody writes to its standard input any more.
+/// The work of the second process: tries to take the lock, prints the outcome, and keeps the lock until its
+/// standard input is closed.
 pub fn hold(path: &Path, out: &mut Output) -> Result<(), Failure> {
     let lock = Disk.try_lock(path).map_err(Failure::told)?;
     out.line(if lock.is_some() { HELD } else { TAKEN })?;
     out.flush()?;
-    // Whoever started this may have been killed: that is an end too.
+    // An error ends the wait too: the parent may have been killed.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     Ok(())
 }
 
-/// That of two processes one has it, and that it is free when that one is killed.
+/// Checks that only one of two processes gets the lock, and that it is free when that process is killed.
 pub fn is_kept_between_processes(dir: &Path) -> io::Result<()> {
     let path = dir.join("locked");
     drop(Disk.create(&path)?);
@@ -54,7 +54,7 @@ pub fn is_kept_between_processes(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Another process that has tried to take the lock. It is killed when this is dropped.
+/// A second process that has tried to take the lock. It is killed when this is dropped.
 struct Other {
     process: Child,
     has_it: bool,
@@ -88,7 +88,7 @@ impl Other {
 
 impl Drop for Other {
     fn drop(&mut self) {
-        // Both fail only if it has ended already.
+        // Both calls fail only if the process has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

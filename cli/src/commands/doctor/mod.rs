@@ -1,8 +1,8 @@
 //! `sde doctor`: what a file system guarantees.
 //!
-//! Where a store lies is often decided by somebody else, and shared file systems differ in what
-//! they do when two processes make one name, or when a machine goes down. What can be tried, is
-//! tried here; what only a power cut would show is said to be unknown.
+//! Users can't always choose where a store lies, and shared file systems differ when two processes make
+//! one name, or when a machine goes down. Guarantees that can be tried are tried here; those that only a
+//! power cut would show are reported as unknown.
 
 mod checks;
 mod lock;
@@ -30,14 +30,14 @@ pub struct Doctor {
     hold: Option<PathBuf>,
 }
 
-/// One thing that was tried.
+/// The outcome of one check.
 #[derive(Serialize)]
 struct Tried {
     check: &'static str,
     holds: bool,
     /// Whether a store can't do without.
     needed: bool,
-    /// Why it does not hold.
+    /// Why it does not hold, if so.
     why: Option<String>,
     /// What a store loses without it.
     #[serde(skip)]
@@ -62,7 +62,7 @@ impl Doctor {
             .prefix("sde-doctor-")
             .tempdir_in(&dir);
         let folder = folder.map_err(|error| {
-            // The error as a whole names the folder that was to be made.
+            // The error's full text names the temporary folder.
             let (dir, why) = (dir.display(), error.kind());
             Failure::told(format!(
                 "in {dir} nothing can be tried: {why}; name a folder that you may write to"
@@ -93,7 +93,7 @@ impl Doctor {
     }
 }
 
-/// The kind of file system, where the system tells.
+/// The kind of file system, if the system gives it.
 fn file_system(dir: &Path) -> Option<String> {
     let dir = dir.canonicalize().ok()?;
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
@@ -106,12 +106,12 @@ fn file_system(dir: &Path) -> Option<String> {
         .lines()
         .filter_map(of_line)
         .filter(|(place, _)| dir.starts_with(place));
-    // The later of two on one place lies on top.
+    // Of two mounts at one place the later is on top.
     let nearest = above.max_by_key(|(place, _)| place.as_os_str().len());
     nearest.map(|(_, kind)| kind)
 }
 
-/// What is known of some of them beyond what can be tried.
+/// Known properties of some file systems beyond what can be tried.
 fn known(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "tmpfs" | "ramfs" => "It is memory: all of it is gone when the machine stops.",

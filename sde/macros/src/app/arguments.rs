@@ -11,7 +11,7 @@ use syn::{
     Type, TypeImplTrait, TypeReference,
 };
 
-/// What a function takes.
+/// The parameters of a function.
 pub(super) struct Arguments {
     /// Whether the first parameter is the handle.
     pub(super) takes_handle: bool,
@@ -65,7 +65,7 @@ impl Arguments {
     }
 }
 
-/// Says what to write in place of what can't be an argument.
+/// Refuses a type that can't be an argument, and tells what to write instead.
 fn refuse_unsupported(place: usize, typed: &PatType) -> syn::Result<()> {
     let ty = &*typed.ty;
     let refuse = |span, why: &str| Err(syn::Error::new(span, why));
@@ -118,7 +118,7 @@ fn refuse_unsupported(place: usize, typed: &PatType) -> syn::Result<()> {
     }
 }
 
-/// What no argument's type may have in it.
+/// Parts that no argument's type may have.
 #[derive(Default)]
 struct Forbidden {
     any_type: Option<Span>,

@@ -1,4 +1,4 @@
-//! What can be said in the brackets of `#[sde::app(...)]`.
+//! The options in the brackets of `#[sde::app(...)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -14,9 +14,9 @@ pub(super) struct Attributes {
     pub(super) tags: Vec<Tag>,
     /// Whether all ranks run it together.
     pub(super) is_distributed: bool,
-    /// Whether the result tells how much memory it takes.
+    /// Whether the result counts with its own memory size.
     pub(super) is_sized: bool,
-    /// Whether two computations of one key may give other bits.
+    /// Whether two computations of one key may differ in bits.
     pub(super) is_not_compared: bool,
     /// Calls on the `AppInfo`: `.nondeterministic()`, `.citation("..")`.
     pub(super) info: TokenStream,
@@ -47,8 +47,7 @@ impl Attributes {
         self.tags.contains(&Tag::Distributed)
     }
 
-    /// Whether the result is one that is never saved, so that its type need not be
-    /// one that can be.
+    /// Whether the result is never saved, so that its type need not be serializable.
     pub(super) fn is_unsaved(&self) -> bool {
         self.tags.contains(&Tag::Expendable) || self.tags.contains(&Tag::NoCache)
     }

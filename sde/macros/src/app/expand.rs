@@ -1,6 +1,6 @@
 //! The code that the attribute makes.
 //!
-//! What it names itself begins with `__`: a variable may not be called as an app of the same module is.
+//! Names that it adds begin with `__`: a variable can't have the name of an app of its module.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -80,7 +80,7 @@ fn refuse_unsupported(function: &ItemFn) -> syn::Result<()> {
     Ok(())
 }
 
-/// What a function returns.
+/// The return type of a function.
 struct Output {
     /// The value, without `Result` or `Value` around it.
     value: Type,
@@ -112,7 +112,7 @@ impl Output {
         }
     }
 
-    /// The result map made of what the body returned.
+    /// The result map of the body's return value.
     fn to_map(&self, body: &TokenStream) -> TokenStream {
         let value = match self.fallible {
             true => quote! {
@@ -242,7 +242,7 @@ fn body(function: &ItemFn) -> TokenStream {
 /// One call, with its arguments borrowed from the caller.
 fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     let fields = fields(&arguments.list);
-    // The fields of a call have no names, so none can be one of ours.
+    // The fields of a call have no names, so none can clash.
     let places: Vec<_> = (1..=arguments.list.len()).map(Index::from).collect();
     let texts: Vec<_> = arguments.list.iter().map(|a| &a.text).collect();
     let encoded = arguments.list.iter().map(encode);
@@ -253,11 +253,11 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     let handle = arguments.takes_handle.then(|| quote!(__sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
     let value = &output.value;
-    // Room for no more: a vector that grows begins with four.
+    // The exact capacity: a growing vector begins with four.
     let count = places.len();
     quote! {
         struct __SdeCall<'call>(
-            // What was taken of a hit.
+            // The value taken from a hit.
             (
                 ::std::marker::PhantomData<&'call ()>,
                 ::std::cell::Cell<::std::option::Option<::sde::Value<#value>>>,
@@ -315,8 +315,8 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     }
 }
 
-/// Writes an argument called `__value`. What stands before it is made when the program is
-/// compiled, unless its name is very long.
+/// Writes an argument called `__value`. The bytes before its value are made at compile time, unless its
+/// name is very long.
 fn encode(argument: &Argument) -> TokenStream {
     let text = &argument.text;
     if text.len() >= 0x80 {

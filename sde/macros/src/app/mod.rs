@@ -15,7 +15,7 @@ use syn::ItemFn;
 
 use crate::source;
 
-/// What the attribute expands to.
+/// The expansion of the attribute.
 pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let source = source::of(&item);
     let attributes = syn::parse2(attribute)?;
@@ -25,7 +25,7 @@ pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<Toke
 
 #[cfg(test)]
 mod tests {
-    /// What the attribute says of a function.
+    /// The error of the attribute on a function.
     fn refused(function: &str) -> String {
         let item = function.parse().unwrap();
         super::app(proc_macro2::TokenStream::new(), item)

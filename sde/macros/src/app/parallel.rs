@@ -62,8 +62,8 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
             __sde.par_call_linked(self, &__RESOLVED, &__list)
         }
 
-        /// The same, where each value is given to a function as it comes, with the number of its item, and held no
-        /// longer. Equal arguments are found in the cache, or for what is not kept, computed again.
+        /// As `par_call`, but gives each value, with the number of its item, to a function as it comes, and holds it no
+        /// longer. Equal arguments are found in the cache, or computed again if they are not kept.
         ///
         /// # Errors
         /// As `par_call`.
@@ -84,11 +84,11 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
     }
 }
 
-/// What an argument is owned as, in `Inputs`.
+/// The owned type of an argument, in `Inputs`.
 enum Owned {
-    /// Only that, so that the type of a number follows from it.
+    /// Exactly this type, so that the type of a number follows from it.
     Exactly(Type),
-    /// Whatever can be made into it.
+    /// Any type that converts into it.
     Into(Type),
 }
 
@@ -122,7 +122,7 @@ impl Owned {
     }
 }
 
-/// What is in `Inputs` borrows nothing that ends.
+/// Makes all borrows of a type `'static`, since `Inputs` borrow nothing else.
 struct Forever;
 
 impl VisitMut for Forever {

@@ -93,8 +93,8 @@ impl DirStore {
     /// # Ok::<(), sde::ArchiveError>(())
     /// ```
     ///
-    /// On a full disk it first removes replaced segments, even before the time of grace is over, and segments
-    /// without useful frames, or whose frames all go for the limits of the retention.
+    /// On a full disk it first removes replaced segments, even before the time of grace is over. Segments without
+    /// useful frames go too, or whose frames all go for the limits of the retention.
     ///
     /// # Errors
     /// If the store can't be read or written. Nothing is lost then.

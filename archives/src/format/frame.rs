@@ -130,8 +130,7 @@ impl FrameHeader {
         self.code
     }
 
-    /// The part of the header that copies share. Their bodies may differ, since provenances are stored once for
-    /// many entries.
+    /// The part of the header that copies share; their bodies may refer to a provenance or have it inline.
     pub(crate) fn identity(&self) -> [u8; 42] {
         let mut identity = [self.code; 42];
         identity[1] = self.flags & !PAYLOAD;

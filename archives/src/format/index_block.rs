@@ -161,8 +161,7 @@ pub(crate) struct IndexBlock {
 }
 
 impl IndexBlock {
-    /// The index, and the bytes of its frame and trailer, which seal a segment at `end`; `None` if they would be
-    /// too long.
+    /// The index, and the frame and trailer that seal a segment at `end`; `None` if they would be too long.
     pub(crate) fn seal(segment: &Segment, rows: Vec<Row>, end: u64) -> Option<(Self, Vec<u8>)> {
         let latest = rows.iter().map(|row| row.saved_at).max().unwrap_or(0);
         let text = to_bytes(&(rows.len() as u64, latest)).ok()?;

@@ -113,7 +113,8 @@ impl Payload {
         }
     }
 
-    /// The stored name of the Rust type: the compiler's name without crates and modules.
+    /// The stored name of the Rust type: the compiler's name without crates and modules, which stores of earlier
+    /// releases may have.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.stored.name

@@ -56,7 +56,7 @@ impl DirStore {
         }
         let is_empty = directory::is_empty(vfs, dir).map_err(failed)?;
         if is_empty {
-            // Later saves must not refer to provenances that are gone.
+            // Later saves must not rely on segments and entries that are gone.
             self.0.writer.forget();
         }
         directory::create(vfs, dir)?;

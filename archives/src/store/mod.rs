@@ -438,8 +438,7 @@ impl Archiver for DirStore {
     }
 }
 
-/// Runs a job, and again each time that a file was gone: a compaction has moved its frames, or a run has superseded
-/// them.
+/// Runs a job; runs it again each time that a file was gone, since a compaction or a run has replaced it.
 pub(crate) fn where_files_are<T>(
     job: impl Fn() -> Result<T, ArchiveError>,
 ) -> Result<T, ArchiveError> {

@@ -62,8 +62,7 @@ impl DirStore {
         let abandoned = writer.abandoned();
         let new = self.encode_batch(batch).encoded;
         writer.begin_written().finish(new.frames)?;
-        // Entries left out, or with copied contents, are left to the save: it reports the former and checks the
-        // latter.
+        // The save reports values left out and checks copies, so such entries are left to it.
         if new.left_out.is_empty() && new.copies.is_empty() {
             writer.unsynced.add(batch, abandoned);
         }

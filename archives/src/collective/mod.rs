@@ -13,8 +13,8 @@
 //!
 //! 1. each seals its journals and [names](hand_over) them, except long ones in the store: these stay as they are;
 //! 2. each writer [copies](rewrite) the frames that count, durably. Where journals are on the nodes' own disks one
-//! rank of each node is a writer, else a few ranks share the work. Writers list the frames they wrote, and ranks
-//! those of long segments that stay, so that nobody has to read them;
+//!    rank of each node is a writer, else a few ranks share the work. Writers list the frames they wrote, and ranks
+//!    those of long segments that stay, so that nobody has to read them;
 //! 3. the first rank commits a manifest, and tells whether that succeeded;
 //! 4. now all ranks agree on the outcome; each removes those of its journals that were taken.
 //!

@@ -4,10 +4,10 @@
 //! a time makes room, while no other thread of its process saves. Things go in this order:
 //!
 //! 1. Replaced segments, even before their time of grace is over (a reader that misses one looks again), and
-//! unfinished files. Generations before the latest go too, since they would keep these.
+//!    unfinished files. Generations before the latest go too, since they would keep these.
 //! 2. Segments without useful frames: scratch that was superseded or whose run has ended.
 //! 3. Segments that become empty if the user's limits are tightened: to seven eighths of the frames they apply to,
-//! to a half, to nothing. Other frames stay.
+//!    to a half, to nothing. Other frames stay.
 //! 4. The segment with most useless bytes whose useful frames can be copied elsewhere.
 //!
 //! A manifest or a copy may use the reserve, a meaningless file that is removed while room is made. Without a

@@ -4,11 +4,11 @@
 //! in case that is damaged. So a store keeps the scratch it has saved within a small multiple of those:
 //!
 //! - A state is superseded once this store has made two later ones of its run durable, or its result. Saves of
-//! others do not count: they may not be on the medium yet.
+//!   others do not count: they may not be on the medium yet.
 //! - A segment of scratch is sealed early: at half the length of all useful states, or a sixteenth of the usual
-//! limit. Then segments with superseded states only are replaced.
+//!   limit. Then segments with superseded states only are replaced.
 //! - A useful state keeps its whole segment. Once such segments are much longer than their useful states, these are
-//! copied, made durable and read back, and the segments are replaced too.
+//!   copied, made durable and read back, and the segments are replaced too.
 //!
 //! A manifest names the replaced segments, and they are removed once no kept manifest lists them: so no generation
 //! that a power failure leaves misses anything it vouches for. Only the time of grace is left out: see

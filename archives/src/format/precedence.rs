@@ -11,13 +11,13 @@ use sde::{RunId, Tags};
 /// export or compare stores all choose by this order.
 ///
 /// - A computation with its results precedes one with only intermediates, or with a damaged result: the save of the
-/// latter was cut short, and must not hide the earlier one. If a key has several computations, their values are
-/// checked for that. A compaction checks all values, others those of up to 16 MiB; longer ones count as whole if a
-/// frame has them.
+///   latter was cut short, and must not hide the earlier one. If a key has several computations, their values are
+///   checked for that. A compaction checks all values, others those of up to 16 MiB; longer ones count as whole if
+///   a frame has them.
 /// - Then the one with the latest `made_at` in its record counts. The engine makes an entry that supersedes another
-/// later than it, whatever the clocks say.
+///   later than it, whatever the clocks say.
 /// - Then the one whose last frame was saved later counts. One computation may lie in several frames, one for each
-/// class for instance: it has the highest of their precedences.
+///   class for instance: it has the highest of their precedences.
 /// - Then the one with the greater [`RunId`] counts, so that all readers choose alike.
 ///
 /// Whether the one that counts may be used is another question, which invalidation marks answer: if it must not, no

@@ -4,8 +4,7 @@
 //! another, and a disk does a few thousand syncs a second. So the first thread writes for all that have come by
 //! then, and syncs once; threads that come meanwhile are next. No extra thread is needed.
 //!
-//! The writers are locked meanwhile. Threads that must not wait read [`WriterState`], whose lock is held for memory
-//! only.
+//! The writers are locked meanwhile. Threads that must not wait read a copy of their state, [`WriterState`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,11 +33,11 @@ struct Job {
 /// The stage that a save waits for, with all its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Until {
-    /// Another piece follows.
+    /// Appended; another piece follows.
     Put,
-    /// Other processes find it.
+    /// Readable for other processes.
     Written,
-    /// It is on the medium.
+    /// On the medium.
     Durable,
 }
 
@@ -126,8 +125,7 @@ impl GroupCommit {
         }
     }
 
-    /// Begins a save of entries some of which were [written through](UnsyncedEntries) when this many segments were
-    /// abandoned.
+    /// Begins a save with entries that were [written through](UnsyncedEntries) at this count of abandoned segments.
     pub(crate) fn begin_after(&self, abandoned: Option<Abandoned>) -> Save<'_> {
         Save {
             begun: abandoned,

@@ -248,7 +248,7 @@ impl Index {
         self.of_kind(key, FrameKind::Provenance)
     }
 
-    /// The copies of what an output file holds.
+    /// The copies of an output file's content.
     pub(crate) fn contents(&self, key: &Key) -> Vec<KnownFrame> {
         self.of_kind(key, FrameKind::Content)
     }

@@ -1,4 +1,4 @@
-//! Reading what is new in the directory of a store.
+//! Reads new files and frames in the directory of a store.
 //!
 //! A look holds no lock that a call waits for. It begins with a copy of the known segments, and applies all that it
 //! has read at once, at its end. Meanwhile only this process's own saves may change the catalog, in segments that a
@@ -34,7 +34,7 @@ struct Look<'a> {
     edition: u64,
     newly_replaced: HashSet<UniqueId>,
     has_looked: bool,
-    /// The files that are gone.
+    /// Files that are gone.
     gone: Vec<PathBuf>,
     /// How far this look has read each file.
     read: HashMap<PathBuf, Progress>,
@@ -46,7 +46,7 @@ struct Look<'a> {
 }
 
 impl Catalog {
-    /// Reads what is new.
+    /// Reads the new files and frames of the store.
     ///
     /// A segment that can't be read is left out with a warning; a directory that can't be listed is an error.
     pub(crate) fn look(&self) -> Result<(), ArchiveError> {

@@ -93,8 +93,8 @@ impl DirStore {
     /// # Ok::<(), sde::ArchiveError>(())
     /// ```
     ///
-    /// On a full disk it first removes replaced segments, even before the time of grace is over. Segments without
-    /// useful frames go too, or whose frames all go for the limits of the retention.
+    /// On a full disk it first removes replaced segments, even before the time of grace is over. It also removes
+    /// segments without useful frames, or whose frames all go for the limits of the retention.
     ///
     /// # Errors
     /// If the store can't be read or written. Nothing is lost then.
@@ -338,7 +338,7 @@ struct CompactionInput {
     uses: UsesOf,
     /// Contents needed by entries in segments that are being written.
     contents: HashSet<Key>,
-    /// Whether all contents are kept, whoever needs them.
+    /// Whether contents are kept even if no entry is known to need them.
     keeps_contents: bool,
 }
 

@@ -5,8 +5,8 @@
 //!
 //! - A state is superseded once this store has made two later ones of its run durable, or its result. Saves of
 //!   others do not count: they may not be on the medium yet.
-//! - A segment of scratch is sealed early: at half the length of all useful states, or a sixteenth of the usual
-//!   limit. Then segments with superseded states only are replaced.
+//! - A segment of scratch is sealed early: at half the length of all useful states, and at least a sixteenth of the
+//!   usual limit. Then segments with superseded states only are replaced.
 //! - A useful state keeps its whole segment. Once such segments are much longer than their useful states, these are
 //!   copied, made durable and read back, and the segments are replaced too.
 //!

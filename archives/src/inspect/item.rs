@@ -163,7 +163,7 @@ pub struct Saved {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Scratch {
-    /// Where the frame is, in bytes of the file.
+    /// The bytes of the frame in its file.
     pub place: Range<u64>,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,

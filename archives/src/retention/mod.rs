@@ -1,4 +1,4 @@
-//! What a user allows a store to keep.
+//! Retention: the limits that a user sets for a store.
 
 mod variables;
 

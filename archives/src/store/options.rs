@@ -107,8 +107,8 @@ impl Options {
     /// The limits of the store. When they are exceeded, the thread that commits or finishes gives up entries until
     /// seven eighths of the capacity are used. So the store may be larger by the saves between two commits and,
     /// while a limit applies to one app alone, by a sixteenth of all. Entries that are too old go within a tenth of
-    /// the age. Entries of a size that is not kept are not saved. Stores that ranks [open
-    /// together](Self::open_together) are left to `sde gc`.
+    /// the age. Entries of a size that is not kept are not saved. Stores that ranks
+    /// [open together](Self::open_together) are left to `sde gc`.
     ///
     /// Limits not set here are taken from the [environment](Retention::from_env). A full disk frees replaced
     /// segments and the scratch of ended runs, and then entries that a capacity or an age set here applies to.
@@ -201,13 +201,12 @@ impl Options {
     /// Those of up to 64 KiB are kept in memory until they are asked for; longer ones are then read a second time,
     /// mostly from the page cache. So looking up an entry takes as long as reading all its values of up to 16 MiB.
     /// Longer values are read when they are asked for, scratch states of any length when they are looked up.
-    /// of any length when it is looked for.
     ///
     /// # Errors
-    /// If the directory has other contents, or a store of another format. If it, or a folder or file of it, can be
-    /// written to by others, or one in it is a link. If a file has the name of one of its folders: for reading only
-    /// that is warned of, and the rest is read. In these cases nothing is changed. If it can't be read or written.
-    /// If a variable with a [limit](Retention::from_env) is not understood.
+    /// If the directory has other contents, or a store of another format. If it, or a folder or file of it, belongs
+    /// to another user or can be written to by others, or one in it is a link. If a file has the name of one of its
+    /// folders: for reading only that is warned of, and the rest is read. In these cases nothing is changed. If it
+    /// can't be read or written. If a variable with a [limit](Retention::from_env) is not understood.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
         if self.local.is_some() {
             let why = "a folder for one node is of use to ranks that commit together; open the store with `open_together`, or without `local`";

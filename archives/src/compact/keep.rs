@@ -2,8 +2,8 @@
 //!
 //! The thread that commits keeps the limits, and the one that finishes, and the [upkeep](crate::store::upkeep)'s.
 //! It first checks the lengths of the segments, which costs a look at the directory. A compaction reads all of
-//! them, so one is due only once the store has grown by a part of its size, and for ages once in a tenth of the
-//! age. The manifests record the last one, so of a thousand short programs only a few compact.
+//! them, so one is due only once the store has grown by a part of its size. For ages one is due once in a tenth of
+//! the age. The manifests record the last one, so of a thousand short programs only a few compact.
 
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ impl Retention {
         Self::default()
     }
 
-    /// Keeps at most so many bytes of what the limits apply to.
+    /// Keeps at most this many bytes of the frames that the limits apply to.
     ///
     /// The limits apply to the frames of intermediates and scratch states, and of results if
     /// [`results`](Self::results) is set, in the segments that a compaction looks at: not in those being written.

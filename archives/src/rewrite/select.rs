@@ -4,7 +4,7 @@
 //! frame is read only if its key has several, or for a filter, a limit, or output files.
 //!
 //! Of each key it keeps the computation that counts, by its [precedence](crate::Precedence), in as many frames as
-//! have all its values in each class, and the scratch states saved after it.
+//! have all its values in each class. It also keeps the scratch states saved later.
 //!
 //! Only frames of segments that are *taken* make others superfluous: another process may be dropping frames
 //! elsewhere. There are two exceptions. Scratch is useless once its run has ended, wherever the entry is: losing

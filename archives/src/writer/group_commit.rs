@@ -1,8 +1,8 @@
 //! Group commit: writes what many threads save at once, with as few syncs as possible.
 //!
-//! If each result is to be durable before `run` returns, every thread would wait for its own sync, one after
-//! another, and a disk does a few thousand syncs a second. So the first thread writes for all that have come by
-//! then, and syncs once; threads that come meanwhile are next. No extra thread is needed.
+//! If each result is to be durable before `run` returns, threads would wait for their syncs one after another. A
+//! disk does a few thousand syncs a second. So the first thread writes for all that have come by then, and syncs
+//! once; threads that come meanwhile are next. No extra thread is needed.
 //!
 //! The writers are locked meanwhile. Threads that must not wait read a copy of their state, [`WriterState`].
 

@@ -22,8 +22,8 @@ use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 
 impl DirStore {
-    /// Writes the results of this store, and nothing else, to a new one in a directory
-    /// that is empty or does not exist. The directory is a store only when all of it is there.
+    /// Writes the results of this store, and nothing else, to a new store in a directory that is empty or does not
+    /// exist. The directory becomes a store last, once it is complete.
     pub(crate) fn publish(&self, dir: &Path) -> Result<(), ArchiveError> {
         let dir = &absolute(dir)?;
         let inner = &*self.0;
@@ -62,13 +62,13 @@ impl DirStore {
         let written = self.write_results(config)?;
         self.write_first_manifest(config, &written)?;
         directory::create(vfs, dir)?;
-        // It has all else by now: nothing that is written later would sync this name.
+        // All else is written and synced: no later write would sync this name.
         let synced = vfs.sync_dir(dir);
         synced.map_err(|error| ArchiveError::io("syncing the directory", dir, error))
     }
 
-    /// Writes what counts in all segments of entries, also those that are being written: what is durable of them. An error
-    /// if one can't be read.
+    /// Writes the results that count in all segments of entries; of those being written, the durable frames. An
+    /// error if one can't be read.
     fn write_results(&self, config: &WriterConfig) -> Result<Vec<Sealed>, ArchiveError> {
         let catalog = &self.0.catalog;
         let sources = self.all_entries()?;
@@ -97,12 +97,12 @@ impl DirStore {
         self.refresh()?;
         let known: Vec<_> = {
             let segments = lock(&inner.catalog.segments);
-            // An archive that is told to be there must have all results.
+            // An archive must have all results, or fail.
             if let Some(error) = segments.unread.first() {
                 return Err(error.clone());
             }
             let known = segments.known().map(|one| one.segment);
-            // What was acknowledged before an error counts, and is in no index.
+            // Frames acknowledged before an error count, although their segment has no index.
             known.chain(segments.owned().cloned()).collect()
         };
         let entries = known
@@ -134,7 +134,7 @@ impl DirStore {
     }
 }
 
-/// The one path of a directory, also if it is not there yet.
+/// The canonical path of a directory, even if it does not exist yet.
 pub(crate) fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
     let of = |there: &Path| {
         let real = vfs.real_path(there).ok()?;
@@ -145,21 +145,20 @@ pub(crate) fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
         .unwrap_or_else(|| dir.to_owned())
 }
 
-/// Removes what this has begun, as far as that can be done, so that the directory is empty again
-/// and it can be tried again there.
+/// Removes, as far as possible, what this attempt has written, so that the directory is empty for another.
 fn take_away(config: &WriterConfig) {
     let (vfs, dir) = (&*config.vfs, &config.dir);
-    // Once it is a store all of it is there, whatever failed after that.
+    // A directory that is a store is complete, whatever failed after that.
     if !matches!(directory::look_for_format(vfs, dir), Ok(false)) {
         return;
     }
     for folder in [folder(dir, Part::Entries), dir.join(FOLDER)] {
-        // What is left does no harm but to be in the way, and the first error is the one to tell.
+        // Files that stay are only in the way, and the first error is the one to report.
         let _ = take_folder_away(vfs, &folder, &config.writer());
     }
 }
 
-/// Removes what one writer has put in a folder, and the folder, if nothing else is in it.
+/// Removes one writer's files from a folder, and the folder, if it is empty then.
 fn take_folder_away(vfs: &dyn Vfs, folder: &Path, writer: &UniqueId) -> io::Result<()> {
     let (segment, manifest) = (format!("{}-", writer.short()), writer.to_string());
     for name in vfs.list(folder)? {

@@ -29,30 +29,31 @@ pub struct Copyable<'a> {
     pub made_at: SystemTime,
 }
 
-/// What a copy did. An entry that has results and intermediates counts twice.
+/// The result of a copy. An entry with results and intermediates counts twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
     /// The entries that were copied.
     pub entries: usize,
-    /// Those that were there already, whole.
+    /// The entries that this store already had, whole.
     pub there: usize,
-    /// Those that have a damaged value, and were left out.
+    /// The entries that were left out, since a value is damaged.
     pub damaged: usize,
-    /// The output files whose content is missing where they were to be copied from.
+    /// The output files whose content the other store lacks.
     pub missing: usize,
 }
 
 impl DirStore {
-    /// Copies entries of another store to this one: those that count there, results and intermediates, and that are `wanted`.
-    /// All invalidations come with them, whatever is wanted, and the contents of output files that these entries need.
-    /// Nothing of this store is replaced. Of a key that both stores have, the computation with the highest
-    /// [`Precedence`](crate::Precedence) counts from then on.
+    /// Copies entries of another store to this one: those that count there, results and intermediates, and that are
+    /// `wanted`. All invalidations are copied too, whatever is wanted, and the contents of output files that these
+    /// entries need. Nothing of this store is replaced. Of a key that both stores have, the computation with the
+    /// highest [`Precedence`](crate::Precedence) counts from then on.
     ///
-    /// Others may read and write both stores meanwhile. All values are checked where they are read, and read back where they
-    /// were written. States of unfinished runs, journals and uses are not copied. What is there already is not copied again, so
-    /// a copy that was stopped goes on when it is called again. It takes as long as reading what is wanted twice and
-    /// writing it once; memory is 24 bytes for each frame of the other store.
+    /// Others may read and write both stores meanwhile. All values are checked when they are read, and read back
+    /// once they are written. States of unfinished runs, journals and uses are not copied. Entries that this store
+    /// has already are not copied again, so calling this again continues an interrupted copy. The copy takes as
+    /// long as reading the wanted entries twice and writing them once; memory is 24 bytes for each frame of the
+    /// other store.
     ///
     /// ```
     /// use sde::Sde;
@@ -79,8 +80,8 @@ impl DirStore {
     /// ```
     ///
     /// # Errors
-    /// If both are one store, this one lies in the other, or one can't be read or written. What was copied by then stays, and a
-    /// copy that is called again goes on.
+    /// If both are one store, this one lies in the other, or one can't be read or written. Entries copied by then
+    /// stay, and another call continues the copy.
     pub fn copy_from(
         &self,
         from: &Self,
@@ -98,7 +99,7 @@ impl DirStore {
         let copied = self.with_room(retention, &mut 0, || {
             where_files_are(|| self.try_copy(from, &wanted))
         })?;
-        // What is there already may not be on the medium.
+        // Entries found already here may not be on the medium.
         self.with_room(retention, &mut 0, || {
             self.with_reserve(|| self.write_manifest(&[]))
         })?;
@@ -119,9 +120,9 @@ impl DirStore {
         });
         let [entries, there, damaged] = [const { Cell::new(0) }; 3];
         let count = |of: &Cell<usize>| of.set(of.get() + 1);
-        // What the entries need that are there: a copy that was stopped may have brought the one without the other.
+        // The contents of entries that are here already: an interrupted copy may have brought only the entry.
         let needed = RefCell::new(HashSet::<Key>::new());
-        // Who copies may remove the source then.
+        // Only durable copies count, since the caller may remove the source next.
         let is_durable = &|place: &Place| self.is_durable(place);
         let wants = |one: Wanted<'_>| match one {
             Wanted::Mark(mark) => !marks.contains(&(mark.key, mark.run, mark.at)),
@@ -171,7 +172,7 @@ impl DirStore {
 }
 
 impl Catalog {
-    /// Whether a frame of this computation and class is durable whose values are whole.
+    /// Whether a durable frame of this computation and class has all values whole.
     fn has_whole(&self, one: &Facts, is_durable: &dyn Fn(&Place) -> bool) -> bool {
         let frames = self.known(|index| index.entries(&one.key));
         frames.iter().any(|frame| {

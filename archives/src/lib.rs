@@ -7,7 +7,7 @@
 //! checksums that are verified before anything in it is used, and one that fails
 //! is computed again.
 //!
-//! What is written where:
+//! The files of a store:
 //!
 //! ```text
 //! store/FORMAT               the name and version of the format

@@ -9,10 +9,10 @@ use crate::format::precedence::Precedence;
 use crate::read::error::ReadError;
 use crate::read::frame;
 
-/// A computation of a key, from all its frames.
+/// A computation of a key, with all its frames.
 pub(crate) struct Computation<T> {
     pub(crate) precedence: Precedence,
-    /// In the order in which they came.
+    /// The frames, in the order given.
     pub(crate) frames: Vec<T>,
 }
 
@@ -41,15 +41,15 @@ pub(crate) fn computations<T>(
     all
 }
 
-/// What became of looking at the frames of a key.
+/// The result of looking at the frames of a key.
 pub(crate) struct Resolved {
     pub(crate) entry: Option<StoredEntry>,
-    /// Whether the file of a frame is not there any more.
+    /// Whether the file of a frame was gone.
     pub(crate) gone: bool,
 }
 
-/// The entry of a key that counts, by the index in memory. What its frame lacks (the results of another class), or has damaged, is taken from other frames of
-/// its computation.
+/// The entry of a key that counts, by the index in memory. Results that its frame lacks, or has damaged, are taken
+/// from other frames of its computation.
 pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveError> {
     let mut found = Vec::new();
     let mut failed = None;

@@ -1,4 +1,4 @@
-//! Whether the store has what an output file holds.
+//! Whether the store has the bytes of an output file.
 
 use std::io;
 
@@ -9,20 +9,20 @@ use super::Catalog;
 use super::index::Place;
 use crate::format::frame::{self, FrameKind};
 
-/// The key of the frame of a content.
+/// The key of a content frame.
 pub(crate) fn content_key(digest: &Digest) -> Key {
     Key::from_bytes(*digest.as_bytes())
 }
 
 impl Catalog {
-    /// Whether there is such a content, as far as can be told without reading it.
+    /// Whether a copy of this content is there, by its header alone.
     pub(crate) fn has_content(&self, key: &Key) -> Result<bool, ArchiveError> {
         let mut failed = None;
         for copy in self.known(|index| index.contents(key)) {
             match self.read_header(&copy.place, key) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                // A compaction has put it elsewhere.
+                // A compaction has copied the frame elsewhere.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let path = &copy.place.segment.path;
@@ -33,7 +33,7 @@ impl Catalog {
         failed.map_or(Ok(false), Err)
     }
 
-    /// Whether a copy is there, as far as can be told without reading it.
+    /// Whether this copy is there, by its header alone.
     pub(crate) fn is_content(&self, copy: &Place, key: &Key) -> bool {
         self.read_header(copy, key).unwrap_or(false)
     }

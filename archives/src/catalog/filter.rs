@@ -5,10 +5,10 @@
 //! Sanders, Singler 2007): a key sets four bits of one word of 64, and is there only if all four are set. Keys are
 //! digests, so the word and the bits are parts of the key itself.
 
-/// With so many keys to a word of 64 bits, about 3 % of the absent keys seem to be there.
+/// With six keys to a word of 64 bits, about 3 % of the absent keys pass the filter.
 const KEYS_PER_WORD: usize = 6;
 
-/// The keys of many segments, up to mistakes in one direction: none that is there seems absent.
+/// The keys of many segments. False positives happen, false negatives never.
 #[derive(Default)]
 pub(crate) struct Filter {
     words: Vec<u64>,
@@ -16,7 +16,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Adds keys, by their prefixes; gives whether there was room. Without room it must be made anew.
+    /// Adds keys, by their prefixes. `false` if they don't fit: the filter must be rebuilt.
     pub(crate) fn add(&mut self, count: usize, prefixes: impl Iterator<Item = u64>) -> bool {
         self.keys += count;
         if self.keys > self.words.len() * KEYS_PER_WORD {
@@ -26,7 +26,7 @@ impl Filter {
         true
     }
 
-    /// A filter of these keys with room for as many again.
+    /// A filter of these keys with room for as many more.
     pub(crate) fn of(count: usize, prefixes: impl Iterator<Item = u64>) -> Self {
         let mut filter = Self {
             words: vec![0; (2 * count).div_ceil(KEYS_PER_WORD)],
@@ -50,12 +50,12 @@ impl Filter {
     }
 }
 
-/// Not the first bytes of the key: in a table they say where its row is.
+/// The key's last bytes choose the word: the first already choose its row in a table.
 fn place(prefix: u64, words: usize) -> usize {
     ((u64::from(prefix as u32) * words as u64) >> 32) as usize
 }
 
-/// Four bits, from the 24 that are not the place.
+/// Four bits, from the 24 that do not choose the word.
 fn bits(prefix: u64) -> u64 {
     (0..4).fold(0, |all, bit| all | 1 << (prefix >> (32 + 6 * bit) & 63))
 }

@@ -1,8 +1,8 @@
-//! Where everything is: the store's index, in memory.
+//! The store's index in memory: where each frame is.
 //!
-//! Large sealed segments bring a [`Table`], with one [`Filter`] over all of them; the frames of others are kept in a map.
-//! Either says no more than where frames are whose keys begin alike: which are of a key, and which of several
-//! counts, is found out by reading them.
+//! Large sealed segments bring a [`Table`], with one [`Filter`] over all of them; frames of other segments are kept
+//! in a map. Both go by the beginning of a key only. Frames must be read to tell whose they are, and which of
+//! several counts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) at: u64,
 }
 
-/// One frame, of a key that begins as the one that was asked for.
+/// A frame whose key has the prefix that was looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownFrame {
     pub(crate) place: Place,
@@ -32,7 +32,7 @@ pub(crate) struct KnownFrame {
 }
 
 impl KnownFrame {
-    /// `None` of a kind that a later release may add.
+    /// `None` for kinds that only later releases know.
     fn new(segment: &Arc<Segment>, row: &Row) -> Option<Self> {
         Some(Self {
             place: Place {
@@ -45,14 +45,13 @@ impl KnownFrame {
     }
 }
 
-/// How many states of one run are kept: if the latest is damaged, an earlier one
-/// leads to the same bits.
+/// The number of states kept of one run: if the latest is damaged, an earlier one leads to the same bits.
 pub(crate) const STATES: usize = 3;
 
-/// How many states of a run that goes on are of use.
+/// The number of states that a run in progress needs.
 const STATES_OF_USE: usize = 2;
 
-/// A sealed segment of fewer frames has no table: with many, each would have to be searched.
+/// Sealed segments with fewer frames get no table, since a look-up searches every table.
 pub(crate) const LARGE: usize = 4096;
 
 #[derive(Default)]
@@ -61,12 +60,12 @@ pub(crate) struct Index {
     filter: Filter,
     /// The segments of the frames that are in no table.
     segments: Vec<Arc<Segment>>,
-    /// Their numbers, by where they are in memory: copies of a file have one id.
+    /// The segments' numbers, by address: copies of a file have one id.
     numbers: HashMap<usize, u32>,
-    /// Those frames; those of one prefix are linked.
+    /// The frames that are in no table; frames of one prefix are linked.
     loose: Vec<Loose>,
     first: HashMap<u64, u32, RandomState>,
-    /// The latest of each computation.
+    /// The latest mark of each computation.
     marks: HashMap<(Key, RunId), Mark>,
 }
 
@@ -101,7 +100,7 @@ impl Index {
         for row in rows {
             let at = u32::try_from(self.loose.len()).unwrap_or(NONE);
             if at == NONE {
-                // More has no number. What is not found is computed again.
+                // The index is full. Frames that it lacks are computed again.
                 return;
             }
             let next = self.first.insert(row.prefix, at).unwrap_or(NONE);
@@ -140,7 +139,7 @@ impl Index {
         }
     }
 
-    /// All that is known of these segments: rows as they are in an index block.
+    /// The index rows of these segments, as an index block has them.
     pub(crate) fn rows_of(&self, of: &HashSet<UniqueId>) -> HashMap<UniqueId, Vec<Row>> {
         let mut rows: HashMap<UniqueId, Vec<Row>> = HashMap::new();
         for table in self
@@ -176,7 +175,7 @@ impl Index {
         prefixes.flat_map(|prefix| self.chain(*prefix))
     }
 
-    /// Forgets what was in segments; their marks stay.
+    /// Forgets the frames of segments; their marks stay.
     pub(crate) fn remove(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.tables.retain(|table| !goes(&table.segment.id));
         if !self.segments.iter().any(|one| goes(&one.id)) {
@@ -191,7 +190,7 @@ impl Index {
         stay.iter().for_each(|(row, one)| self.add(one, [*row]));
     }
 
-    /// All frames of a key that begins like this one, the latest saved first.
+    /// All frames with this prefix, the latest saved first.
     fn frames(&self, prefix: u64) -> Vec<KnownFrame> {
         let loose = self.chain(prefix);
         let loose = loose.filter_map(|(row, segment)| KnownFrame::new(segment, &row));
@@ -206,13 +205,13 @@ impl Index {
         all
     }
 
-    /// The segments that have frames of keys that begin so.
+    /// The segments that have frames with this prefix.
     pub(crate) fn segments_of(&self, prefix: u64) -> Vec<UniqueId> {
         let frames = self.frames(prefix).into_iter();
         frames.map(|frame| frame.place.segment.id).collect()
     }
 
-    /// Where the entries are that were saved last, so many at most, the latest first; of each key the latest.
+    /// The places of the entries saved last, at most `most`, the latest first; one for each key.
     pub(crate) fn latest(&self, most: usize) -> Vec<Place> {
         let sealed = self.tables.iter();
         let sealed = sealed.flat_map(|table| table.rows.iter().map(|row| (row, &table.segment)));
@@ -223,7 +222,7 @@ impl Index {
         let mut latest = Vec::new();
         for one in entries {
             latest.push(one);
-            // So that a store of any size takes no more memory than this.
+            // Bounds the memory, whatever the size of the store.
             if latest.len() >= most.saturating_mul(2) {
                 keep_latest(&mut latest, most);
             }
@@ -249,7 +248,7 @@ impl Index {
         self.of_kind(key, FrameKind::Provenance)
     }
 
-    /// The copies of what an output file holds.
+    /// The copies of an output file's content.
     pub(crate) fn contents(&self, key: &Key) -> Vec<KnownFrame> {
         self.of_kind(key, FrameKind::Content)
     }
@@ -270,8 +269,8 @@ impl Index {
             .collect()
     }
 
-    /// Since when the states of a run are of use, by the frames that `counts` is true of: the last of them,
-    /// and those that were saved after an entry.
+    /// The time of saving from which states of a run are of use: that of the second last state, or later if an
+    /// entry was saved after it. Only frames that `counts` accepts are considered.
     pub(crate) fn of_use(&self, prefix: u64, counts: impl Fn(&Place) -> bool) -> u64 {
         let mut all = self.frames(prefix);
         all.retain(|at| counts(&at.place));
@@ -279,7 +278,7 @@ impl Index {
         let ended = ended.map_or(0, |entry| entry.saved_at.saturating_add(1));
         let saved = all.iter().filter(|at| at.kind == FrameKind::Scratch);
         let mut saved: Vec<u64> = saved.map(|at| at.saved_at).collect();
-        // One that was written twice is one.
+        // A state that was written twice is one.
         saved.dedup();
         let since = saved.get(STATES_OF_USE - 1).copied();
         since.unwrap_or(0).max(ended)
@@ -293,7 +292,7 @@ impl Index {
     }
 }
 
-/// Leaves those that were saved last, so many at most, in any order.
+/// Keeps the `most` rows saved last, in any order.
 fn keep_latest<T>(all: &mut Vec<(Row, T)>, most: usize) {
     if all.len() > most {
         all.select_nth_unstable_by_key(most, |(row, _)| std::cmp::Reverse(row.saved_at));

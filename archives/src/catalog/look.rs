@@ -1,8 +1,8 @@
-//! Reading what is new in the directory of a store.
+//! Reads new files and frames in the directory of a store.
 //!
-//! No lock is held meanwhile that a call waits for: a look begins with a copy of what is known of the segments, and what it
-//! has read is taken in at its end, all at once. Until then only this process's own saves change what is known, of
-//! segments that a look leaves alone; where anything else has changed it, the look is done again.
+//! A look holds no lock that a call waits for. It begins with a copy of the known segments, and applies all that it
+//! has read at once, at its end. Meanwhile only this process's own saves may change the catalog, in segments that a
+//! look leaves alone; after any other change the look is repeated.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -29,27 +29,26 @@ pub(crate) struct Looking;
 /// A look at the directory.
 struct Look<'a> {
     catalog: &'a Catalog,
-    /// What was known when it began.
+    /// The files known when the look began.
     before: HashMap<PathBuf, Progress>,
     edition: u64,
     newly_replaced: HashSet<UniqueId>,
     has_looked: bool,
-    /// The files that are gone.
+    /// Files that are gone.
     gone: Vec<PathBuf>,
-    /// How far it has read which files.
+    /// How far this look has read each file.
     read: HashMap<PathBuf, Progress>,
     unread: Vec<ArchiveError>,
     changes: CatalogChanges,
-    /// Whether all files were there that were listed. If not, a compaction has put what was in them into others, which may
-    /// have been made after the directory was listed.
+    /// Whether all listed files were there. If not, a compaction has moved their frames to files that may be newer
+    /// than the listing.
     all: bool,
 }
 
 impl Catalog {
-    /// Reads what is new.
+    /// Reads the new files and frames of the store.
     ///
-    /// A segment that can't be read is warned of and left out; that a directory
-    /// can't be listed is an error.
+    /// A segment that can't be read is left out with a warning; a directory that can't be listed is an error.
     pub(crate) fn look(&self) -> Result<(), ArchiveError> {
         warnings_after(|| {
             let _looking = lock(&self.looking);
@@ -57,7 +56,7 @@ impl Catalog {
         })
     }
 
-    /// Reads what is new, unless another thread does so now. Gives whether it was done.
+    /// Reads new files, unless another thread does so now: then gives `false`.
     pub(crate) fn look_if_idle(&self) -> Result<bool, ArchiveError> {
         warnings_after(|| match try_lock(&self.looking) {
             Some(_looking) => self.look_alone().map(|()| true),
@@ -81,7 +80,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Reads what is in the folder that this process appends to.
+    /// Reads the folder that this process appends to.
     pub(crate) fn look_at_local(&self) -> Result<(), ArchiveError> {
         let there = self.local.as_deref();
         let there = there.map(|local| segments(&*self.vfs, local));
@@ -89,15 +88,15 @@ impl Catalog {
         warnings_after(|| {
             let _looking = lock(&self.looking);
             let mut look = Look::new(self);
-            // Of files that are gone another rank that found them was faster.
+            // A file that is gone was handled by another rank, which found it first.
             look.read_all(there);
             self.take_in(look);
         });
         Ok(())
     }
 
-    /// Takes note of all that was read. Gives whether it did: not if others have told of segments since the look began, or some
-    /// were forgotten.
+    /// Applies the look. Gives `false`, and changes nothing, if others told of segments since the look began, or
+    /// some were forgotten.
     fn take_in(&self, look: Look<'_>) -> bool {
         let mut segments = lock(&self.segments);
         if segments.edition != look.edition {
@@ -113,7 +112,7 @@ impl Catalog {
         for (path, progress) in look.read {
             let is_begun = segments.files.contains_key(&path) && !look.before.contains_key(&path);
             match progress.segment().filter(|_| is_begun) {
-                // This process has begun it meanwhile, and knows what is in it.
+                // This process has begun the segment meanwhile, and knows its frames.
                 Some(own) => {
                     changes.sealed.retain(|(segment, _)| segment.id != own.id);
                     changes.frames.retain(|(segment, _)| segment.id != own.id);
@@ -121,7 +120,7 @@ impl Catalog {
                 None => drop(segments.files.insert(path, progress)),
             }
         }
-        // Still under the lock: the marks and entries of one look come in order.
+        // The lock is still held, so marks and entries of one look are applied in order.
         self.apply(changes);
         true
     }
@@ -144,8 +143,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Forgets files that are not there any more. One that is there under another name
-    /// too, as while it is renamed, is read again.
+    /// Forgets files that are gone. A file that also has another name, as during a rename, is read again.
     fn forget_gone(&mut self, there: &BTreeSet<(PathBuf, Part)>) {
         let there: HashSet<&Path> = there.iter().map(|(path, _)| path.as_path()).collect();
         let mut again = self.newly_replaced.clone();
@@ -155,7 +153,7 @@ impl<'a> Look<'a> {
                 self.gone.push(path.clone());
             }
         }
-        // All of its own stays known to this process. What it has given up is read as another's is.
+        // Segments that this process writes stay known. One that it has abandoned is read like another process's.
         for (path, progress) in &self.before {
             if let Progress::Own(own) = progress
                 && there.contains(path.as_path())
@@ -166,7 +164,7 @@ impl<'a> Look<'a> {
                 };
             }
         }
-        // What was read of these is forgotten; what they have beyond what was replaced is read again.
+        // These segments are read again, from the place up to which they were replaced.
         for (path, progress) in &self.before {
             if let Some(segment) = progress.segment()
                 && again.contains(&segment.id)
@@ -184,7 +182,7 @@ impl<'a> Look<'a> {
         self.changes.gone = again;
     }
 
-    /// Where the frames of a segment begin that count.
+    /// The place of a segment's first frame that is not replaced.
     fn first(&self, id: &UniqueId) -> u64 {
         lock(&self.catalog.segments).first(id)
     }
@@ -232,7 +230,7 @@ impl<'a> Look<'a> {
                     self.read.insert(path.to_owned(), refused);
                     return Ok(());
                 }
-                // Its writer has only just begun, or was killed then.
+                // The writer has only just created the file, or was killed then.
                 None => return Ok(()),
             },
         };
@@ -248,7 +246,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Reads the header of a segment that was found, if it is to be trusted.
+    /// Reads the header of a segment, if its file can be trusted.
     fn open(
         &self,
         path: &Path,
@@ -268,7 +266,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// The files in a store that are called as segments are.
+/// The files in a store with the names of segments.
 pub(crate) fn segments(
     vfs: &dyn Vfs,
     store: &Path,

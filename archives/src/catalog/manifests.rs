@@ -1,8 +1,8 @@
 //! The manifests of a store: which count, and how the next is made.
 //!
-//! A manifest names its parents. Those that no other names are the heads, and all heads count: of processes that save at the
-//! same time each makes one. The next manifest names all that its writer knows as its parents, the heads among them, and so
-//! joins the heads. If a head is damaged its parents are heads again: that is why two generations are kept.
+//! A manifest names its parents. Manifests that no other names are the heads, and all heads count: processes that
+//! save at the same time make one each. The next manifest names every known one as a parent, and so joins the
+//! heads. If a head is damaged its parents are heads again: that is why two generations are kept.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -19,14 +19,14 @@ use crate::format::trust::{Distrusted, Trust};
 use crate::locks::lock;
 use crate::vfs::{Vfs, read_bytes};
 
-/// The manifests that can be read, by their names. Who works with them takes a copy: its lock is held for memory only.
+/// The readable manifests, by name. Users take a copy, since the lock must not be held during I/O.
 #[derive(Clone, Debug)]
 pub(crate) struct ManifestSet {
     trust: Trust,
-    /// Those that are not to be trusted.
+    /// Manifests that are not trusted.
     pub(crate) distrusted: Distrusted,
     manifests: HashMap<String, Arc<Manifest>>,
-    /// Those that can't be read, and were warned of.
+    /// Manifests that can't be read; each was warned of once.
     damaged: HashSet<String>,
 }
 
@@ -49,7 +49,7 @@ impl ManifestSet {
         self.manifests.insert(manifest.name(), manifest);
     }
 
-    /// Those that nobody names as a parent.
+    /// The manifests that no other names as a parent.
     pub(crate) fn heads(&self) -> Vec<&Manifest> {
         let parents: HashSet<&String> = self.all().flat_map(|one| &one.parents).collect();
         let all = self.manifests.iter();
@@ -64,8 +64,8 @@ impl ManifestSet {
         self.manifests.values().map(|one| &**one)
     }
 
-    /// Every segment that the heads say is replaced, and up to where. Two that were at it
-    /// at once may differ: each has copied all up to where it looked.
+    /// Every segment that the heads call replaced, and up to where. Concurrent compactions may give different
+    /// lengths; each has copied everything up to its own, so the greatest counts.
     pub(crate) fn replaced(&self) -> HashMap<UniqueId, u64> {
         let mut replaced = HashMap::new();
         for (id, length) in self.heads().into_iter().flat_map(Manifest::replaced) {
@@ -75,8 +75,8 @@ impl ManifestSet {
         replaced
     }
 
-    /// The segments that the heads vouch for and that do not reach as far, as `end` says: each with its manifest, and up to
-    /// where it can be read if it is there. Those that are replaced are not lost.
+    /// The segments that the heads list and whose files, by `end`, are missing or too short: with manifest and
+    /// actual end. Replaced segments are not lost.
     pub(crate) fn lost(
         &self,
         end: impl Fn(&UniqueId) -> Option<u64>,
@@ -97,28 +97,28 @@ impl ManifestSet {
         lost
     }
 
-    /// The latest compaction that the heads tell of.
+    /// The latest compaction that a head tells of.
     pub(crate) fn swept(&self) -> Option<Sweep> {
         let heads = self.heads().into_iter();
         heads.filter_map(|one| one.swept).max_by_key(|one| one.at)
     }
 
-    /// The generations before the heads, by their names: they are only there for the case that a head is damaged.
+    /// The names of the generations before the heads. They are kept only in case a head is damaged.
     fn earlier(&self) -> HashSet<String> {
         let heads: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
         let all = self.manifests.keys();
         all.filter(|name| !heads.contains(*name)).cloned().collect()
     }
 
-    /// The next generation after all heads: its number and parents. These are all that are there: the removal of an older one may
-    /// be lost when the power fails, and that of a newer one not, and the older one must not count then.
+    /// The number and the parents of the next generation. Every manifest is a parent: a power failure may undo the
+    /// removal of an older one and not that of a newer one, and the older one must not count then.
     pub(crate) fn next(&self) -> (u64, Vec<String>) {
         let heads = self.heads();
         let latest = heads.iter().map(|one| one.generation).max().unwrap_or(0);
-        // A damaged one may have had a later number, and its name is taken.
+        // A damaged manifest may have a higher number, and its name is taken.
         let damaged = self.damaged.iter().filter_map(|name| {
             let number = name.split('-').next()?.parse::<u64>().ok();
-            // None comes after the last number; anybody can give a file any name.
+            // The last number has no successor, and anybody can give a file any name.
             number.filter(|number| *number < u64::MAX)
         });
         let latest = latest.max(damaged.max().unwrap_or(0));
@@ -134,7 +134,7 @@ impl Catalog {
         lock(&self.manifests).clone()
     }
 
-    /// Reads the manifests that are new, and forgets those that are gone. Two threads may be at it at once, and another may commit.
+    /// Reads new manifests and forgets those that are gone. Other threads may look or commit at the same time.
     pub(crate) fn look_at_manifests(&self) -> Result<(), ArchiveError> {
         let mut looked = Ok(false);
         for _ in 0..LOOKS {
@@ -148,8 +148,8 @@ impl Catalog {
         looked.map(drop)
     }
 
-    /// Writes the manifest after those of `before`, makes it durable, and removes the generations before its parents. One
-    /// thread at a time, which need not hold the lock of the set.
+    /// Writes the manifest after those of `before`, durably, and removes the generations before its parents. Only
+    /// one thread commits at a time; it need not hold the lock of the set.
     pub(crate) fn commit(
         &self,
         before: &ManifestSet,
@@ -161,7 +161,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes the generations before the heads: on a full disk they keep what was replaced from being removed.
+    /// Removes the generations before the heads: they list replaced segments that a full disk must lose.
     pub(crate) fn remove_earlier_manifests(&self) {
         let earlier = lock(&self.manifests).earlier();
         self.remove_manifests(&earlier);
@@ -172,13 +172,13 @@ impl Catalog {
         known.manifests.retain(|name, _| !names.contains(name));
         drop(known);
         for name in names {
-            // One that is left only keeps what it lists.
+            // A manifest that can't be removed only keeps the segments it lists.
             let _ = self.vfs.remove(&self.dir.join(FOLDER).join(name));
         }
     }
 }
 
-/// Gives whether all manifests that were listed were there. If not, others have been committed since.
+/// Looks once. `false` if a listed manifest was gone: others have committed since.
 fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bool, ArchiveError> {
     let before = lock(set).clone();
     let dir = store.join(FOLDER);
@@ -188,7 +188,7 @@ fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bo
     let new: Vec<_> = new.collect();
     let (mut refused, mut all) = (Vec::new(), true);
     let mut known = lock(set);
-    // What was committed since the directory was listed stays.
+    // Manifests committed since the listing stay.
     let stays = |name: &String| there.contains(name) || !before.knows(name);
     known.manifests.retain(|name, _| stays(name));
     known.damaged.retain(stays);
@@ -215,7 +215,7 @@ fn look_once(set: &Mutex<ManifestSet>, vfs: &dyn Vfs, store: &Path) -> Result<bo
     Ok(all)
 }
 
-/// The names of the manifests of a store, in any order; none if that is no folder.
+/// The names of a store's manifests, in any order; none if there is no such folder.
 pub(crate) fn names(vfs: &dyn Vfs, store: &Path) -> Result<Vec<String>, ArchiveError> {
     let dir = store.join(FOLDER);
     let names = match vfs.list(&dir) {
@@ -234,7 +234,7 @@ struct Refused {
     distrusted: bool,
 }
 
-/// Reads a manifest; `None` if it is gone: another process has committed one that takes its place.
+/// Reads a manifest; `None` if it is gone, since another process has committed its successor.
 fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>, Refused> {
     let refused = |distrusted| move |why| Refused { why, distrusted };
     let found = vfs.look(path).ok().flatten();
@@ -248,7 +248,7 @@ fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>
     }
 }
 
-/// No manifest is as long: it would list a million segments.
+/// The limit for a manifest's length: some million segments.
 const LONGEST: u64 = 256 << 20;
 
 /// The bytes of a manifest; an error says why they can't be read.
@@ -280,8 +280,8 @@ pub(crate) fn write(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) -> Result<
     let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
     let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
     make_folder(vfs, store, dir).map_err(failed("making the directory of"))?;
-    // Whoever made it, or a folder of the segments that others wrote, may have been killed before
-    // he synced its name.
+    // The names are synced here: a process that made this folder, or one of segments, may have been killed before
+    // it did.
     vfs.sync_dir(store)
         .map_err(failed("syncing the directory of"))?;
     with_unfinished(vfs, dir, |unfinished| {
@@ -296,12 +296,12 @@ pub(crate) fn write(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) -> Result<
         .map_err(failed("syncing the directory of"))
 }
 
-/// A rename may have happened although it says that it failed: what counts is what is there.
+/// A rename may have happened although it reported an error, so the file is read back.
 fn publish(vfs: &dyn Vfs, from: &Path, to: &Path, manifest: &Manifest) -> Result<(), ArchiveError> {
     let published = vfs.publish(from, to);
     match (read(vfs, to), published) {
         (Ok(found), _) if found == *manifest => Ok(()),
-        // Others have gone on from it since, and removed it.
+        // Other processes have committed later generations and removed this one.
         (Err(_), Ok(())) if matches!(vfs.look(to), Ok(None)) => Ok(()),
         (_, Err(error)) => Err(ArchiveError::io("naming", to, error)),
         (Ok(_), Ok(())) => Err(ArchiveError::Other(format!(

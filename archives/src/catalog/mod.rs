@@ -1,4 +1,4 @@
-//! What is known of a store: its segments, what lies where in them, its manifests.
+//! A process's knowledge of a store: segments, places of frames, and manifests.
 
 pub(crate) mod contents;
 pub(crate) mod filter;
@@ -30,38 +30,37 @@ use crate::format::trust::Trust;
 use crate::locks::{Guard, lock, read, write};
 use crate::vfs::Vfs;
 
-/// How often files are looked for again that were there and are gone: a compaction has put what was in them elsewhere, and another
-/// may follow it.
+/// How often a look is repeated because listed files were gone: each time a compaction may have moved their frames.
 pub(crate) const LOOKS: usize = 8;
 
 /// Held by the thread that makes a generation.
 #[derive(Default)]
 pub(crate) struct Committing;
 
-/// What a process knows of a store.
+/// A process's knowledge of a store.
 pub(crate) struct Catalog {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     trust: Trust,
-    /// Another folder with segments: that which this process appends to, if not the store's.
+    /// The folder that this process appends to, if it is not the store's own.
     local: Option<PathBuf>,
     pub(crate) clock: Clock,
     /// Held by the thread that looks at the directory, while it reads files.
     looking: Mutex<Looking>,
-    /// The segments that are known, locked no longer than it takes to copy from them.
+    /// The known segments. The lock is held only to copy from them.
     pub(crate) segments: Mutex<SegmentCatalog>,
     manifests: Mutex<ManifestSet>,
-    /// Held by who makes a generation, across its syncs.
+    /// Held by the thread that makes a generation, across its syncs.
     pub(crate) committing: Mutex<Committing>,
     index: RwLock<Index>,
-    /// The provenances that were read last.
+    /// A cache of provenances.
     pub(crate) provenances: Mutex<HashMap<ProvenanceId, Arc<Provenance>>>,
-    /// Segments that were read from end to end for provenances that have no frame that is whole.
+    /// Segments already read from end to end for provenances without a whole frame of their own.
     pub(crate) read_for_provenances: Mutex<HashSet<UniqueId>>,
 }
 
 impl Catalog {
-    /// Nothing of the store in this directory yet.
+    /// A catalog that knows nothing yet of the store in this directory.
     pub(crate) fn new(
         vfs: &Arc<dyn Vfs>,
         dir: PathBuf,
@@ -84,7 +83,7 @@ impl Catalog {
         }
     }
 
-    /// What the index says, copied: no lock is held while files are read.
+    /// Asks the index for a copy, so that no lock is held while files are read.
     pub(crate) fn known<T>(&self, what: impl FnOnce(&Index) -> T) -> T {
         what(&read(&self.index))
     }
@@ -93,7 +92,7 @@ impl Catalog {
         write(&self.index)
     }
 
-    /// Takes note of what was read.
+    /// Adds what a look has read.
     pub(crate) fn apply(&self, changes: CatalogChanges) {
         let mut index = self.index();
         if !changes.gone.is_empty() {
@@ -113,10 +112,10 @@ impl Catalog {
         }
     }
 
-    /// Takes note of what this process has written.
+    /// Adds what this process has written.
     pub(crate) fn note_written(&self, written: Written) {
-        // Before the index knows of it: nobody is to read it a second time. A look that read it before it was noted has the same
-        // frames.
+        // The segment is marked as its own before the index has the rows, so that no look reads it again. A look
+        // that has read it earlier found the same frames, which are removed.
         let mut segments = lock(&self.segments);
         let mut index = self.index();
         if segments.own(&written.segment) {
@@ -129,8 +128,8 @@ impl Catalog {
             .for_each(|mark| index.add_mark(mark));
     }
 
-    /// Takes note of a segment of saves that this process has sealed. Its frames were noted as they were written; of a large
-    /// segment the index takes their place.
+    /// Adds a segment of saves that this process has sealed. Its frames are known already; for a large segment a
+    /// table takes their place.
     pub(crate) fn note_sealed(&self, segment: &Arc<Segment>, block: IndexBlock) {
         lock(&self.segments).note_sealed(segment, &block);
         if block.rows.len() >= index::LARGE {
@@ -140,24 +139,23 @@ impl Catalog {
         }
     }
 
-    /// Takes note of a sealed segment that a rewrite of this process has made: none of its frames was noted before.
+    /// Adds a sealed segment that a rewrite of this process has made, of which no frame is known.
     pub(crate) fn note_new(&self, segment: &Arc<Segment>, block: IndexBlock) {
         let mut segments = lock(&self.segments);
         segments.note_sealed(segment, &block);
         let mut index = self.index();
-        // Another thread may have found it before it was sealed.
+        // Another thread's look may have found it before it was sealed.
         index.remove(|id| *id == segment.id);
         index.add_sealed(segment, block);
     }
 
-    /// Forgets what was in segments.
+    /// Forgets the frames of segments.
     pub(crate) fn forget(&self, goes: impl Fn(&UniqueId) -> bool) {
         self.index().remove(goes);
     }
 }
 
-/// Frames that others can read, and the marks in them. They may not be durable yet: what is durable
-/// `SegmentWriter::durable` says.
+/// Frames that others can read, and the marks in them. They may not be durable yet: `SegmentWriter::durable` tells.
 pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
     pub(crate) rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! What is in a segment, by its index or from end to end.
+//! Reads the frames of a segment, by its index or from end to end.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,12 +20,12 @@ pub(crate) struct CatalogChanges {
     pub(crate) sealed: Vec<(Arc<Segment>, IndexBlock)>,
     pub(crate) frames: Vec<(Arc<Segment>, Vec<Row>)>,
     pub(crate) marks: Vec<Mark>,
-    /// Segments whose files are gone, or replaced; what is still new of them is among the rest.
+    /// Segments whose files are gone, or replaced; their frames that still count are in the other fields.
     pub(crate) gone: HashSet<UniqueId>,
 }
 
-/// Reads a segment of which nothing is known: its index, if it has one. What is before the place was replaced, and only
-/// provenances of it count: what was appended since may need them. Gives up to where that is, and whether it is sealed.
+/// Reads an unknown segment, by its index if it has one. Frames before `from` were replaced; only their provenances
+/// are taken, since later frames may refer to them. Gives the end of the frames, and whether the segment is sealed.
 pub(super) fn read_anew(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,
@@ -40,7 +40,7 @@ pub(super) fn read_anew(
     }
     let counts = |row: &Row| row.at() >= from || row.kind() == Some(FrameKind::Provenance);
     if let Some(block) = IndexBlock::read(segment, &*file, length)? {
-        // Without the index, which nobody may vouch for.
+        // The end of the frames, without the index: no manifest may vouch for an index.
         let end = block.end;
         changes.marks.extend(marks(&*file, segment, &block)?);
         match from == SEGMENT_HEADER as u64 {
@@ -59,7 +59,7 @@ pub(super) fn read_anew(
     Ok((end, false))
 }
 
-/// Reads a segment on from a place. Gives up to where it was read, and whether it is sealed.
+/// Reads on in a segment. Gives the end of the frames read, and whether it is sealed.
 pub(super) fn read_on(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,
@@ -83,7 +83,7 @@ fn note_scanned(
     has_looked: bool,
     changes: &mut CatalogChanges,
 ) {
-    // Later on the end of a save that goes on is read the next time.
+    // After the first look, the cut-off end of a save in progress is not warned of: it is read next time.
     let goes_on = || matches!(vfs.try_lock(&segment.path), Ok(None));
     if !(has_looked && scanned.is_cut_short() && goes_on()) {
         scanned.warn(&segment.path);

@@ -1,8 +1,8 @@
-//! Reading a segment from end to end, to learn what is in it.
+//! Reads a segment from end to end, to learn its frames.
 //!
-//! A crash may leave a frame half written at the end of a segment; a disk may damage any other. Each frame stands for
-//! itself: after one that is not whole the next is looked for at each place where its magic bytes are, and its checksum
-//! says that it is one. What is all zeros is passed over at once: a file that was made longer may have a hole of any size.
+//! A crash may leave a half-written frame at the end of a segment; a disk may damage any frame. After a frame that
+//! is not whole, each place with the magic bytes is tried, and the checksum decides. Zeros are skipped at once: a
+//! file that was made longer may have a hole of any size.
 
 use std::io;
 use std::ops::Range;
@@ -17,27 +17,27 @@ use crate::format::index_block::{Row, TRAILER, is_trailer};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::vfs::{Vfs, VfsFile};
 
-/// What was found in part of a segment.
+/// The frames found in part of a segment.
 pub(crate) struct Scanned {
     pub(crate) rows: Vec<Row>,
     pub(crate) marks: Vec<Mark>,
-    /// Where the next frame would begin: up to here nothing is left to read.
+    /// Where the next frame would begin: everything before was read.
     pub(crate) end: u64,
-    /// Up to where the frames reach, without an index at the end: an index is not synced, so no manifest vouches for it.
+    /// The end of the frames without a final index: an index is not synced, so no manifest vouches for it.
     pub(crate) frames_end: u64,
-    /// How long the file was, without what its writer has to spare.
+    /// The file's length, without its writer's spare zeros.
     pub(crate) length: u64,
-    /// What is damaged before that, and how.
+    /// The damaged ranges before `end`, with the reason.
     pub(crate) damaged: Vec<(Range<u64>, String)>,
 }
 
 impl Scanned {
-    /// Whether nothing is wrong but that the end is missing.
+    /// Whether only the end is missing.
     pub(crate) fn is_cut_short(&self) -> bool {
         self.damaged.is_empty() && self.end < self.length
     }
 
-    /// Warns of what is left out.
+    /// Warns of the bytes that are left out.
     pub(crate) fn warn(&self, path: &Path) {
         let path = path.display();
         for (place, why) in &self.damaged {
@@ -71,7 +71,7 @@ pub(crate) fn scan(vfs: &dyn Vfs, segment: &Segment, from: u64) -> io::Result<Sc
     scan_with(vfs, segment, from, |_, _| Ok(()))
 }
 
-/// Reads the frames of a segment from a place on, and calls `each` for every whole one, with its body.
+/// Reads the frames of a segment from a place on; calls `each` for every whole frame, with its body.
 pub(crate) fn scan_with(
     vfs: &dyn Vfs,
     segment: &Segment,
@@ -117,7 +117,7 @@ pub(crate) fn scan_with(
     Ok(scanned)
 }
 
-/// Takes note of a frame.
+/// Adds a frame's row, and its mark if it is one.
 fn note(found: &FoundFrame, body: &[u8], to: &mut Scanned) -> Result<(), String> {
     match found.header.kind() {
         Some(FrameKind::About | FrameKind::Index) => return Ok(()),
@@ -132,7 +132,7 @@ fn note(found: &FoundFrame, body: &[u8], to: &mut Scanned) -> Result<(), String>
     Ok(())
 }
 
-/// A frame that is there in its whole length.
+/// A whole frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundFrame {
     pub(crate) at: u64,
@@ -142,34 +142,34 @@ pub(crate) struct FoundFrame {
     pub(crate) end: u64,
 }
 
-/// What comes next in a segment.
+/// A piece of a segment.
 pub(crate) enum Stretch<'a> {
     /// A whole frame, and its body.
     Frame(FoundFrame, &'a [u8]),
-    /// Bytes that are no frame, and the key that a damaged header there may have had.
+    /// Bytes that are no frame, and the key of a damaged header there.
     Gap(Range<u64>, Option<Key>),
 }
 
-/// A segment that is read, of which a part is in memory.
+/// A reader of a segment, with a part of it in memory.
 pub(crate) struct SegmentReader {
     pub(crate) file: Arc<dyn VfsFile>,
     pub(crate) length: u64,
     start: u64,
     bytes: Vec<u8>,
-    /// How many bytes were passed over that are zeros.
+    /// The number of zero bytes that were skipped.
     zeros: u64,
-    /// How many bytes were hashed and were no frame.
+    /// The number of bytes that were hashed and were no frame.
     in_vain: u64,
 }
 
-/// How much is read at once.
+/// The number of bytes read at once.
 const READ: u64 = 1 << 16;
 
-/// So many zeros are told of. A crash may leave some at the end of a file, and that is no damage.
+/// The least number of zeros that is warned of. A crash may leave fewer at the end of a file without damage.
 const TOLD: u64 = 1 << 24;
 
-/// So many times the length of a file may be hashed in vain, and this besides: one that is made to look like frames
-/// everywhere must not take for ever.
+/// The limit of bytes hashed in vain, in multiples of the file's length, and a constant added to it. Without it a
+/// forged file full of frame headers would take for ever.
 const IN_VAIN: u64 = 4;
 const IN_VAIN_ANYWAY: u64 = 1 << 26;
 
@@ -186,7 +186,7 @@ impl SegmentReader {
         })
     }
 
-    /// Bytes of the file; `None` if it is not that long.
+    /// Bytes of the file; `None` beyond its end.
     pub(crate) fn get(&mut self, at: u64, length: u64) -> io::Result<Option<&[u8]>> {
         let end = at.checked_add(length).filter(|end| *end <= self.length);
         let Some(end) = end else { return Ok(None) };
@@ -199,11 +199,11 @@ impl SegmentReader {
         Ok(self.bytes.get(from..from + length as usize))
     }
 
-    /// Reads from a place of the file; gives whether it is as long as that.
+    /// Fills the buffer from a place on; `false` if the file ends before `at + length`.
     fn fill(&mut self, at: u64, length: u64) -> io::Result<bool> {
-        // Its writer may cut off meanwhile what it has to spare.
+        // The writer may cut off its spare zeros meanwhile.
         for _ in 0..2 {
-            // It fits: the file is as long as that.
+            // No underflow: `at` is within the file.
             let wanted = length.max(READ).min(self.length - at);
             let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
             self.bytes.clear();
@@ -225,7 +225,7 @@ impl SegmentReader {
         Ok(false)
     }
 
-    /// Gives what comes from a place on, up to the last whole frame; gives where that ends.
+    /// Calls `each` for the frames and gaps from a place on, up to the last whole frame; gives where that ends.
     pub(crate) fn each(
         &mut self,
         segment: &Segment,
@@ -247,7 +247,7 @@ impl SegmentReader {
 
     /// The first whole frame at or after a place.
     fn next_frame(&mut self, segment: &Segment, from: u64) -> io::Result<Option<FoundFrame>> {
-        // A manifest that says more than there is was forged.
+        // A forged manifest may give a length beyond the end.
         let mut at = from.min(self.length);
         loop {
             if let Some(found) = self.frame_at(segment, at)? {
@@ -264,7 +264,7 @@ impl SegmentReader {
         }
     }
 
-    /// The header that begins here, if one does; it may be damaged.
+    /// The header that may begin here; it may be damaged.
     fn header_at(&mut self, at: u64) -> io::Result<Option<FrameHeader>> {
         let bytes = self.get(at, FRAME_HEADER as u64)?;
         Ok(bytes.and_then(FrameHeader::read))
@@ -298,8 +298,8 @@ impl SegmentReader {
         Ok(found)
     }
 
-    /// The bytes in memory from a place on, a few at least unless the file ends before; `None` if it is not that
-    /// long.
+    /// The bytes in memory from a place on, at least a frame's header unless the file ends before; `None` beyond
+    /// its end.
     fn some(&mut self, at: u64) -> io::Result<Option<&[u8]>> {
         let in_memory = self.start + self.bytes.len() as u64;
         let is_enough = in_memory == self.length || at + FRAME_HEADER as u64 <= in_memory;
@@ -328,19 +328,19 @@ impl SegmentReader {
             if end >= self.length {
                 return Ok(None);
             }
-            // The magic may lie across the end of what was read.
+            // The magic bytes may lie across the end of the buffer.
             at = (data + 1).max(end - FRAME_MAGIC.len() as u64 + 1);
         }
     }
 
-    /// The first place from here on where there is anything but zeros.
+    /// The first place from here on with a byte that is not zero.
     pub(crate) fn next_data(&mut self, mut at: u64) -> io::Result<Option<u64>> {
         while let Some(bytes) = self.some(at)? {
             if let Some(zeros) = bytes.iter().position(|byte| *byte != 0) {
                 return Ok(Some(at + zeros as u64));
             }
             let end = at + bytes.len() as u64;
-            // A place that lies before is the file system's mistake.
+            // A faulty file system may name an earlier place.
             match self.file.next_data(end)? {
                 Some(data) => at = data.max(end),
                 None => return Ok(None),
@@ -349,7 +349,7 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// What comes after the index of a sealed segment is no damage.
+    /// Counts the trailer after the index of a sealed segment as read, not as damage.
     fn pass_trailer(&mut self, segment: &Segment, scanned: &mut Scanned) -> io::Result<()> {
         let left = self.length.saturating_sub(scanned.end);
         if left == TRAILER as u64

@@ -1,4 +1,4 @@
-//! What was read so far of which segment.
+//! How far each segment was read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,25 +11,25 @@ use crate::format::index_block::IndexBlock;
 use crate::format::segment::{SEGMENT_HEADER, SPARE, Segment};
 use crate::format::trust::Distrusted;
 
-/// The segments of a store as far as they were read.
+/// The segments of a store, as far as they were read.
 #[derive(Default)]
 pub(crate) struct SegmentCatalog {
-    /// Those that are not to be trusted.
+    /// Files that are not trusted.
     pub(crate) distrusted: Distrusted,
     pub(super) files: HashMap<PathBuf, Progress>,
     /// Changes when segments are forgotten, or another rank tells of some.
     pub(super) edition: u64,
-    /// The segments that this process has sealed, so that all in them is durable.
+    /// Segments that this process has sealed: all their frames are durable.
     pub(crate) sealed: HashSet<UniqueId>,
-    /// Replaced by a compaction up to a length, and only still there for those who read them.
+    /// Segments replaced up to a length; their files stay for those that still read them.
     replaced: HashMap<UniqueId, u64>,
-    /// Those of which that was not known when the directory was looked at last.
+    /// The replaced segments that the last look did not know to be replaced.
     pub(super) newly_replaced: HashSet<UniqueId>,
-    /// Those that no manifest may vouch for: a sync has failed, and nobody knows which of their bytes are on the medium.
+    /// Segments that no manifest may list: a sync failed, so nobody knows which bytes are on the medium.
     pub(crate) doubted: HashSet<UniqueId>,
-    /// Why files could not be read when the directory was looked at last. They may be readable again at the next look.
+    /// The errors of the last look. Such files may be readable at the next.
     pub(crate) unread: Vec<ArchiveError>,
-    /// Up to where this process, or another rank of its program, has made files durable, with their names.
+    /// The length of each file that this process, or another rank of its program, has made durable, with its name.
     durable: HashMap<PathBuf, u64>,
     /// Whether the directory was looked at before.
     pub(super) has_looked: bool,
@@ -38,11 +38,11 @@ pub(crate) struct SegmentCatalog {
 /// How far a file was read.
 #[derive(Clone)]
 pub(super) enum Progress {
-    /// This process writes it, and knows what is in it.
+    /// This process writes the segment, and knows its frames.
     Own(Arc<Segment>),
-    /// It is not a segment that can be read; its length then.
+    /// Not a segment that can be read; the file's length when it was tried.
     Refused(u64),
-    /// Another process writes it, or wrote it.
+    /// Another process writes the segment, or wrote it.
     Read(KnownSegment),
 }
 
@@ -60,43 +60,42 @@ impl Progress {
 #[derive(Clone)]
 pub(crate) struct KnownSegment {
     pub(crate) segment: Arc<Segment>,
-    /// Up to where its frames were read, without its index.
+    /// The end of the frames read, without the index.
     pub(crate) end: u64,
-    /// How long its file was.
+    /// The file's length.
     pub(crate) length: u64,
-    /// Whether it has an index: it does not grow.
+    /// Whether it has an index, and so does not grow.
     pub(crate) sealed: bool,
 }
 
 impl KnownSegment {
-    /// Whether it may end with zeros that its writer has to spare: there may be frames by now.
+    /// Whether the file may end with its writer's spare zeros, in which there may be frames by now.
     pub(super) fn may_have_spare(&self) -> bool {
         (1..=SPARE).contains(&self.length.saturating_sub(self.end))
     }
 }
 
 impl SegmentCatalog {
-    /// Takes note that a file is durable as far as it is known, with its name.
+    /// Records that the file is durable up to the known end, with its name.
     pub(crate) fn note_durable(&mut self, known: &KnownSegment) {
         let path = known.segment.path.clone();
         self.durable.insert(path, known.end);
     }
 
-    /// Whether this process, or another rank of its program, has made a file durable as far as it is known. What others say
-    /// of it does not count: it may be a copy that somebody has made.
+    /// Whether this process, or another rank of its program, has made the known part durable. Others' manifests do
+    /// not count: the file may be a copy that a person has made.
     pub(crate) fn is_durable(&self, known: &KnownSegment) -> bool {
         let to = self.durable.get(&known.segment.path);
         to.is_some_and(|to| *to >= known.end)
     }
 
-    /// The segments that others wrote, or that this process has sealed, but for those of which
-    /// nothing counts any more.
+    /// Segments of other processes, and those that this process has sealed, except those replaced in full.
     pub(crate) fn known(&self) -> impl Iterator<Item = KnownSegment> + '_ {
         self.read()
             .filter(|known| self.replaced_to(known).is_none_or(|to| known.end > to))
     }
 
-    /// The segments of which nothing counts any more and whose files are still there.
+    /// The segments replaced in full whose files are still there.
     pub(crate) fn replaced(&self) -> impl Iterator<Item = KnownSegment> + '_ {
         self.read().filter_map(|known| {
             let end = self.replaced_to(&known).filter(|to| known.end <= *to)?;
@@ -115,7 +114,7 @@ impl SegmentCatalog {
         })
     }
 
-    /// Takes note of a segment that another rank tells of as replaced.
+    /// Adds a segment that another rank calls replaced.
     pub(crate) fn apply_replaced(&mut self, known: KnownSegment) {
         self.edition += 1;
         self.replaced.insert(known.segment.id, known.end);
@@ -127,8 +126,8 @@ impl SegmentCatalog {
             }));
     }
 
-    /// Takes note of what another rank tells of a segment, from a place on. Gives whether that is
-    /// new; what is told of a place that comes later is left to be read.
+    /// Adds the frames of a segment that another rank tells of, from a place on. `false` if they are known, or
+    /// frames before them are not: those must be read.
     pub(crate) fn apply(&mut self, known: KnownSegment, from: u64) -> bool {
         let end = match self.files.get(&known.segment.path) {
             Some(Progress::Read(known)) => known.end,
@@ -148,21 +147,21 @@ impl SegmentCatalog {
         self.files.insert(path, Progress::Read(known));
     }
 
-    /// Forgets segments whose frames are elsewhere by now.
+    /// Forgets segments whose frames have been copied elsewhere.
     pub(crate) fn forget(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.edition += 1;
         self.files
             .retain(|_, progress| !progress.segment().is_some_and(|one| goes(&one.id)));
     }
 
-    /// Has a segment left alone that this process writes. Gives whether a look has read it before.
+    /// Has looks leave alone a segment of this process. `true` if one has read it before.
     pub(crate) fn own(&mut self, segment: &Arc<Segment>) -> bool {
         let progress = Progress::Own(Arc::clone(segment));
         let before = self.files.insert(segment.path.clone(), progress);
         matches!(before, Some(Progress::Read(_)))
     }
 
-    /// Takes note of a segment that this process has sealed.
+    /// Adds a segment that this process has sealed.
     pub(crate) fn note_sealed(&mut self, segment: &Arc<Segment>, block: &IndexBlock) {
         self.sealed.insert(segment.id);
         let known = KnownSegment {
@@ -175,8 +174,8 @@ impl SegmentCatalog {
         self.note_read(known);
     }
 
-    /// The segments that this process has saved to and that have no index: those that it writes, and
-    /// those that it left after an error.
+    /// The segments without index that this process has saved to: those it writes, and those it left after an
+    /// error.
     pub(crate) fn owned(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.files.values().filter_map(|progress| match progress {
             Progress::Own(segment) => Some(segment),
@@ -184,7 +183,7 @@ impl SegmentCatalog {
         })
     }
 
-    /// Has segments left out from now on, up to a length. What was said before of files that are gone is forgotten.
+    /// Leaves out segments up to a length from now on. Earlier records of files that are gone are forgotten.
     pub(crate) fn replace(&mut self, segments: impl IntoIterator<Item = (UniqueId, u64)>) {
         let there: HashSet<UniqueId> = self.by_id().into_keys().collect();
         self.replaced.retain(|id, _| there.contains(id));
@@ -192,7 +191,7 @@ impl SegmentCatalog {
             let known = self.replaced.get(&id);
             if known.is_none_or(|known| *known < length) {
                 self.replaced.insert(id, length);
-                // Of others nothing was read that would have to be forgotten.
+                // Nothing was read of the others, so nothing must be forgotten.
                 if there.contains(&id) {
                     self.newly_replaced.insert(id);
                 }
@@ -200,13 +199,13 @@ impl SegmentCatalog {
         }
     }
 
-    /// Where segments are now, whatever their names: closing one gives it another.
+    /// The known segments by id, since closing one gives its file another name.
     pub(crate) fn by_id(&self) -> HashMap<UniqueId, &Arc<Segment>> {
         let segments = self.files.values().filter_map(Progress::segment);
         segments.map(|segment| (segment.id, segment)).collect()
     }
 
-    /// Forgets a file that is gone, and what was known of it.
+    /// Forgets a file that is gone.
     pub(super) fn forget_file(&mut self, path: &Path) {
         let gone = self.files.remove(path);
         if let Some(gone) = gone.as_ref().and_then(Progress::segment) {
@@ -215,7 +214,7 @@ impl SegmentCatalog {
         self.durable.remove(path);
     }
 
-    /// Where the frames of a segment begin that count.
+    /// The place of a segment's first frame that is not replaced.
     pub(crate) fn first(&self, id: &UniqueId) -> u64 {
         let header = SEGMENT_HEADER as u64;
         let replaced = self.replaced.get(id);
@@ -232,7 +231,7 @@ mod tests {
     use crate::locks::lock;
     use crate::vfs::Disk;
 
-    /// Found by reading: what was noted of a segment stayed when its file was gone.
+    /// Found by reading: records of a segment stayed when its file was gone.
     #[test]
     fn what_is_gone_is_forgotten() {
         let dir = tempfile::tempdir().unwrap();

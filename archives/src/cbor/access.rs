@@ -1,4 +1,4 @@
-//! What is inside of arrays, maps, variants and arrays of numbers.
+//! Access to the contents of arrays, maps, variants and arrays of numbers.
 
 use sde::bulk::NumberType;
 use serde::de::value::BorrowedStrDeserializer;
@@ -11,14 +11,13 @@ use super::failure::{Failure, Result};
 use super::read::Reader;
 use super::tags::by_type;
 
-/// The hint given of a length, at most: what is announced need not come, and each
-/// level of nesting may announce it again.
+/// The greatest length hint: an announced length may be false, and each level of nesting may announce one.
 const HINT: usize = 64;
 
 /// The elements of an array, or the pairs of a map.
 pub(super) struct Items<'a, 'de> {
     reader: &'a mut Reader<'de>,
-    /// `None` for a list that ends with a mark.
+    /// `None` for a list that ends with a break.
     count: Option<usize>,
     ended: bool,
 }
@@ -32,7 +31,7 @@ impl<'a, 'de> Items<'a, 'de> {
         }
     }
 
-    /// Whether another comes; it is taken as read.
+    /// Whether another element comes, which is then counted as read.
     fn more(&mut self) -> Result<bool> {
         match &mut self.count {
             _ if self.ended => Ok(false),
@@ -53,7 +52,7 @@ impl<'a, 'de> Items<'a, 'de> {
         Some(count.min(self.reader.left()).min(HINT))
     }
 
-    /// An error if its reader left some of it.
+    /// An error if elements were left unread.
     pub(super) fn close(mut self) -> Result<()> {
         match self.more()? {
             false => Ok(()),
@@ -94,7 +93,7 @@ impl<'de> MapAccess<'de> for &mut Items<'_, 'de> {
     }
 }
 
-/// A variant, with content or without.
+/// An enum's variant, with or without content.
 pub(super) struct Variant<'a, 'de> {
     name: &'de str,
     content: Option<&'a mut Reader<'de>>,
@@ -162,7 +161,7 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
     }
 }
 
-/// A map of one pair.
+/// A map with one pair.
 pub(super) struct Named<'a, 'de> {
     name: Option<&'static str>,
     content: &'a mut Reader<'de>,
@@ -190,7 +189,7 @@ impl<'de> MapAccess<'de> for Named<'_, 'de> {
     }
 }
 
-/// An array of numbers, one by one: for a type that is no array of numbers.
+/// The elements of an array of numbers, for a type that is no such array.
 pub(super) struct Numbers<'de> {
     kind: NumberType,
     rest: &'de [u8],

@@ -1,4 +1,4 @@
-//! The bytes of a value, in pieces, so that what is large is not copied.
+//! The bytes of a value, in pieces, so that large ones are not copied.
 
 use sde::{Codec, ErasedValue};
 
@@ -13,7 +13,7 @@ pub(crate) struct Encoded {
 
 enum Piece {
     Bytes(Vec<u8>),
-    /// The numbers of a value, where they lie; holding the value keeps them there.
+    /// The numbers of a value, not copied: the piece holds the value.
     Numbers(ErasedValue, Codec),
 }
 
@@ -23,7 +23,7 @@ impl Piece {
             Self::Bytes(bytes) => bytes,
             Self::Numbers(value, codec) => match codec.bulk(value).map(|bulk| bulk.bytes) {
                 Some(std::borrow::Cow::Borrowed(bytes)) => bytes,
-                // It was looked at when the piece was made.
+                // Checked when the piece was made.
                 _ => &[],
             },
         }
@@ -38,13 +38,13 @@ impl Encoded {
         }
     }
 
-    /// Where to append small things.
+    /// The last piece, to append small parts to.
     #[inline]
     pub(super) fn last(&mut self) -> &mut Vec<u8> {
         &mut self.last
     }
 
-    /// Appends bytes; they are copied once.
+    /// Appends bytes, with one copy.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         match bytes.len() < OWN_PIECE {
             true => self.last.extend_from_slice(bytes),
@@ -67,13 +67,13 @@ impl Encoded {
         self.pieces.extend([Piece::Bytes(before), piece]);
     }
 
-    /// All of it, piece by piece.
+    /// All pieces.
     pub(crate) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let pieces = self.pieces.iter().map(Piece::bytes);
         pieces.chain([self.last.as_slice()])
     }
 
-    /// Appends all of it; what is in one piece is not copied if it comes first.
+    /// Appends all bytes; a single piece is not copied if `to` is empty.
     pub(crate) fn append_to(self, to: &mut Vec<u8>) {
         match to.is_empty() && self.pieces.is_empty() {
             true => *to = self.last,
@@ -81,12 +81,12 @@ impl Encoded {
         }
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub(crate) fn length(&self) -> u64 {
         self.slices().map(|slice| slice.len() as u64).sum()
     }
 
-    /// Their BLAKE3 digest.
+    /// The BLAKE3 digest of the bytes.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for slice in self.slices() {

@@ -1,9 +1,8 @@
-//! Why a value has no bytes, or bytes no value: a text.
+//! Errors of encoding and decoding, as text.
 
 use std::fmt;
 
-/// What serde wants as an error: just its text, so that it does not grow on its way
-/// up through the levels of a value.
+/// The error type for serde: only a text, so that it does not grow on its way up through the levels of a value.
 #[derive(Debug)]
 pub(super) struct Failure(pub(super) String);
 

@@ -1,28 +1,28 @@
-//! Metadata: ciborium's, from the serde types in [`format`](crate::format).
+//! The metadata of frames, encoded by ciborium from the serde types in [`format`](crate::format).
 
 use std::io::Read;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The bytes of metadata.
+/// Encodes metadata.
 pub(crate) fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     push(&mut bytes, value).map(|()| bytes)
 }
 
-/// Appends the bytes of metadata.
+/// Appends encoded metadata.
 pub(crate) fn push<T: Serialize + ?Sized>(to: &mut Vec<u8>, value: &T) -> Result<(), String> {
     ciborium::into_writer(value, to).map_err(|error| error.to_string())
 }
 
-/// Reads metadata from the front of some bytes; gives what comes after it, too.
+/// Decodes metadata at the front of some bytes; also gives the rest.
 pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), String> {
     let mut rest = bytes;
     from_reader(&mut rest).map(|value| (value, rest))
 }
 
-/// Reads metadata.
+/// Decodes metadata from a reader.
 pub(crate) fn from_reader<T: DeserializeOwned>(from: impl Read) -> Result<T, String> {
     ciborium::from_reader(from).map_err(|error| error.to_string())
 }

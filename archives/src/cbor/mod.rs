@@ -1,14 +1,12 @@
-//! Values to CBOR and back.
+//! Encodes values as CBOR, and decodes them.
 //!
-//! What is read has passed its checksum, but may have been written by a program
-//! whose types were others, or to do harm: depth is limited, bytes left over are
-//! an error, and a panic in a user's own `Serialize` or `Deserialize` is an error
-//! too.
+//! Bytes to decode have passed their checksum, but may come from a program with other types, or from an attacker.
+//! So depth is limited, left-over bytes are an error, and so is a panic in a user's own `Serialize` or
+//! `Deserialize`.
 //!
-//! ciborium has the conventions of serde in CBOR, and they are kept: a struct is a map
-//! of its fields, a variant a text or a map of one. But it takes and gives numbers one
-//! by one and copies what it reads several times, so only its lower half is used here,
-//! for heads of items. Arrays of numbers ([`sde::bulk`]) are typed arrays of RFC 8746.
+//! The conventions are ciborium's for serde: a struct is a map of its fields, a variant a text or a map with one
+//! pair. But ciborium handles numbers one by one and copies input several times, so only its lower half is used
+//! here, for the heads of items. Arrays of numbers ([`sde::bulk`]) are typed arrays of RFC 8746.
 
 mod access;
 mod encoded;
@@ -34,13 +32,12 @@ use read::Reader;
 pub(crate) use schema::schema;
 use write::Writer;
 
-/// How deep arrays and maps may be nested.
+/// The greatest depth of nested arrays and maps.
 pub(crate) const DEPTH: usize = 250;
 
-/// The bytes of a value; an error says why it has none.
+/// Encodes a value; an error says why it can't be saved.
 ///
-/// Numbers of a value that is itself an array are not copied: what comes back holds the
-/// value, and points to them.
+/// The numbers of a value that is itself an array are not copied: the result holds the value, and points to them.
 pub(crate) fn encode(value: &ErasedValue, codec: &Codec) -> Result<Encoded, String> {
     guarded(|| match codec.bulk(value) {
         Some(bulk) => numbers(bulk, value, codec),
@@ -72,7 +69,7 @@ pub(crate) fn encode_to<'a>(
     Ok(())
 }
 
-/// The bytes of an array of numbers, as [`BulkBytes`] would serialize itself.
+/// Encodes an array of numbers, with the bytes that [`BulkBytes`] would serialize to.
 fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<Encoded, String> {
     let mut encoded = heads(&bulk)?;
     match bulk.bytes {
@@ -82,7 +79,7 @@ fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<En
     Ok(encoded)
 }
 
-/// All that comes before the numbers.
+/// The heads before the numbers.
 fn heads(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
     let tag = tags::of_numbers(bulk.numbers).ok_or("no tag is known for its numbers")?;
     let mut encoded = Encoded::new();
@@ -100,7 +97,7 @@ fn heads(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
     Ok(encoded)
 }
 
-/// The value of these bytes.
+/// Decodes a value.
 pub(crate) fn decode(bytes: &[u8], codec: &Codec) -> Result<ErasedValue, String> {
     guarded(|| {
         let mut reader = Reader::new(bytes);
@@ -117,7 +114,7 @@ fn used_up(reader: &Reader<'_>) -> Result<(), String> {
     }
 }
 
-/// A panic of the user's code must not take the store down with it.
+/// Turns a panic of the user's code into an error.
 fn guarded<T>(job: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     user_code("what encodes or decodes a value");
     catch_unwind(AssertUnwindSafe(job))

@@ -1,12 +1,10 @@
-//! From CBOR to serde, out of memory, with nothing believed.
+//! Deserializes CBOR from memory, without trusting it.
 //!
-//! A length is compared with the bytes that are left before anything is done with it,
-//! depth is limited, and an array of numbers is given only to who asks for that type of
-//! number. Byte strings and texts are lent, not copied: the numbers of an array are
-//! copied once, to where they belong.
+//! A length is compared with the remaining bytes before it is used, depth is limited, and an array of numbers is
+//! only given to a type with such numbers. Byte strings and texts are borrowed. The numbers of an array are copied
+//! once, to their final place.
 //!
-//! What is accepted is what is written ([`write`](super::write)): no tags but those,
-//! no strings in pieces.
+//! Only the forms that [`write`](super::write) writes are accepted: no other tags, no strings in pieces.
 
 use ciborium_ll::{Decoder, Error as LlError, Header, simple};
 use sde::bulk::{ARRAY, NumberType};
@@ -25,10 +23,10 @@ pub(super) struct Reader<'de> {
     depth: usize,
 }
 
-/// An item: what its first bytes say.
+/// An item, or the head of one.
 enum Item<'de> {
     Head(Header),
-    /// Kept apart from a [`Header::Float`], which could not be signalling.
+    /// Not a [`Header::Float`], which can't hold a signalling NaN.
     Single(f32),
     Bytes(&'de [u8]),
     Text(&'de str),
@@ -43,7 +41,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// How many bytes come after all that was read.
+    /// The number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
@@ -59,7 +57,7 @@ impl<'de> Reader<'de> {
             })
     }
 
-    /// The next head, which stays.
+    /// The next head, without consuming it.
     fn peek(&mut self) -> Result<Header> {
         let before = self.rest;
         let head = self.head();
@@ -85,7 +83,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Bytes that are there.
+    /// The next bytes, if there are as many.
     fn take(&mut self, length: Option<usize>) -> Result<&'de [u8]> {
         let length = length.ok_or_else(|| Failure("it has a string in pieces".to_owned()))?;
         let (taken, rest) = self
@@ -104,7 +102,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Passes over the end of a list of unknown length, if it is next.
+    /// Consumes the break of a list of unknown length, if it is next.
     pub(super) fn ends(&mut self) -> Result<bool> {
         let ends = self.peek()? == Header::Break;
         if ends {
@@ -113,7 +111,7 @@ impl<'de> Reader<'de> {
         Ok(ends)
     }
 
-    /// Does something one level further down.
+    /// Runs a job one level deeper.
     pub(super) fn deeper<T>(&mut self, job: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == DEPTH {
             return Err(Failure("it is nested too deeply".to_owned()));
@@ -155,7 +153,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// The tag of numbers of this type.
+    /// Consumes the tag of numbers of this type, or fails.
     fn expect_numbers(&mut self, kind: NumberType) -> Result<()> {
         let found = match self.head()? {
             Header::Tag(tag) => tags::numbers(tag),
@@ -258,7 +256,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    /// Numbers are passed over at once.
+    /// Arrays of numbers are skipped as a whole.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.peek()? {
             Header::Tag(tag) if tags::numbers(tag).is_some() => {

@@ -1,12 +1,10 @@
-//! What a type looks like to serde: a digest, so that bytes are never read as a type that has
-//! changed since.
+//! The schema of a type as serde sees it: a digest, so that bytes are never read as a type that has changed since.
 //!
-//! A type keeps its name when a field is added or an `f64` becomes an `f32`; read back as the new
-//! type, old bytes could give a value that no run ever computed. serde has no description of a
-//! type, but a type asks its deserializer for what it wants: here is one that notes each
-//! question and answers with the smallest thing that could be. Of an enum the variants are taken in
-//! turn, in passes. A type that refuses such an answer (a text that is no address) is known
-//! as far as that.
+//! A type keeps its name when a field is added or an `f64` becomes an `f32`; decoded as the new type, old bytes
+//! could give a value that no run ever computed. serde does not describe types, but a type asks its deserializer
+//! for what it wants. This deserializer records each request and answers with the smallest possible value. The
+//! variants of an enum are tried in turn, in passes. If a type rejects an answer (a text that is no address), its
+//! schema covers the requests up to there.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -24,17 +22,17 @@ use super::failure::{Failure, Result};
 use super::guarded;
 use crate::locks::lock;
 
-/// How many questions are answered in one pass; then a type that contains itself is known well enough.
+/// The most requests in one pass, which describe a recursive type well enough.
 const QUESTIONS: usize = 2000;
-/// How deep things are nested at most; then lists are empty and what is optional is not there.
+/// The greatest depth; below it lists are empty and options `None`.
 const DEPTH: usize = 12;
-/// How many variants are looked at, of all enums in a type together.
+/// The most passes, and so the most variants tried of all enums in a type together.
 const PASSES: usize = 200;
 
-/// The digest of what a type looks like. It is worked out once for each type.
+/// The schema of a type, computed once for each type.
 pub(crate) fn schema(codec: &Codec) -> Digest {
     static KNOWN: Mutex<Option<HashMap<TypeId, Digest>>> = Mutex::new(None);
-    /// What types made of the answers. A destructor may save, or remove what the value names: none of it is ever dropped.
+    /// The values made from the answers. Their destructors may save, or remove files, so they are never dropped.
     static MADE: Mutex<Vec<ErasedValue>> = Mutex::new(Vec::new());
     let of = codec.type_id();
     let known = |known: &Option<HashMap<_, Digest>>| known.as_ref()?.get(&of).copied();
@@ -61,7 +59,7 @@ fn trace(mut ask: impl FnMut(&mut Tracer) -> std::result::Result<(), String>) ->
         tracer.questions = 0;
         tracer.depth = 0;
         tracer.more = false;
-        // Whether it comes to an end does not matter, only what was asked.
+        // Only the requests matter, not whether decoding succeeds.
         let _ = guarded(|| ask(&mut tracer));
         if !tracer.more {
             break;
@@ -71,15 +69,15 @@ fn trace(mut ask: impl FnMut(&mut Tracer) -> std::result::Result<(), String>) ->
     Digest::from_bytes(*tracer.asked.finalize().as_bytes())
 }
 
-/// Answers whatever is asked, and notes it.
+/// Answers every request, and records it.
 #[derive(Default)]
 struct Tracer {
     asked: blake3::Hasher,
     questions: usize,
     depth: usize,
-    /// How many variants of each enum were given out.
+    /// The number of variants given out, for each enum.
     given: HashMap<&'static str, usize>,
-    /// Whether an enum has variants that were not given out yet.
+    /// Whether an enum has variants not given out yet.
     more: bool,
 }
 
@@ -118,13 +116,13 @@ impl Tracer {
         outcome
     }
 
-    /// So many things, or for a list as long as it likes one.
+    /// A list of `count` elements; without a fixed length, of one.
     fn items<'de, V: Visitor<'de>>(&mut self, count: usize, visitor: V) -> Result<V::Value> {
         self.inside(|tracer| visitor.visit_seq(Items { tracer, count }))
     }
 }
 
-/// What is asked for, and what is answered.
+/// Requests with a fixed answer.
 macro_rules! answers {
     ($($ask:ident $visit:ident $answer:expr;)*) => {$(
         fn $ask<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -244,7 +242,7 @@ impl<'de> Deserializer<'de> for &mut Tracer {
     ) -> Result<V::Value> {
         self.asks_for("enum", name, variants)?;
         let given = self.given.entry(name).or_default();
-        // Each once; after that the first, which in most types leads to an end.
+        // Gives each variant once, then the first, which in most types ends the recursion.
         let variant = variants.get(*given).or(variants.first());
         let variant = *variant.ok_or_else(|| Failure("it has no variants".to_owned()))?;
         *given = (*given + 1).min(variants.len());
@@ -288,7 +286,7 @@ impl<'de> MapAccess<'de> for Items<'_> {
     }
 }
 
-/// The fields of a struct, in the order in which it names them.
+/// The fields of a struct, in its own order.
 struct Fields<'a> {
     tracer: &'a mut Tracer,
     fields: &'static [&'static str],

@@ -2,7 +2,7 @@
 
 use sde::bulk::{NumberType, Order};
 
-/// A byte string of numbers, little-endian.
+/// The tag of little-endian numbers of a type.
 pub(crate) const fn of_numbers(kind: NumberType) -> Option<u64> {
     Some(match kind {
         NumberType::U8 => 64,
@@ -15,12 +15,12 @@ pub(crate) const fn of_numbers(kind: NumberType) -> Option<u64> {
         NumberType::I64 => 79,
         NumberType::F32 => 85,
         NumberType::F64 => 86,
-        // A type that `sde` learns later.
+        // A type that `sde` adds later.
         _ => return None,
     })
 }
 
-/// What a macro makes of the Rust type of numbers; else what is said for a type that `sde` learns later.
+/// Calls a macro with the Rust type of numbers; the last argument is for types that `sde` adds later.
 macro_rules! by_type {
     ($kind:expr, $of_type:ident, $unknown:expr) => {
         match $kind {
@@ -40,13 +40,13 @@ macro_rules! by_type {
 }
 pub(crate) use by_type;
 
-/// The numbers that a tag is for.
+/// The type of numbers with this tag.
 pub(crate) fn numbers(tag: u64) -> Option<NumberType> {
     let of_tag = |kind: &NumberType| of_numbers(*kind) == Some(tag);
     NumberType::ALL.into_iter().find(of_tag)
 }
 
-/// A pair of lengths and numbers.
+/// The tag of a pair of lengths and numbers.
 pub(crate) const fn of_order(order: Order) -> u64 {
     match order {
         Order::Rows => 40,
@@ -54,7 +54,7 @@ pub(crate) const fn of_order(order: Order) -> u64 {
     }
 }
 
-/// The order that a tag is for.
+/// The order of this tag.
 pub(crate) fn order(tag: u64) -> Option<Order> {
     match tag {
         40 => Some(Order::Rows),

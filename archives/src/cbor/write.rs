@@ -1,13 +1,12 @@
-//! From serde to CBOR, checking on the way that it comes back as it was.
+//! Serializes values as CBOR, and refuses those that would not come back unchanged.
 //!
-//! A restart must go on with the same bits. CBOR has one null for `None`, `Some(None)`
-//! and `Some(())`, which all come back as `None`; and what is nested more deeply than is
-//! ever read again is better refused now. A value with any of these is not saved, so it
-//! is computed again. So is one whose `Serialize` announces another number of elements
-//! than it gives: its bytes would be no CBOR.
+//! A restart must go on with the same bits. CBOR has one null for `None`, `Some(None)` and `Some(())`, which all
+//! come back as `None`; and values nested too deeply can't be read again. Such values are not saved, so they are
+//! computed again. So are values whose `Serialize` announces another number of elements than it gives: their bytes
+//! would be no CBOR.
 //!
-//! Heads are ciborium's. Only a 32-bit NaN is written here, since ciborium would widen it,
-//! and a signalling one would become quiet.
+//! ciborium writes the heads. Only 32-bit NaNs are written here: ciborium would widen them, and make signalling
+//! ones quiet.
 
 use ciborium_ll::{Encoder, Header, simple};
 use sde::bulk::{ARRAY, NumberType, Order};
@@ -17,7 +16,7 @@ use super::encoded::Encoded;
 use super::failure::{Failure, Result};
 use super::{DEPTH, tags};
 
-/// Writes one item at the end of what is encoded. What it gives is whether that is null.
+/// Writes one item at the end of the encoded bytes. Gives whether it is null.
 pub(super) struct Writer<'a> {
     to: &'a mut Encoded,
     depth: usize,
@@ -32,7 +31,7 @@ impl<'a> Writer<'a> {
 
     #[inline]
     pub(super) fn head(&mut self, head: Header) -> Result<()> {
-        // No head is longer.
+        // Nine bytes hold the longest head.
         let mut room = [0; 9];
         let mut rest = &mut room[..];
         let pushed = Encoder::from(&mut rest).push(head);
@@ -72,7 +71,7 @@ impl<'a> Writer<'a> {
         self.bytes(&bytes[zeros..]).map(|()| false)
     }
 
-    /// The content of an array or a map of so many elements.
+    /// Begins an array or a map of this many elements.
     fn open(mut self, head: Header, count: Option<usize>) -> Result<Open<'a>> {
         let depth = self.depth + 1;
         if depth > DEPTH {
@@ -87,7 +86,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// A variant that has content is a map from its name to that.
+    /// A variant with content is a map from its name to the content.
     fn variant(mut self, name: &str) -> Result<Self> {
         self.head(Header::Map(Some(1)))?;
         self.text(name)?;
@@ -267,7 +266,7 @@ impl<'a> Serializer for Writer<'a> {
         self.variant(variant)?.serialize_map(Some(count))
     }
 
-    /// Types may write themselves otherwise for people.
+    /// Types may have another form for people.
     fn is_human_readable(&self) -> bool {
         false
     }

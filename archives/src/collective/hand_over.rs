@@ -1,4 +1,4 @@
-//! The journals of a rank: naming them, and letting them go.
+//! Handing over a rank's journals, and removing them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::locks::lock;
 use crate::store::DirStore;
 
 impl DirStore {
-    /// Seals the journals of this rank and gives those that were not taken before. The lowest rank
-    /// of a node gives what ranks of an earlier job have left on its disk, too.
+    /// Seals this rank's journals and gives those that were not taken before. The lowest rank of a node also gives
+    /// those that ranks of earlier jobs left on its disk.
     pub(super) fn hand_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
         inner.seal();
@@ -25,8 +25,8 @@ impl DirStore {
                 || (is_heir && self.is_left_behind(team, known))
         });
         let sealed = sealed.map(|known| Journal::of(&known));
-        // Those that were left after an error, as far as they are durable. Not what another thread has
-        // begun to write since: the next commit takes that.
+        // Journals left after an error, up to their durable end. The next commit takes frames that another thread
+        // is writing now.
         let left = inner.writer.ended().into_iter();
         let left = left.map(|(segment, length)| Journal {
             part: segment.part,
@@ -40,8 +40,8 @@ impl DirStore {
             .collect()
     }
 
-    /// Whether a segment is one of this rank's own that stays in the store as it is: to write it once more would cost as much as to write it,
-    /// and leave as many files.
+    /// Whether one of this rank's segments stays in the store as it is: copying a long one would cost as much as
+    /// writing it did, and leave as many files.
     pub(crate) fn stays(&self, known: &KnownSegment) -> bool {
         let config = self.0.writer.config();
         let is_own = known.segment.writer == config.writer() && known.sealed;
@@ -49,7 +49,7 @@ impl DirStore {
         is_own && is_long && known.segment.path.starts_with(&self.0.dir)
     }
 
-    /// The segments that stay and that the others do not know.
+    /// The staying segments that the other ranks were not told of.
     pub(super) fn staying(&self, team: &Team) -> Vec<KnownSegment> {
         let mut told = lock(&team.told);
         let segments = lock(&self.0.catalog.segments);
@@ -59,9 +59,9 @@ impl DirStore {
             .collect()
     }
 
-    /// The short segments at rest in the store that ranks of earlier jobs have left there, if they are many: they
-    /// are written with the others' journals, so that jobs that follow one another leave no more files
-    /// than one. The first rank tells of them, which has looked at the directory; of another rank there are none.
+    /// The short segments at rest that ranks of earlier jobs left in the store, if they are many. They are
+    /// rewritten with the journals, so that successive jobs leave no more files than one. Only the first rank gives
+    /// them, since it has looked at the directory.
     pub(super) fn left_over(&self, team: &Team) -> Vec<Journal> {
         if team.rank != 0 {
             return Vec::new();
@@ -84,15 +84,15 @@ impl DirStore {
         left
     }
 
-    /// Whether a segment on the node's disk is nobody's.
+    /// Whether a segment on the node's disk has no writer any more.
     fn is_left_behind(&self, team: &Team, known: &KnownSegment) -> bool {
         Journal::of(known).path(&team.dir) == known.segment.path
             && !team.writers.contains(&known.segment.writer)
             && self.is_left(&known.segment.path)
     }
 
-    /// Forgets what was in journals that were taken, and removes those of this rank. What was
-    /// left over of earlier jobs is removed after the time of grace.
+    /// Forgets the frames of journals that were taken, and removes this rank's journals. Segments left over from
+    /// earlier jobs are removed after the time of grace.
     pub(super) fn let_go(
         &self,
         team: &Team,
@@ -120,7 +120,7 @@ impl DirStore {
         let own = inner.writer.config().writer();
         for journal in mine.iter().filter(|journal| goes(&journal.id)) {
             let path = journal.path(&team.dir);
-            // One that stays holds copies, and does no harm.
+            // A journal that can't be removed holds copies, and does no harm.
             let removed = match journal.writer == own {
                 true => inner.vfs().remove(&path),
                 false => crate::compact::replaced::remove(&**inner.vfs(), &path, journal.length)

@@ -1,6 +1,6 @@
-//! What a rank has saved by itself, and hands over to be written with what others have.
+//! A rank's journals: segments that it has written alone, and hands over to be written with those of other ranks.
 //!
-//! A message about them is as short as can be: with thousands of ranks it is what all of them are sent.
+//! Messages about journals are as short as possible: all ranks get those of all ranks, which may be thousands.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ pub(super) struct Journal {
     pub(super) part: Part,
     pub(super) id: UniqueId,
     pub(super) writer: UniqueId,
-    /// Up to where its frames reach.
+    /// The end of its frames.
     pub(super) length: u64,
 }
 
-/// How many bytes one takes in a message.
+/// The length of a journal in a message.
 const BYTES: usize = 41;
 
 impl Journal {
-    /// As it is known here.
+    /// The journal of a segment, as this rank knows it.
     pub(super) fn of(known: &KnownSegment) -> Self {
         Self {
             part: known.segment.part,
@@ -35,7 +35,7 @@ impl Journal {
         }
     }
 
-    /// Where it is, in the folder that ranks append to.
+    /// The journal's path in the folder that ranks append to.
     pub(super) fn path(&self, dir: &Path) -> PathBuf {
         segment_writer::path(dir, self.part, &self.writer, &self.id)
     }
@@ -67,12 +67,12 @@ impl Journal {
     }
 }
 
-/// What a rank tells of what it hands over.
+/// The journals that one rank hands over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Handed {
-    /// Its own journals, and those of the dead on its node.
+    /// The rank's own, and those of dead ranks on its node.
     pub(super) own: Vec<Journal>,
-    /// What is left over in the store.
+    /// Short segments of earlier jobs, left over in the store.
     pub(super) left_over: Vec<Journal>,
 }
 

@@ -21,7 +21,7 @@ use crate::locks::lock;
 pub(super) struct Listing {
     segments: Vec<SegmentRows>,
     marks: Vec<Mark>,
-    /// Segments that were replaced and are to be removed some day.
+    /// Replaced segments that are still to be removed.
     replaced: Vec<SegmentRows>,
 }
 
@@ -34,9 +34,9 @@ struct SegmentRows {
     /// The name of its file.
     name: String,
     from: u64,
-    /// Up to where its frames are told of.
+    /// The end of the frames listed.
     end: u64,
-    /// How long its file is, if it is sealed, or where its frames end.
+    /// The file's length if it is sealed, otherwise the end of its frames.
     length: u64,
     /// Rows, as an index has them, sorted.
     #[serde(with = "bytes")]
@@ -76,7 +76,7 @@ impl SegmentRows {
 }
 
 impl Listing {
-    /// All that a store is known to have.
+    /// The known segments of a store.
     pub(super) fn all(catalog: &Catalog) -> Self {
         let mut all = Self::default();
         let segments = lock(&catalog.segments);
@@ -89,7 +89,7 @@ impl Listing {
         all
     }
 
-    /// Adds segments, with all marks that there are.
+    /// Adds segments, and all marks of the store.
     pub(super) fn add(&mut self, catalog: &Catalog, known: &[KnownSegment]) {
         if known.is_empty() {
             return;
@@ -111,7 +111,7 @@ impl Listing {
         self.segments.is_empty()
     }
 
-    /// What was just written, and where that ends in each segment; `from` says where it begins.
+    /// The frames just written; `from` and `ends` give their beginning and end in each segment.
     pub(super) fn written(
         written: &[Written],
         from: impl Fn(&UniqueId) -> u64,
@@ -133,21 +133,21 @@ impl Listing {
         }
     }
 
-    /// How far each segment is told of.
+    /// The end of the frames listed, for each segment.
     pub(super) fn ends(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
         self.segments
             .iter()
             .map(|stretch| (stretch.id(), stretch.end))
     }
 
-    /// Takes note that all of it is durable.
+    /// Records that the listed segments are durable.
     pub(super) fn note_durable(&self, catalog: &Catalog) {
         let mut segments = lock(&catalog.segments);
         let known = self.segments.iter().filter_map(|one| one.known(catalog));
         known.for_each(|one| segments.note_durable(&one));
     }
 
-    /// Takes note of all of it.
+    /// Adds the listed frames to the catalog.
     pub(super) fn apply(self, catalog: &Catalog) {
         let mut segments = lock(&catalog.segments);
         let mut index = catalog.index();
@@ -159,7 +159,7 @@ impl Listing {
             let rows = Rows(stretch.rows);
             let latest = rows.iter().map(|row| row.saved_at).max();
             latest.into_iter().for_each(|at| catalog.clock.saw(at));
-            // A rank that has looked itself has read it.
+            // A rank that has looked itself knows these frames.
             if !segments.apply(known, stretch.from) {
                 continue;
             }

@@ -1,28 +1,28 @@
-//! Saving what many ranks have computed, with few files.
+//! Saving the results of many ranks in few files.
 //!
-//! Each rank appends what it saves to segments of its own, its *journals*, without a word to the
-//! others: nobody waits, and a rank that is killed takes nobody along. With ten thousand ranks that
-//! would be tens of thousands of files, each to be opened by all when they start again. So where
-//! all ranks come by they commit together: a few of them write what the
-//! journals hold to segments of theirs, one writes one manifest for all, and the journals go.
+//! Each rank appends its saves to segments of its own, its *journals*, without talking to other ranks: nobody
+//! waits, and a rank that is killed stops no other. With ten thousand ranks that would be tens of thousands of
+//! files, which all ranks would have to open at the next start. So all ranks commit together where they meet. A few
+//! of them copy the journals to segments of theirs, one writes a manifest for all, and the journals are removed.
 //!
-//! The journals may be on the disks of the nodes, which is fast and spares a shared file
-//! system, and lasts as long as the node does: what was saved there since the last commit is lost
-//! with it, and found again by ranks that are started on the same node.
+//! The journals may be on the nodes' own disks, which is fast and spares a shared file system. They last as long as
+//! the node: if it is lost, so are saves since the last commit. Otherwise, ranks started again on that node find
+//! them.
 //!
-//! It is done in steps, between which all ranks tell all others something:
+//! A commit has four steps; between them all ranks tell all others something:
 //!
-//! 1. each seals its journals and [names](hand_over) them, but for long ones in the store: these stay as they are;
-//! 2. each writer [writes](rewrite) what counts of them, durable: one rank of each node where journals are on the node's own
-//!    disk, else a few ranks that share the work. It says what is where, as a rank does of its long ones, so that nobody has to read it;
-//! 3. the first rank commits a manifest, and says whether that went well;
-//! 4. all know the same then; each removes those of its journals that were taken.
+//! 1. each seals its journals and [names](hand_over) them, except long ones in the store: these stay as they are;
+//! 2. each writer [copies](rewrite) the frames that count, durably. Where journals are on the nodes' own disks one
+//!    rank of each node is a writer, else a few ranks share the work. Writers list the frames they wrote, and ranks
+//!    those of long segments that stay, so that nobody has to read them;
+//! 3. the first rank commits a manifest, and tells whether that succeeded;
+//! 4. now all ranks agree on the outcome; each removes those of its journals that were taken.
 //!
-//! Short segments that earlier jobs have left in the store are written anew with the journals, as by a
+//! Short segments that earlier jobs left in the store are rewritten with the journals, as by a
 //! [compaction](crate::compact), once they are many.
 //!
-//! It may end at any of these without a loss, for all ranks or for one: what was not removed is
-//! found, be it twice.
+//! A commit may stop at any step without a loss, for all ranks or for one: journals that were not removed are
+//! found, even if copies exist.
 
 mod hand_over;
 mod journal;
@@ -53,29 +53,29 @@ use share::share;
 pub(crate) struct Team {
     rank: usize,
     parts: Arc<Parts>,
-    /// Who these ranks are in the headers of their segments, journals and others.
+    /// The ids of these ranks as writers, both of journals and of segments for others.
     writers: Arc<HashSet<UniqueId>>,
-    /// Where this rank appends.
+    /// The folder that this rank appends to.
     dir: PathBuf,
-    /// Whether that is a disk of the node's own.
+    /// Whether that folder is on the node's own disk.
     is_local: bool,
-    /// What it writes for others.
+    /// This rank's segments with others' frames.
     writer: Writer,
-    /// Whether something was saved since the last commit. All ranks agree.
+    /// Whether something was saved since the last commit. All ranks agree on it.
     unvouched: Mutex<bool>,
-    /// Which of its segments that stay this rank has told the others of.
+    /// The staying segments of this rank that the others were told of.
     told: Mutex<HashSet<UniqueId>>,
 }
 
 impl Team {
-    /// Seals what this rank has written for others.
+    /// Seals the segments that this rank has written for others.
     pub(crate) fn end(&self) {
         self.writer.end();
     }
 }
 
 impl DirStore {
-    /// Commits what all ranks have saved.
+    /// Commits the saves of all ranks.
     pub(crate) fn commit_all(&self, group: &dyn ProcessGroup) -> Result<(), ArchiveError> {
         let Some(team) = self.0.team.get() else {
             return self.commit(Selection::Checkpoint);
@@ -87,7 +87,7 @@ impl DirStore {
                 group.size()
             )));
         }
-        // What is handed over stays until it is let go.
+        // Journals that were handed over must stay until they are let go.
         let _alone = lock(&self.0.trimming);
         let mine = Handed {
             own: self.hand_over(team),
@@ -109,7 +109,7 @@ impl DirStore {
         Self::conclude(team, error, &verdicts[0])
     }
 
-    /// Step 2: what this rank writes, if it is a writer; gives what it tells of that.
+    /// Step 2: copies the journals assigned to this rank, if it is a writer; gives its report.
     fn write_for_others(&self, team: &Team, handed: &[Handed]) -> Report {
         let Some(writer) = team.parts.own(team.rank) else {
             return Report::default();
@@ -119,8 +119,8 @@ impl DirStore {
         team.writer.write(&self.0.catalog, &journaled)
     }
 
-    /// Step 3: takes note of what was written, and commits it, if that is for this rank to do.
-    /// Gives what is wrong with that.
+    /// Step 3: adds the reported frames to the catalog; the first rank commits them. Gives the commit's error, or
+    /// nothing.
     fn take_in(
         &self,
         team: &Team,
@@ -147,7 +147,7 @@ impl DirStore {
         error.map_or(String::new(), |error| error.to_string())
     }
 
-    /// What a writer writes of what is left over: of segments that nobody writes to any more.
+    /// The left-over segments that a writer copies: its share of those that nobody writes to any more.
     fn left_over_of(&self, team: &Team, writer: usize, left_over: &[Journal]) -> Vec<Journaled> {
         let own = left_over.iter().skip(writer);
         let own = own.step_by(team.parts.writers());
@@ -163,7 +163,7 @@ impl DirStore {
         sources.collect()
     }
 
-    /// Step 4: what all ranks find.
+    /// Step 4: the outcome, which is the same on all ranks.
     fn conclude(team: &Team, error: Option<String>, verdict: &[u8]) -> Result<(), ArchiveError> {
         if verdict.is_empty() {
             *lock(&team.unvouched) = false;
@@ -176,7 +176,7 @@ impl DirStore {
 }
 
 impl Team {
-    /// Whether there will be something to vouch for.
+    /// Records whether any rank hands over frames for the next manifest.
     fn note_handed(&self, handed: &[Handed]) {
         let all = handed.iter();
         let mut all = all.flat_map(|one| one.own.iter().chain(&one.left_over));
@@ -185,14 +185,14 @@ impl Team {
         }
     }
 
-    /// Whether there is something that stays to vouch for.
+    /// Records whether any report lists frames for the next manifest.
     fn note_reported(&self, reports: &[Report]) {
         if reports.iter().any(|report| !report.listing.is_empty()) {
             *lock(&self.unvouched) = true;
         }
     }
 
-    /// What a writer writes: the journals of its ranks.
+    /// The journals that a writer copies: those of its ranks.
     fn journaled(&self, writer: usize, handed: &[Handed]) -> Vec<Journaled> {
         let of_ranks = handed.iter().enumerate();
         let of_ranks = of_ranks.filter(|(rank, _)| self.parts.writer(*rank) == writer);

@@ -1,7 +1,7 @@
-//! Opening a store by all ranks at once, of which one looks at it.
+//! Opening a store on all ranks at once: one of them reads it.
 //!
-//! Ten thousand ranks that list a directory and open each file in it are what a shared file system
-//! is brought to its knees by. One does it, and tells the others what is where.
+//! Ten thousand ranks that list a directory and open each file in it would overload a shared file system. One rank
+//! does so, and tells the others where the frames are.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::store::{DirStore, absolute};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 
-/// What one rank has to say, or why it can't.
+/// One rank's message to all, or its error.
 type Said = Result<Vec<u8>, String>;
 
 /// Opens a store. Collective.
@@ -37,7 +37,7 @@ pub(crate) fn open(
         _ => Ok(Vec::new()),
     };
     let told = all(group, &first)?.swap_remove(0);
-    // Whatever fails on this rank alone is told to all, who wait for it.
+    // A failure of this rank alone is told to all, since they wait for it.
     let opened = terms(&options, dir).and_then(|terms| Ok((begin(options, dir, &told)?, terms)));
     let own = opened.as_ref().map(|(store, terms)| {
         let writer = &store.0.writer.config().writer().0[..];
@@ -47,7 +47,7 @@ pub(crate) fn open(
     let (store, terms) = opened?;
     let nodes = group.nodes();
     if let Some((rank, other)) = differing(&said, &nodes) {
-        // Only now, when all ranks have found it.
+        // Collective, so only now that all ranks have found the difference.
         let terms = all(group, &Ok(terms.to_string().into_bytes()))?;
         let of = |rank: usize| String::from_utf8_lossy(&terms[rank]).into_owned();
         let (own, others) = (of(rank), of(other));
@@ -58,14 +58,14 @@ pub(crate) fn open(
     }
     let writers = said.iter().filter_map(|id| id.first_chunk());
     let writers = writers.flat_map(|id| [UniqueId(*id), for_others(&UniqueId(*id))]);
-    // What is on a node's own disk can be read there only.
+    // Only ranks of a node can read its own disk, so each node needs a writer then.
     let most = store.0.local().map_or(store.0.writers, |_| usize::MAX);
     let parts = Parts::new(nodes, most);
     store.join(group.rank(), Arc::new(parts), Arc::new(writers.collect()));
     Ok(store)
 }
 
-/// What ranks must agree about, for a person.
+/// The options on which ranks must agree, as text.
 struct Terms {
     of_all: String,
     /// The local directory, which may have another name on another node.
@@ -96,7 +96,7 @@ fn terms(options: &Options, dir: &Path) -> Result<Terms, ArchiveError> {
     })
 }
 
-/// The first rank that says other terms than the first of all, or than the first of its node, and that one.
+/// The first rank whose terms differ from those of rank 0, or of the first rank on its node; with that rank.
 fn differing(said: &[Vec<u8>], nodes: &[usize]) -> Option<(usize, usize)> {
     let pairs = (0..said.len()).flat_map(|rank| {
         let of_node = nodes.iter().position(|node| *node == nodes[rank]);
@@ -108,18 +108,18 @@ fn differing(said: &[Vec<u8>], nodes: &[usize]) -> Option<(usize, usize)> {
     pairs.next().map(|(rank, other, _)| (rank, other))
 }
 
-/// A digest of some of them, for ranks to compare.
+/// A digest of terms, by which ranks compare them.
 fn short(terms: &str) -> [u8; 8] {
     let digest = blake3::hash(terms.as_bytes());
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// Who a rank is where it writes for others.
+/// A rank's id as a writer for others.
 fn for_others(writer: &UniqueId) -> UniqueId {
     writer.of_part(b"for others")
 }
 
-/// What all ranks say; the same error on all of them if one can't.
+/// Shares a message of each rank; if one sent an error, all ranks get that error.
 fn all(group: &dyn ProcessGroup, mine: &Said) -> Result<Vec<Vec<u8>>, ArchiveError> {
     let mut bytes = vec![u8::from(mine.is_err())];
     match mine {
@@ -136,7 +136,7 @@ fn all(group: &dyn ProcessGroup, mine: &Said) -> Result<Vec<Vec<u8>>, ArchiveErr
     Ok(all)
 }
 
-/// Opens the store as one process does, and says what is in it.
+/// Opens the store as a single process does, and lists its frames.
 fn look(options: &Options, dir: &Path) -> Said {
     let mut alone = options.clone();
     alone.local = None;
@@ -151,7 +151,7 @@ fn look(options: &Options, dir: &Path) -> Said {
     to_bytes(&Listing::all(&store.0.catalog))
 }
 
-/// A store that knows what it is told, and what is on this node's disk.
+/// A store that knows the listed frames, and those on this node's disk.
 fn begin(mut options: Options, dir: &Path, told: &[u8]) -> Result<DirStore, ArchiveError> {
     options = options.resolved()?;
     let dir = absolute(dir)?;
@@ -174,13 +174,13 @@ fn begin(mut options: Options, dir: &Path, told: &[u8]) -> Result<DirStore, Arch
     Ok(store)
 }
 
-/// Which folder of a node's disk belongs to a store: many may be given the same.
+/// The folder of a store on a node's disk: many stores may be given the same disk.
 fn folder(local: &Path, store: &Path) -> PathBuf {
     let digest = blake3::hash(store.as_os_str().as_encoded_bytes());
     local.join(format!("sde-{}", &digest.to_hex()[..16]))
 }
 
-/// It is a store itself, so that what is found there some day can be looked at.
+/// Makes the local folder a store itself, so that what is left there can be inspected.
 fn make(vfs: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
     make_dirs(vfs, local)
         .map_err(|error| ArchiveError::io("making the directory", local, error))?;
@@ -192,7 +192,7 @@ fn make(vfs: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
 }
 
 impl DirStore {
-    /// Makes it one of the stores that are committed together.
+    /// Makes this store part of a team that commits together.
     fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<UniqueId>>) {
         let inner = &*self.0;
         let config = inner.writer.config();
@@ -211,7 +211,7 @@ impl DirStore {
             unvouched: Mutex::default(),
             told: Mutex::default(),
         };
-        // There is none yet: the store was just made.
+        // The team is not set yet: the store was just made.
         let _ = inner.team.set(team);
     }
 }

@@ -1,22 +1,21 @@
 //! Which rank writes for which.
 //!
-//! Each node has one writer at most, and all of them together so few that their files stay few
-//! whatever the number of ranks. If there are more nodes than writers, neighbouring nodes share
-//! one.
+//! Each node has at most one writer, and the number of writers is limited, so that their files stay few whatever
+//! the number of ranks. If there are more nodes than writers, neighbouring nodes share one.
 
-/// The ranks of a program, and who writes what they have saved. All ranks find the same.
+/// The ranks of a program, and the writer of each. All ranks compute the same parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     /// The node of each rank.
     nodes: Vec<usize>,
     /// The lowest rank of each node.
     leaders: Vec<usize>,
-    /// How many writers there are.
+    /// The number of writers.
     writers: usize,
 }
 
 impl Parts {
-    /// Parts of ranks on these nodes, with so many writers at most.
+    /// Parts of ranks on these nodes, with at most `most` writers.
     pub(super) fn new(nodes: Vec<usize>, most: usize) -> Self {
         let count = nodes.iter().max().map_or(0, |last| last + 1);
         let mut leaders = vec![usize::MAX; count];
@@ -43,7 +42,7 @@ impl Parts {
         self.leaders[self.nodes[rank]]
     }
 
-    /// Which of the writers writes for a rank: its number among them.
+    /// The number of the writer that writes for a rank.
     pub(super) fn writer(&self, rank: usize) -> usize {
         self.nodes[rank] * self.writers / self.leaders.len()
     }
@@ -55,7 +54,7 @@ impl Parts {
         self.leaders[node]
     }
 
-    /// The number that a rank has among the writers, if it is one.
+    /// The rank's number as a writer, if it is one.
     pub(super) fn own(&self, rank: usize) -> Option<usize> {
         let writer = self.writer(rank);
         (self.rank_of(writer) == rank).then_some(writer)
@@ -66,7 +65,7 @@ impl Parts {
 mod tests {
     use super::*;
 
-    /// So many ranks on each of so many nodes, dealt out in turn or in blocks.
+    /// This many ranks on each of this many nodes, by blocks and in turn.
     fn parts(nodes: usize, each: usize, most: usize) -> [Parts; 2] {
         let ranks = nodes * each;
         let blocks = (0..ranks).map(|rank| rank / each).collect();

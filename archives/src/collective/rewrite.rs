@@ -1,8 +1,9 @@
-//! What a writer does with the segments of others: it checks them, and writes what counts of them to segments of its own.
+//! A writer's work on the journals of other ranks: it checks them, and copies the frames that count to its own
+//! segments.
 //!
-//! These stay open from one time to the next, so that they are as few after many commits as after one. What was read is
-//! removed only after all ranks know of the new segments, so a writer may stop anywhere: until then both count, and they say
-//! the same.
+//! A writer's segments stay open between commits, so that many commits leave as few as one. Journals are removed
+//! only after all ranks know of the new segments, so a writer may stop anywhere: until then both hold the same
+//! frames.
 
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -26,37 +27,37 @@ use crate::writer::segment_writer::WriterConfig;
 /// The segments of a writer.
 pub(super) struct Writer {
     output: Output,
-    /// Up to where others have been told of each.
+    /// The place in each segment up to which other ranks know it.
     told: Mutex<HashMap<UniqueId, u64>>,
 }
 
 /// A segment to be written with others.
 pub(super) struct Journaled {
     pub(super) segment: Arc<Segment>,
-    /// How long its file is at least.
+    /// The least length that its file must have.
     pub(super) length: u64,
-    /// Whether it is of an earlier job. Then another may have taken it in and removed it; and a power
-    /// failure may have damaged what was not acknowledged.
+    /// Whether it is of an earlier job. Then another job may have taken and removed it; and a power failure may
+    /// have damaged frames that were never acknowledged.
     pub(super) is_left_behind: bool,
 }
 
-/// What a writer tells all ranks of what it has written.
+/// A writer's report to all ranks.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// The first thing that went wrong.
+    /// The first error.
     pub(super) error: Option<String>,
-    /// The ids of the segments of which all that counts is in the new ones, durable: one after the other.
+    /// The ids, concatenated, of the segments whose frames are now durable in the new ones.
     #[serde(with = "bytes")]
     taken: Vec<u8>,
     pub(super) listing: Listing,
 }
 
 impl Report {
-    /// Nothing, of a rank that is no writer and has nothing to say.
+    /// Empty for a rank that is no writer and has nothing to report.
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self.error.is_none() && self.taken.is_empty() && self.listing.is_empty() {
             true => Vec::new(),
-            // One that has no bytes is read as an error.
+            // A single invalid byte is read as an error.
             false => to_bytes(self).unwrap_or_else(|_| vec![0]),
         }
     }
@@ -96,7 +97,7 @@ impl Writer {
         warn_unsealed(self.output.seal(0, &mut Vec::new()));
     }
 
-    /// Writes what counts of some segments.
+    /// Copies the frames that count of some segments.
     pub(super) fn write(&self, catalog: &Catalog, journaled: &[Journaled]) -> Report {
         let mut report = Report::default();
         let mut sources = Vec::new();
@@ -118,7 +119,7 @@ impl Writer {
         report
     }
 
-    /// Gives what others are to know of what was written.
+    /// Gives the listing of the frames written, for other ranks.
     fn rewrite(&self, catalog: &Catalog, sources: &[Source]) -> Result<Listing, ArchiveError> {
         let selected = Selection::new(catalog, sources, EVERYTHING).run()?;
         let (written, sealed) = self.output.write(catalog, sources, &selected)?;
@@ -138,7 +139,7 @@ impl Writer {
     }
 }
 
-/// Reads a segment of another rank; `None` if it is left where it is.
+/// Opens a journal; `None` if it can't be taken and stays where it is.
 fn open(catalog: &Catalog, of: &Journaled) -> Result<Option<Source>, ArchiveError> {
     let path = &of.segment.path;
     let source = Source::open(&*catalog.vfs, Arc::clone(&of.segment), 0, true);
@@ -154,7 +155,7 @@ fn open(catalog: &Catalog, of: &Journaled) -> Result<Option<Source>, ArchiveErro
         sde::warning!("{path} was left by another job and is damaged; what is whole in it is used");
         return Ok(Some(source));
     }
-    // On a network file system that may be a late view of what its rank has written.
+    // A network file system may show an outdated view of the rank's file.
     sde::warning!("{path} is not what its rank has written; it stays where it is");
     Ok(None)
 }

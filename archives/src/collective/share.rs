@@ -1,16 +1,16 @@
-//! What each rank has to say to all others, of whatever length.
+//! Messages of any length from each rank to all.
 
 use std::time::Duration;
 
 use sde::{ArchiveError, GroupError, ProcessGroup};
 
-/// Gives each rank what all have to say, in the order of ranks.
+/// Gives each rank the messages of all, in the order of ranks.
 ///
 /// # Errors
-/// If a rank has left.
+/// If a rank has left the group.
 pub(super) fn share(group: &dyn ProcessGroup, mine: &[u8]) -> Result<Vec<Vec<u8>>, ArchiveError> {
     let length = (mine.len() as u64).to_le_bytes();
-    // The engine has just met: who is late has been told of.
+    // The engine has just met here, and has warned of late ranks.
     let lengths = group.meet(&length, Duration::MAX, &mut |_| {});
     let lengths = lengths.map_err(|error| cut_off(&error))?;
     let counts: Vec<usize> = lengths

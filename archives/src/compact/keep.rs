@@ -1,9 +1,9 @@
 //! Keeping a store within the limits that it was opened with.
 //!
-//! The thread that commits sees to it, the one that finishes, and the [upkeep](crate::store::upkeep)'s. It asks first whether there
-//! can be too much, from the lengths of the segments: that costs a look at the directory. A compaction reads all of them, so it comes
-//! after the store has grown by a part of what it has, and for ages once in a tenth of the age. When that was last is in the
-//! manifests: of a thousand short programs only those compact for which it is due.
+//! The thread that commits keeps the limits, and the one that finishes, and the [upkeep](crate::store::upkeep)'s.
+//! It first checks the lengths of the segments, which costs a look at the directory. A compaction reads all of
+//! them, so one is due only once the store has grown by a part of its size. For ages one is due once in a tenth of
+//! the age. The manifests record the last one, so of a thousand short programs only a few compact.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::locks::lock;
 use crate::retention::Aim;
 use crate::store::DirStore;
 
-/// What has grown by less than one part in so many is not compacted again.
+/// A store that has grown by less than this part is not compacted again.
 const GROWN: u64 = 16;
 
-/// What is too old goes within one part in so many of the age.
+/// For ages, a compaction is due after this part of the age.
 const AGES: u32 = 10;
 
 impl DirStore {
-    /// Gives up what is too much, if that may be and nobody else is at it.
+    /// Gives up what exceeds the limits, unless they are left to others or another process compacts.
     pub(crate) fn keep_limits(&self) {
         if self.has_limits() {
             self.0.upkeep.wait();
@@ -35,7 +35,8 @@ impl DirStore {
         !is_left_to_others && self.0.room.retention.has_limits()
     }
 
-    /// Gives up what is too much, if it is due. The thread of the store calls it too. Warns of what fails.
+    /// Gives up what exceeds the limits, if a compaction is due. Warns of failures. The store's thread calls it
+    /// too.
     pub(crate) fn sweep_what_is_due(&self) {
         if let Err(error) = self.try_sweep() {
             sde::warning!(
@@ -45,16 +46,16 @@ impl DirStore {
         }
     }
 
-    /// How many bytes the segments have that count.
+    /// The length of all segments that count.
     pub(crate) fn bytes(&self) -> u64 {
         let mut lengths = self.0.durable_ends();
         let segments = lock(&self.0.catalog.segments);
-        // A segment that this process gave up after an error is among both.
+        // A segment that this process abandoned after an error is in both.
         lengths.extend(segments.known().map(|one| (one.segment.id, one.length)));
         lengths.into_values().sum()
     }
 
-    /// How many of them are in segments that this process has not sealed: no other counted them when it made room.
+    /// The bytes in segments that this process has not sealed, which other processes' compactions did not count.
     fn unsealed_bytes(&self) -> u64 {
         self.0.durable_ends().into_values().sum()
     }
@@ -70,7 +71,8 @@ impl DirStore {
         let has_grown = |capacity: u64| {
             let (bytes, unsealed) = (self.bytes(), self.unsealed_bytes());
             let before = swept.map_or(0, |swept| swept.bytes);
-            // What this process was writing while another made room could not go, and counted as left. It has sealed it now.
+            // Segments that this process was writing during another's compaction counted as left. Now they are
+            // sealed and can go.
             let before = if unsealed == 0 {
                 before.min(capacity)
             } else {
@@ -82,7 +84,7 @@ impl DirStore {
         retention.age().is_some_and(is_time) || retention.capacity().is_some_and(has_grown)
     }
 
-    /// Another process that finds this one at it leaves to it what it has saved: so this one looks once more when it is done.
+    /// Another process that finds this one compacting leaves its saves to it, so this one looks again afterwards.
     fn try_sweep(&self) -> Result<(), ArchiveError> {
         for _ in 0..LOOKS {
             self.refresh()?;
@@ -93,7 +95,7 @@ impl DirStore {
         Ok(())
     }
 
-    /// Gives whether anything was replaced.
+    /// Gives whether segments were replaced.
     fn sweep(&self) -> Result<bool, ArchiveError> {
         let retention = self.0.room.retention.with_aim(Aim::Below);
         let done = self.compact(&retention)?;
@@ -101,7 +103,7 @@ impl DirStore {
             return Ok(false);
         }
         if done.replaced == 0 {
-            // The next one is due from now on.
+            // The manifest records the attempt, from which the next is reckoned.
             return self.write_manifest(&[]).map(|()| false);
         }
         let replaced = lock(&self.0.catalog.segments)
@@ -110,7 +112,7 @@ impl DirStore {
             .sum::<u64>();
         let capacity = retention.all.max_bytes;
         if capacity.is_some_and(|capacity| self.bytes() + replaced > capacity) {
-            // Who still reads what was replaced looks again.
+            // Readers of a removed segment look again.
             self.remove_what_is_over(Duration::ZERO)?;
         }
         Ok(true)

@@ -1,8 +1,8 @@
-//! Merging what many short programs have left.
+//! Merging the small segments that many short programs leave.
 //!
-//! Each leaves a segment with the few entries that it saved. The program that finishes and finds many merges them, so many at a
-//! time that memory does not grow with their number. Only segments of like size are merged, so that a byte is written again
-//! as often as the number of segments doubles, and not each time.
+//! A program that finishes and finds many small segments merges them, a batch at a time, so that memory does not
+//! grow with their number. Only segments of similar size are merged, so that a byte is copied once each time the
+//! number of segments doubles, not at each merge.
 
 use sde::ArchiveError;
 
@@ -14,14 +14,14 @@ use crate::rewrite::select::{EVERYTHING, Selection};
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
 
-/// So many are merged at a time.
+/// The number of segments merged at a time.
 const BATCH: usize = 64;
 
-/// A manifest says so after so many batches.
+/// The number of batches for each manifest.
 const BATCHES: usize = 64;
 
 impl DirStore {
-    /// Merges small segments if there are many, unless another process makes room just now.
+    /// Merges small segments if there are many, unless another process is compacting.
     pub(crate) fn merge_small(&self) {
         let inner = &*self.0;
         if inner.read_only || inner.team.get().is_some() || self.small().is_empty() {
@@ -30,7 +30,7 @@ impl DirStore {
         let alone = self.lock_against_compactions();
         let merged = match alone {
             Ok(None) => return,
-            // Where there are no locks two may merge the same: that costs room, and nothing else.
+            // Without locks two processes may merge the same segments, which only costs room.
             _ => self.merge(),
         };
         match merged {
@@ -42,7 +42,7 @@ impl DirStore {
     }
 
     fn merge(&self) -> Result<(), ArchiveError> {
-        // Another process may have merged them before this one had the lock.
+        // Another process may have merged them before this one got the lock.
         self.refresh()?;
         let small = self.small();
         if small.is_empty() {
@@ -60,7 +60,7 @@ impl DirStore {
         Ok(())
     }
 
-    /// Writes what counts of some segments to others; gives those that were read.
+    /// Copies the frames that count of some segments; gives the segments read.
     fn merge_batch(&self, batch: &[KnownSegment]) -> Result<Vec<Source>, ArchiveError> {
         let catalog = &self.0.catalog;
         let mut sources = Vec::new();
@@ -75,8 +75,8 @@ impl DirStore {
         Ok(sources)
     }
 
-    /// The segments to merge, if there are many, the shortest first: those that are short, but for such as are longer than all
-    /// shorter ones together.
+    /// The segments to merge, if there are many, the shortest first. A short segment that is longer than all
+    /// shorter ones together is left out.
     fn small(&self) -> Vec<KnownSegment> {
         let most = self.0.writer.config().short();
         let segments = lock(&self.0.catalog.segments);

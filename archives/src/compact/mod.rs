@@ -1,16 +1,14 @@
-//! Taking the place of segments: what is of no use any more goes, and what is small comes
-//! together.
+//! Compaction: replaces segments, so that useless frames go and small segments are merged.
 //!
-//! A store only grows: a value that was computed again, the scratch of a run that has ended and
-//! the few frames of each short process stay where they are. A compaction copies what
-//! counts of some segments to new ones and commits manifests that say which are replaced. Nothing
-//! is changed in place, so it can be stopped at any moment: until the manifests are there, both
-//! the old and the new segments count, and they say the same. The old ones are removed
-//! [later](crate::compact::replaced).
+//! A store only grows: superseded values, the scratch of ended runs and the few frames of each short process stay
+//! where they are. A compaction copies the frames that count to new segments and commits manifests that call the
+//! old ones replaced. Nothing is changed in place, so it can stop at any moment: until the manifests are there, old
+//! and new segments count, with the same frames. The old ones are removed [later](crate::compact::replaced).
 //!
-//! It rests on no lock. Only segments at rest are taken: sealed ones, and those that were [closed](crate::compact::replaced) a
-//! time of grace ago. What a writer appends after all still counts. Two compactions at once do the same work twice, and lose
-//! nothing, but that one may give up for a limit what the other has copied; the lock that keeps them apart spares both.
+//! Correctness needs no lock. Only segments at rest are taken: sealed ones, and those
+//! [closed](crate::compact::replaced) a time of grace ago. Frames that a writer appends even then still count. Two
+//! compactions at once do the same work twice and lose nothing, except that one may give up for a limit what the
+//! other has copied. The lock that keeps them apart avoids both.
 
 mod keep;
 mod merge;
@@ -48,42 +46,41 @@ use crate::writer::segment_writer::WriterConfig;
 
 use replaced::Removed;
 
-/// So many short segments of a part are left alone.
+/// The number of short segments of a part that are not merged.
 pub(crate) const MANY: usize = 32;
 
-/// A segment is worth replacing if so much of it is of no use: one part in so many.
+/// A segment is worth replacing if more than one part in this many is of no use.
 const WORTH: u64 = 8;
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
-    /// Somebody else was at it, and nothing was done.
+    /// Another process was compacting, so nothing was done.
     pub busy: bool,
     /// The segments that were replaced. They are removed after a time of grace.
     pub replaced: usize,
-    /// The segments that take their place.
+    /// The segments written in their place.
     pub written: usize,
-    /// How many bytes were replaced.
+    /// The bytes in the segments that were replaced.
     pub bytes_before: u64,
-    /// How many of them are kept.
+    /// The bytes of them that are kept.
     pub bytes_after: u64,
-    /// Of how many keys something was given up for the limits of the [`Retention`].
+    /// The number of keys that lost something to the limits of the [`Retention`].
     pub given_up: usize,
     /// The files of replaced segments that were removed.
     pub removed: usize,
-    /// How many bytes were freed by removing files.
+    /// The bytes freed by removing files.
     pub freed: u64,
 }
 
 impl DirStore {
-    /// Makes room: copies what counts to new segments, and gives up what the retention says.
+    /// Makes room: copies the frames that count to new segments, and applies the retention's limits.
     ///
-    /// Others may read and write meanwhile. The old segments are removed when this is called
-    /// again, or a generation committed, after the time of
-    /// [grace](crate::Options::grace). Takes as long as reading the segments that nobody writes to
-    /// any more, and writing what is kept of those that are replaced. A
-    /// [dry run](Retention::dry_run) only reads, and a store opened for reading only is enough for it.
+    /// Others may read and write meanwhile. The old segments are removed by a later call, or when a generation is
+    /// committed, after the time of [grace](crate::Options::grace). It takes as long as reading all segments that
+    /// have no writer, and writing the kept part of those replaced. A [dry run](Retention::dry_run) only reads, and
+    /// works with a store opened for reading only.
     ///
     /// ```
     /// use sde_archives::{DirStore, Retention};
@@ -96,18 +93,18 @@ impl DirStore {
     /// # Ok::<(), sde::ArchiveError>(())
     /// ```
     ///
-    /// On a full disk room is made first by removing what was replaced, whether the time of grace is over or not, and
-    /// segments in which nothing is of use or all is given up for the limits of the retention.
+    /// On a full disk it first removes replaced segments, even before the time of grace is over. It also removes
+    /// segments without useful frames, or whose frames all go for the limits of the retention.
     ///
     /// # Errors
-    /// If the store can't be read or written. What was there is still there then.
+    /// If the store can't be read or written. Nothing is lost then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
         if retention.dry_run {
-            // Who only reads is in nobody's way.
+            // A reader needs no lock.
             return where_files_are(|| self.compact_alone(retention));
         }
         self.check_writable()?;
-        // A save may have the lock, for a moment. Where there are no locks none is needed.
+        // A save may hold the lock for a moment. A medium without locks needs none.
         let tries = (0..LOOKS).map(|_| self.lock_against_compactions());
         let mut tries = tries.inspect(|_| std::thread::yield_now());
         let alone = tries.find(|alone| !matches!(alone, Ok(None)));
@@ -126,8 +123,8 @@ impl DirStore {
         Ok(done)
     }
 
-    /// Takes the lock that keeps compactions apart, until what this gives is dropped; `None` if another process has it. An error
-    /// where there are no locks.
+    /// Takes the lock that keeps compactions apart, held until the value is dropped; `None` if another process
+    /// holds it. An error on a medium without locks.
     pub(crate) fn lock_against_compactions(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
         self.0.vfs().try_lock(&self.0.dir.join(FORMAT))
     }
@@ -194,7 +191,7 @@ impl DirStore {
             _ => selection.run()?,
         };
         let taken = self.worth(&there.sources, &before, &selected);
-        // What is kept is found out anew from these alone: see `rewrite::select`.
+        // The kept frames are selected again, among the taken segments only: see `rewrite::select`.
         let mut selected = match taken.iter().all(|taken| *taken) {
             true => selected,
             false => Selection {
@@ -220,9 +217,9 @@ impl DirStore {
             sources.iter().filter(small).count() > 1
         });
         let worth = sources.iter().enumerate().map(|(number, one)| {
-            // The last bytes of one that is not sealed may not be on the medium: the copy will.
+            // The last bytes of an unsealed segment may not be on the medium; those of a copy are.
             !one.sealed
-                // What is whole of it is copied, so that nobody goes on being told of damage that costs nothing.
+                // Whole frames of a damaged segment are copied, so that harmless damage is not reported for ever.
                 || selected.damaged[number]
                 || selected.bytes(one, number).1 > one.length / WORTH
                 || (is_small(one) && several_small[one.segment.part.number()])
@@ -231,7 +228,7 @@ impl DirStore {
         worth.collect()
     }
 
-    /// Another writer than that of what this process saves.
+    /// A configuration for another writer than that of this process's saves.
     pub(crate) fn another_writer(&self) -> WriterConfig {
         WriterConfig {
             opening: UniqueId::new(),
@@ -239,8 +236,7 @@ impl DirStore {
         }
     }
 
-    /// Writes what is kept of sources that a catalog knows to new segments of this store, which this process knows from then on;
-    /// gives how many.
+    /// Copies the selected frames to new segments of this store, and adds these to its catalog; gives their number.
     pub(crate) fn rewrite(
         &self,
         from: &Catalog,
@@ -256,8 +252,8 @@ impl DirStore {
         Ok(count)
     }
 
-    /// Removes what nobody finished, and what was replaced before the time of grace; if only older generations keep it, by
-    /// way of another.
+    /// Removes unfinished files, and segments replaced a time of grace ago. If only older manifests list such a
+    /// segment, it commits another first.
     fn remove_what_is_over(&self, grace: Duration) -> Result<Removed, ArchiveError> {
         let inner = &*self.0;
         let unfinished = directory::remove_unfinished(&**inner.vfs(), &inner.dir, grace);
@@ -272,7 +268,7 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments at rest, and what entries and uses in the others say.
+    /// The segments at rest, and the uses and contents named in the others.
     fn sources(&self) -> Result<CompactionInput, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
@@ -283,7 +279,7 @@ impl DirStore {
             let segment = &known.segment;
             if known.sealed || at_rest.contains(&segment.id) {
                 match self.source(segment, true) {
-                    // Another compaction was done with it.
+                    // Another compaction has removed it.
                     Err(error) if error.is_not_found() => {}
                     source => there.sources.push(source?),
                 }
@@ -297,7 +293,7 @@ impl DirStore {
         Ok(there)
     }
 
-    /// Opens a segment to rewrite what counts of it.
+    /// Opens a segment for copying.
     pub(crate) fn source(
         &self,
         segment: &Arc<Segment>,
@@ -308,12 +304,12 @@ impl DirStore {
         source.map_err(|error| ArchiveError::io("reading", &segment.path, error))
     }
 
-    /// Whether the writer of a segment that is not sealed has ended, as far as can be told.
+    /// Whether the writer of an unsealed segment seems to have ended.
     pub(crate) fn is_left(&self, path: &Path) -> bool {
         let vfs = self.0.vfs();
         match vfs.try_lock(path) {
             Ok(lock) => lock.is_some(),
-            // Where there are no locks, one that was not written to for long counts as left.
+            // Without locks, a segment not written to for the time of grace counts as left.
             Err(_) => {
                 let found = vfs.look(path).ok().flatten();
                 let at = found.and_then(|found| found.written_at);
@@ -326,7 +322,7 @@ impl DirStore {
     fn replaced<'s>(&self, sources: impl IntoIterator<Item = &'s Source>) -> Vec<ReplacedSegment> {
         let now = id::now(&**self.0.vfs());
         let replaced = sources.into_iter().map(|one| {
-            // Nobody needs time to read what has no values.
+            // A segment without values has no readers, so it needs no time of grace.
             let at = if one.has_values() { now } else { 0 };
             ReplacedSegment::new(&one.segment, one.length, at)
         });
@@ -334,19 +330,19 @@ impl DirStore {
     }
 }
 
-/// The segments that a compaction looks at.
+/// The input of a compaction: the segments it may replace, and facts of the others.
 #[derive(Default)]
 struct CompactionInput {
     sources: Vec<Source>,
-    /// What segments that are being written say of uses.
+    /// Uses recorded in segments that are being written.
     uses: UsesOf,
-    /// The contents that entries in these need.
+    /// Contents needed by entries in segments that are being written.
     contents: HashSet<Key>,
-    /// Whether all contents are kept, whoever needs them.
+    /// Whether contents are kept even if no entry is known to need them.
     keeps_contents: bool,
 }
 
-/// What a compaction does.
+/// The decisions of a compaction.
 struct Plan {
     taken: Vec<bool>,
     selected: Selected,
@@ -400,8 +396,8 @@ mod tests {
         2 * number
     }
 
-    /// One run whose clock was a century ahead: what is saved after it is stamped later still, and
-    /// what was saved before it is no older for that.
+    /// A clock was once a century ahead. Later saves are stamped later still, but earlier ones are no older for
+    /// that.
     #[test]
     fn ages_are_counted_from_the_time_of_day() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,13 +1,13 @@
 //! Removing segments that have been replaced.
 //!
-//! Whoever still has a place in such a segment may read it for the time of grace.
+//! Readers that know a place in such a segment may read it for the time of grace.
 //!
-//! A writer may be taken for dead that is only slow: locks tell nothing on some file systems. It may even fill a gap that was
-//! passed over when its segment was read. So a segment that is not sealed is closed first, that is given another name, which its
-//! writer notices before it acknowledges anything more; and it is read to be replaced a grace later, when no cache tells its
-//! writer of the old name any more. The new name says when it was closed.
+//! A writer that seems dead may only be slow: on some file systems locks tell nothing. It may even fill a gap that
+//! was skipped when its segment was read. So an unsealed segment is closed first: it is renamed, which its writer
+//! notices before it acknowledges anything more. It is read for replacement a time of grace later, when no cache
+//! shows its writer the old name. The new name has the time of closing.
 //!
-//! Scratch needs no such time: who finds a state gone looks again.
+//! Scratch needs no time of grace: a reader that misses a state looks again.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -28,10 +28,10 @@ use crate::locks::lock;
 use crate::store::DirStore;
 use crate::vfs::Vfs;
 
-/// What the name of a closed segment ends with, before the extension.
+/// The end of a closed segment's name, before the time and the extension.
 const CLOSED: &str = ".closed";
 
-/// What was removed.
+/// The files and bytes that were removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Removed {
     pub(crate) files: usize,
@@ -46,21 +46,21 @@ impl AddAssign for Removed {
 }
 
 impl DirStore {
-    /// Removes replaced segments that no manifest lists, and that nobody has had reason
-    /// to read for this time.
+    /// Removes segments replaced a time of grace ago that no manifest lists.
     pub(crate) fn remove_replaced(&self, grace: Duration) -> Removed {
         let manifests = self.0.catalog.manifests();
         let removable = self.removable(grace, &manifests.all().collect::<Vec<_>>());
         self.each_replaced(removable, |path, one| self.remove_one(path, one))
     }
 
-    /// What a compaction would remove: it makes another generation where only an earlier one lists a segment.
+    /// What a compaction would remove. Only the heads' lists count: it would commit another generation to drop
+    /// earlier ones.
     pub(crate) fn would_remove(&self, grace: Duration) -> Removed {
         let removable = self.removable(grace, &self.0.catalog.manifests().heads());
         self.each_replaced(removable, |_, _| true)
     }
 
-    /// Counts those of the segments that are there and are removed.
+    /// Counts the segments that are there and that `remove` accepts.
     fn each_replaced(
         &self,
         removable: Vec<(UniqueId, u64)>,
@@ -88,7 +88,7 @@ impl DirStore {
         removed
     }
 
-    /// Whether there is something that only the manifests before this one keep.
+    /// Whether a segment can be removed only after another generation is committed.
     pub(crate) fn waits_for_another_generation(&self, grace: Duration) -> bool {
         let inner = &*self.0;
         let manifests = inner.catalog.manifests();
@@ -115,14 +115,14 @@ impl DirStore {
 
     fn remove_one(&self, path: &Path, (id, length): (UniqueId, u64)) -> bool {
         let vfs = &**self.0.vfs();
-        // Only the file that was replaced, whatever has its name now.
+        // The name may belong to another file now, so the id must match.
         let found = scan::open(vfs, path);
         if !matches!(found, Ok(Some(Ok(segment))) if segment.id == id) {
             return false;
         }
         let removed = remove(vfs, path, length);
         removed.unwrap_or_else(|error| {
-            // Others may be at it too.
+            // Another process may have removed it.
             if error.kind() != io::ErrorKind::NotFound {
                 let path = path.display();
                 sde::warning!("{path} was replaced and can't be removed: {error}");
@@ -132,25 +132,25 @@ impl DirStore {
     }
 }
 
-/// Whether nobody has reason to read a segment any more. Who finds a state of scratch gone looks again.
+/// Whether a replaced segment has no readers any more. Readers that miss a scratch state look again.
 fn is_over(one: &ReplacedSegment, now: u64, grace: Duration) -> bool {
     one.path.starts_with(Part::Scratch.folder()) || is_as_old(one.at, now, grace)
 }
 
-/// Whether something was so long ago. One clock or the other may be wrong.
+/// Whether something was at least so long ago, or lies as far in the future: clocks may be wrong.
 pub(crate) fn is_as_old(at: u64, now: u64, age: Duration) -> bool {
     let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
     now.abs_diff(at) >= age
 }
 
-/// The segments that some manifest lists: of one that is replaced in part, the rest.
+/// The ids of the segments that a manifest lists, including those replaced only in part.
 pub(crate) fn listed<'m>(manifests: &[&'m Manifest]) -> HashSet<&'m str> {
     let listed = manifests.iter().flat_map(|manifest| &manifest.segments);
     listed.map(|one| &*one.id).collect()
 }
 
 impl DirStore {
-    /// Closes the segments that their writers seem to have left. Gives whether there were any.
+    /// Closes the segments whose writers seem to have ended. Gives whether there were any.
     pub(crate) fn close_what_is_left(&self) -> Result<bool, ArchiveError> {
         let inner = &*self.0;
         let known: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
@@ -172,8 +172,8 @@ impl DirStore {
         Ok(any)
     }
 
-    /// Those segments without an index to which nothing is added any more that its writer was told is saved: they were
-    /// closed a grace ago, and have no other name; or this process has given them up itself.
+    /// The unsealed segments to which no acknowledged frames are added any more. Either they were closed a time of
+    /// grace ago, under all names, or this process has abandoned them.
     pub(crate) fn at_rest(&self, known: &[KnownSegment]) -> HashSet<UniqueId> {
         let mut closed: HashMap<UniqueId, Option<u64>> = HashMap::new();
         for KnownSegment { segment, .. } in known {
@@ -189,8 +189,8 @@ impl DirStore {
     }
 }
 
-/// Removes a segment that was replaced up to a length, unless it has more whole frames than that: its writer may be alive after
-/// all. Gives whether it did.
+/// Removes a segment that was replaced up to a length, and gives `true`. If it has whole frames beyond that, it
+/// stays: its writer may be alive after all.
 pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool> {
     let path = match closed_at(path).is_some() || is_sealed(vfs, path)? {
         true => path.to_owned(),
@@ -200,7 +200,7 @@ pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool
         return Ok(false);
     };
     let mut grown = false;
-    // What is acknowledged from now on is elsewhere, so what is not whole by now is of no use.
+    // The writer acknowledges nothing more in this file, so a frame not whole by now is useless.
     scan::scan_with(vfs, &segment, length, |frame, _| {
         grown |= frame.header.kind() != Some(FrameKind::Index);
         Ok(())
@@ -211,7 +211,7 @@ pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool
     }
 }
 
-/// Whether a segment ends as its writer has ended it.
+/// Whether a segment has its trailer.
 fn is_sealed(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
     let Some(Ok(segment)) = scan::open(vfs, path)? else {
         return Ok(false);
@@ -223,17 +223,17 @@ fn is_sealed(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
     Ok(is_trailer(&segment, &trailer))
 }
 
-/// Takes the name away under which its writer looks for it, and gives it one that says when that was.
+/// Renames a segment, so that its writer misses it; the new name has the time.
 fn close(vfs: &dyn Vfs, path: &Path) -> io::Result<PathBuf> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = name.split(CLOSED).next().unwrap_or_default();
     let closed = path.with_file_name(format!("{name}{CLOSED}-{}.{EXTENSION}", id::now(vfs)));
     match vfs.link(path, &closed) {
-        // Where a file has one name, another takes its place.
+        // Without hard links the file is renamed.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => vfs.publish(path, &closed)?,
         linked => {
             linked?;
-            // Without that both names may be gone after a power failure.
+            // Without a sync a power failure may take both names.
             closed.parent().map_or(Ok(()), |dir| vfs.sync_dir(dir))?;
             match vfs.remove(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -244,7 +244,7 @@ fn close(vfs: &dyn Vfs, path: &Path) -> io::Result<PathBuf> {
     Ok(closed)
 }
 
-/// When a segment was closed, by its name.
+/// The time when a segment was closed, by its name.
 fn closed_at(path: &Path) -> Option<u64> {
     let name = path.file_stem()?.to_str()?;
     let (_, at) = name.rsplit_once(CLOSED)?;
@@ -259,7 +259,7 @@ mod tests {
     fn a_name_tells_when_a_segment_was_closed() {
         let of = |name: &str| closed_at(Path::new(name));
         assert_eq!(of("entries/ab-cd.closed-17.sde"), Some(17));
-        // As an earlier release called them.
+        // The name an earlier release gave.
         assert_eq!(of("entries/ab-cd.closed.sde"), None);
         assert_eq!(of("entries/ab-cd.sde"), None);
     }

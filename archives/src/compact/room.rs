@@ -1,19 +1,18 @@
 //! Making room on a full disk.
 //!
-//! A write that fails for want of room is tried again after something was freed, be it for another thread. One thread at a time makes
-//! room, while no other of its process saves. Things go in this order:
+//! A write that finds the disk full is tried again after something was freed, even by another thread. One thread at
+//! a time makes room, while no other thread of its process saves. Things go in this order:
 //!
-//! 1. Segments that were replaced, whether their time of grace is over or not (a reader that misses one looks again), and
-//!    files that nobody finished. Generations before the latest go too, which would keep them.
-//! 2. Segments of which nothing is of use: scratch that was superseded or whose run has ended.
-//! 3. Segments of which nothing is left if the user's limits are tightened: to seven eighths of what they hold for, to a
-//!    half, to nothing. What they do not hold for stays.
+//! 1. Replaced segments, even before their time of grace is over (a reader that misses one looks again), and
+//!    unfinished files. Generations before the latest go too, since they would keep these.
+//! 2. Segments without useful frames: scratch that was superseded or whose run has ended.
+//! 3. Segments that become empty if the user's limits are tightened: to seven eighths of the frames they apply to,
+//!    to a half, to nothing. Other frames stay.
+//! 4. The segment with most useless bytes whose useful frames can be copied elsewhere.
 //!
-//! 4. Of all segments that hold something of no use, the one with most of it that can be copied without that.
-//!
-//! For a manifest and a copy there is a reserve, a file of no meaning that is given up for as long as room is made. Where there is
-//! none, and no room even for a manifest, one of the segments that go is removed before it; a power failure in between has a loss
-//! told of that is none.
+//! A manifest or a copy may use the reserve, a meaningless file that is removed while room is made. Without a
+//! reserve, and without room even for a manifest, one of the segments that go is removed first. A power failure in
+//! between makes the store report a loss that is none.
 
 use std::cmp::Reverse;
 use std::sync::Mutex;
@@ -33,23 +32,23 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::DirStore;
 
-/// What a store keeps to, and what it did for that.
+/// A store's limits, and its records of making room.
 pub(crate) struct Room {
     pub(crate) retention: Retention,
-    /// To be told of by the next manifest.
+    /// The compaction that the next manifest is to record.
     pub(crate) swept: Mutex<Option<Sweep>>,
-    /// When all segments were looked at, and nothing could go, and how many bytes they had.
+    /// The time and the size of the store when all segments were checked and nothing could go.
     in_vain: Mutex<Option<(SystemTime, u64)>>,
-    /// How often room was made.
+    /// The number of times that room was made.
     made: AtomicU64,
 }
 
-/// What the reserve is called.
+/// The reserve's file name.
 const RESERVE: &str = "RESERVE";
-/// How long it is. A store that holds less has none.
+/// The reserve's length. Smaller stores have none.
 const RESERVED: u64 = 1 << 18;
 
-/// How long all segments are not looked at again after that.
+/// For this long after a vain attempt the segments are not checked again.
 const IN_VAIN: Duration = Duration::from_secs(60);
 
 impl Room {
@@ -64,8 +63,8 @@ impl Room {
 }
 
 impl DirStore {
-    /// Does a job; if there is no room for it on the disk, once more after each step that frees something. Adds up
-    /// how many bytes that were.
+    /// Runs a job; if the disk is full, runs it again after each step that frees something. Adds the freed bytes to
+    /// `freed`.
     pub(crate) fn with_room<T>(
         &self,
         retention: &Retention,
@@ -98,7 +97,7 @@ impl DirStore {
         }
     }
 
-    /// Makes room, unless that was done since it had been made so often. Gives how many bytes were freed.
+    /// Makes room, unless another thread has since `before` was read. Gives the number of bytes freed.
     fn make_room(&self, retention: &Retention, before: u64) -> u64 {
         let made = &self.0.room.made;
         warnings_after(|| {
@@ -107,7 +106,7 @@ impl DirStore {
                 return 0;
             }
             self.give_up_reserve();
-            // What can't be freed is not what the caller wants to hear of.
+            // The caller is to see the error of its write, not of freeing.
             let mut bytes = self.free_replaced().unwrap_or(0);
             if bytes == 0 {
                 bytes = self.free_unused(retention).unwrap_or(0);
@@ -118,8 +117,8 @@ impl DirStore {
         })
     }
 
-    /// Does a job that makes room or writes a manifest. Where the disk has no room for it the reserve is given up. The job saves
-    /// nothing, and no other thread of this process saves meanwhile.
+    /// Runs a job that makes room or writes a manifest; on a full disk the reserve is given up for it. The job
+    /// saves nothing, and no other thread of this process saves meanwhile.
     pub(crate) fn with_reserve<T>(
         &self,
         job: impl Fn() -> Result<T, ArchiveError>,
@@ -139,7 +138,7 @@ impl DirStore {
         })
     }
 
-    /// Gives whether there was one.
+    /// Gives whether there was a reserve.
     fn give_up_reserve(&self) -> bool {
         let inner = &*self.0;
         inner.vfs().remove(&inner.dir.join(RESERVE)).is_ok()
@@ -151,7 +150,7 @@ impl DirStore {
         self.make_reserve();
     }
 
-    /// Makes the reserve, if the store is worth it and there is room. It is not synced: nothing is lost with it.
+    /// Makes the reserve, if the store is large enough and there is room. It is not synced: its loss does no harm.
     fn make_reserve(&self) {
         let inner = &*self.0;
         let (vfs, path) = (&**inner.vfs(), inner.dir.join(RESERVE));
@@ -160,23 +159,23 @@ impl DirStore {
         }
         match vfs.length_of(&path) {
             Ok(Some(RESERVED)) => return,
-            // A power failure has cut it.
+            // A power failure has cut it short.
             Ok(Some(_)) => drop(vfs.remove(&path)),
             _ => {}
         }
-        // What is all zeros, or the same over and over, takes no room on some file systems.
+        // Random bytes, since some file systems store zeros or repeated bytes in no room.
         let mut bytes = vec![0; RESERVED as usize];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
         let Ok(mut file) = vfs.create(&path) else {
             return;
         };
         if file.write_at(&[&bytes], 0).is_err() {
-            // A part of it would keep the whole from being made.
+            // A partial reserve would block a later whole one.
             let _ = vfs.remove(&path);
         }
     }
 
-    /// Removes what was replaced, and what nobody finished.
+    /// Removes replaced segments and unfinished files.
     fn free_replaced(&self) -> Result<u64, ArchiveError> {
         let inner = &*self.0;
         let vfs = &**inner.vfs();
@@ -188,8 +187,8 @@ impl DirStore {
         Ok(unfinished + self.remove_at_once())
     }
 
-    /// Removes segments of which nothing is of use, or else of which nothing is left within tighter limits, or else copies what
-    /// is of use of one.
+    /// Removes segments without useful frames; failing that, segments that tighter limits empty; failing that,
+    /// copies the useful frames of one segment.
     fn free_unused(&self, retention: &Retention) -> Result<u64, ArchiveError> {
         let (now, bytes) = (self.0.vfs().now(), self.bytes());
         let is_new = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < IN_VAIN);
@@ -197,13 +196,13 @@ impl DirStore {
         if in_vain.is_some_and(|(at, before)| is_new(at) && before == bytes) {
             return Ok(0);
         }
-        // What this process has written may go too.
+        // Frames of this process may go too.
         self.0.seal();
         if self.close_what_is_left()? {
             self.refresh()?;
         }
         let mut there = self.sources()?;
-        // Without it a save may refer to a content meanwhile that nobody has named yet.
+        // Without the lock a save may refer meanwhile to a content that no entry has named yet.
         let alone = self.lock_against_compactions();
         there.keeps_contents = matches!(alone, Ok(None));
         let nothing = Retention::new();
@@ -226,7 +225,8 @@ impl DirStore {
         Ok(freed)
     }
 
-    /// Copies what is kept of one segment, and removes it: of that with most that is not, if there is room for the rest.
+    /// Copies the kept frames of one segment and removes it: the one with most other bytes for whose copy there is
+    /// room.
     fn free_by_copying(
         &self,
         there: &CompactionInput,
@@ -236,7 +236,7 @@ impl DirStore {
         let sources = there.sources.iter().enumerate();
         let vfs = &**self.0.vfs();
         let dropped = |(number, one): (usize, &Source)| {
-            // What a write that failed has left behind its frames goes too.
+            // The rest of a failed write, behind the frames, goes too.
             let length = vfs.length_of(&one.segment.path).ok().flatten();
             let behind = length.map_or(0, |length| length.saturating_sub(one.length));
             (selected.bytes(one, number).1 + behind, number)
@@ -254,13 +254,13 @@ impl DirStore {
         Ok(0)
     }
 
-    /// Removes what was replaced, and the generations that would keep it.
+    /// Removes replaced segments, and the generations that would keep them.
     fn remove_at_once(&self) -> u64 {
         self.0.catalog.remove_earlier_manifests();
         self.remove_replaced(Duration::ZERO).bytes
     }
 
-    /// What of each segment would be kept if no other were there: what others hold does not make anything superfluous.
+    /// The frames of each segment that would be kept if it were alone: copies elsewhere make nothing superfluous.
     fn each_alone(
         &self,
         there: &CompactionInput,
@@ -276,7 +276,7 @@ impl DirStore {
         selection.run()
     }
 
-    /// The segments of which nothing is kept, or what a process did only, so that they can go without anything being written.
+    /// The segments of which nothing is kept but journals, so that they can go without a copy.
     fn unused<'s>(
         &self,
         there: &'s CompactionInput,
@@ -288,7 +288,7 @@ impl DirStore {
         Ok(unused.map(|(_, one)| one).collect())
     }
 
-    /// Has segments go of which nothing is kept.
+    /// Replaces and removes segments of which nothing is kept.
     fn remove_unused(&self, unused: &[&Source]) -> Result<u64, ArchiveError> {
         let inner = &*self.0;
         let mut freed = 0;

@@ -1,20 +1,19 @@
-//! Removing scratch that later states have superseded, while its run goes on.
+//! Removing superseded scratch while its run goes on.
 //!
-//! A run that iterates saves its state again and again. The last two are of use: the latest, and the one
-//! before for the case that it is damaged. So a store keeps what it has saved of scratch within a small multiple
-//! of those:
+//! An iterating run saves its state again and again. Only the last two are of use: the latest, and the one before
+//! in case that is damaged. So a store keeps the scratch it has saved within a small multiple of those:
 //!
-//! - A state is superseded once this store has made two later ones of its run durable, or its result. What
-//!   others have saved, or are about to, does not count: it may not be on the medium yet.
-//! - A segment of scratch is sealed early, when it is half as long as all states of use, or one sixteenth of
-//!   what others may have. Then those are replaced in which all states are superseded.
-//! - A state that is of use keeps its whole segment. Once such segments are much longer than what is of use
-//!   in them, that is written anew, made durable and read back, and they are replaced too.
+//! - A state is superseded once this store has made two later ones of its run durable, or its result. Saves of
+//!   others do not count: they may not be on the medium yet.
+//! - A segment of scratch is sealed early: at half the length of all useful states, and at least a sixteenth of the
+//!   usual limit. Then segments with superseded states only are replaced.
+//! - A useful state keeps its whole segment. Once such segments are much longer than their useful states, these are
+//!   copied, made durable and read back, and the segments are replaced too.
 //!
-//! Replaced segments are told of in a manifest and removed as all others are, when no manifest that is kept
-//! lists them: so whatever generation a power failure leaves, nothing that it vouches for is missing. Only the
-//! time of grace they are not given: see [`replaced`](crate::compact::replaced). The journals of ranks that commit
-//! together are listed nowhere, and removed at once.
+//! A manifest names the replaced segments, and they are removed once no kept manifest lists them: so no generation
+//! that a power failure leaves misses anything it vouches for. Only the time of grace is left out: see
+//! [`replaced`](crate::compact::replaced). Manifests do not list the journals of ranks that commit together, so
+//! these are removed at once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,15 +29,15 @@ use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::store::{DirStore, warn_unsealed};
 
-/// Scratch segments are sealed when they are as long as this part of others.
+/// The least length at which scratch segments are sealed, as a part of other segments' limit.
 const PART: u64 = 16;
 
-/// What a thread holds that removes superseded scratch, or hands over to other ranks what this one has saved.
+/// Held by a thread that removes superseded scratch, or hands over this rank's saves to other ranks.
 #[derive(Default)]
 pub(crate) struct Trimming;
 
 impl DirStore {
-    /// Seals what is full. Gives of which parts something was.
+    /// Seals segments that are full. Gives the part of each.
     pub(crate) fn seal_full(&self) -> Vec<Part> {
         let mut sealed = Vec::new();
         warn_unsealed(self.0.writer.seal_full(|segment, block| {
@@ -48,14 +47,14 @@ impl DirStore {
         sealed
     }
 
-    /// Takes note of how many bytes of scratch are of use.
+    /// Sets the length at which scratch segments are sealed, by the bytes of useful scratch.
     pub(crate) fn note_scratch_of_use(&self, bytes: u64) {
         let writer = &self.0.writer;
         let most = writer.config().segment_size;
         writer.set_scratch_size((bytes / 2).clamp(most / PART, most));
     }
 
-    /// Removes what is superseded of scratch.
+    /// Removes superseded scratch.
     pub(crate) fn trim(&self) {
         if let Err(error) = self.try_trim() {
             // Nothing is lost.
@@ -67,7 +66,7 @@ impl DirStore {
         let inner = &*self.0;
         let scratch = inner.writer.size(Part::Scratch);
         if inner.team.get().is_none() {
-            // On a full disk a manifest needs that room.
+            // On a full disk the next manifest needs that room.
             self.remove_replaced(self.0.grace);
             self.refresh()?;
         }
@@ -87,7 +86,7 @@ impl DirStore {
         self.replace(&goes.map(|(_, one)| one).collect::<Vec<_>>())
     }
 
-    /// The sealed segments of scratch that this store has written, and what is of use in them.
+    /// The sealed scratch segments that this store has written, and their useful frames.
     fn own_scratch(&self) -> (Vec<Source>, Selected) {
         let catalog = &self.0.catalog;
         let mut durable = self.0.durable_ends();
@@ -111,7 +110,7 @@ impl DirStore {
                 damaged: false,
             });
             let sources: Vec<Source> = sources.collect();
-            // What is in other segments may not be on the medium yet, although it can be read.
+            // Frames in other segments can be read, but may not be on the medium yet.
             let is_durable = |place: &Place| {
                 let end = durable.get(&place.segment.id);
                 end.is_some_and(|end| place.at < *end)
@@ -125,7 +124,7 @@ impl DirStore {
         })
     }
 
-    /// Has segments go in which nothing is of use.
+    /// Has segments go that hold nothing of use.
     fn replace(&self, replaced: &[&Source]) -> Result<(), ArchiveError> {
         if replaced.is_empty() {
             return Ok(());

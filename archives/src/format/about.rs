@@ -1,9 +1,9 @@
-//! Who writes to a store, and what each has done: for people who ask.
+//! Who writes to a store, and what each process has done: information for people.
 
 use sde::{Journal, Key};
 use serde::{Deserialize, Serialize};
 
-/// What a segment says of its writer.
+/// The writer of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct About {
@@ -35,18 +35,18 @@ impl About {
     }
 }
 
-/// How much room a store may take; see [`Retention::max_bytes`](crate::Retention::max_bytes).
+/// The most bytes that a store may take; see [`Retention::max_bytes`](crate::Retention::max_bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Capacity {
-    /// So many bytes.
+    /// The limit in bytes.
     pub bytes: u64,
-    /// Whether results count and are given up, beside intermediates and scratch states.
+    /// Whether results count and are given up, besides intermediates and scratch states.
     #[serde(default)]
     pub results: bool,
 }
 
-/// What a process has done.
+/// The body of a journal frame: a process's activity so far.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct JournalBody {
     pub(crate) about: About,
@@ -55,7 +55,7 @@ pub(crate) struct JournalBody {
     pub(crate) capacity: Option<Capacity>,
 }
 
-/// The key of the frames of a process: the latest counts.
+/// The key of a process's journal frames, of which the latest counts.
 pub(crate) fn journal_key(process: u64) -> Key {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&process.to_le_bytes());
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::cbor::metadata::{from_bytes, to_bytes};
 
-    /// What releases without a capacity wrote, and read.
+    /// The journal body of releases without a capacity.
     #[derive(Serialize, Deserialize)]
     struct Before {
         about: About,

@@ -1,26 +1,26 @@
-//! The classes of what is stored, and the folders in which they lie.
+//! The classes of stored values, and their folders.
 
 use std::path::{Path, PathBuf};
 
 use sde::Tags;
 
-/// What a frame holds the values of.
+/// The class of the values in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Results, and all marks.
+    /// Results, and all invalidation marks.
     Result,
-    /// Results tagged `intermediate`. Their frames lie among those of results, and are frames of their own: damage to
-    /// one costs no result, and an archive to keep has none of them.
+    /// Results tagged `intermediate`. They are in the segments of results, but in frames of their own: damage to
+    /// one costs no result, and an archive leaves them out.
     Intermediate,
     /// The states of runs that have not finished.
     Scratch,
 }
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 3] = [Self::Result, Self::Intermediate, Self::Scratch];
 
-    /// Where a result with these tags belongs; `None` if it is not saved.
+    /// The class of a result with these tags; `None` if it is not saved.
     pub(crate) fn of(tags: Tags) -> Option<Self> {
         match () {
             () if tags.is_archived() => Some(Self::Result),
@@ -29,7 +29,7 @@ impl Class {
         }
     }
 
-    /// The segments in which it lies.
+    /// The part of the store with frames of this class.
     #[must_use]
     pub const fn part(self) -> Part {
         match self {
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-/// What a segment has frames of: scratch comes and goes, entries stay.
+/// The kind of a segment: scratch is soon superseded, entries stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Results, intermediates and marks.
@@ -49,10 +49,10 @@ pub enum Part {
 }
 
 impl Part {
-    /// Both.
+    /// Both parts.
     pub const ALL: [Self; 2] = [Self::Entries, Self::Scratch];
 
-    /// Its folder in a store.
+    /// The part's folder in a store.
     #[must_use]
     pub const fn folder(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Part {
         }
     }
 
-    /// Its number in a segment's header.
+    /// The part's number in a segment's header.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Entries => 1,
@@ -73,16 +73,16 @@ impl Part {
         Self::ALL.into_iter().find(|part| part.code() == code)
     }
 
-    /// Its place in a list of one thing for each part.
+    /// The part's position in an array with an element for each part.
     pub(crate) const fn number(self) -> usize {
         self.code() as usize - 1
     }
 }
 
-/// How segments are called.
+/// The extension of segment files.
 pub(crate) const EXTENSION: &str = "sde";
 
-/// Where a part of a store has its segments.
+/// The folder with a part's segments.
 pub(crate) fn folder(store: &Path, part: Part) -> PathBuf {
     store.join(part.folder())
 }

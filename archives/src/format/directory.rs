@@ -1,8 +1,7 @@
-//! Whether a directory is a store, and making one.
+//! Recognizes stores, and makes directories stores.
 //!
-//! A person may name the wrong directory. Whatever is in it must be left exactly
-//! as it is, so a directory counts as a store only by its `FORMAT` file, and one
-//! becomes a store only if there is nothing in it.
+//! A person may name the wrong directory, whose contents must not be touched. So only a directory with a `FORMAT`
+//! file counts as a store, and only an empty directory can become one.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,14 +19,14 @@ use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 
 pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";
-/// How a file is called before it takes its name: what a crash may leave behind.
+/// The suffix of a file that is still being written; a crash may leave such files.
 const UNFINISHED: &str = ".unfinished";
 
-/// No process takes as long to name a file that it has written; if one did, it would be told that
-/// the file is gone.
+/// The most time a process may take from making a file to naming it. A slower one would get an error, since the
+/// file is gone.
 const LONGEST_TO_NAME: Duration = Duration::from_secs(60);
 
-/// What is at a path.
+/// The state of a directory, as a store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DirectoryContent {
     /// A store that this crate reads.
@@ -36,7 +35,7 @@ pub(crate) enum DirectoryContent {
     Nothing,
 }
 
-/// Looks without changing anything.
+/// Looks at a directory without changing it.
 pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<DirectoryContent, ArchiveError> {
     let looked = vfs.look(dir);
     match looked.map_err(|error| cannot_open(dir, "looking at it", error))? {
@@ -55,7 +54,7 @@ pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<DirectoryContent, Archiv
     if is_empty(vfs, dir).map_err(|error| cannot_open(dir, "listing it", error))? {
         return Ok(DirectoryContent::Nothing);
     }
-    // Another process may just be making it a store.
+    // Another process may just have made it a store.
     match has_format(vfs, dir)? {
         true => Ok(DirectoryContent::Store),
         false => Err(not_a_store(
@@ -65,7 +64,7 @@ pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<DirectoryContent, Archiv
     }
 }
 
-/// Whether there is nothing in a directory, or no directory; but for what a crash has left.
+/// Whether a directory is missing, or has only files that a crash left.
 pub(crate) fn is_empty(vfs: &dyn Vfs, dir: &Path) -> io::Result<bool> {
     let names = match vfs.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -91,7 +90,7 @@ pub(crate) fn create(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
         file.write_at(&[text.as_bytes()], 0)?;
         file.sync()?;
         match vfs.publish(path, &dir.join(FORMAT)) {
-            // Of two processes that do this at once either may win: they write the same.
+            // Another process may have published the file first, with the same text.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => vfs.remove(path),
             published => published,
         }
@@ -99,8 +98,8 @@ pub(crate) fn create(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
     made.map_err(|e| cannot_open(dir, "writing its FORMAT file", e))
 }
 
-/// Makes durable what makes a directory a store: its `FORMAT` file, whose name is synced with those of its folders, and its own
-/// name. That it is gone shows elsewhere.
+/// Makes a store's existence durable: its `FORMAT` file, the names in its directory, and its own name. A missing
+/// file is no error here.
 pub(crate) fn settle(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
     match vfs.open(&dir.join(FORMAT)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -109,7 +108,7 @@ pub(crate) fn settle(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
     make_dirs(vfs, dir)
 }
 
-/// What is in the place of a folder of a store and is none: its name, and how it is to be told of.
+/// The entries of a store's directory that have a folder's name but are no folders.
 pub(crate) fn misplaced(vfs: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static str, Found)>> {
     let mut misplaced = Vec::new();
     for folder in folders() {
@@ -122,14 +121,14 @@ pub(crate) fn misplaced(vfs: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static
     Ok(misplaced)
 }
 
-/// The names of all folders that a store may have.
+/// The names of all folders of a store.
 pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     let of_parts = Part::ALL.into_iter().map(Part::folder);
     of_parts.chain([crate::format::manifest::FOLDER])
 }
 
-/// Whether the names in a folder can't be listed because there is no such folder, or something else
-/// has its name, which was told of when the store was opened.
+/// Whether listing failed because there is no such folder, or a file has its name. The latter was reported when the
+/// store was opened.
 pub(crate) fn is_no_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -137,9 +136,8 @@ pub(crate) fn is_no_folder(error: &io::Error) -> bool {
     )
 }
 
-/// Looks at what a store consists of. What is not to be trusted is refused; so is a store to be
-/// written to in which something else has the name of a folder: what belongs there could not be
-/// saved. One that is only read is read without.
+/// Checks the folders of a store. Untrusted ones are refused; so is a file with a folder's name, unless the store
+/// is only read: nothing could be saved there. A reader does without that folder.
 pub(crate) fn check_parts(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -172,13 +170,13 @@ pub(crate) fn check_parts(
     Ok(())
 }
 
-/// Makes a folder in a store, if it is not there. Its name is not durable yet.
+/// Makes a folder in a store, if it is missing. Its name is not durable yet.
 pub(crate) fn make_folder(vfs: &dyn Vfs, dir: &Path, folder: &Path) -> io::Result<()> {
     if vfs.look(folder)?.is_some() {
         return Ok(());
     }
-    // A directory with a folder in it and no FORMAT file would be refused. Whoever made that
-    // file may not have synced its name.
+    // The name of the `FORMAT` file is synced first, since its maker may not have done so. After a power failure a
+    // directory with a folder but without that file would be refused.
     vfs.sync_dir(dir)?;
     match vfs.make_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -186,8 +184,7 @@ pub(crate) fn make_folder(vfs: &dyn Vfs, dir: &Path, folder: &Path) -> io::Resul
     }
 }
 
-/// Finds out now whether files can be made here, not when there is a result to
-/// lose.
+/// Tries now to make a file here, before there is a result to lose.
 pub(crate) fn probe(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
     with_unfinished(vfs, dir, |path| {
         vfs.create(path)?;
@@ -196,7 +193,7 @@ pub(crate) fn probe(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
     .map_err(|e| cannot_open(dir, "making a file in it", e))
 }
 
-/// Does something with a new name; cleans up if that fails.
+/// Runs a job with a new temporary name; removes the file if the job fails.
 pub(crate) fn with_unfinished<E>(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -205,19 +202,19 @@ pub(crate) fn with_unfinished<E>(
     let path = dir.join(format!("{}{UNFINISHED}", UniqueId::new()));
     let outcome = job(&path);
     if outcome.is_err() {
-        // What is left if this fails too does no harm.
+        // A file that can't be removed does no harm.
         let _ = vfs.remove(&path);
     }
     outcome
 }
 
-/// Whether there is a `FORMAT` file, of whatever version.
+/// Whether there is a `FORMAT` file of any version.
 pub(crate) fn look_for_format(vfs: &dyn Vfs, dir: &Path) -> io::Result<bool> {
     Ok(vfs.look(&dir.join(FORMAT))?.is_some())
 }
 
-/// Removes files in a store that were begun before the time of grace and never got their names, and segments without
-/// a whole header: what a crash leaves. Those of a process that is at it just now stay. Gives how many bytes they had.
+/// Removes files that a crash has left: temporary files, and segments without a whole header, older than the time
+/// of grace. Files that a live process is writing stay. Gives the bytes removed.
 pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) -> u64 {
     let old = grace.max(LONGEST_TO_NAME);
     let mut bytes = 0;
@@ -243,7 +240,7 @@ pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) ->
                 .and_then(|at| vfs.now().duration_since(at).ok());
             let is_left = age.is_some_and(|age| age > old)
                 && (has_no_name || is_begun && !matches!(vfs.try_lock(&path), Ok(None)));
-            // One that is left does no harm.
+            // A file that can't be removed does no harm.
             if is_left && vfs.remove(&path).is_ok() {
                 bytes += found.length;
             }
@@ -252,7 +249,7 @@ pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) ->
     bytes
 }
 
-/// Whether there is a `FORMAT` file; an error if it is not of this version.
+/// Whether there is a `FORMAT` file; an error if it is of another version.
 fn has_format(vfs: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
     let path = dir.join(FORMAT);
     let found = vfs.look(&path);
@@ -298,7 +295,7 @@ fn version(text: &str) -> Option<u32> {
     first_line.strip_prefix(FORMAT_START)?.parse().ok()
 }
 
-/// Whether there is a `FORMAT` file that names a version which is not this one.
+/// Whether there is a `FORMAT` file of another version.
 pub(crate) fn is_another_version(vfs: &dyn Vfs, dir: &Path) -> bool {
     let text = read_format(vfs, &dir.join(FORMAT));
     let text = text.ok().and_then(|text| String::from_utf8(text).ok());

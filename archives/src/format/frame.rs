@@ -1,9 +1,9 @@
-//! The bytes of a frame: a header, a body, and what is too long for the body.
+//! The bytes of a frame: header, body, and as payload the values too long for the body.
 //!
-//! One checksum covers the header and the body, and binds them to the segment and their place in it, so that bytes
-//! copied from elsewhere, or data of a user that look like a frame, are never taken for one. Until it was compared
-//! nothing in a frame is trusted. Values that are too long to be read with their frame, its payload, have digests
-//! of their own in the body.
+//! A checksum covers header and body, and binds them to the segment and their place in it. So bytes copied from
+//! elsewhere, or user data that look like a frame, are never taken for one. Nothing in a frame is trusted before
+//! its checksum is compared. Values in the payload, which are not read with the frame, have digests of their own in
+//! the body.
 //!
 //! All numbers are little-endian. A frame may begin anywhere.
 
@@ -17,18 +17,18 @@ use crate::vfs::VfsFile;
 
 /// The length of a frame's header.
 pub(crate) const FRAME_HEADER: usize = 66;
-/// A body that is longer is neither written nor read: a file may say anything of its lengths.
+/// The longest body that is written or read: a damaged file may give any length.
 pub(crate) const LONGEST: u64 = 64 << 20;
 
 pub(crate) const FRAME_MAGIC: &[u8; 4] = b"SDEf";
 
-/// Most frames are no longer than this without their payload, and are read at once.
+/// The bytes read at once, which hold most frames without their payload.
 const MOSTLY: usize = 1024;
 
-/// Where what the checksum covers begins.
+/// The checksum covers the bytes from here on.
 const COVERED: usize = 20;
 
-/// What a frame holds.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FrameKind {
@@ -36,19 +36,19 @@ pub(crate) enum FrameKind {
     Entry = 1,
     /// A state of a run that has not finished.
     Scratch = 2,
-    /// That an entry is not to be used, or may be used again.
+    /// Invalidates an entry, or revokes that.
     Mark = 3,
-    /// Where each frame of the segment is, at its end.
+    /// The index of the segment, at its end.
     Index = 4,
-    /// Who writes the segment, and where.
+    /// The segment's writer and its machine.
     About = 5,
     /// Which entries were used.
     Uses = 6,
-    /// What many entries have in common, under its digest.
+    /// The common data of many entries, under their digest.
     Provenance = 7,
-    /// What an output file holds: the payload, whose digest is the key.
+    /// The bytes of an output file, as the payload. Their digest is the key.
     Content = 8,
-    /// What a process did with the store so far.
+    /// A process's activity in the store so far.
     Journal = 9,
 }
 
@@ -78,17 +78,17 @@ const INTERMEDIATE: u8 = 1;
 /// The body begins with the length of the payload that follows it.
 const PAYLOAD: u8 = 2;
 
-/// What a frame says of itself before its body.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
-    /// Its kind, by number: that of a later release is passed over, and copied as it is.
+    /// The kind's number. Frames of unknown kinds are skipped, and copied as they are.
     code: u8,
     flags: u8,
     /// The length of the body.
     pub(crate) body: u32,
-    /// When it was saved, in nanoseconds since 1970; 0 of an index, of uses, of a provenance, and of who writes.
+    /// When it was saved, in nanoseconds since 1970; 0 for kinds without a time: index, about, uses and provenance.
     pub(crate) saved_at: u64,
-    /// The run that it is of, or the digest that it is known by; zeros if it is of none.
+    /// The key of the run, or another name by which the frame is found; zeros if it has none.
     pub(crate) key: Key,
 }
 
@@ -107,12 +107,12 @@ impl FrameHeader {
         }
     }
 
-    /// The header of a frame of no key.
+    /// The header of a frame without a key.
     pub(crate) fn of_no_key(kind: FrameKind) -> Self {
         Self::new(kind, Class::Result, Key::from_bytes([0; 32]), 0)
     }
 
-    /// `None` for a kind that a later release may add.
+    /// `None` for kinds that only later releases know.
     pub(crate) fn kind(&self) -> Option<FrameKind> {
         FrameKind::of(self.code)
     }
@@ -130,7 +130,7 @@ impl FrameHeader {
         self.code
     }
 
-    /// What a copy has in its header too: bodies may differ where entries share what they have in common.
+    /// The part of the header that copies share; their bodies may refer to a provenance or have it inline.
     pub(crate) fn identity(&self) -> [u8; 42] {
         let mut identity = [self.code; 42];
         identity[1] = self.flags & !PAYLOAD;
@@ -139,12 +139,12 @@ impl FrameHeader {
         identity
     }
 
-    /// How long the frame is without its payload.
+    /// The length of the frame without its payload.
     pub(crate) fn length(&self) -> u64 {
         FRAME_HEADER as u64 + u64::from(self.body)
     }
 
-    /// Reads the header of a frame, not yet compared with its checksum; `None` if none begins here.
+    /// Reads a frame's header without comparing its checksum; `None` if none begins here.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; FRAME_HEADER] = bytes.first_chunk()?;
         let (mut body, mut saved_at, mut key) = ([0; 4], [0; 8], [0; 32]);
@@ -161,7 +161,7 @@ impl FrameHeader {
         (bytes.starts_with(FRAME_MAGIC) && u64::from(header.body) <= LONGEST).then_some(header)
     }
 
-    /// How long the payload is; `None` if the body has no room to say so.
+    /// The length of the payload; `None` if the body is too short to give it.
     pub(crate) fn payload(&self, body: &[u8]) -> Option<u64> {
         match self.flags & PAYLOAD {
             0 => Some(0),
@@ -169,7 +169,7 @@ impl FrameHeader {
         }
     }
 
-    /// What comes after that in the body.
+    /// The body without the payload's length.
     pub(crate) fn content<'a>(&self, body: &'a [u8]) -> &'a [u8] {
         match self.flags & PAYLOAD {
             0 => body,
@@ -178,14 +178,14 @@ impl FrameHeader {
     }
 }
 
-/// Whether these bytes, a header and a body, are what was written at this place of the segment.
+/// Whether header and body match their checksum at this place of the segment.
 pub(crate) fn is_whole(frame: &[u8], segment: &Segment, at: u64) -> bool {
     frame
         .get(4..COVERED)
         .is_some_and(|check| *check == checksum(&frame[COVERED..], segment, at))
 }
 
-/// Appends a frame without its payload, whose body comes in parts. Gives the header.
+/// Appends a frame without its payload; `body` is in parts. Gives the header.
 ///
 /// Its bytes are in `docs/store-format.md`, section "A segment".
 pub(crate) fn append(
@@ -210,7 +210,7 @@ pub(crate) fn append(
     }
     body.iter().for_each(|part| to.extend_from_slice(part));
     let length = to.len() - start - FRAME_HEADER;
-    // What is longer was refused before.
+    // Longer bodies were refused before.
     header.body = u32::try_from(length).unwrap_or(u32::MAX);
     to[start + 22..start + 26].copy_from_slice(&header.body.to_le_bytes());
     let check = checksum(&to[start + COVERED..], segment, at);
@@ -218,7 +218,7 @@ pub(crate) fn append(
     header
 }
 
-/// The frame that begins at a place, without its payload: header and body; `None` if no whole one does.
+/// Reads header and body of the frame at a place; `None` if no whole one begins there.
 pub(crate) fn read_at(
     file: &dyn VfsFile,
     segment: &Segment,

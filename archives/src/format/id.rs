@@ -1,4 +1,4 @@
-//! Names that no two writers share.
+//! Unique ids, and times of saving.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::vfs::Vfs;
 
-/// What a segment, and each frame in it, is bound to: 128 random bits.
+/// 128 random bits that identify a segment or a writer. Each frame is bound to its segment's id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct UniqueId(pub(crate) [u8; 16]);
 
 impl UniqueId {
-    /// A new one. The hasher's keys are random; what they may lack on machines
-    /// that start alike, time, process and a counter make up for.
+    /// A new id. The hasher's keys are random; time, process and a counter keep ids apart on machines that start
+    /// with the same state.
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let random = RandomState::new();
@@ -35,20 +35,20 @@ impl UniqueId {
 }
 
 impl UniqueId {
-    /// The one of a part of what this one is of. In which order parts are named makes no difference.
+    /// The id of a part of this. Parts of parts get the same id in any order.
     pub(crate) fn of_part(&self, part: &[u8]) -> Self {
         let digest = blake3::hash(part);
         Self(std::array::from_fn(|at| self.0[at] ^ digest.as_bytes()[at]))
     }
 
-    /// Its first eight digits, for names that people read.
+    /// The first eight digits, for file names.
     pub(crate) fn short(&self) -> String {
         let mut text = self.to_string();
         text.truncate(8);
         text
     }
 
-    /// Reads what is written by `Display`.
+    /// Parses the text that `Display` writes.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut id = [0; 16];
         if text.len() != 32 || !text.is_ascii() {
@@ -73,14 +73,14 @@ impl fmt::Display for UniqueId {
     }
 }
 
-/// The time of day, in nanoseconds since 1970. Ages are counted from it: the stamps of a store are later
-/// than all that was seen there, so a single clock far ahead would make all else old.
+/// The time of day, in nanoseconds since 1970. Ages are counted by it, not by a store's stamps: one clock far ahead
+/// makes all later stamps late, and all else would seem old.
 pub(crate) fn now(vfs: &dyn Vfs) -> u64 {
     nanos(vfs.now())
 }
 
-/// When something was saved, in nanoseconds since 1970: later than all that this
-/// store was seen to have, whatever the clock says.
+/// Gives times of saving, in nanoseconds since 1970: each later than all stamps seen in this store, whatever the
+/// clock says.
 pub(crate) struct Clock {
     vfs: Arc<dyn Vfs>,
     last: AtomicU64,
@@ -94,12 +94,12 @@ impl Clock {
         }
     }
 
-    /// A time later than all others given or seen.
+    /// A stamp later than all given or seen before.
     pub(crate) fn stamp(&self) -> u64 {
         self.stamp_at(now(&*self.vfs))
     }
 
-    /// A time later than all others given or seen, and not before `now`: one look at the clock serves many stamps.
+    /// A stamp later than all others and not before `now`: one reading of the clock serves many stamps.
     pub(crate) fn stamp_at(&self, now: u64) -> u64 {
         let later = |last: u64| now.max(last.saturating_add(1));
         let last = self
@@ -110,7 +110,7 @@ impl Clock {
         last.map_or(now, later)
     }
 
-    /// Takes note of a time that was read.
+    /// Records a stamp that was read in the store.
     pub(crate) fn saw(&self, stamp: u64) {
         self.last.fetch_max(stamp, Ordering::AcqRel);
     }

@@ -1,8 +1,8 @@
 //! The index at the end of a sealed segment: one row for each frame, sorted by key.
 //!
-//! It is one more frame ([`FrameKind::Index`]), whose body is the number of rows and the latest time of saving, as a
-//! CBOR array, and then the rows. A trailer says where it begins. The index says nothing that the frames do not: a
-//! segment without one (its writer was killed, or is still at it) is read from end to end instead.
+//! The index is a frame ([`FrameKind::Index`]) whose body is a CBOR array of the number of rows and the latest time
+//! of saving, followed by the rows. A trailer gives its place. The index only repeats facts of the frames. A
+//! segment without one, whose writer was killed or still writes, is read from end to end.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::vfs::{VfsFile, read_bytes};
 
 /// The length of a row.
 pub(crate) const ROW: usize = 24;
-/// So many frames a segment has at most, and a few: half of what the longest index takes. Tests have no time for as many.
+/// The number of frames at which a segment is full: half the rows of the longest index. Tests have a smaller limit.
 pub(crate) const ROWS: usize = match cfg!(test) {
     true => 1 << 10,
     false => LONGEST as usize / ROW / 2,
@@ -24,11 +24,11 @@ pub(crate) const ROWS: usize = match cfg!(test) {
 pub(crate) const TRAILER: usize = 32;
 const TRAILER_MAGIC: &[u8; 8] = b"SDEindex";
 
-/// One frame, as a row has it. Keys are digests: their first eight bytes say where to look, and the frame has all of it.
+/// The row of a frame. Keys are digests, so eight bytes are enough to find a frame, which has the whole key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Row {
     pub(crate) prefix: u64,
-    /// The place of the frame, and in the lowest byte its kind.
+    /// The frame's place, shifted by a byte, and its kind in the lowest.
     pub(crate) place: u64,
     pub(crate) saved_at: u64,
 }
@@ -46,7 +46,7 @@ impl Row {
         self.place >> 8
     }
 
-    /// `None` for a kind that a later release may add.
+    /// `None` for kinds that only later releases know.
     pub(crate) fn kind(&self) -> Option<FrameKind> {
         FrameKind::of(self.place as u8)
     }
@@ -74,18 +74,18 @@ impl Row {
     }
 }
 
-/// What a row has of a key.
+/// The first eight bytes of a key, as rows have them.
 pub(crate) fn prefix(key: &Key) -> u64 {
     let (first, _) = key.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
     u64::from_be_bytes(*first)
 }
 
-/// Sorted rows. Keys are digests, evenly spread, so a row is found by guessing where it must be.
+/// Sorted rows. Keys are digests, evenly spread, so a row's position can be guessed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows(pub(crate) Vec<u8>);
 
 impl FromIterator<Row> for Rows {
-    /// Of rows that are sorted.
+    /// From sorted rows.
     fn from_iter<I: IntoIterator<Item = Row>>(rows: I) -> Self {
         Self(rows.into_iter().flat_map(|row| row.bytes()).collect())
     }
@@ -97,7 +97,7 @@ impl Rows {
         rows.into_iter().collect()
     }
 
-    /// The rows of a key, in the order of their places.
+    /// The rows with this prefix, in the order of their places.
     pub(crate) fn find(&self, prefix: u64) -> impl Iterator<Item = Row> + '_ {
         let first = self.first_not_before(prefix);
         (first..self.len()).map_while(move |at| self.get(at).filter(|row| row.prefix == prefix))
@@ -115,8 +115,8 @@ impl Rows {
         self.0.as_chunks().0.get(at).map(Row::read)
     }
 
-    /// The first row whose key is not before this one: a guess from the key's first 32 bits,
-    /// steps away from it that double until they are past it, then halving.
+    /// The first row whose key is not before this one. Starts from a guess by the key's first 32 bits, takes
+    /// doubling steps until it is past the row, then halves the interval.
     fn first_not_before(&self, prefix: u64) -> usize {
         let len = self.len();
         let guess = (((prefix >> 32) * len as u64) >> 32) as usize;
@@ -154,14 +154,14 @@ pub(crate) struct IndexBlock {
     pub(crate) rows: Rows,
     /// The latest time of saving in the segment.
     pub(crate) latest: u64,
-    /// Where the index frame begins: up to there reach the frames.
+    /// Where the index frame begins, which is the end of the frames.
     pub(crate) end: u64,
-    /// How long the file is.
+    /// The file's length.
     pub(crate) length: u64,
 }
 
 impl IndexBlock {
-    /// The frame and the trailer that seal a segment which ends here, and the index; `None` if they would be too long.
+    /// The index, and the frame and trailer that seal a segment at `end`; `None` if they would be too long.
     pub(crate) fn seal(segment: &Segment, rows: Vec<Row>, end: u64) -> Option<(Self, Vec<u8>)> {
         let latest = rows.iter().map(|row| row.saved_at).max().unwrap_or(0);
         let text = to_bytes(&(rows.len() as u64, latest)).ok()?;
@@ -212,7 +212,7 @@ impl IndexBlock {
     }
 }
 
-/// The bytes of the frame that the trailer names, and where it begins, if that is so.
+/// The frame that the trailer names, and its place; `None` without a valid trailer.
 fn index_frame(
     segment: &Segment,
     file: &dyn VfsFile,
@@ -223,7 +223,7 @@ fn index_frame(
     };
     let mut end = [0; TRAILER];
     match file.read_at(&mut end, frame_end) {
-        // Its writer has just cut off what it had to spare.
+        // The writer has just cut off its spare zeros.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
@@ -242,7 +242,7 @@ fn index_frame(
     }
 }
 
-/// Where the index begins, bound to the segment.
+/// The place of the index, with a checksum bound to the segment.
 fn trailer(segment: &Segment, at: u64) -> [u8; TRAILER] {
     let mut trailer = [0; TRAILER];
     trailer[..8].copy_from_slice(TRAILER_MAGIC);
@@ -254,7 +254,7 @@ fn trailer(segment: &Segment, at: u64) -> [u8; TRAILER] {
     trailer
 }
 
-/// Whether these bytes, at the end of a segment, are a trailer.
+/// Whether these bytes are a trailer of the segment.
 pub(crate) fn is_trailer(segment: &Segment, bytes: &[u8]) -> bool {
     let at = bytes.get(8..16).and_then(|at| at.try_into().ok());
     at.is_some_and(|at| bytes == trailer(segment, u64::from_le_bytes(at)))
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::vfs::{Disk, Vfs};
 
-    /// An index that is taken although it is damaged has results computed again without a word.
+    /// A damaged index that is believed hides results, which are silently computed again.
     #[test]
     fn an_index_comes_back_and_no_flipped_bit_is_taken() {
         let row = |number| Row {
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Evenly spread keys, crowded ones, one key many times, and what is not there.
+    /// Evenly spread keys, crowded ones, one key many times, and missing ones.
     #[test]
     fn each_row_is_found_and_nothing_else() {
         let spread = |n: u64| n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

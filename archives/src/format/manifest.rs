@@ -1,8 +1,8 @@
-//! The bytes of a manifest: what a store held when somebody said "this is saved".
+//! The bytes of a manifest: the record of what a store held at a commit.
 //!
-//! Frames stand for themselves, so a store can be read without any manifest. What a
-//! manifest adds is what is *not* there: a segment that was lost or cut short since,
-//! and segments that a compaction has replaced and that must not come back.
+//! Frames stand for themselves, so a store can be read without any manifest. A manifest adds what is *not* there:
+//! segments that were lost or cut short since, and segments that a compaction has replaced and that must not come
+//! back.
 //!
 //! Its bytes are in `docs/store-format.md`, section "A manifest".
 
@@ -26,50 +26,50 @@ pub struct Manifest {
     pub writer: String,
     /// When it was written, in nanoseconds since 1970.
     pub at: u64,
-    /// The manifests that it takes the place of, by their file names.
+    /// The file names of the manifests that it supersedes.
     pub parents: Vec<String>,
     /// The segments that it vouches for.
     pub segments: Vec<ListedSegment>,
-    /// The segments that others have taken the place of.
+    /// The segments that were replaced by others.
     pub replaced: Vec<ReplacedSegment>,
-    /// When room was made last, if it was.
+    /// The last compaction, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) swept: Option<Sweep>,
 }
 
-/// A compaction, as far as it matters for when the next is due.
+/// A compaction, recorded to tell when the next is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sweep {
     /// When, in nanoseconds since 1970.
     pub(crate) at: u64,
-    /// How many bytes were left.
+    /// The bytes left in the store.
     pub(crate) bytes: u64,
 }
 
-/// A segment, as far as a manifest vouches for it.
+/// A segment that a manifest vouches for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListedSegment {
-    /// Its folder and name.
+    /// The folder and name of its file.
     pub path: String,
     /// Its id.
     pub id: String,
-    /// How many bytes of it were on the medium.
+    /// The number of its bytes that were durable.
     pub length: u64,
 }
 
-/// A segment that another has taken the place of, up to a length. What its writer appends
-/// after that (it was taken for dead, and was not) still counts.
+/// A segment that others replace, up to a length. Frames after that still count: its writer seemed dead and was
+/// not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReplacedSegment {
-    /// Its folder and name.
+    /// The folder and name of its file.
     pub path: String,
     /// Its id.
     pub id: String,
-    /// How many bytes of it were looked at: what counts of them is in other segments.
+    /// The length that was replaced: frames before it that count are in other segments.
     pub length: u64,
-    /// When it was replaced, in nanoseconds since 1970; 0 if nobody is given time to read it.
+    /// When it was replaced, in nanoseconds since 1970; 0 if no reader needs time.
     pub at: u64,
 }
 
@@ -95,13 +95,13 @@ impl ReplacedSegment {
 }
 
 impl Manifest {
-    /// Its file name. Generations sort as text.
+    /// The file name. Names sort by generation.
     pub(crate) fn name(&self) -> String {
         let (generation, writer) = (self.generation, &self.writer);
         format!("{generation:010}-{writer}.{EXTENSION}")
     }
 
-    /// The segments that are replaced, and up to where.
+    /// The replaced segments, and up to where each is.
     pub(crate) fn replaced(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
         let id = |one: &ReplacedSegment| Some((UniqueId::parse(&one.id)?, one.length));
         self.replaced.iter().filter_map(id)
@@ -133,7 +133,7 @@ impl Manifest {
         }
     }
 
-    /// The version of the format of a manifest that is whole, also if it is one that this crate does not read.
+    /// The version of the format of a whole manifest, even one that this crate can't read.
     pub(crate) fn version(bytes: &[u8]) -> Option<u32> {
         let (header, text) = bytes.split_at_checked(HEADER)?;
         let is_whole = header.starts_with(MAGIC) && header[24..] == check(&header[..24], text);
@@ -145,7 +145,7 @@ impl Manifest {
 /// The folder of the manifests in a store.
 pub(crate) const FOLDER: &str = "manifests";
 
-/// What the names of manifests end with.
+/// The extension of manifest files.
 pub(crate) const EXTENSION: &str = "manifest";
 
 fn head(length: u64) -> [u8; 24] {

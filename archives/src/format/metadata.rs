@@ -1,11 +1,11 @@
-//! What the bodies of frames hold, as CBOR.
+//! The bodies of frames, in CBOR.
 //!
-//! Most of what is to be said of an entry is the same for thousands: the app, its code and settings, the machine, the
-//! names of inputs and results. That is its [`Provenance`]. The body of an entry is an array, as
-//! `docs/store-format.md` has it in section "An entry".
+//! Thousands of entries share most of their metadata: the app, its code and settings, the machine, the names of
+//! inputs and results. That is their [`Provenance`]. The body of an entry is an array; see `docs/store-format.md`,
+//! section "An entry".
 //!
-//! Elements at the end that say nothing are left out; readers pass over more than they know. The short values follow,
-//! one after the other, up to the end of the body.
+//! Default elements at the end are left out, and readers skip unknown ones. The short values follow the array, up
+//! to the end of the body.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cbor::metadata::{from_bytes, from_reader, push, to_bytes};
 
-/// What many entries have in common.
+/// The metadata that many entries share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Provenance {
     pub(crate) app: Arc<str>,
@@ -33,7 +33,7 @@ pub(crate) struct Provenance {
     pub(crate) setup: Arc<AppSetup>,
     #[serde(default, rename = "beneath", skip_serializing_if = "Vec::is_empty")]
     pub(crate) dependencies: Vec<Callee>,
-    /// The first half of each [`RunId`].
+    /// The first half of each entry's [`RunId`].
     pub(crate) process: u64,
     #[serde(default)]
     pub(crate) host: Arc<str>,
@@ -47,16 +47,16 @@ pub(crate) struct Provenance {
     pub(crate) shared: OnceLock<Arc<sde::Provenance>>,
 }
 
-/// What is known of an input apart from its value.
+/// An input's metadata, without its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InputKind {
     pub(crate) name: Cow<'static, str>,
-    /// Its type by [`Scalar::type_name`], if it is one.
+    /// The scalar type's [`Scalar::type_name`]; `None` for other types.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) scalar: Option<String>,
 }
 
-/// What is known of a result apart from its value.
+/// A result's metadata, without its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ResultKind {
     pub(crate) name: Arc<str>,
@@ -66,22 +66,22 @@ pub(crate) struct ResultKind {
     pub(crate) stored: Option<TypeInfo>,
 }
 
-/// How a value is written.
+/// The type of a stored value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TypeInfo {
-    /// The Rust type by its [`stored_name`](super::stored_name): one of another name is not decoded.
+    /// The Rust type's [`stored_name`](super::stored_name): values are not decoded as a type of another name.
     pub(crate) name: Arc<str>,
-    /// What the type looked like to serde: one that looks otherwise is not decoded.
+    /// The digest of the type's serde schema: values are not decoded as a type with another.
     pub(crate) schema: Digest,
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ValuePlace {
-    /// In the body, so long.
+    /// In the body; with its length.
     Body(u64),
-    /// In the payload, so long, with the digest of its bytes.
+    /// In the payload; with its length and the digest of its bytes.
     Payload(u64, Digest),
 }
 
@@ -93,13 +93,13 @@ impl ValuePlace {
     }
 }
 
-/// By which digest a provenance is known.
+/// The digest of a provenance.
 pub(crate) type ProvenanceId = [u8; 16];
 
-/// The provenance of an entry, as its body has it: by digest, or the bytes of it.
+/// The provenance in an entry's body: its digest, or its bytes.
 pub(crate) type ProvenanceRef<'a> = Result<ProvenanceId, &'a [u8]>;
 
-/// The body of an entry after its provenance: an array, of which the last elements may be missing.
+/// The body of an entry after its provenance: an array whose last elements may be missing.
 #[derive(Deserialize)]
 pub(crate) struct EntryBody {
     number: u64,
@@ -118,10 +118,10 @@ pub(crate) struct EntryBody {
     thread: u32,
 }
 
-/// Of each result, the digests of what its output files hold; nothing if none has any.
+/// For each result, the digests of its output files; empty if there are none.
 pub(crate) type Contents = Vec<Vec<Digest>>;
 
-/// One input of an entry: of a scalar short text and digest follow from the value.
+/// One input of an entry: a scalar's short text and digest follow from its value.
 enum InputBody {
     Scalar(Plain<'static>),
     Summary(String, Digest),
@@ -129,10 +129,10 @@ enum InputBody {
 
 const NONDETERMINISTIC: u64 = 1;
 const ANEW: u64 = 2;
-/// How many elements the array has at most.
+/// The most elements of the array.
 const ELEMENTS: usize = 10;
 
-/// Appends the body of an entry without its provenance; gives how many elements it has.
+/// Appends the body of an entry without its provenance; gives the number of elements.
 pub(crate) fn entry_rest(
     to: &mut Vec<u8>,
     record: &Record,
@@ -175,7 +175,7 @@ pub(crate) fn entry_rest(
     Ok((ELEMENTS - left_out) as u8)
 }
 
-/// An entry's body taken apart: how many elements it has, its provenance, and what follows.
+/// Splits an entry's body: the number of its elements, its provenance, and the rest.
 pub(crate) fn split_entry(content: &[u8]) -> Option<(u8, ProvenanceRef<'_>, &[u8])> {
     let (head, content) = content.split_first()?;
     let elements = head
@@ -192,20 +192,20 @@ pub(crate) fn split_entry(content: &[u8]) -> Option<(u8, ProvenanceRef<'_>, &[u8
     Some((elements, Err(provenance), rest))
 }
 
-/// The provenance that an entry has in its own body.
+/// The provenance in an entry's own body.
 pub(crate) fn inline_provenance(content: &[u8]) -> Option<&[u8]> {
     split_entry(content).and_then(|(_, provenance, _)| provenance.err())
 }
 
-/// A byte string of 16 bytes begins so.
+/// The first byte of a CBOR byte string of 16 bytes.
 const SHARED: u8 = 0x50;
 
-/// The first byte of an array of so many elements.
+/// The first byte of a CBOR array of `elements` elements.
 pub(crate) fn array_head(elements: u8) -> u8 {
     0x80 | elements
 }
 
-/// A digest as a body has it.
+/// A provenance's digest as a body has it.
 pub(crate) fn reference(id: &ProvenanceId) -> [u8; 17] {
     let mut bytes = [SHARED; 17];
     bytes[1..].copy_from_slice(id);
@@ -213,7 +213,7 @@ pub(crate) fn reference(id: &ProvenanceId) -> [u8; 17] {
 }
 
 impl EntryBody {
-    /// Reads a body without its values; gives its provenance, too.
+    /// Reads a body without its values; gives its provenance as well.
     pub(crate) fn read(content: &[u8]) -> Result<(ProvenanceRef<'_>, Self), String> {
         let (elements, provenance, rest) = split_entry(content).ok_or("it is no array")?;
         let head = [array_head(elements.saturating_sub(1))];
@@ -221,7 +221,7 @@ impl EntryBody {
         Ok((provenance, body))
     }
 
-    /// The record of the entry in a frame of this key that was saved at this time.
+    /// The record of the entry, from the key and time of saving of its frame.
     pub(crate) fn record(&self, of: &Provenance, key: Key, saved_at: u64) -> Record {
         let summary = |(input, kind): (&InputBody, &InputKind)| input.summary(kind);
         let head = RecordHead {
@@ -241,12 +241,12 @@ impl EntryBody {
         }
     }
 
-    /// The digests of what the output files of a result hold.
+    /// The digests of a result's output files.
     pub(crate) fn contents_of(&self, result: usize) -> &[Digest] {
         self.contents.get(result).map_or(&[], Vec::as_slice)
     }
 
-    /// The keys of the contents that its output files need.
+    /// The keys of all contents that the entry's output files need.
     pub(crate) fn contents(&self) -> impl Iterator<Item = Key> {
         let all = self.contents.iter().flatten();
         all.map(|digest| Key::from_bytes(*digest.as_bytes()))
@@ -276,7 +276,7 @@ impl InputBody {
             Self::Summary(short, digest) => (short.clone(), *digest),
             Self::Scalar(plain) => match self.scalar(kind) {
                 Some(scalar) => return scalar.summary(kind.name.clone()),
-                // A type that a later release may add.
+                // A type that only later releases know.
                 None => (format!("{plain:?}"), Digest::from_bytes([0; 32])),
             },
         };
@@ -293,14 +293,14 @@ impl InputBody {
             return None;
         };
         match (kind.scalar.as_deref()?, plain) {
-            // It was written as the `f64` of the same value.
+            // An `f32` is written as the `f64` of equal value.
             ("f32", Plain::F64(value)) => Some(Scalar::F32(*value as f32)),
             (name, plain) => Scalar::of(name, plain.clone()),
         }
     }
 }
 
-/// How long after a time of saving something was.
+/// The time from `saved_at` to `time`, in nanoseconds; negative if it was before.
 fn nanos_after(time: SystemTime, saved_at: u64) -> i64 {
     let nanos = |since: Duration| i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
     let time = match time.duration_since(UNIX_EPOCH) {
@@ -311,7 +311,7 @@ fn nanos_after(time: SystemTime, saved_at: u64) -> i64 {
     i64::try_from(after).unwrap_or(if after < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The body of a scratch state: what it is, and where its value lies. A short one follows.
+/// The body of a scratch state: app, type, and place of the value. A short value follows.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ScratchBody {
     pub(crate) app: Arc<str>,
@@ -335,7 +335,7 @@ impl Provenance {
         to_bytes(self)
     }
 
-    /// What the records of its entries share in memory.
+    /// The provenance that its entries' records share in memory.
     pub(crate) fn shared(&self) -> &Arc<sde::Provenance> {
         self.shared.get_or_init(|| {
             Arc::new(sde::Provenance {
@@ -351,7 +351,7 @@ impl Provenance {
     }
 }
 
-/// The key of the frame of a provenance.
+/// The key of a provenance's frame.
 pub(crate) fn provenance_key(id: &ProvenanceId) -> Key {
     let mut key = [0; 32];
     key[..16].copy_from_slice(id);
@@ -372,7 +372,7 @@ impl Serialize for InputToWrite<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0.scalar.as_ref().map(Scalar::plain) {
             None => (&self.0.short, &self.0.digest).serialize(to),
-            // Another number of bits would not keep all of it.
+            // Converting a NaN to `f64` may lose bits.
             Some(Plain::F32(value)) if value.is_nan() => {
                 to.serialize_bytes(&value.to_bits().to_be_bytes())
             }
@@ -405,7 +405,7 @@ impl<'de> Deserialize<'de> for InputBody {
     }
 }
 
-/// A body whose elements are in the order of its fields.
+/// A body read from an array of elements in the order of its fields.
 struct InOrder(EntryBody);
 
 impl<'de> Deserialize<'de> for InOrder {

@@ -1,4 +1,4 @@
-//! What is written, byte by byte: segments, frames, their bodies, indexes, manifests.
+//! The bytes of the store's files: segments, frames, their bodies, indexes, manifests.
 
 pub(crate) mod about;
 pub(crate) mod class;

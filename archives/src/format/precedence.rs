@@ -6,40 +6,39 @@ use sde::{RunId, Tags};
 
 /// The precedence of a computation among those of its key: **the highest counts.**
 ///
-/// A key may have been computed more than once: refreshed, invalidated, or by two processes at one
-/// time. All computations are in the store until a compaction drops what does not count. Everything
-/// that has to choose goes by this order: looking an entry up, a compaction, and what lists, exports
-/// and compares stores.
+/// A key may have been computed more than once: refreshed, invalidated, or by two processes at one time. The store
+/// keeps all computations until a compaction drops superseded ones. Look-ups, compactions, and tools that list,
+/// export or compare stores all choose by this order.
 ///
-/// - One whose results are there counts before one of which only intermediates are, or a result is
-///   damaged: its save was cut short, and what it was to take the place of is not to be lost for
-///   that. The values of a key with several computations are looked at to know that: all by a compaction, and else those
-///   of up to 16 MiB; of longer ones what a frame says to be there is taken for whole.
-/// - Of those the one whose record has the latest `made_at` counts. What takes the place of an entry is made
-///   later than it, whatever the clocks say: the engine sees to that.
-/// - Of two that were made at one time that counts whose last frame was saved later. One computation may lie
-///   in several frames, in each class for instance: its precedence is the highest of theirs.
-/// - If that is one time too, that with the greater [`RunId`]: so that all who choose choose the same.
+/// - A computation with its results precedes one with only intermediates, or with a damaged result: the save of the
+///   latter was cut short, and must not hide the earlier one. If a key has several computations, their values are
+///   checked for that. A compaction checks all values, others those of up to 16 MiB; longer ones count as whole if
+///   a frame has them.
+/// - Then the one with the latest `made_at` in its record counts. The engine makes an entry that supersedes another
+///   later than it, whatever the clocks say.
+/// - Then the one whose last frame was saved later counts. One computation may lie in several frames, one for each
+///   class for instance: it has the highest of their precedences.
+/// - Then the one with the greater [`RunId`] counts, so that all readers choose alike.
 ///
-/// Whether the one that counts may be used is another question, which marks answer: if it must not,
-/// none of the key is.
+/// Whether the one that counts may be used is another question, which invalidation marks answer: if it must not, no
+/// computation of the key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Precedence {
-    /// Whether a result is there that is archived, and none is known to be damaged; or there are none of
-    /// that kind.
+    /// Whether an archived result is there and none is known to be damaged; also true if no result is to be
+    /// archived.
     pub has_results: bool,
-    /// When it was made, as its record says.
+    /// When it was made, by its record.
     pub made_at: SystemTime,
-    /// When it was saved, as its frame says, in nanoseconds since 1970.
+    /// When it was saved, in nanoseconds since 1970, by its frame.
     pub saved_at: u64,
-    /// Which computation it is.
+    /// The id of the computation.
     pub run: RunId,
 }
 
 impl Precedence {
-    /// That of what was saved in one frame, taken to be whole. `results` are the tags of all its
-    /// results, and whether each has a value in this frame.
+    /// The precedence by one frame, assumed to be whole. `results` has each result's tags, and whether this frame
+    /// has its value.
     pub(crate) fn of(
         (run, made_at): (RunId, SystemTime),
         saved_at: u64,

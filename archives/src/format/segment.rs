@@ -12,7 +12,7 @@ use crate::locks::lock;
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;
 
-/// So many zeros may come after the frames of a segment that is being written, for its writer to write to.
+/// The most zeros that a writer keeps after the frames of a segment, to write into.
 pub(crate) const SPARE: u64 = 1 << 14;
 
 pub(crate) const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
@@ -23,11 +23,11 @@ pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     pub(crate) id: UniqueId,
     pub(crate) part: Part,
-    /// Who writes it: one opening of the store in one process.
+    /// The writer: one opening of the store in one process.
     pub(crate) writer: UniqueId,
-    /// Where values begin that were found to be damaged when they were asked for.
+    /// The places of values that were found damaged on reading.
     damaged: Mutex<Vec<u64>>,
-    /// Whether this process wrote it and has given it up after an error, without an index.
+    /// Whether this process wrote it and abandoned it after an error, without an index.
     abandoned: AtomicBool,
 }
 
@@ -44,12 +44,12 @@ impl Segment {
         }
     }
 
-    /// Its folder and name, within the store.
+    /// The folder and name of its file, within the store.
     pub(crate) fn name(&self) -> String {
         path_in_store(self.part, &self.path)
     }
 
-    /// Notes that the value that begins here is damaged: it is not offered again.
+    /// Records that the value at this place is damaged, so that it is not offered again.
     pub(crate) fn note_damaged(&self, at: u64) {
         lock(&self.damaged).push(at);
     }
@@ -58,7 +58,7 @@ impl Segment {
         lock(&self.damaged).contains(&at)
     }
 
-    /// Notes that this process writes no more to it.
+    /// Records that this process writes no more to it.
     pub(crate) fn note_abandoned(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Segment {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// The first bytes of the file, as `docs/store-format.md` has them in section "A segment".
+    /// The header's bytes; see `docs/store-format.md`, section "A segment".
     pub(crate) fn header(&self) -> [u8; SEGMENT_HEADER] {
         let mut header = [0; SEGMENT_HEADER];
         header[..8].copy_from_slice(SEGMENT_MAGIC);
@@ -104,7 +104,7 @@ impl Segment {
         Ok(Self::new(path, id(16), part, id(32)))
     }
 
-    /// The version of the format of a header that is whole, also if it is one that this crate does not read.
+    /// The version of the format of a whole header, even one that this crate can't read.
     pub(crate) fn version(header: &[u8; SEGMENT_HEADER]) -> Option<u32> {
         let is_whole = header.starts_with(SEGMENT_MAGIC) && header[48..] == checksum(&header[..48]);
         let (_, version) = header[..12].split_last_chunk()?;

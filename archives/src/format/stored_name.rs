@@ -1,29 +1,29 @@
-//! The names by which types are told.
+//! The names of types in a store.
 //!
-//! A path changes when a type moves, and a compiler may write it otherwise: so types are told by the names in it without
-//! the crates and modules before them. What a type consists of its [schema](crate::cbor::schema) says.
+//! A type's path changes when the type moves, and compilers may print it differently. So types are named without
+//! crates and modules. Their structure is compared by the [schema](crate::cbor::schema).
 
 fn in_path(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | ':' | '\'')
 }
 
-/// What comes after crate and modules.
+/// The name without crate and modules.
 fn last(path: &str) -> &str {
     path.rsplit_once("::").map_or(path, |(_, last)| last)
 }
 
-/// The name under which a type is stored.
+/// The stored name of a type.
 pub(crate) fn stored_name(type_name: &str) -> String {
     let pieces = type_name.split_inclusive(|c| !in_path(c));
     pieces.map(last).collect()
 }
 
-/// Whether types are of one name; either may be as stored or as the compiler writes it.
+/// Whether two type names are equal, each as stored or as the compiler prints it.
 pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
     one == other || names(one).eq(names(other))
 }
 
-/// The names in that of a type. A compiler may leave lifetimes out.
+/// The names in a type's name, without lifetimes, which compilers may leave out.
 fn names(type_name: &str) -> impl Iterator<Item = &str> {
     let names = type_name.split(|c| !in_path(c)).map(last);
     names.filter(|name| !name.is_empty() && !name.starts_with('\''))

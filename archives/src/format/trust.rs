@@ -1,12 +1,11 @@
-//! Whose a store has to be.
+//! Which user a store must belong to.
 //!
-//! What a store holds is taken for results, so a store that others can write to is theirs as much as
-//! the user's: it is refused unless the user says that he trusts them. That goes for each folder and
-//! file in it as for the whole. A folder that others could write to for a while has what they
-//! left there, a file that they own they can still change, and a link leads wherever they like.
+//! A store's contents are taken for results, so others who can write to it control these. Such a store is refused
+//! unless the user trusts others. The check covers each folder and file too. Others may have left files in a folder
+//! that was open to them, can still change files that they own, and may point a link anywhere.
 //!
-//! That costs one look at each folder when the store is opened, and one at each file when it is
-//! opened, of which that at a segment tells its length too.
+//! It costs one look at each folder when the store is opened, and one at each file when that is opened; for
+//! segments that look also gives the length.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,10 @@ use sde::ArchiveError;
 
 use crate::vfs::{Found, Vfs};
 
-/// Who may own what is in a store.
+/// Who may own the files of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trust {
-    /// Only this user, if the medium knows users, and only he may write to it.
+    /// Only this user, if the medium knows users; nobody else may write to it.
     Own(Option<u32>),
     /// Anybody.
     Others,
@@ -30,7 +29,7 @@ const ADVICE: &str = "what is in a store is taken for results; make it yours alo
 const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `Options::trust_others`";
 
 impl Trust {
-    /// The user of this process alone, or all others too.
+    /// Trusts this user only, or others too.
     pub(crate) fn new(vfs: &dyn Vfs, others: bool) -> Self {
         match others {
             true => Self::Others,
@@ -38,7 +37,7 @@ impl Trust {
         }
     }
 
-    /// Why something in a store is not to be trusted, and what to do.
+    /// Why a file or folder in a store is not trusted, with advice.
     pub(crate) fn refusal(self, found: &Found) -> Option<String> {
         match (self, found.link) {
             (Self::Own(_), true) => Some(LINK.to_owned()),
@@ -46,7 +45,7 @@ impl Trust {
         }
     }
 
-    /// Why a directory that the user names is not to be trusted. That its name is a link is no reason.
+    /// Why a directory that the user named is not trusted. It may be a link.
     fn refusal_of_owner(self, found: &Found) -> Option<String> {
         let (Self::Own(user), Some((owner, mode))) = (self, found.owner) else {
             return None;
@@ -57,7 +56,7 @@ impl Trust {
         (mode & 0o022 != 0).then(|| format!("others can write to it; {ADVICE}"))
     }
 
-    /// Refuses a store that is not to be trusted; also a directory that is to become one.
+    /// Refuses a directory that is not trusted, whether it is a store or is to become one.
     pub(crate) fn check(self, vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
         let found = vfs.look(dir);
         let found = found.map_err(|error| cannot_open(dir, "looking at it", error))?;
@@ -75,8 +74,7 @@ impl Distrusted {
         self.0.push((path.to_owned(), why.to_owned()));
     }
 
-    /// An error if there are any: a store is not opened without them, since what they hold would be
-    /// computed again.
+    /// An error if any file was refused: without it a store would compute its results again.
     pub(crate) fn check(&self, store: &Path) -> Result<(), ArchiveError> {
         let Some((path, why)) = self.0.first() else {
             return Ok(());
@@ -146,7 +144,7 @@ mod tests {
             }
             assert_eq!(Trust::Others.refusal(&found), None);
         }
-        // Where users are not known, who else can write still is.
+        // On a medium without known users, write permission is still checked.
         let unknown = Trust::Own(None);
         assert_eq!(unknown.refusal(&found(Some((8, 0o600)), false)), None);
         assert!(unknown.refusal(&found(Some((8, 0o622)), false)).is_some());

@@ -1,4 +1,4 @@
-//! What a frame says of which entries were used, and when.
+//! Frames that record the uses of entries.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use sde::key::BuildKeyHasher;
 
 use crate::cbor::metadata::{from_bytes, to_bytes};
 
-/// How often an entry was given out, and when last, in nanoseconds since 1970.
+/// How often an entry was given out, and the last time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) count: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    /// Both together.
+    /// The sum of the counts, and the later time.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             count: self.count.saturating_add(other.count),
@@ -23,16 +23,16 @@ impl Use {
     }
 }
 
-/// The uses of many entries, by how their keys begin.
+/// The uses of entries, by the prefixes of their keys.
 pub(crate) type UsesOf = HashMap<u64, Use, BuildKeyHasher>;
 
-/// Adds up what was counted in several places.
+/// Adds uses that were counted in several places.
 pub(crate) fn add(to: &mut UsesOf, prefix: u64, one: Use) {
     let known = to.entry(prefix).or_default();
     *known = known.and(one);
 }
 
-/// The length of a row: the first 8 bytes of the key; when last, in nanoseconds (8 bytes); how often (4 bytes).
+/// The length of a row: the key's prefix (8 bytes), the last use in nanoseconds (8 bytes), the count (4 bytes).
 const ROW: usize = 20;
 
 fn row(prefix: u64, one: Use) -> impl Iterator<Item = u8> {
@@ -41,7 +41,7 @@ fn row(prefix: u64, one: Use) -> impl Iterator<Item = u8> {
     key.into_iter().chain(last).chain(count)
 }
 
-/// What the body of a frame says: the number of rows, and the rows.
+/// Reads the body of a frame: the number of rows, then the rows.
 pub(crate) fn read(content: &[u8]) -> Result<Vec<(u64, Use)>, String> {
     let (count, rows) = from_bytes::<u64>(content)?;
     let (rows, rest) = rows.as_chunks::<ROW>();
@@ -58,7 +58,7 @@ pub(crate) fn read(content: &[u8]) -> Result<Vec<(u64, Use)>, String> {
     Ok(rows.iter().map(one).collect())
 }
 
-/// The body of a frame that says this.
+/// The body of a frame with these uses.
 pub(crate) fn body(uses: &[(u64, Use)]) -> Result<Vec<u8>, String> {
     let mut body = to_bytes(&(uses.len() as u64))?;
     body.extend(uses.iter().flat_map(|(prefix, one)| row(*prefix, *one)));

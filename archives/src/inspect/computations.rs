@@ -1,4 +1,4 @@
-//! The computations that a store has, and which of each key counts.
+//! The computations in a store, and which of each key counts.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::format::precedence::Precedence;
 use crate::read::payload::Payload;
 use crate::resolve::computations;
 
-/// What is found in the segments of a store, frame by frame, with what a reader keeps of each entry.
+/// Collects the items in the segments of a store, with a reader's own data for each entry.
 ///
 /// ```
 /// use sde::{Policy, Sde, inputs};
@@ -49,7 +49,7 @@ use crate::resolve::computations;
 /// ```
 #[derive(Debug)]
 pub struct Computations<T> {
-    /// With those of their values on which it depends which counts, and that were not checked with the frame.
+    /// Each frame with its unchecked values: those that decide which computation counts.
     frames: Vec<(Computation<T>, Vec<Payload>)>,
     marks: HashMap<(Key, RunId), Mark>,
     states: HashMap<Key, Scratch>,
@@ -67,32 +67,32 @@ pub struct Computation<T> {
     pub precedence: Precedence,
     /// Whether it counts.
     pub standing: Standing,
-    /// What was kept of it.
+    /// The reader's data for it.
     pub of: T,
 }
 
 /// Whether a computation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is the one of its key that counts.
+    /// It is the computation of its key that counts.
     Current,
-    /// Another has taken its place.
+    /// Another computation of the key counts.
     Replaced,
-    /// It is marked as not to be used.
+    /// It is marked as invalid.
     Invalid,
 }
 
-/// The computations, each from all its frames.
+/// The computations of a store, each from all its frames.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Resolved<T> {
-    /// Those of one key beside one another, the highest precedence first.
+    /// All computations, those of one key together, the highest precedence first.
     pub all: Vec<Computation<T>>,
     /// The latest state of each run that has not finished since, the latest first.
     pub unfinished: Vec<Scratch>,
-    /// What each process has done, as it told last; those that began last first.
+    /// The latest journal of each process, the process that began last first.
     pub journals: Vec<Box<SavedJournal>>,
-    /// Whether a value was to be checked whose file is not there any more: then what it held has been put elsewhere.
+    /// Whether the file of a value that was to be checked was gone: then its frames have been moved.
     pub gone: bool,
     marks: HashMap<(Key, RunId), Mark>,
     uses: HashMap<u64, EntryUses>,
@@ -111,7 +111,7 @@ impl<T> Default for Computations<T> {
 }
 
 impl<T> Computations<T> {
-    /// Takes note of what was found in a segment. `keep` says what to keep of an entry, if it is wanted.
+    /// Adds an item of a segment. `keep` gives the data to keep of an entry, or `None`.
     pub fn add(&mut self, item: Item, keep: impl FnOnce(Entry) -> Option<T>) {
         match item {
             Item::Entry(entry) => {
@@ -146,7 +146,7 @@ impl<T> Computations<T> {
                     *known = saved;
                 }
             }
-            // What a file says of itself may be anything.
+            // Counts in a file may have any value, so they are added without overflow.
             Item::Uses { uses, .. } => uses.into_iter().for_each(|one| {
                 let known = self.uses.entry(one.prefix);
                 let merge = |known: &mut EntryUses| {
@@ -159,11 +159,11 @@ impl<T> Computations<T> {
         }
     }
 
-    /// Brings the frames of each computation together, of which `merge` takes the later into the first, and says
-    /// which counts.
+    /// Joins the frames of each computation, and decides which counts. `merge` adds a later frame's data to the
+    /// first's.
     ///
-    /// Where a key has several, their values are checked from the highest on until one is whole, those of up to 16 MiB, as
-    /// the engine does. A key with one computation costs nothing.
+    /// If a key has several computations, values of up to 16 MiB are checked, from the highest precedence on, until
+    /// one is whole, as the engine does. Keys with one computation cost nothing.
     pub fn resolve(mut self, mut merge: impl FnMut(&mut T, &mut T)) -> Resolved<T> {
         for (frame, _) in &self.frames {
             let states = self.states.get(&frame.key);
@@ -219,8 +219,8 @@ impl<T> Computations<T> {
     }
 }
 
-/// Has frames of one key count after others whose values are damaged, as far as it takes to know which counts; gives
-/// whether a file is not there any more.
+/// Lowers the precedence of frames with damaged values, as far as needed to decide which counts. Gives whether a
+/// file was gone.
 fn lower_damaged<T>(frames: &mut [(Computation<T>, Vec<Payload>)]) -> bool {
     let first = frames.first().map(|(one, _)| one.precedence.run);
     let has_several = frames
@@ -246,19 +246,19 @@ fn lower_damaged<T>(frames: &mut [(Computation<T>, Vec<Payload>)]) -> bool {
 }
 
 impl<T> Resolved<T> {
-    /// Why a computation must not be used, if it is so.
+    /// The mark that makes a computation invalid, if there is one.
     #[must_use]
     pub fn mark(&self, of: &Computation<T>) -> Option<&Mark> {
         self.marks.get(&(of.key, of.precedence.run))
     }
 
-    /// How many computations are marked as not to be used, whether they are there or not.
+    /// The number of computations that are marked invalid, including ones that are gone.
     #[must_use]
     pub fn marks(&self) -> usize {
         self.marks.len()
     }
 
-    /// The uses on record of the entry of a key.
+    /// The recorded uses of a key's entry.
     #[must_use]
     pub fn uses(&self, key: &Key) -> Option<EntryUses> {
         self.uses.get(&prefix(key)).copied()

@@ -1,4 +1,4 @@
-//! What is found in a segment.
+//! The items in a segment.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::read::error::Damage;
 use crate::read::frame::CHECKED_WHEN_FOUND;
 use crate::read::payload::Payload;
 
-/// One thing in a segment.
+/// An item in a segment: a frame, or damage.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
@@ -20,37 +20,37 @@ pub enum Item {
     Entry(Box<Entry>),
     /// A state of a run that had not finished.
     Scratch(Scratch),
-    /// That an entry must not be used, or may be used again.
+    /// An entry was invalidated, or that was revoked.
     Mark {
         /// Where the frame begins.
         at: u64,
-        /// What it says.
+        /// The mark.
         mark: Mark,
     },
-    /// Who writes the segment.
+    /// The segment's writer.
     About(About),
-    /// Which entries were used since such a frame was last written.
+    /// The entries used since such a frame was last written.
     Uses {
         /// Where the frame begins.
         at: u64,
         /// The entries.
         uses: Vec<EntryUses>,
     },
-    /// What an output file holds.
+    /// The content of an output file.
     Content(Content),
-    /// What a process has done so far. Of those of one process the latest counts.
+    /// A process's journal, of which the latest counts.
     Journal(Box<SavedJournal>),
-    /// What entries have in common, or a frame of a kind that this says nothing more of.
+    /// A provenance, or a frame of an unknown kind.
     Other {
         /// Where the frame begins.
         at: u64,
     },
-    /// Something that can't be read.
+    /// Bytes that can't be read.
     Damage(Damage),
 }
 
 impl Item {
-    /// Where it begins in its file, if that is not the file as a whole.
+    /// Where it begins in its file; `None` if it concerns the whole file.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
         match self {
@@ -65,15 +65,15 @@ impl Item {
     }
 }
 
-/// How an entry was used, as far as one frame tells. All frames together tell all.
+/// The uses of an entry that one frame records; those of all frames add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryUses {
     /// The first 8 bytes of its key.
     pub prefix: u64,
-    /// How often it was given out, as far as this frame tells: 4,294,967,295 at most, also if it was more often.
+    /// How often it was given out: at most 4,294,967,295 in one frame.
     pub count: u64,
-    /// When last, in nanoseconds since 1970.
+    /// The last use, in nanoseconds since 1970.
     pub last: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct EntryUses {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Where the frame is, in bytes of the file.
+    /// The bytes of the frame in its file.
     pub place: Range<u64>,
     /// Whether its values are results or intermediates.
     pub class: Class,
@@ -94,7 +94,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Its precedence among the computations of its key, as far as this frame tells: the highest counts.
+    /// Its precedence among the computations of its key, by this frame alone: the highest counts.
     #[must_use]
     pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
@@ -103,8 +103,8 @@ impl Entry {
         Precedence::of(made, self.saved_at, results)
     }
 
-    /// The values that give it its precedence, and were not checked with the frame: those that the engine checks when it
-    /// looks for an entry.
+    /// The values that decide its precedence and were not checked with the frame: those that the engine checks on a
+    /// look-up.
     pub(super) fn unchecked(&self) -> Vec<Payload> {
         let archived = self.results.iter().filter(|one| one.tags.is_archived());
         let payloads = archived.filter_map(|one| one.payload.as_ref());
@@ -112,8 +112,8 @@ impl Entry {
         payloads.filter(is_unchecked).cloned().collect()
     }
 
-    /// Reads its values of up to so many bytes, and takes note of those that are damaged. Gives whether a file is not
-    /// there any more: then what it held has been put elsewhere.
+    /// Reads its values of up to `limit` bytes, and notes damage. Gives whether a file was gone: then its frames
+    /// have been moved.
     pub fn check(&mut self, limit: u64) -> bool {
         let mut is_gone = false;
         for saved in &mut self.results {
@@ -129,7 +129,7 @@ impl Entry {
         is_gone
     }
 
-    /// Takes what this one lacks, or has damaged, from another frame of the same computation.
+    /// Takes values that are missing or damaged here from another frame of the computation.
     pub fn fill(&mut self, other: Self) {
         for theirs in other.results {
             let own = self.results.iter_mut().find(|own| own.name == theirs.name);
@@ -151,11 +151,11 @@ pub struct Saved {
     pub name: String,
     /// Its tags.
     pub tags: Tags,
-    /// Where its bytes are; `None` if they are in another frame, or were not saved.
+    /// The value; `None` if it is in another frame, or was not saved.
     pub payload: Option<Payload>,
-    /// What is wrong with them, if they were [checked](Entry::check).
+    /// The value's damage, found by [`check`](Entry::check).
     pub damage: Option<Damage>,
-    /// The digests of what its output files hold: each is a [`Content`] somewhere in the store.
+    /// The digests of its output files: each is a [`Content`] somewhere in the store.
     pub contents: Vec<Digest>,
 }
 
@@ -163,33 +163,33 @@ pub struct Saved {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Scratch {
-    /// Where the frame is, in bytes of the file.
+    /// The bytes of the frame in its file.
     pub place: Range<u64>,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
-    /// The run.
+    /// The run's key.
     pub key: Key,
-    /// The app.
+    /// The app's name.
     pub app: String,
-    /// Its state.
+    /// The state.
     pub payload: Payload,
 }
 
-/// What an output file holds.
+/// The content of an output file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Content {
-    /// Where the frame is, in bytes of the file.
+    /// The bytes of the frame in its file.
     pub place: Range<u64>,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
     /// The plain BLAKE3 digest of the bytes.
     pub digest: Digest,
-    /// The bytes, as they were in the file.
+    /// The bytes of the output file.
     pub payload: Payload,
 }
 
-/// What a process has done.
+/// A process's journal.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SavedJournal {
@@ -197,10 +197,10 @@ pub struct SavedJournal {
     pub at: u64,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
-    /// Who that is.
+    /// The process, its program and machine.
     pub about: About,
-    /// What it has done.
+    /// What the process has done.
     pub journal: Journal,
-    /// How much room it allowed the store, if it did so.
+    /// The limit that it set for the store, if any.
     pub capacity: Option<Capacity>,
 }

@@ -1,4 +1,4 @@
-//! What the index of a segment says of its frames.
+//! The rows of a segment's index.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::format::frame::FrameKind;
 use crate::format::index_block::{Row, prefix};
 use crate::rewrite::source::Source;
 
-/// A frame, as an index has it.
+/// A frame, by its row in an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed(pub(super) Row);
 
@@ -27,31 +27,31 @@ impl Listed {
         self.0.kind() == Some(FrameKind::Scratch)
     }
 
-    /// Whether it says that an entry must not be used, or may be used again.
+    /// Whether it is a mark, which invalidates an entry or revokes that.
     #[must_use]
     pub fn is_mark(&self) -> bool {
         self.0.kind() == Some(FrameKind::Mark)
     }
 
-    /// Whether it says which entries were used.
+    /// Whether it records uses of entries.
     #[must_use]
     pub fn is_uses(&self) -> bool {
         self.0.kind() == Some(FrameKind::Uses)
     }
 
-    /// Whether it is what a process has done.
+    /// Whether it is a process's journal.
     #[must_use]
     pub fn is_journal(&self) -> bool {
         self.0.kind() == Some(FrameKind::Journal)
     }
 
-    /// When it was saved, in nanoseconds since 1970; 0 of uses and provenances.
+    /// When it was saved, in nanoseconds since 1970; 0 for uses and provenances.
     #[must_use]
     pub fn saved_at(&self) -> u64 {
         self.0.saved_at
     }
 
-    /// The first 8 bytes of its key; a frame of no key has 0.
+    /// The first 8 bytes of its key; 0 if it has none.
     #[must_use]
     pub fn prefix(&self) -> u64 {
         self.0.prefix
@@ -65,8 +65,8 @@ impl Listed {
 }
 
 impl SegmentFile {
-    /// Gives the frames that there are to `each`, in any order, from the index alone where there is one. Nothing of a segment
-    /// that can't be read, or is gone.
+    /// Passes the segment's frames to `each`, in any order, reading only the index if there is one. Segments that
+    /// can't be read or are gone yield none.
     ///
     /// # Errors
     /// If the file can't be read.

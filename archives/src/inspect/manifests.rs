@@ -1,4 +1,4 @@
-//! The manifests that there are, and which count.
+//! The manifests of a store, and which count.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::read::error::Damage;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Manifests {
-    /// All there are, by generation.
+    /// All manifest files, by generation.
     pub files: Vec<ManifestFile>,
-    /// Those that can be read.
+    /// The manifests that can be read.
     all: ManifestSet,
-    /// Up to where those that count say that a segment is replaced.
+    /// The lengths up to which the heads call segments replaced.
     replaced: HashMap<UniqueId, u64>,
 }
 
@@ -32,22 +32,22 @@ pub struct Manifests {
 pub struct ManifestFile {
     /// Its name.
     pub name: String,
-    /// What it says, or why it can't be read.
+    /// The manifest, or why it can't be read.
     pub content: Result<Arc<Manifest>, String>,
-    /// The version of its format, if that is another than this program reads: it is not damaged then.
+    /// The version of its format, if this program can't read it; that is no damage.
     pub other_format: Option<u32>,
-    /// Whether it counts: no other that can be read names it as a parent.
+    /// Whether it counts: no other readable manifest names it as a parent.
     pub is_head: bool,
 }
 
 impl Manifests {
-    /// What the manifests that count say.
+    /// The manifests that count, with their files.
     pub fn heads(&self) -> impl Iterator<Item = (&ManifestFile, &Manifest)> {
         let heads = self.files.iter().filter(|file| file.is_head);
         heads.filter_map(|file| Some((file, &**file.content.as_ref().ok()?)))
     }
 
-    /// Up to where a segment is replaced by others; 0 if it is not.
+    /// The length up to which a segment is replaced by others; 0 if it is not.
     #[must_use]
     pub fn replaced(&self, segment: &SegmentFile) -> u64 {
         let id = segment.id().ok();
@@ -64,9 +64,9 @@ impl Manifests {
         self.files.iter().filter_map(damage)
     }
 
-    /// What of these segments, all that there are, was there when a generation was made, and is lost. `end` says up to where
-    /// a segment can be read. Nothing is known to be lost if a manifest is of another format: that may say why it is not
-    /// there.
+    /// The parts of segments that manifests list and that are lost. `segments` must be all segments of the store;
+    /// `end` gives the end of a segment's frames. Nothing is given if a manifest has another format, since that may
+    /// record the replacement.
     pub fn lost(&self, segments: &[SegmentFile], end: impl Fn(&SegmentFile) -> u64) -> Vec<Damage> {
         if self.files.iter().any(|file| file.other_format.is_some()) {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Manifests {
 }
 
 impl Inspection {
-    /// The manifests, by kind and generation; none if that is no folder.
+    /// The manifests, by generation; none if their folder is missing or no folder.
     ///
     /// # Errors
     /// If the folder can't be listed.

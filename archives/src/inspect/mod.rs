@@ -1,13 +1,12 @@
-//! Looking into a store without an engine, and without believing any of it.
+//! Inspects a store without an engine, and without trusting its contents.
 //!
-//! When a store is damaged, somebody wants to know what is left: which files, which entries,
-//! which of their values. The engine only says "a miss". And a person who was sent an archive
-//! wants to see what is in it without having the Rust types of the program that made it.
+//! When a store is damaged, its owner wants to know what is left: which files, entries and values. The engine only
+//! reports misses. A person who was sent an archive wants to see its entries without the Rust types of the program
+//! that made it.
 //!
-//! So this reads what there is, file by file and frame by frame. Nothing is changed; nothing is
-//! taken for whole that was not checked; a length is compared with what is left of the file
-//! before it is used; memory stays bounded, however large the payloads are. What is damaged is
-//! told with its place, and everything else is read on.
+//! So this reads all files, frame by frame, and changes nothing. Nothing counts as whole unless it was checked;
+//! each length is compared with the rest of the file before it is used; memory stays bounded, however large the
+//! payloads are. Damage is reported with its place, and reading goes on after it.
 //!
 //! ```
 //! use sde::{Sde, Value};
@@ -80,21 +79,21 @@ pub use snapshot::{Snapshot, Wanted};
 pub use value::Value;
 pub use walk::Walked;
 
-/// A store that is looked into.
+/// A store under inspection.
 #[derive(Clone)]
 pub struct Inspection {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     format: Option<String>,
-    /// What is where in all segments, read when it is asked for first.
+    /// The index of all segments, read on first use.
     catalog: Arc<OnceLock<Catalog>>,
 }
 
 impl Inspection {
-    /// Looks at the store in this directory.
+    /// Inspects the store in this directory.
     ///
-    /// A damaged or missing `FORMAT` file is no error as long as there are folders of
-    /// segments: [`format_damage`](Self::format_damage) tells of it.
+    /// A damaged or missing `FORMAT` file is no error if there are folders of segments:
+    /// [`format_damage`](Self::format_damage) reports it.
     ///
     /// # Errors
     /// If there is no store, or one of another format than this program reads.
@@ -102,7 +101,7 @@ impl Inspection {
         Self::open_on(Arc::new(Disk), dir)
     }
 
-    /// Looks at the store in this directory of another medium than the disk.
+    /// Inspects the store in this directory of another medium than the disk.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -113,7 +112,7 @@ impl Inspection {
             Ok(directory::DirectoryContent::Nothing) => {
                 return Err(not_a_store(&dir, "there is nothing"));
             }
-            // Damage only if there is more of a store, and it is not of another release.
+            // It is damage only if there are segments, and the format is not another release's.
             Err(ArchiveError::NotAStore { why, .. })
                 if has_segments(&*vfs, &dir) && !directory::is_another_version(&*vfs, &dir) =>
             {
@@ -129,23 +128,23 @@ impl Inspection {
         })
     }
 
-    /// The directory.
+    /// The store's directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// What is wrong with the `FORMAT` file; `None` if nothing is.
+    /// The damage of the `FORMAT` file; `None` if it is sound.
     #[must_use]
     pub fn format_damage(&self) -> Option<&str> {
         self.format.as_deref()
     }
 
-    /// What has the name of a folder of the store and is none. What the folder held is not there; the
-    /// rest of the store can be read.
+    /// Files with the name of a folder of the store. That folder's contents are missing; the rest of the store can
+    /// be read.
     ///
     /// # Errors
-    /// If that can't be found out.
+    /// If the directory can't be looked at.
     pub fn misplaced(&self) -> Result<Vec<Damage>, ArchiveError> {
         let misplaced = directory::misplaced(&*self.vfs, &self.dir);
         let misplaced =
@@ -155,7 +154,7 @@ impl Inspection {
         Ok(misplaced.into_iter().map(damage).collect())
     }
 
-    /// A new inspection of this store, with nothing known of its segments.
+    /// A new inspection of this store, without the cached index.
     fn again(&self) -> Self {
         Self {
             catalog: Arc::default(),
@@ -163,11 +162,11 @@ impl Inspection {
         }
     }
 
-    /// What is where in all segments.
+    /// The index of all segments.
     fn catalog(&self) -> &Catalog {
         self.catalog.get_or_init(|| {
             let catalog = Catalog::new(&self.vfs, self.dir.clone(), Trust::Others, None);
-            // What can't be read is told of where it is walked through.
+            // Walks report the segments that can't be read.
             let _ = catalog.look();
             catalog
         })

@@ -1,11 +1,11 @@
-//! Arrays of numbers: a few bytes that say what they are, then the numbers.
+//! Arrays of numbers: a short head with their type and shape, then the numbers.
 
 use ciborium_ll::{Decoder, Header};
 use sde::bulk::{NumberType, Order};
 
 use crate::cbor::tags::{self, by_type};
 
-/// What an array of numbers has.
+/// The type and shape of an array of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Numbers {
@@ -13,11 +13,11 @@ pub struct Numbers {
     pub kind: NumberType,
     /// Its lengths, one for each dimension.
     pub lengths: Vec<u64>,
-    /// In which order the numbers are.
+    /// The order of the numbers.
     pub order: Order,
 }
 
-/// No array has more dimensions.
+/// The most dimensions of an array.
 const DIMENSIONS: usize = 64;
 
 impl Numbers {
@@ -31,7 +31,7 @@ impl Numbers {
         }
     }
 
-    /// How many numbers there are.
+    /// The number of its elements.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.lengths
@@ -39,7 +39,7 @@ impl Numbers {
             .fold(1, |product, length| product.saturating_mul(*length))
     }
 
-    /// One of its numbers as Rust writes it, with all digits that it takes to have its bits again.
+    /// One of its numbers as Rust writes it, with enough digits to restore its bits.
     #[must_use]
     pub fn text(&self, bytes: &[u8]) -> String {
         macro_rules! text {
@@ -54,16 +54,15 @@ impl Numbers {
     }
 }
 
-/// What the array has that begins here, and where its numbers begin; `None` if it is none,
-/// or if its lengths are not those of the numbers that come after.
+/// The head of the array that begins here, and where its numbers begin. `None` if it is no array, or its shape does
+/// not fit the bytes.
 pub(super) fn head(bytes: &[u8], length: u64) -> Option<(Numbers, u64)> {
     let (numbers, rest, size) = take(bytes)?;
     let at = (bytes.len() - rest.len()) as u64;
     (at.checked_add(size) == Some(length)).then_some((numbers, at))
 }
 
-/// An array at the front of some bytes: its shape, what comes after its head, and how many
-/// bytes of that are its numbers.
+/// Splits off an array's head: gives the shape, the bytes after the head, and the length of the numbers.
 pub(super) fn take(bytes: &[u8]) -> Option<(Numbers, &[u8], u64)> {
     let mut rest = bytes;
     let mut tag = pull_tag(&mut rest)?;
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(head(&one, 12), None);
         // Seven bytes are no number.
         assert_eq!(head(&[0xd8, 86, 0x47, 0, 0, 0, 0, 0, 0, 0xf0], 10), None);
-        // With its lengths, of which the product is as many.
+        // With a shape, whose product must be the number of elements.
         for (length, is_one) in [(1, true), (2, false)] {
             let shaped = [&[0xd8, 40, 0x82, 0x81, length][..], &one].concat();
             assert_eq!(head(&shaped, 16).is_some(), is_one);

@@ -1,4 +1,4 @@
-//! The segments that there are.
+//! The segments of a store.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, path_in_store};
 
-/// The name of a segment: 128 random bits.
+/// The id of a segment: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentId(pub(super) UniqueId);
 
@@ -34,8 +34,7 @@ pub struct SegmentFile {
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
     pub(super) other_format: Option<u32>,
-    /// Whether there is no more of it than what may be left of a writer that is killed while it begins: part of a header, or
-    /// zeros.
+    /// Whether the file is only what a writer leaves that is killed at the beginning: part of a header, or zeros.
     pub(super) is_barely_begun: bool,
 }
 
@@ -46,13 +45,13 @@ impl SegmentFile {
         &self.path
     }
 
-    /// What it holds, by the folder it is in.
+    /// The kind of its frames, by its folder.
     #[must_use]
     pub fn part(&self) -> Part {
         self.part
     }
 
-    /// How long the file is.
+    /// The file's length.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
@@ -61,7 +60,7 @@ impl SegmentFile {
     /// Its id.
     ///
     /// # Errors
-    /// Why its header can't be read. Nothing in it can be then.
+    /// If its header can't be read: the reason. Then nothing in it can be read.
     pub fn id(&self) -> Result<SegmentId, &str> {
         let header = self.header.as_ref();
         header
@@ -69,15 +68,13 @@ impl SegmentFile {
             .map_err(|why| &**why)
     }
 
-    /// The version of its format, if that is another than this program reads. Then nothing in it can
-    /// be read, and it is not damaged.
+    /// The version of its format, if this program can't read it; that is no damage.
     #[must_use]
     pub fn other_format(&self) -> Option<u32> {
         self.other_format
     }
 
-    /// Whether a process on this machine holds it open to write to it, as far as the file
-    /// system's locks tell.
+    /// Whether a process on this machine is writing it, as far as locks tell.
     #[must_use]
     pub fn is_being_written(&self) -> bool {
         matches!(self.inspection.vfs.try_lock(&self.file), Ok(None))
@@ -85,7 +82,7 @@ impl SegmentFile {
 }
 
 impl Inspection {
-    /// The segments, by class and name. What [is no folder](Self::misplaced) is passed over.
+    /// The segments, by class and name. Files in place of [a folder](Self::misplaced) are skipped.
     ///
     /// # Errors
     /// If a folder can't be listed.
@@ -96,7 +93,7 @@ impl Inspection {
     }
 }
 
-/// `None` if it was removed since the folder was listed.
+/// `None` if the file was removed after the listing.
 fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<SegmentFile> {
     let vfs = &*inspection.vfs;
     let (length, link) = match vfs.look(&file) {

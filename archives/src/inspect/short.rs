@@ -1,4 +1,4 @@
-//! A value in one line, from its first bytes.
+//! Shows a value in one line, from its first bytes.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use sde::key::Short;
 use super::numbers::{self, Numbers};
 use crate::cbor::tags;
 
-/// How deep is looked: what is further down does not fit anyway.
+/// The greatest depth shown: deeper items would not fit anyway.
 const DEPTH: usize = 40;
 
-/// The line for a value of which these are the first bytes.
+/// The line for a value with these first bytes.
 pub(super) fn of(bytes: &[u8], length: u64) -> String {
     let mut writer = Writer {
         rest: bytes,
@@ -30,14 +30,14 @@ pub(super) fn of(bytes: &[u8], length: u64) -> String {
 
 struct Writer<'a> {
     rest: &'a [u8],
-    /// There is more than is at hand.
+    /// Whether the value has more bytes.
     cut: bool,
     out: Short,
     depth: usize,
 }
 
 impl Writer<'_> {
-    /// `None` if it can't go on.
+    /// Shows one item; `None` at the end of the line or of the bytes.
     fn value(&mut self) -> Option<()> {
         if self.out.is_full() || self.depth > DEPTH {
             return None;
@@ -85,7 +85,7 @@ impl Writer<'_> {
 
     fn text(&mut self, length: usize) -> Option<()> {
         let here = self.rest.get(..length.min(self.rest.len()))?;
-        // The end at hand may be within a character.
+        // The bytes may end within a character.
         self.out
             .quoted(String::from_utf8_lossy(here).trim_end_matches('\u{fffd}'));
         self.rest = self.rest.get(length..)?;
@@ -129,7 +129,7 @@ impl Writer<'_> {
         self.value()
     }
 
-    /// The names of fields are shown without quotation marks.
+    /// Shows a key; names of fields are shown without quotation marks.
     fn key(&mut self) -> Option<()> {
         let mut rest = self.rest;
         if let Ok(Header::Text(Some(length))) = Decoder::from(&mut rest).pull() {

@@ -14,10 +14,10 @@ use super::walk::Walked;
 use crate::catalog::LOOKS;
 use crate::read::error::Damage;
 
-/// The manifests and segments of a store as they were listed, and what was found damaged in them since.
+/// The listed manifests and segments of a store, and the damage found in them.
 ///
-/// A compaction may remove a segment after that, and has put what counts of it in another before.
-/// [`Inspection::read`] looks again then.
+/// A compaction may remove a listed segment, after it has copied its frames to another. [`Inspection::read`] reads
+/// again then.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -25,20 +25,19 @@ pub struct Snapshot {
     pub manifests: Manifests,
     /// The segments.
     pub segments: Vec<SegmentFile>,
-    /// What is damaged, of what was looked at: each once.
+    /// The damage found so far, each once.
     pub damages: Vec<Damage>,
-    /// Whether a file was removed while it was read. Who finds that otherwise says so here.
+    /// Whether a file was removed while it was read. Callers that notice this themselves set it.
     pub gone: bool,
     inspection: Inspection,
 }
 
-/// Which frames are wanted.
+/// A predicate for the frames to read.
 pub type Wanted<'a> = &'a dyn Fn(&Listed) -> bool;
 
 impl Inspection {
-    /// Has `job` read what it wants of the store. If files are removed meanwhile, or damage was found that a
-    /// new generation may explain, it is called again for what is there then; `gone` is set if that is so
-    /// after several times, too. Memory and time are those of the job.
+    /// Runs `job` to read the store. It runs again if files are removed meanwhile, or a new generation may explain
+    /// the damage found. If that goes on for several runs, `gone` is set. Memory and time are those of the job.
     ///
     /// ```
     /// use sde::Sde;
@@ -59,14 +58,14 @@ impl Inspection {
     /// ```
     ///
     /// # Errors
-    /// If the files can't be listed. What the job returns comes with the snapshot that it was given last.
+    /// If the files can't be listed. The job's result comes with the snapshot of its last run.
     pub fn read<T, E>(
         &self,
         mut job: impl FnMut(&mut Snapshot) -> Result<T, E>,
     ) -> Result<(Snapshot, Result<T, E>), ArchiveError> {
         let mut left = LOOKS;
         loop {
-            // What was read of the files may be of files that are gone.
+            // A new inspection, since cached data may be of files that are gone.
             let mut snapshot = self.again().snapshot()?;
             let found = job(&mut snapshot);
             let is_sure = found.is_ok() && snapshot.is_whole();
@@ -95,7 +94,7 @@ impl Inspection {
 }
 
 impl Snapshot {
-    /// Whether files were removed, or generations made, since the files were listed.
+    /// Whether files were removed, or generations made, since the listing.
     fn has_changed(&self) -> Result<bool, ArchiveError> {
         let names = |manifests: &Manifests| -> Vec<String> {
             let files = manifests.files.iter();
@@ -104,15 +103,15 @@ impl Snapshot {
         Ok(self.gone || names(&self.manifests) != names(&self.inspection.manifests()?))
     }
 
-    /// The store.
+    /// The inspected store.
     #[must_use]
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
 
-    /// Gives each thing in the segments that has not been replaced to `each`, but for damage, which is noted: of
-    /// those frames that are [wanted](SegmentFile::walk_wanted), or of all. Gives what was found of each segment as a
-    /// whole; nothing of one that can't be read.
+    /// Passes the items of all segments that are not replaced to `each`, except damage, which is noted: the
+    /// [wanted](SegmentFile::walk_wanted) ones, or all. Gives a summary of each segment; that of an unreadable one
+    /// is empty.
     pub fn walk(
         &mut self,
         wanted: Option<Wanted<'_>>,
@@ -140,7 +139,7 @@ impl Snapshot {
             self.gone |= walked.gone;
             all.push(walked);
         }
-        // It may have been walked through before.
+        // Earlier walks may have noted the same damage.
         let place = |damage: &Damage| (damage.path.clone(), damage.place.start);
         self.damages.sort_by_cached_key(place);
         self.damages
@@ -148,8 +147,8 @@ impl Snapshot {
         all
     }
 
-    /// How the keys of the entries and states begin that were saved last, at least so many frames if there are as many; `None`
-    /// if these are all. No more is read than the indexes of the segments.
+    /// The prefixes of the keys of the entries and states saved last, for at least `frames` frames; `None` if there
+    /// are no others. Only the segments' indexes are read.
     #[must_use]
     pub fn latest(&self, frames: usize) -> Option<HashSet<u64>> {
         let mut latest: Vec<(u64, u64)> = Vec::new();
@@ -166,19 +165,19 @@ impl Snapshot {
                 if listed.is_entry() || listed.is_scratch() {
                     latest.push((listed.saved_at(), listed.prefix()));
                 }
-                // So that memory does not grow with the store.
+                // Bounds the memory, whatever the size of the store.
                 if latest.len() > frames.saturating_mul(4) {
                     keep(&mut latest);
                 }
             });
-            // What can't be read is told of where it is walked through.
+            // Walks report the segments that can't be read.
             let _ = listed;
         }
         keep(&mut latest);
         (!is_all).then(|| latest.into_iter().map(|(_, prefix)| prefix).collect())
     }
 
-    /// What is of another format than this program reads: a path, and the version.
+    /// The files of formats that this program can't read: path and version.
     pub fn other_formats(&self) -> impl Iterator<Item = (String, u32)> {
         let segments = self.segments.iter();
         let segments =
@@ -189,7 +188,7 @@ impl Snapshot {
         segments.chain(manifests)
     }
 
-    /// Whether all that was looked at could be read.
+    /// Whether everything read so far was sound.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let is_damaged =

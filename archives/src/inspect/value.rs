@@ -9,7 +9,7 @@ use super::numbers::{self, Numbers};
 use crate::cbor::{DEPTH, tags};
 use crate::read::payload::{Payload, damaged};
 
-/// A CBOR item, as stores have them.
+/// A CBOR item of a kind that stores use.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -21,8 +21,7 @@ pub enum Value {
     Integer(i128),
     /// An integer from 2^127 on.
     Large(u128),
-    /// A floating-point number of 64 bits. One of 32 bits may be written shorter, and
-    /// is the same number.
+    /// A floating-point number of 64 bits. CBOR may store it shorter, without changing it.
     Float(f64),
     /// A text.
     Text(String),
@@ -39,8 +38,8 @@ pub enum Value {
 }
 
 impl Payload {
-    /// The value, without its type, if it has no more than `limit` bytes. It may take some
-    /// thirty times as much memory where it is made of many small parts.
+    /// The value, without its Rust type, if it has at most `limit` bytes. A value of many small parts may take some
+    /// thirty times as much memory.
     ///
     /// # Errors
     /// If it has more, can't be read, is damaged, or is no CBOR item.
@@ -49,8 +48,8 @@ impl Payload {
         read(&bytes).map_err(|why| damaged(&self.damage(why)))
     }
 
-    /// If the value is an array of numbers: what it has, and where in the payload they begin.
-    /// Nothing but the first bytes is read, and they are not checked.
+    /// The type and shape of an array of numbers, and where in the payload they begin; `None` for other values.
+    /// Only the first bytes are read, and not checked.
     ///
     /// # Errors
     /// If they can't be read.
@@ -58,9 +57,8 @@ impl Payload {
         Ok(numbers::head(&self.beginning()?, self.length()))
     }
 
-    /// The value in one line of at most some eighty characters, without control characters.
-    /// Only the beginning of it is read, and not checked; what can't be read gives a text that
-    /// says so.
+    /// The value in one line of at most some eighty characters, without control characters. Only its beginning is
+    /// read, and not checked. If it can't be read, the text says so.
     #[must_use]
     pub fn short(&self) -> String {
         match self.beginning() {
@@ -69,7 +67,7 @@ impl Payload {
         }
     }
 
-    /// Its first bytes, not checked.
+    /// The first bytes, not checked.
     fn beginning(&self) -> Result<Vec<u8>, ArchiveError> {
         let mut bytes = Vec::new();
         let reader = self.unchecked()?;
@@ -79,7 +77,7 @@ impl Payload {
     }
 }
 
-/// The one item that these bytes are.
+/// Decodes bytes that are one item.
 pub(super) fn read(bytes: &[u8]) -> Result<Value, String> {
     let mut reader = Reader {
         rest: bytes,
@@ -97,7 +95,7 @@ struct Reader<'a> {
     depth: usize,
 }
 
-/// The room made for the elements of a list at once: what is announced need not come.
+/// The most elements for which a list gets room at once: an announced length may be false.
 const ROOM: usize = 64;
 
 impl Reader<'_> {

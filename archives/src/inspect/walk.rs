@@ -1,4 +1,4 @@
-//! From one end of a segment to the other.
+//! Walks through a segment from end to end.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -24,23 +24,22 @@ use crate::read::error::{Damage, ReadError};
 use crate::read::frame::{EntryFrame, Frame, provenance_of, scratch_body};
 use crate::vfs::VfsFile;
 
-/// What a walk found of the segment as a whole.
+/// A summary of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Walked {
-    /// How many frames are whole, whatever they hold.
+    /// The number of whole frames of any kind.
     pub frames: u64,
-    /// Up to where frames reach, and the index after them.
+    /// The end of the frames, and of the index after them.
     pub end: u64,
-    /// Whether it ends with an index that can be read: its writer has come to its end.
+    /// Whether it ends with a readable index: its writer has sealed it.
     pub sealed: bool,
-    /// Bytes at the end that are no frame: a save was cut short there, or goes on.
+    /// The number of bytes at the end that are no frame: a save was cut short there, or goes on.
     pub torn: u64,
-    /// Whether those bytes are what a writer leaves that is killed while it writes: the beginning of
-    /// a header, of a frame or of an index, or zeros. Nobody was told that they are saved, unless a
-    /// manifest vouches for them.
+    /// Whether those bytes are what a writer leaves when it is killed: part of a header, frame or index, or zeros.
+    /// They were never acknowledged, unless a manifest lists them.
     pub unfinished: bool,
-    /// Whether the file was removed since the folder was listed. What it held that counts is in another.
+    /// Whether the file was removed since the listing. Its frames that count are in another.
     pub gone: bool,
 }
 
@@ -49,12 +48,11 @@ const NO_FRAME: &str = "no frame can be read there";
 type Wanted<'a> = dyn FnMut(&Listed) -> bool + 'a;
 
 impl SegmentFile {
-    /// Reads the segment from end to end, metadata only, and gives each thing in it to `each`,
-    /// damage too, in the order of their places. Values are not read. A segment of
-    /// [another format](Self::other_format) gives nothing.
+    /// Reads the segment's metadata from end to end, and passes each item to `each`, damage too, in order. Values
+    /// are not read. A segment of [another format](Self::other_format) yields nothing.
     ///
-    /// The time is that of reading the metadata; memory that of the largest frame's metadata,
-    /// of the provenances, and some 20 bytes for each frame.
+    /// It takes the time to read the metadata, and memory for the largest frame's metadata, the provenances, and
+    /// some 20 bytes for each frame.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -62,8 +60,8 @@ impl SegmentFile {
         self.walk_some(None, each)
     }
 
-    /// Reads the segment likewise, and gives only the frames that are wanted. Of a segment with an index the others are not
-    /// read, and damage to them is not told of.
+    /// As [`walk`](Self::walk), for wanted frames only. If the segment has an index, other frames are not read, and
+    /// damage to them is not reported.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -89,12 +87,12 @@ impl SegmentFile {
                     ..Walked::default()
                 });
             }
-            // A later release reads it.
+            // A later release can read it.
             Err(_) if self.other_format.is_some() => return Ok(Walked::default()),
             Err(why) => return Ok(self.unreadable(why, each)),
         };
         match walked {
-            // It was removed since: a compaction has replaced it.
+            // A compaction has replaced and removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Walked {
                 gone: true,
                 ..Walked::default()
@@ -119,11 +117,11 @@ struct Walk<'a, E> {
     file: Arc<dyn VfsFile>,
     each: E,
     walked: Walked,
-    /// The frames that the index should have.
+    /// The frames not yet found in the index.
     found: HashSet<u64>,
     provenances: RefCell<HashMap<ProvenanceId, Arc<Provenance>>>,
     index_at: Option<u64>,
-    /// If frames are looked up in it.
+    /// The index, when only wanted frames are read.
     block: Option<IndexBlock>,
 }
 
@@ -190,7 +188,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                     self.damage(place, NO_FRAME, key);
                 }
                 Stretch::Frame(frame, body) => {
-                    // The others may need what they have in common.
+                    // Wanted entries may need any provenance.
                     let is_shared = frame.header.kind() == Some(FrameKind::Provenance);
                     if is_shared || wanted(&Listed(Row::new(&frame.header, frame.at))) {
                         self.frame(&frame, body);
@@ -220,7 +218,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         }
     }
 
-    /// What a frame holds; `None` for an index, which is looked at in the end.
+    /// The item in a frame; `None` for an index, which is checked at the end.
     fn item(&mut self, frame: &FoundFrame, body: &[u8]) -> Result<Option<Item>, String> {
         let cannot = |why: String| format!("its body can't be read: {why}");
         let header = &frame.header;
@@ -295,7 +293,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         Ok(Arc::clone(known.entry(*id).or_insert(found)))
     }
 
-    /// A provenance that this segment has a whole copy of.
+    /// A provenance of which this segment has a whole copy.
     fn in_block(&self, id: &ProvenanceId) -> Option<Provenance> {
         let rows = &self.block.as_ref()?.rows;
         provenance_of(&*self.file, self.segment, rows, id)
@@ -331,7 +329,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         }
     }
 
-    /// Whether the segment is sealed, and what is left over.
+    /// Checks the end of the segment: index, trailer, and bytes left over.
     fn ending(&mut self, reader: &mut SegmentReader) -> io::Result<()> {
         let length = reader.length;
         let left = length.saturating_sub(self.walked.end);
@@ -342,7 +340,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         let Some(block) = block else {
             let in_trailer = left < TRAILER as u64;
             match self.index_at {
-                // It says nothing that the frames do not.
+                // The index only repeats facts of the frames.
                 Some(at) if !in_trailer => {
                     let why = "its index can't be read; its frames are read instead";
                     self.walked.end = length;
@@ -368,15 +366,14 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         Ok(())
     }
 
-    /// Whether the bytes that are left are the beginning of a frame, or zeros: a file may be made
-    /// longer before what it is to hold is written.
+    /// Whether the bytes left over are part of a frame, or zeros: a file may get its length before its contents.
     fn is_begun_frame(&self, reader: &mut SegmentReader, left: u64) -> io::Result<bool> {
         let at = self.walked.end;
         let first = left.min(FRAME_HEADER as u64);
         let Some(bytes) = reader.get(at, first)? else {
             return Ok(false);
         };
-        // It was found to be no whole frame.
+        // A frame here is not whole, so it was only begun.
         if bytes.starts_with(FRAME_MAGIC) || FRAME_MAGIC.starts_with(bytes) {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! What output files hold, by digest.
+//! Reads the contents of output files, by digest.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -16,7 +16,7 @@ use crate::format::frame::FrameKind;
 use crate::format::metadata::TypeInfo;
 
 impl Frame<'_> {
-    /// What an output file holds, if the frame is of that.
+    /// The payload of a content frame.
     pub(crate) fn file_content(&self) -> Payload {
         let place = self.payload();
         let source = ValueSource::Payload {
@@ -42,7 +42,7 @@ fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, Re
 }
 
 impl Catalog {
-    /// Whether a whole copy is durable.
+    /// Whether a whole and durable copy exists.
     pub(crate) fn has_whole_content(&self, key: &Key, is_durable: &dyn Fn(&Place) -> bool) -> bool {
         let copies = self.known(|index| index.contents(key));
         copies.iter().any(|copy| {
@@ -52,7 +52,7 @@ impl Catalog {
         })
     }
 
-    /// Writes a content to a file; gives whether there is a whole copy, and whether the file of one is gone.
+    /// Writes a content to a file. Gives whether a whole copy was found, and whether the file of a copy was gone.
     pub(crate) fn copy_content(
         &self,
         key: &Key,

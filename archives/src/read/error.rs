@@ -1,4 +1,4 @@
-//! What can't be read, for a person and for who reads on.
+//! Errors of reading, for people and for callers.
 
 use std::io;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use crate::format::segment::Segment;
 
 const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
 
-/// Why a frame gave nothing.
+/// Why a frame could not be used.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// It is not what it should be: a miss.
+    /// It is damaged, and counts as missing.
     Damaged(String),
-    /// It is sound, and not what was asked for.
+    /// It is sound, but of another type than was asked for.
     OtherType(String),
-    /// It is of another key, that begins alike.
+    /// It is of another key with the same prefix.
     OtherKey,
-    /// Its file is not there any more.
+    /// Its file is gone.
     Gone,
     /// It could not be read.
     Io(ArchiveError),
@@ -28,13 +28,13 @@ impl ReadError {
     pub(crate) fn io(segment: &Segment, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
-            // A network file system may say the second of a file that another process removed.
+            // A network file system may report a stale handle for a file that another process removed.
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Self::Gone,
             _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
         }
     }
 
-    /// Warns of what is damaged; gives back what is an error.
+    /// Warns of damage; gives back the errors of the medium.
     pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
         match self {
             Self::Damaged(why) | Self::OtherType(why) => {
@@ -60,22 +60,22 @@ impl From<ReadError> for ArchiveError {
     }
 }
 
-/// Something that can't be read.
+/// A damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// The file, within the store.
+    /// The path of the file, within the store.
     pub path: String,
-    /// Its bytes.
+    /// The damaged bytes.
     pub place: Range<u64>,
-    /// What is wrong with them.
+    /// The reason.
     pub why: String,
-    /// The run they are of, if that is known.
+    /// The key of the run that they belong to, if it is known.
     pub key: Option<Key>,
 }
 
 impl Damage {
-    /// Damage of a part of a file.
+    /// The damage of a part of a file, without a key.
     #[must_use]
     pub fn new(path: impl Into<String>, place: Range<u64>, why: impl Into<String>) -> Self {
         Self {

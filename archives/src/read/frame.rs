@@ -1,4 +1,4 @@
-//! Reading one frame again, and the values in it.
+//! Reads single frames, and the values in them.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::locks::lock;
 use crate::vfs::{Vfs, VfsFile};
 
-/// A value up to this size is checked as soon as its entry is found, so that
-/// a damaged one is a miss. A larger one is checked when it is asked for.
+/// Values up to this size are checked when their entry is found, so that a damaged one counts as missing. Larger
+/// ones are checked when they are decoded.
 pub(crate) const CHECKED_WHEN_FOUND: u64 = 16 << 20;
 
-/// So many provenances are kept in memory.
+/// The number of provenances kept in memory.
 const PROVENANCES: usize = 1 << 12;
 
-/// A frame that was read, and is whole but for its payload.
+/// A frame that is whole, apart from its payload, which is not checked.
 pub(crate) struct Frame<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) segment: &'a Arc<Segment>,
@@ -38,7 +38,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame of this kind at a place.
+    /// Reads a frame of this kind at a place.
     pub(crate) fn read(
         vfs: &'a Arc<dyn Vfs>,
         place: &'a Place,
@@ -50,7 +50,7 @@ impl<'a> Frame<'a> {
         Self::read_from(&*file, (vfs, segment), place.at, kind)
     }
 
-    /// Reads the frame of this kind at a place of an open file.
+    /// Reads a frame of this kind at a place of an open file.
     pub(crate) fn read_from(
         file: &dyn VfsFile,
         (vfs, segment): (&'a Arc<dyn Vfs>, &'a Arc<Segment>),
@@ -84,19 +84,19 @@ impl<'a> Frame<'a> {
         self.header.content(&self.body)
     }
 
-    /// How long it is, with its payload.
+    /// Its length with the payload.
     pub(crate) fn bytes(&self) -> u64 {
         self.payload().end - self.at
     }
 
-    /// Where its payload lies in the file.
+    /// The range of its payload in the file.
     pub(crate) fn payload(&self) -> std::ops::Range<u64> {
         let start = self.at.saturating_add(self.header.length());
         let length = self.header.payload(&self.body).unwrap_or(0);
         start..start.saturating_add(length)
     }
 
-    /// Where its values lie that are described so, in this order. Short ones end the body.
+    /// The sources of its values, in the order of `places`. Short values end the body.
     pub(crate) fn sources<'p>(
         &self,
         places: impl IntoIterator<Item = Option<&'p ValuePlace>> + Clone,
@@ -143,13 +143,13 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// A value of it.
+    /// One of its values.
     pub(crate) fn value(&self, source: ValueSource, stored: &TypeInfo) -> Payload {
         Payload::new((self.vfs, self.segment), source, stored, &self.body)
     }
 
-    /// A value for the engine, checked if it is no longer than this; `None`, with a warning, if it is known to be damaged. An
-    /// error if its file is gone.
+    /// A value for the engine, checked if it has at most `checked` bytes; `None`, with a warning, if it is known to
+    /// be damaged. An error if the file is gone.
     fn sound(
         &self,
         payload: Payload,
@@ -177,7 +177,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The frame of an entry, with what its body says.
+/// An entry's frame, with its decoded body.
 pub(crate) struct EntryFrame<'a> {
     pub(crate) frame: Frame<'a>,
     pub(crate) body: EntryBody,
@@ -226,14 +226,14 @@ impl<'a> EntryFrame<'a> {
         Precedence::of(made, saved_at, results)
     }
 
-    /// Whether it has all that belongs in an archive.
+    /// Whether it has all results that belong in an archive.
     fn is_archive(&self) -> bool {
         let mut results = self.provenance.results.iter().zip(&self.body.values);
         self.frame.header.class() == Class::Result
             && results.all(|(kind, value)| value.is_some() || !kind.tags.is_archived())
     }
 
-    /// The value of each result, if it has one.
+    /// For each result its value, if it has one.
     pub(crate) fn values(&self) -> Result<Vec<Option<Payload>>, ReadError> {
         let places = self.body.values.iter().map(Option::as_ref);
         let sources = self.frame.sources(places)?.into_iter();
@@ -245,7 +245,7 @@ impl<'a> EntryFrame<'a> {
 }
 
 impl Catalog {
-    /// What entries have in common, by its digest, for one in this segment.
+    /// A provenance by its digest, for an entry in this segment.
     pub(crate) fn provenance(
         &self,
         id: &ProvenanceId,
@@ -277,7 +277,7 @@ impl Catalog {
         provenance
     }
 
-    /// The first entry has it in its own body. A segment is read once for that.
+    /// Reads a segment, once, for provenances that its entries have in their own bodies.
     fn inline_provenance(&self, id: &ProvenanceId, segment: &Segment) -> Option<Arc<Provenance>> {
         if !lock(&self.read_for_provenances).insert(segment.id) {
             return None;
@@ -296,12 +296,12 @@ impl Catalog {
             Ok(())
         };
         let from = SEGMENT_HEADER as u64;
-        // What can't be read has none.
+        // A segment that can't be read yields none.
         let _ = scan::scan_with(&*self.vfs, segment, from, each);
         found
     }
 
-    /// The bytes of a provenance, from any copy of it.
+    /// The bytes of a provenance, from any whole copy.
     pub(crate) fn provenance_bytes(&self, id: &ProvenanceId) -> Result<Vec<u8>, ReadError> {
         let mut failed = None;
         for copy in self.known(|index| index.provenances(&provenance_key(id))) {
@@ -322,7 +322,7 @@ impl Catalog {
     }
 }
 
-/// A provenance of which a segment with these rows has a whole copy.
+/// A provenance from a whole copy in a segment with these rows.
 pub(crate) fn provenance_of(
     file: &dyn VfsFile,
     segment: &Segment,
@@ -339,8 +339,7 @@ pub(crate) fn provenance_of(
     })
 }
 
-/// An entry as the engine wants it, and its precedence. Results whose bytes are found to be damaged
-/// are there without a payload, and warned of.
+/// An entry for the engine, and its precedence. Results found damaged get no payload, with a warning.
 pub(crate) fn entry(
     catalog: &Catalog,
     place: &Place,
@@ -379,8 +378,8 @@ pub(crate) fn entry(
     Ok((precedence, entry))
 }
 
-/// A scratch state, if its bytes are whole. All of it is read, however long it is: when it is
-/// decoded it is too late to go on from the state before.
+/// A scratch state for the engine, if its bytes are whole. All of it is checked, however long: once it is decoded
+/// it is too late to go back to the state before.
 pub(crate) fn scratch(
     catalog: &Catalog,
     place: &Place,
@@ -392,7 +391,7 @@ pub(crate) fn scratch(
     frame.sound(value, of, false, u64::MAX)
 }
 
-/// What the body of a scratch state says, and its value.
+/// The decoded body of a scratch state, and its value.
 pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, Payload), ReadError> {
     let body = ScratchBody::read(frame.content())
         .map_err(|why| ReadError::Damaged(format!("its body can't be read: {why}")))?;
@@ -416,7 +415,7 @@ mod tests {
         number / 2.0
     }
 
-    /// Of a frame that says that it is the one, and of an entry that has another in its body.
+    /// Neither a frame with a wrong key nor an entry with another provenance in its body is believed.
     #[test]
     fn no_provenance_is_taken_for_another() {
         let dir = tempfile::tempdir().unwrap();

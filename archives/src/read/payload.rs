@@ -16,12 +16,12 @@ use crate::format::stored_name::is_same_name;
 use crate::locks::lock;
 use crate::vfs::{Vfs, VfsFile, pieces, read_bytes};
 
-/// Where the bytes of a value are in a segment, and how to know that they are those.
+/// The place of a value in a segment, and how it is verified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueSource {
-    /// In the body of a frame, from a place in it on: the frame's checksum covers them.
+    /// In the body of a frame, at a place in it: the frame's checksum covers it.
     Body { frame: u64, at: u64, length: u64 },
-    /// At a place in the file, with a digest of their own.
+    /// At a place in the file, with a digest of its own.
     Payload {
         at: u64,
         length: u64,
@@ -41,7 +41,7 @@ impl ValueSource {
         }
     }
 
-    /// The bytes in the body of the frame, if they are there.
+    /// The value's bytes in the body of its frame.
     fn of_body<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
         match self {
             Self::Body { at, length, .. } => {
@@ -54,8 +54,8 @@ impl ValueSource {
     }
 }
 
-/// Where the bytes of a value are, and how to know that they are those. The file is opened when it is read: a store may
-/// have more segments than a process may have open files.
+/// The place of a stored value, and how it is verified. The file is opened for each read: a store may have more
+/// segments than a process may have open files.
 #[derive(Clone, Debug)]
 pub struct Payload {
     vfs: Arc<dyn Vfs>,
@@ -82,19 +82,19 @@ impl Payload {
         }
     }
 
-    /// The file, within the store.
+    /// The path of the file, within the store.
     #[must_use]
     pub fn path(&self) -> String {
         self.segment.name()
     }
 
-    /// Where its bytes are in the file.
+    /// The range of its bytes in the file.
     #[must_use]
     pub fn place(&self) -> Range<u64> {
         self.source.place()
     }
 
-    /// How many bytes it has.
+    /// The number of its bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         let place = self.place();
@@ -113,15 +113,15 @@ impl Payload {
         }
     }
 
-    /// The Rust type under the name that is stored: as the compiler called it, but a path of ours without crate and
-    /// modules (`sde::Name`).
+    /// The stored name of the Rust type: the compiler's name without crates and modules, which stores of earlier
+    /// releases may have.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.stored.name
     }
 
-    /// Reads all its bytes, a part at a time; gives what is wrong with them. `each` is told how
-    /// many were read since it was last told.
+    /// Reads and verifies all bytes, a piece at a time; gives the damage found. `each` gets the number of bytes
+    /// read since its last call.
     ///
     /// # Errors
     /// If they can't be read.
@@ -134,8 +134,7 @@ impl Payload {
         }
     }
 
-    /// Its bytes, read when they are asked for. They were checked before: from one end to the
-    /// other, which takes as long as reading them.
+    /// A reader of its bytes. All of them are verified first, which takes as long as reading them.
     ///
     /// # Errors
     /// If they can't be read, or are damaged.
@@ -146,7 +145,7 @@ impl Payload {
         self.unchecked().map_err(ArchiveError::from)
     }
 
-    /// All its bytes, checked, if there are no more than `limit`.
+    /// All bytes, verified, if there are at most `limit`.
     ///
     /// # Errors
     /// If there are more, they can't be read, or are damaged.
@@ -171,7 +170,7 @@ impl Payload {
         ArchiveError::io("reading", &self.segment.path, error)
     }
 
-    /// All its bytes, checked. On one thread only: BLAKE3 on several would steal other work while it waits.
+    /// All bytes, verified. BLAKE3 runs on one thread: on several it would steal other work while it waits.
     pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
         let ValueSource::Payload { at, length, digest } = &self.source else {
             return Ok(self.held()?.unwrap_or_default().to_vec());
@@ -193,7 +192,7 @@ impl Payload {
         copied.map(drop)
     }
 
-    /// Gives its bytes a piece at a time, and then whether they are those that were saved. What `take` fails with is inside.
+    /// Passes its bytes to `take` in pieces, then verifies them. An error of `take` is the inner one.
     pub(crate) fn copy(
         &self,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
@@ -219,12 +218,12 @@ impl Payload {
         }
     }
 
-    /// Whether its bytes are checked already.
+    /// Whether its bytes were checked already.
     pub(crate) fn is_checked(&self) -> bool {
         self.held.is_some()
     }
 
-    /// The bytes of a short value, which are those that were saved.
+    /// The bytes of a short value, verified with their frame.
     fn held(&self) -> Result<Option<Arc<[u8]>>, ReadError> {
         let ValueSource::Body { frame, .. } = &self.source else {
             return Ok(None);
@@ -271,7 +270,7 @@ pub(crate) fn damaged(damage: &Damage) -> ArchiveError {
     }
 }
 
-/// The bytes of a value, one after another.
+/// Reads the bytes of a value.
 pub struct PayloadReader(Bytes);
 
 enum Bytes {
@@ -299,12 +298,12 @@ impl Read for PayloadReader {
     }
 }
 
-/// A value as the engine is given it.
+/// A stored value, as the engine gets it.
 pub(crate) struct StoredValue {
-    /// With the bytes of a short one, for the first that asks.
+    /// The bytes of a short value are dropped by the first `decode`.
     payload: Mutex<Payload>,
     has_files: bool,
-    /// What it is, for messages.
+    /// The value's description, for messages.
     of: String,
 }
 
@@ -330,7 +329,7 @@ fn may_be(payload: &Payload, codec: &Codec) -> bool {
 impl sde::Payload for StoredValue {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let payload = self.payload();
-        // With the lock free: the schema of a type is learned from its own code.
+        // The lock is not held here, since the schema of a type is learned by running its own code.
         let read = if may_be(&payload, codec) {
             lock(&self.payload).held = None;
             let bytes = payload.read();

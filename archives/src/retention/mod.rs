@@ -1,4 +1,4 @@
-//! What a user allows a store to keep.
+//! Retention: the limits that a user sets for a store.
 
 mod variables;
 
@@ -14,15 +14,15 @@ pub use variables::LimitError;
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Those that were not asked for the longest. What counts are [recorded](crate::Options::record_uses)
-    /// uses, and the time of saving: where no uses were recorded this is [`FirstIn`](Self::FirstIn).
+    /// The entries that were not asked for the longest go first. Only [recorded](crate::Options::record_uses) uses
+    /// and the time of saving count: without recorded uses this is [`FirstIn`](Self::FirstIn).
     #[default]
     LeastRecentlyUsed,
-    /// Those that were saved first.
+    /// The entries that were saved first go first.
     FirstIn,
 }
 
-/// What was said of all apps, or of one.
+/// The limits set for all apps, or for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) max_bytes: Option<u64>,
@@ -33,22 +33,22 @@ pub(crate) struct Limits {
     pub(crate) results: Option<bool>,
 }
 
-/// How far a capacity is used.
+/// To which part a capacity is filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// To the brim.
     #[default]
     Limit,
-    /// To seven eighths, so that the next save does not begin again: a store that keeps its limits itself.
+    /// To seven eighths, so that the next save does not exceed it again: for a store that keeps its limits itself.
     Below,
-    /// On a full disk: to so many eighths of what there is.
+    /// On a full disk: to this many eighths of the present size.
     Eighths(u64),
 }
 
-/// What a store gives up. With nothing said, only what is of no use to anybody.
+/// What a store gives up: without limits, only frames that nobody needs.
 ///
-/// Results stay unless [`results`](Self::results) is said: limits are for intermediates
-/// and scratch states, which a calculation can be without.
+/// Results stay unless [`results`](Self::results) is set: limits are for intermediates and scratch states, which a
+/// calculation can do without.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,28 +75,27 @@ impl Retention {
         Self::default()
     }
 
-    /// Of what the limits hold for at most so many bytes stay.
+    /// Keeps at most this many bytes of the frames that the limits apply to.
     ///
-    /// What counts are the frames of intermediates and scratch states, and of results if
-    /// [`results`](Self::results) is said, in the segments that a compaction looks at: not in those
-    /// that somebody is writing. What the output files of an entry hold counts too, divided by the entries that
-    /// need it. The store may be larger than this, also by what is of no use and
-    /// too little of a segment to make the segment worth copying.
+    /// The limits apply to the frames of intermediates and scratch states, and of results if
+    /// [`results`](Self::results) is set, in the segments that a compaction looks at: not in those being written.
+    /// The output files of an entry count too, divided by the number of entries that need them. The store may be
+    /// larger, also by useless frames that are too few in a segment to make copying it worthwhile.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.all.max_bytes = Some(bytes);
         self
     }
 
-    /// What was made, and last used, longer ago than this goes, whatever the
-    /// [`order`](Self::order). Only [recorded](crate::Options::record_uses) uses count.
+    /// Gives up entries made, and last used, longer ago than this, whatever the [`order`](Self::order). Only
+    /// [recorded](crate::Options::record_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.all.max_age = Some(age);
         self
     }
 
-    /// What [`max_bytes`](Self::max_bytes) said; `None` if nothing did.
+    /// The limit set by [`max_bytes`](Self::max_bytes); `None` if there is none.
     ///
     /// ```
     /// use sde_archives::Retention;
@@ -111,55 +110,55 @@ impl Retention {
         self.all.max_bytes.map(capacity)
     }
 
-    /// Which go first for [`max_bytes`](Self::max_bytes).
+    /// Which entries go first for [`max_bytes`](Self::max_bytes).
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.all.order = Some(order);
         self
     }
 
-    /// An entry whose values have fewer bytes is not kept: it is quicker computed than read. Results and intermediates of
-    /// an entry count apart; scratch states, and entries with output files, are kept in any case.
+    /// Entries whose values have fewer bytes are not kept: computing them is quicker than reading. Results and
+    /// intermediates of an entry count apart; scratch states, and entries with output files, are always kept.
     #[must_use]
     pub fn min_entry(mut self, bytes: u64) -> Self {
         self.all.min_entry = Some(bytes);
         self
     }
 
-    /// An entry whose values have more bytes is not kept; see [`min_entry`](Self::min_entry).
+    /// Entries whose values have more bytes are not kept; see [`min_entry`](Self::min_entry).
     #[must_use]
     pub fn max_entry(mut self, bytes: u64) -> Self {
         self.all.max_entry = Some(bytes);
         self
     }
 
-    /// The limits hold for results too, archived or not: for a store that is a cache and
-    /// nothing else.
+    /// Applies the limits to results too, archived or not: for a store that is only a cache.
     #[must_use]
     pub fn results(mut self) -> Self {
         self.all.results = Some(true);
         self
     }
 
-    /// The limits hold for the results of this app too.
+    /// Applies the limits to the results of this app too.
     #[must_use]
     pub fn results_of(mut self, app: &str) -> Self {
         self.apps.entry(Arc::from(app)).or_default().results = Some(true);
         self
     }
 
-    /// What is to hold for one app, by its name. What is said here takes the place of what is said for all, but for
-    /// [`max_bytes`](Self::max_bytes): that is of this app alone, and what it has counts among all too.
+    /// Sets the limits of one app, by its name. They take the place of those for all apps, except
+    /// [`max_bytes`](Self::max_bytes): the app's own limit holds besides, and its entries count towards the limit
+    /// for all too.
     ///
-    /// Of `limits` only what it says of all apps is taken, not what it says of single apps, nor
-    /// [`dry_run`](Self::dry_run). It takes the place of all that was said of this app before.
+    /// Of `limits` only those for all apps are taken, not those for single apps, nor [`dry_run`](Self::dry_run).
+    /// They take the place of all limits set for this app before.
     #[must_use]
     pub fn app(mut self, name: &str, limits: Retention) -> Self {
         self.apps.insert(Arc::from(name), limits.all);
         self
     }
 
-    /// Nothing is changed; what would be is told.
+    /// Changes nothing; only reports what would be done.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -174,18 +173,18 @@ impl Retention {
         }
     }
 
-    /// What is said of an app, or else of all.
+    /// A setting of an app, or else that for all apps.
     pub(crate) fn said<T>(&self, app: &str, what: impl Fn(&Limits) -> Option<T>) -> Option<T> {
         let of_app = self.apps.get(app).and_then(&what);
         of_app.or_else(|| what(&self.all))
     }
 
-    /// Whether something of this class may be given up.
+    /// Whether frames of this class may be given up.
     pub(crate) fn limits(&self, app: &str, class: Class) -> bool {
         class != Class::Result || self.said(app, |one| one.results).unwrap_or(false)
     }
 
-    /// Whether an entry is kept whose values of one class have so many bytes.
+    /// Whether an entry is kept whose values of one class have this many bytes.
     pub(crate) fn accepts(&self, app: &str, class: Class, bytes: u64) -> bool {
         let too_small = || {
             self.said(app, |one| one.min_entry)
@@ -205,28 +204,28 @@ impl Retention {
             .filter_map(what)
     }
 
-    /// The smallest of its capacities.
+    /// The smallest capacity.
     pub(crate) fn capacity(&self) -> Option<u64> {
         self.each(|one| one.max_bytes).min()
     }
 
-    /// The shortest of its ages.
+    /// The shortest age.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.each(|one| one.max_age).min()
     }
 
-    /// Whether it gives up anything.
+    /// Whether any limit is set.
     pub(crate) fn gives_up_anything(&self) -> bool {
         let of_size = |one: &Limits| one.min_entry.or(one.max_entry);
         self.has_limits() || self.each(of_size).next().is_some()
     }
 
-    /// Whether it gives up more than entries of some sizes.
+    /// Whether there are limits other than the sizes of entries.
     pub(crate) fn has_limits(&self) -> bool {
         self.capacity().is_some() || self.age().is_some()
     }
 
-    /// Whether it depends on when entries were used.
+    /// Whether the limits depend on when entries were used.
     pub(crate) fn goes_by_uses(&self) -> bool {
         let is_by_use = |one: &Limits| {
             let order = one.order.or(self.all.order).unwrap_or_default();
@@ -235,7 +234,7 @@ impl Retention {
         self.age().is_some() || self.each(is_by_use).next().is_some()
     }
 
-    /// Takes from another what is not said here.
+    /// Takes settings that are missing here from another.
     pub(crate) fn or(mut self, other: Self) -> Self {
         self.all = self.all.or(other.all);
         for (app, limits) in other.apps {
@@ -260,7 +259,7 @@ impl Limits {
 }
 
 impl Aim {
-    /// How many bytes stay of so many.
+    /// The number of bytes to keep.
     pub(crate) fn target(self, limit: u64, present: u64) -> u64 {
         match self {
             Self::Limit => limit,

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::{Limits, Order, Retention};
 
-/// A limit that is not understood.
+/// A limit that can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// The variable; of [`Retention::limit`] the name that it was given.
+    /// The variable; with [`Retention::limit`] the name given.
     pub name: String,
-    /// What it is.
+    /// Its value.
     pub value: String,
-    /// What it has to be.
+    /// The form it must have.
     pub wanted: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// A limit, what it has to be, and how it is set.
+/// A limit: its name, the form of its values, and how it is set.
 type Variable = (&'static str, &'static str, fn(&mut Limits, &str) -> bool);
 
 const SIZE: &str = "a size, as 500M or 20GiB";
@@ -64,7 +64,7 @@ const VARIABLES: &[Variable] = &[
 ];
 
 impl Retention {
-    /// What the environment says.
+    /// The limits that the environment sets.
     ///
     /// | variable | as | method |
     /// |---|---|---|
@@ -75,8 +75,8 @@ impl Retention {
     /// | `SDE_STORE_MAX_ENTRY` | `2G` | [`max_entry`](Self::max_entry) |
     /// | `SDE_STORE_LIMIT_RESULTS` | `1`, `0` | [`results`](Self::results) |
     ///
-    /// What holds for one app has its name before it: `50GiB,render=5GiB`. A variable that is empty says nothing.
-    /// [`Options::open`](crate::Options::open) asks for them.
+    /// A limit of one app has the app's name before it: `50GiB,render=5GiB`. Empty variables set nothing.
+    /// [`Options::open`](crate::Options::open) reads these variables.
     ///
     /// ```
     /// let said = sde_archives::Retention::from_env()?;
@@ -85,7 +85,7 @@ impl Retention {
     /// ```
     ///
     /// # Errors
-    /// If one is not understood.
+    /// If a value can't be parsed.
     pub fn from_env() -> Result<Self, LimitError> {
         Self::from_variables(|name| std::env::var_os(name))
     }
@@ -117,7 +117,7 @@ impl Retention {
     /// ```
     ///
     /// # Errors
-    /// If there is no such limit, or the text is not understood.
+    /// If there is no such limit, or the text can't be parsed.
     pub fn limit(mut self, name: &str, text: &str) -> Result<Self, LimitError> {
         let error = |wanted| LimitError {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What frames say, as far as it matters for whether they are kept.
+//! The facts of frames that decide whether they are kept.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use crate::format::precedence::Precedence;
 use crate::read::frame::EntryFrame;
 use crate::read::payload::Payload;
 
-/// An entry, as far as it matters for whether it is kept.
+/// The facts of an entry that decide whether it is kept.
 pub(crate) struct Facts {
     pub(super) member: Member,
     pub(crate) key: Key,
     pub(crate) app: Arc<str>,
     pub(crate) class: Class,
-    /// How many bytes its values have that are in the frame.
+    /// The total length of the values in the frame.
     pub(super) values: u64,
-    /// How many bytes the frame has.
+    /// The length of the frame.
     pub(super) bytes: u64,
     pub(crate) precedence: Precedence,
-    /// The results whose values are in the frame, and whole.
+    /// The results whose values are in the frame and whole.
     pub(crate) sound: Vec<Arc<str>>,
-    /// Whether there are others that are damaged.
+    /// Whether a value in the frame is damaged.
     pub(crate) damaged: bool,
     pub(crate) contents: Vec<Key>,
 }
 
-/// A state of a run that has not finished.
+/// The facts of a state of an unfinished run.
 pub(super) struct ScratchState {
     pub(super) member: Member,
     pub(super) key: Key,
@@ -36,7 +36,7 @@ pub(super) struct ScratchState {
     pub(super) bytes: u64,
 }
 
-/// The entries and states of keys that begin alike, the latest saved first.
+/// The entries and states whose keys have the same prefix, the latest saved first.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) entries: Vec<Facts>,
@@ -44,7 +44,7 @@ pub(super) struct Group {
 }
 
 impl Facts {
-    /// `None` if its values are not where it says.
+    /// `None` if its values lie outside of the frame.
     pub(super) fn of(
         member: &Member,
         entry: &EntryFrame<'_>,

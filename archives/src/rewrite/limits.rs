@@ -1,4 +1,4 @@
-//! What is given up for the limits of a [`Retention`].
+//! Chooses the entries and states that are given up for a [`Retention`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::format::index_block::prefix;
 use crate::format::uses::UsesOf;
 use crate::retention::{Limits, Order, Retention};
 
-/// How much of a key is given up.
+/// Which frames of a key are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// All that the limits hold for.
+    /// All frames that the limits apply to.
     All,
     /// The entries of a size that is not kept.
     OfSize,
 }
 
-/// The keys of which something is given up, by how they begin.
+/// The keys with frames to give up, by prefix.
 pub(crate) struct GivenUp<'a> {
     retention: &'a Retention,
     keys: HashMap<u64, Extent, BuildKeyHasher>,
 }
 
-/// A key that the limits hold for. Times are in nanoseconds since 1970.
+/// A key with frames that the limits apply to. Times are in nanoseconds since 1970.
 pub(super) struct Limited {
     prefix: u64,
     app: Arc<str>,
@@ -37,7 +37,7 @@ pub(super) struct Limited {
     /// When it was made or last used, by the time of day.
     used: u64,
     pub(super) bytes: u64,
-    /// What its output files hold, of which it takes a part.
+    /// The contents of its output files, of which it counts a share.
     pub(super) contents: Vec<Key>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> GivenUp<'a> {
         }
     }
 
-    /// Gives up no key of which that is not true.
+    /// Gives up only keys for which `goes` is true.
     pub(super) fn keep_unless(&mut self, goes: impl Fn(u64) -> bool) {
         self.keys.retain(|prefix, _| goes(*prefix));
     }
@@ -62,12 +62,12 @@ impl<'a> GivenUp<'a> {
         self.keys.contains_key(&prefix)
     }
 
-    /// The uses of what is given up are of no use.
+    /// Drops the uses of keys that are given up.
     pub(crate) fn forget(&self, uses: &mut UsesOf) {
         uses.retain(|prefix, _| self.keys.get(prefix) != Some(&Extent::All));
     }
 
-    /// Whether a state is given up, or an entry whatever its size.
+    /// Whether a frame of this class is given up, whatever its size.
     pub(super) fn gives_up(&self, prefix: u64, app: &str, class: Class) -> bool {
         self.keys.get(&prefix) == Some(&Extent::All) && self.retention.limits(app, class)
     }
@@ -78,13 +78,14 @@ impl<'a> GivenUp<'a> {
             || self.keys.contains_key(&prefix) && self.refuses(one)
     }
 
-    /// Whether it is an entry of a size that is not kept.
+    /// Whether an entry has a size that is not kept.
     fn refuses(&self, one: &Facts) -> bool {
-        // What output files hold is none of its values, and dearer to have again than they are long.
+        // Entries with output files are kept: the files are not among the values, and cost more to make than their
+        // size tells.
         one.contents.is_empty() && !self.retention.accepts(&one.app, one.class, one.values)
     }
 
-    /// What of a group the limits hold for.
+    /// The frames of a group that the limits apply to.
     pub(super) fn limited(&mut self, group: &Group, used: impl Fn(u64) -> u64) -> Option<Limited> {
         let retention = self.retention;
         let entries = group.entries.iter();
@@ -105,7 +106,7 @@ impl<'a> GivenUp<'a> {
         let bytes = taken.clone().map(|one| one.bytes);
         let bytes = bytes.chain(states.clone().map(|one| one.bytes)).sum();
         let saved_at = |one: &Facts| one.member.row.saved_at;
-        // What is saved after a clock was ahead has later stamps, and is no younger for that.
+        // Entries saved after a clock was ahead have later stamps, but are no younger for that.
         let made = |one: &&Facts| saved_at(one).min(nanos(one.precedence.made_at));
         let of_states = states.map(|one| one.member.row.saved_at);
         let made = entries.iter().map(made).chain(of_states.clone()).max();
@@ -122,7 +123,7 @@ impl<'a> GivenUp<'a> {
 
     pub(super) fn choose(&mut self, mut keys: Vec<Limited>, now: u64) {
         let retention = self.retention;
-        // What is too old first, wherever its turn is: nothing else goes for the room it takes.
+        // Entries that are too old go first, so that nothing else goes for the room that they take.
         keys.retain(|one| {
             let age = Duration::from_nanos(now.saturating_sub(one.used));
             let limit = retention.said(&one.app, |bounds| bounds.max_age);

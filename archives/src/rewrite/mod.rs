@@ -1,8 +1,8 @@
-//! Writing what counts of some segments to others: the one operation behind compactions, merging, archives, copies, and
-//! what ranks commit together.
+//! Copies the frames that count of some segments to others: the operation behind compactions, merges, archives,
+//! copies, and collective commits.
 //!
-//! Nothing is changed in place. What is rewritten is [selected](select) first, by merging the indexes of the
-//! [sources](source), within the [limits] of a user if there are such; then it is [written](write) and read back.
+//! Nothing is changed in place. The frames are [selected](select) first, by merging the indexes of the
+//! [sources](source), within a user's [limits] if there are any. Then they are [written](write) and read back.
 
 pub(crate) mod facts;
 pub(crate) mod limits;

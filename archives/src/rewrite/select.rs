@@ -1,14 +1,15 @@
-//! Which frames of some segments a rewrite takes over.
+//! Selects the frames that a rewrite copies.
 //!
-//! The indexes of all sources are merged key by key, so memory is that of the indexes and one bit for each frame. A frame
-//! is read only where its key has several, or where what it says matters: for a filter, a limit, or output files.
+//! The indexes of all sources are merged key by key, so memory is that of the indexes and one bit for each frame. A
+//! frame is read only if its key has several, or for a filter, a limit, or output files.
 //!
-//! Of a key is kept the computation that counts, by its [precedence](crate::Precedence), as many frames as it takes to have
-//! all its values in each class, and the scratch states that came after it.
+//! Of each key it keeps the computation that counts, by its [precedence](crate::Precedence), in as many frames as
+//! have all its values in each class. It also keeps the scratch states saved later.
 //!
-//! Only frames of segments that are *taken* make others superfluous: another process may drop what lies elsewhere at this
-//! moment. There are two exceptions. Scratch is of no use once its run has ended, wherever the entry is: to lose both would
-//! cost time, and no result. And a computation with its results in a sealed segment takes the place of earlier ones.
+//! Only frames of segments that are *taken* make others superfluous: another process may be dropping frames
+//! elsewhere. There are two exceptions. Scratch is useless once its run has ended, wherever the entry is: losing
+//! both would cost time, and no result. And a computation with its results in a sealed segment supersedes earlier
+//! ones.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -31,32 +32,32 @@ use crate::read::frame::scratch_body;
 use crate::resolve::{Computation, computations};
 use crate::retention::Retention;
 
-/// The journals of so many processes are kept.
+/// The number of processes whose journals are kept.
 const JOURNALS: usize = 10_000;
 
-/// What a rewrite takes over of what counts.
+/// Restricts which of the frames that count a rewrite copies.
 #[derive(Clone, Copy)]
 pub(crate) struct Filter<'a> {
-    /// Which classes of frames.
+    /// The classes of frames.
     pub(crate) classes: &'a [Class],
-    /// Which of these; all if nothing is said. With it values are checked, and frames of kinds that a later release has added
-    /// are left out.
+    /// Which of these are copied; all if `None`. With it values are checked, and frames of unknown kinds are left
+    /// out.
     pub(crate) wants: Option<&'a dyn Fn(Wanted<'_>) -> bool>,
-    /// Whether what processes did is taken over.
+    /// Whether journals are copied.
     pub(crate) journals: bool,
-    /// Which contents of output files, besides those that kept entries name; all if nothing is said.
+    /// Contents of output files to copy besides those that kept entries name; all if `None`.
     pub(crate) contents: Option<&'a HashSet<Key>>,
 }
 
-/// Something that a filter is asked of.
+/// An item that a filter decides on.
 pub(crate) enum Wanted<'a> {
     Entry(&'a Facts),
     Mark(&'a Mark),
-    /// A content of an output file that no kept entry names.
+    /// The content of an output file that no kept entry names.
     Content(&'a Key),
 }
 
-/// All that counts.
+/// Copies everything that counts.
 pub(crate) const EVERYTHING: Filter<'_> = Filter {
     classes: &Class::ALL,
     wants: None,
@@ -64,24 +65,24 @@ pub(crate) const EVERYTHING: Filter<'_> = Filter {
     contents: None,
 };
 
-/// What is asked of some sources.
+/// A selection of frames from some sources.
 pub(crate) struct Selection<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) sources: &'a [Source],
-    /// Which of them are taken, all if `None`. The others stay: they only tell which runs have ended, and which results are in a
-    /// sealed segment.
+    /// The sources that are taken, all if `None`. The others stay, and only tell which runs have ended, and which
+    /// results are in a sealed segment.
     pub(crate) taken: Option<&'a [bool]>,
-    /// Whether each source is looked at as if no other were taken.
+    /// Whether each source is treated as if no other were taken.
     pub(crate) each_alone: bool,
     pub(crate) filter: Filter<'a>,
     pub(crate) given_up: Option<&'a GivenUp<'a>>,
 }
 
-/// A function that is told what is kept of each key, and when its entries were used.
+/// Called with the kept frames of each key, and the known uses.
 type Tell<'a> = &'a mut (dyn FnMut(&Group, &UsesOf) + 'a);
 
 impl<'a> Selection<'a> {
-    /// All that counts of these sources, as far as the filter takes it.
+    /// Selects all frames of the sources that count and that the filter accepts.
     pub(crate) fn new(catalog: &'a Catalog, sources: &'a [Source], filter: Filter<'a>) -> Self {
         Self {
             catalog,
@@ -93,13 +94,13 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Finds out what is kept.
+    /// Selects the frames.
     pub(crate) fn run(&self) -> Result<Selected, ArchiveError> {
         self.run_with(None)
     }
 
-    /// What of the sources is given up for limits, and what would be kept without. `now` and the times of uses are in nanoseconds
-    /// since 1970.
+    /// Chooses what is given up for limits; also gives the selection without limits. `now` and times of uses are in
+    /// nanoseconds since 1970.
     pub(crate) fn give_up<'r>(
         &self,
         retention: &'r Retention,
@@ -129,7 +130,7 @@ impl<'a> Selection<'a> {
         }
         given_up.choose(limited, now);
         let ids: HashSet<_> = self.sources.iter().map(|one| one.segment.id).collect();
-        // An earlier computation that lies elsewhere would take the place of what goes.
+        // A key with frames elsewhere is not given up: an earlier computation there would count instead.
         given_up.keep_unless(|prefix| {
             let lies_in = self.catalog.known(|index| index.segments_of(prefix));
             let is_one = || lies_in.iter().all(|id| Some(id) == lies_in.first());
@@ -168,12 +169,12 @@ impl<'a> Selection<'a> {
 
 struct Run<'a> {
     of: &'a Selection<'a>,
-    /// Whether entries are read also where a key has but one.
+    /// Whether entries are read even if their key has no other frame.
     reads_all: bool,
     tell: Option<Tell<'a>>,
     frames: FrameReader<'a>,
     selected: Selected,
-    /// The contents of sources that are taken.
+    /// The contents in sources that are taken.
     contents: Vec<(Key, Member)>,
     needed: HashSet<Key>,
     journals: Vec<Member>,
@@ -195,19 +196,19 @@ impl Run<'_> {
                     self.contents.extend(content);
                 }
                 Some(FrameKind::Provenance | FrameKind::About | FrameKind::Index) => {}
-                // Of a later release.
+                // A frame of a later release.
                 None if self.of.filter.wants.is_none() => self.selected.keep(one),
                 None => {}
             }
         }
-        // Of each process the latest.
+        // The latest journal of each process.
         let latest = journals.into_iter().max_by_key(|one| one.row.saved_at);
         self.journals.extend(latest);
         self.marks(&marks)?;
         self.values(values)
     }
 
-    /// When entries were used, from a frame that says so.
+    /// Adds the uses recorded in a frame.
     fn uses(&mut self, one: &Member) -> Result<(), ArchiveError> {
         let frame = self.frames.frame(one)?;
         let read = frame.and_then(|frame| uses::read(frame.content()).ok());
@@ -250,7 +251,7 @@ impl Run<'_> {
             return Ok(());
         }
         let mut group = self.read(&members)?;
-        // What stays needs its contents, whether it counts or not.
+        // Entries in sources that stay need their contents, whether they count or not.
         let stays = group.entries.iter();
         let stays = stays.filter(|one| !self.of.is_taken(&one.member));
         self.needed.extend(stays.flat_map(|one| &one.contents));
@@ -288,7 +289,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What counts of a group.
+    /// The frames of a group that count.
     fn counting(&self, group: &Group, members: &[Member]) -> HashSet<Member> {
         let is_taken = |one: &Member| self.of.is_taken(one);
         let is_sealed = |one: &Member| self.of.sources[one.source].sealed;
@@ -306,8 +307,8 @@ impl Run<'_> {
         sources.into_iter().flat_map(of_source).collect()
     }
 
-    /// What frames say. Values are looked at where that may make a difference. An entry that says too little, since its
-    /// provenance is missing, is kept.
+    /// Reads the facts of frames; checks values if that may decide something. Keeps entries that can't be read
+    /// since their provenance is missing.
     fn read(&mut self, members: &[Member]) -> Result<Group, ArchiveError> {
         let mut group = Group::default();
         let checked = members.len() > 1 || self.of.filter.wants.is_some();
@@ -358,7 +359,7 @@ impl Run<'_> {
             if !is_needed && !wants.is_some_and(|wants| wants(Wanted::Content(key))) {
                 continue;
             }
-            // Of several the first that is whole. A copy that is elsewhere is not relied on.
+            // Keeps the first whole copy. Copies in segments that are not taken are not relied on.
             match self.frames.frame(one)? {
                 Some(frame) if is_sound(&frame.file_content())? => {
                     kept.insert(*key, frame.bytes());
@@ -380,7 +381,7 @@ impl Run<'_> {
     }
 }
 
-/// The frames that are of use of those in scope.
+/// Of the frames in scope, those that are of use.
 fn counting(
     group: &Group,
     in_scope: impl Fn(&Member) -> bool,
@@ -416,8 +417,8 @@ fn counting(
     kept
 }
 
-/// The computations of a key that are of use: the one that counts, and those whose results were not
-/// found. They may be in a segment that is being written, and then one of these is what counts.
+/// The useful computations of a key: the one that counts, and those whose results were not found. Their results may
+/// be in a segment that is being written, and then one of these counts.
 fn of_use<T>(all: Vec<Computation<T>>) -> impl Iterator<Item = Computation<T>> {
     let highest = all.first().map(|one| one.precedence);
     all.into_iter().filter(move |one| {
@@ -427,8 +428,8 @@ fn of_use<T>(all: Vec<Computation<T>>) -> impl Iterator<Item = Computation<T>> {
     })
 }
 
-/// Of several frames of one computation in one class those that have all its values between
-/// them. The one with most comes first; if none has any, one is kept for its record.
+/// Of several frames of one computation and class, as many as have all its values. The one with most values comes
+/// first; if none has values, one is kept for its record.
 fn covering(mut frames: Vec<&Facts>) -> Vec<Member> {
     frames.sort_by_key(|one| Reverse(one.sound.len()));
     let mut have: HashSet<&Arc<str>> = HashSet::new();

@@ -1,4 +1,4 @@
-//! What is kept of some sources: a bit for each frame.
+//! The frames selected from some sources: a bit for each.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use crate::format::frame::FrameKind;
 use crate::format::index_block::Row;
 use crate::format::uses::UsesOf;
 
-/// What is kept of some sources.
+/// The frames selected from some sources.
 #[derive(Clone)]
 pub(crate) struct Selected {
-    /// Of each source a bit for each of its rows.
+    /// For each source a bit for each of its rows.
     kept: Vec<Vec<u64>>,
-    /// When entries were used, by all that the sources say: it is written with what is kept.
+    /// The uses recorded in all sources, which are written with the frames.
     pub(crate) uses: UsesOf,
-    /// How many bytes the contents take that are kept.
+    /// The contents that are kept, with the length of their frames.
     pub(super) contents: HashMap<Key, u64>,
-    /// The contents that kept entries name and no source has.
+    /// The number of contents that kept entries name and no source has.
     pub(crate) missing: usize,
-    /// Whether something of each source is damaged that is not kept.
+    /// Whether each source has damage that is not copied.
     pub(crate) damaged: Vec<bool>,
 }
 
@@ -36,7 +36,7 @@ impl Selected {
         }
     }
 
-    /// The frames of sources that this says of.
+    /// Selects the frames that `keeps` accepts.
     pub(crate) fn of(sources: &[Source], mut keeps: impl FnMut(&Row) -> bool) -> Self {
         let mut selected = Self::new(sources);
         for (source, of) in sources.iter().enumerate() {
@@ -59,7 +59,7 @@ impl Selected {
         self.kept[source][number / 64] >> (number % 64) & 1 == 1
     }
 
-    /// The frames that are kept of one source, without uses.
+    /// Only the frames kept of one source, without uses.
     pub(crate) fn only(&self, source: usize) -> Self {
         let mut only = self.clone();
         only.uses.clear();
@@ -73,12 +73,12 @@ impl Selected {
         self.kept[source].iter().any(|bits| *bits != 0)
     }
 
-    /// Whether of a source as much is kept as in another selection.
+    /// Whether another selection keeps the same frames of a source.
     pub(crate) fn is_same(&self, other: &Self, source: usize) -> bool {
         self.kept[source] == other.kept[source]
     }
 
-    /// The places of what is kept of a source, in their order.
+    /// The places of a source's kept frames, in order.
     pub(super) fn places(&self, of: &Source, source: usize) -> Vec<u64> {
         let rows = of.rows.iter().enumerate();
         let kept = rows.filter(|(number, _)| self.keeps(source, *number));
@@ -87,7 +87,7 @@ impl Selected {
         places
     }
 
-    /// How many bytes of a source are kept, and how many frames that are of use to nobody have.
+    /// The bytes of a source's kept frames, and of frames that nobody needs.
     pub(crate) fn bytes(&self, of: &Source, source: usize) -> (u64, u64) {
         let rows = of.rows.iter().enumerate();
         let mut rows: Vec<_> = rows
@@ -101,7 +101,7 @@ impl Selected {
             let bytes = end.saturating_sub(*at);
             match (is_kept, kind) {
                 (true, _) => kept += bytes,
-                // A copy has its own.
+                // A copy gets its own.
                 (false, Some(FrameKind::Uses | FrameKind::Provenance)) => {}
                 (false, _) => dead += bytes,
             }

@@ -1,4 +1,4 @@
-//! What a rewrite reads: segments, and their frames in the order of keys.
+//! The input of a rewrite: segments, and their frames in the order of keys.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,22 +16,22 @@ use crate::read::error::ReadError;
 use crate::read::frame::{EntryFrame, Frame, provenance_of};
 use crate::vfs::{Vfs, VfsFile};
 
-/// A segment that nobody writes to any more.
+/// A segment to copy from, which nobody writes to any more.
 pub(crate) struct Source {
     pub(crate) segment: Arc<Segment>,
-    /// Up to here it is whole frames, with its index.
+    /// The end of its whole frames, with the index.
     pub(crate) length: u64,
-    /// Whether its writer has ended it.
+    /// Whether its writer sealed it.
     pub(crate) sealed: bool,
-    /// Whether a frame in it is not whole, as far as that was looked at.
+    /// Whether a frame is damaged, if that was checked.
     pub(crate) damaged: bool,
-    /// Its frames, but for that which says who writes it.
+    /// Its frames, without the one about its writer.
     pub(crate) rows: Rows,
 }
 
 impl Source {
-    /// Reads the index of a segment, or its frames where it has none, or `looks_for_damage`. What is before `from` was
-    /// replaced: only provenances of it count.
+    /// Reads a segment's index; without one, or if `looks_for_damage`, its frames. Frames before `from` were
+    /// replaced: only provenances among them count.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         segment: Arc<Segment>,
@@ -64,7 +64,7 @@ impl Source {
         })
     }
 
-    /// Whether it has more than what processes did and used.
+    /// Whether it has frames other than journals and uses.
     pub(crate) fn has_values(&self) -> bool {
         let is_of_processes =
             |row: Row| matches!(row.kind(), Some(FrameKind::Uses | FrameKind::Journal));
@@ -72,7 +72,7 @@ impl Source {
     }
 }
 
-/// A frame of a source: the number of that, and its own among the rows of it.
+/// A frame, by its source's number and its row's number in that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Member {
     pub(super) source: usize,
@@ -80,7 +80,7 @@ pub(super) struct Member {
     pub(super) row: Row,
 }
 
-/// Gives the frames of all sources by key: those together whose keys begin alike.
+/// Calls `each` with the frames of all sources in the order of keys, one group for each prefix.
 pub(super) fn by_key(
     sources: &[Source],
     mut each: impl FnMut(&[Member]) -> Result<(), ArchiveError>,
@@ -111,14 +111,14 @@ pub(super) fn by_key(
     }
 }
 
-/// So many files are open at a time.
+/// The most files that are open at a time.
 const FILES: usize = 64;
 
-/// Reads frames of sources wherever they are.
+/// Reads frames of sources, in any order.
 pub(super) struct FrameReader<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) sources: &'a [Source],
-    /// Those that were read last, the latest at the end.
+    /// The open files, the last used at the end.
     files: Vec<(usize, Arc<dyn VfsFile>)>,
 }
 
@@ -139,7 +139,7 @@ impl<'a> FrameReader<'a> {
         whole(frame, &self.sources[of.source].segment)
     }
 
-    /// The entry in a frame; `None` if its body is damaged, or what says how it was made is missing.
+    /// The entry in a frame; `None` if its body is damaged, or its provenance is missing.
     pub(super) fn entry(
         &mut self,
         source: usize,
@@ -193,7 +193,7 @@ impl<'a> FrameReader<'a> {
     }
 }
 
-/// What is damaged is of no use; what can't be read may be.
+/// `None` for damaged frames, which are useless; an error for those that can't be read, which may be sound.
 fn whole<T>(found: Result<T, ReadError>, segment: &Segment) -> Result<Option<T>, ArchiveError> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -1,7 +1,7 @@
-//! Writing what a rewrite keeps to new segments, and reading it back.
+//! Writes the selected frames to new segments, and reads them back.
 //!
-//! Each source is read from end to end, once, and what is kept of it is written in its order. What was read is digested,
-//! and what was written is read back and digested likewise: nothing goes for a copy that is not as it was.
+//! Each source is read from end to end, once, and its kept frames are written in order. Frames are digested both
+//! when they are read and when they are read back: no original is dropped for a copy that differs.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -27,19 +27,19 @@ use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
 use crate::writer::group_commit::{GroupCommit, Save};
 use crate::writer::segment_writer::WriterConfig;
 
-/// Where a rewrite writes: segments of its own.
+/// The target of a rewrite: segments of its own.
 pub(crate) struct Output {
     writer: GroupCommit,
-    /// Whether they stay open for the next rewrite.
+    /// Whether its segments stay open for the next rewrite.
     stays_open: bool,
-    /// What was made durable since it was told.
+    /// The frames written since the last read-back.
     written: Arc<Mutex<Vec<Written>>>,
 }
 
-/// A segment that was sealed, and its index.
+/// A sealed segment, and its index.
 pub(crate) type Sealed = (Arc<Segment>, IndexBlock);
 
-/// What is put in the segments of each part, digested.
+/// Digests of the frames in the segments of each part.
 type Digests = [blake3::Hasher; 2];
 
 impl Output {
@@ -53,8 +53,8 @@ impl Output {
         }
     }
 
-    /// Writes what is selected, makes it durable and reads it back; gives what is in segments that stay open, and what was
-    /// sealed. If it fails, new segments are removed.
+    /// Writes the selected frames, makes them durable and reads them back. Gives those in segments that stay open,
+    /// and the sealed segments. After an error new segments are given up, and removed unless segments stay open.
     pub(crate) fn write(
         &self,
         catalog: &Catalog,
@@ -87,10 +87,10 @@ impl Output {
         let sealed = sealed.into_iter().map(|(one, _)| one.path.clone());
         let open = self.open().into_iter().map(|(one, _)| one.path.clone());
         let begun: HashSet<PathBuf> = begun.into_iter().chain(sealed).chain(open).collect();
-        // Nobody knows what else is not as it should be there.
+        // These segments may have other faults, so nothing more is written to them.
         self.writer.forget();
         if !self.stays_open {
-            // One that is left holds copies, and does no harm.
+            // A segment that can't be removed holds copies, and does no harm.
             begun
                 .iter()
                 .for_each(|path| drop(self.config().vfs.remove(path)));
@@ -102,18 +102,18 @@ impl Output {
         self.writer.config()
     }
 
-    /// Seals what is as long as this.
+    /// Seals segments of at least this length.
     pub(crate) fn seal(&self, length: u64, to: &mut Vec<Sealed>) -> Result<(), ArchiveError> {
         self.writer
             .seal(length, |segment, block| to.push((segment, block)))
     }
 
-    /// The segments that are being written, and up to where they are durable.
+    /// The segments being written, and their durable ends.
     pub(crate) fn open(&self) -> Vec<(Arc<Segment>, u64)> {
         self.writer.unsealed()
     }
 
-    /// Digests frames as others read them.
+    /// Digests frames as readers find them.
     fn read_back(&self, one: &Written, to: &mut Digests) -> Result<(), ArchiveError> {
         let (vfs, segment) = (&self.config().vfs, &one.segment);
         let failed = |error| ArchiveError::io("reading back", &segment.path, error);
@@ -137,7 +137,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether a segment can be read by its index.
+    /// Whether a segment's index can be read.
     fn is_sealed(&self, segment: &Segment) -> io::Result<bool> {
         let file = self.config().vfs.open(&segment.path)?;
         Ok(IndexBlock::read(segment, &*file, file.length()?)?.is_some())
@@ -150,8 +150,7 @@ fn is_same(one: &Digests, other: &Digests) -> bool {
         .all(|(one, other)| one.finalize() == other.finalize())
 }
 
-/// Adds a frame to a digest. What each segment has of its own is left out: what entries share, and uses, which are put
-/// together anew.
+/// Adds a frame to a digest. Provenances and uses are left out: each segment has its own.
 fn add(
     to: &mut blake3::Hasher,
     header: &FrameHeader,
@@ -179,18 +178,18 @@ fn add(
     })
 }
 
-/// One rewrite while it goes on.
+/// A rewrite in progress.
 struct Rewriting<'a> {
     output: &'a Output,
     catalog: &'a Catalog,
     save: Save<'a>,
     frames: Vec<NewFrame>,
     bytes: u64,
-    /// What was read.
+    /// The digest of the frames read.
     digests: Digests,
-    /// What reads back of it.
+    /// The digest of the frames read back.
     back: Digests,
-    /// What was written to segments that stay open.
+    /// The frames written to segments that stay open.
     written: Vec<Written>,
     sealed: Vec<Sealed>,
 }
@@ -223,7 +222,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Seals what is as long as this, and reads back what can be read by now.
+    /// Seals segments of at least this length, and reads back what was written.
     fn seal(&mut self, length: u64) -> Result<(), ArchiveError> {
         let before = self.sealed.len();
         self.output.seal(length, &mut self.sealed)?;
@@ -243,7 +242,7 @@ impl Rewriting<'_> {
         Ok(())
     }
 
-    /// Writes what is at some places of a segment.
+    /// Copies the frames at some places of a segment.
     fn source(&mut self, source: &Source, places: &[u64]) -> Result<(), ArchiveError> {
         let segment = &source.segment;
         let failed = |error| ArchiveError::io("reading", &segment.path, error);
@@ -309,7 +308,7 @@ impl Rewriting<'_> {
         Ok(())
     }
 
-    /// An entry may share its provenance with others there. One whose provenance is missing is copied as it is.
+    /// An entry may refer to a provenance in its new segment. One whose provenance is missing is copied unchanged.
     fn body(
         &self,
         header: &FrameHeader,
@@ -343,7 +342,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// Takes note of what entries share: in a frame of its own, or in the first of them.
+/// Remembers a provenance from a frame of its own, or from the body of an entry.
 fn note_provenance(
     to: &mut HashMap<ProvenanceId, Arc<EncodedProvenance>>,
     found: &FoundFrame,

@@ -1,4 +1,4 @@
-//! What a store makes sure of before it is used, and after something failed.
+//! Checks of a store before it is used, and after a failure.
 
 use sde::ArchiveError;
 
@@ -8,7 +8,7 @@ use crate::store::DirStore;
 use crate::vfs::make_dirs;
 
 impl DirStore {
-    /// An error if a file of the store is not to be trusted. What comes later is warned of.
+    /// An error if a file of the store is not trusted. Files found later are only warned of.
     pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
         inner.catalog.manifests().distrusted.check(&inner.dir)?;
@@ -27,8 +27,8 @@ impl DirStore {
         }
     }
 
-    /// Makes durable what makes the directory a store, if this process found it one: a person may have copied or moved it. If
-    /// that fails it is not tried again: a second sync may succeed without having written.
+    /// Makes the existence of a store durable that this process found: a person may have copied or moved it. After
+    /// a failure it is not tried again: a second sync may succeed without writing.
     fn settle(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
         let settled = inner.settled.get_or_init(|| {
@@ -38,15 +38,15 @@ impl DirStore {
         settled.clone()
     }
 
-    /// The directory may have been removed since, or its `FORMAT`: what is written without that
-    /// would never be found.
+    /// Checks that the store is still there. If its directory or `FORMAT` was removed, new files would never be
+    /// found.
     ///
     /// # Errors
-    /// If all of it was removed. It is made again then.
+    /// If the whole store was removed. It is made again then.
     pub(crate) fn check_there(&self) -> Result<(), ArchiveError> {
         let (vfs, dir) = (&**self.0.vfs(), &self.0.dir);
         if let Some(local) = self.0.local() {
-            // What others have put there since it was removed is no reason to refuse it.
+            // Other ranks may have written to it since it was removed, so it need not be empty.
             let made = make_dirs(vfs, local);
             made.map_err(|error| ArchiveError::io("making the directory", local, error))?;
         }
@@ -56,7 +56,7 @@ impl DirStore {
         }
         let is_empty = directory::is_empty(vfs, dir).map_err(failed)?;
         if is_empty {
-            // What is saved from now on must not leave out what was there.
+            // Later saves must not rely on segments and entries that are gone.
             self.0.writer.forget();
         }
         directory::create(vfs, dir)?;

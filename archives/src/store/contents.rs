@@ -1,7 +1,8 @@
-//! Copies of contents that are in the store already: a save refers to one of them, and need not write it.
+//! Copies of contents that the store has already: a save refers to one instead of writing it.
 //!
-//! A copy may be lost before the save is acknowledged: its segment failed after all, or a compaction drops it that found nothing
-//! which needs it. So the save looks for it once more when all else is durable, and writes the content anew if it may be gone.
+//! A copy may be lost before the save is acknowledged: its segment fails after all, or a compaction finds no entry
+//! that needs it. So the save checks the copy once more when all else is durable, and writes the content if it may
+//! be gone.
 
 use std::collections::HashSet;
 
@@ -15,21 +16,21 @@ use crate::writer::encode::{EncodedBatch, content_frame};
 use crate::writer::frame::{Payload, changed};
 
 impl DirStore {
-    /// A copy that a save may refer to: durable, and whole as far as its header tells. Its bytes are not read: where they are
-    /// damaged the result that refers to it is computed again, as one whose own copy is damaged.
+    /// A copy that a save may refer to: durable, and whole by its header. Its bytes are not read: if they are
+    /// damaged the result that refers to it is computed again, as with damage to a copy of its own.
     pub(crate) fn copy_of(&self, key: &Key) -> Option<Place> {
         let copies = self.0.catalog.known(|index| index.contents(key));
         let mut copies = copies.into_iter().map(|copy| copy.place);
         copies.find(|copy| self.is_durable(copy) && self.0.catalog.is_content(copy, key))
     }
 
-    /// Whether all that is in the segment of a copy is durable, or is with the next save. A segment that has no index may be
-    /// one whose writer could not sync it: a second sync says nothing then.
+    /// Whether the segment of a copy is durable, or will be with the next save. For an unsealed segment of another
+    /// writer the answer is no: its writer's sync may have failed, and a second sync proves nothing.
     pub(crate) fn is_durable(&self, copy: &Place) -> bool {
         let inner = &*self.0;
         let id = &copy.segment.id;
         if inner.team.get().is_some() {
-            // What is in others is handed over, and goes.
+            // Ranks' journals are handed over and removed, so only one still written to counts.
             return inner.writer.is_written_to(id);
         }
         if inner.durable_ends().contains_key(id) {
@@ -44,14 +45,14 @@ impl DirStore {
         known.is_some_and(|known| known.sealed && (is_durable || self.make_durable(&known)))
     }
 
-    /// Syncs what another has sealed, once: it may be somebody's copy of a file.
+    /// Syncs another's sealed segment, once for each file: a file may be a person's copy.
     fn make_durable(&self, known: &KnownSegment) -> bool {
         let part = HashSet::from([known.segment.part]);
         let named = self.sync_names(&part);
         named.and_then(|()| self.sync_foreign(known)) == Ok(true)
     }
 
-    /// Leaves out of what is to be written the contents of which a copy has come since they were encoded.
+    /// Drops from the batch those contents of which a copy was written since it was encoded.
     pub(crate) fn leave_out_copied(&self, encoded: &mut EncodedBatch) {
         let EncodedBatch { frames, copies, .. } = encoded;
         frames.retain(|frame| {
@@ -64,7 +65,7 @@ impl DirStore {
         });
     }
 
-    /// Writes those contents anew whose copies are lost. Gives why one can't be had any more.
+    /// Writes contents whose copies are lost. Gives an error for each that can't be had any more.
     pub(crate) fn write_lost(
         &self,
         copies: &[(OutputFile, Place)],
@@ -77,11 +78,11 @@ impl DirStore {
         let is_written_to = |copy: &Place| inner.writer.is_written_to(&copy.segment.id);
         let mut may_be_dropped = false;
         if !copies.iter().all(|(_, copy)| is_written_to(copy)) {
-            // A compaction that goes on may have looked before this save wrote, and will say later what it replaces.
+            // A compaction in progress may have looked before this save wrote, and commit later what it replaces.
             let alone = self.lock_against_compactions();
             may_be_dropped = !matches!(alone, Ok(Some(_)));
             drop(alone);
-            // What one has replaced that was done before.
+            // Segments that a finished compaction has replaced.
             inner.catalog.look_at_manifests()?;
         }
         let is_lost = |copy: &Place| {

@@ -1,4 +1,4 @@
-//! Looking for what is in a store, with no more than its index and files.
+//! Looks up entries, states and contents, by the index and the files.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::resolve::resolve;
 use crate::store::DirStore;
 
 impl DirStore {
-    /// What [`find`](sde::Archiver::find) gives, not counted as a use: for a program that only looks at what is there,
-    /// and does not want it kept longer for that.
+    /// As [`find`](sde::Archiver::find), but not counted as a use: for programs that only inspect entries, which is
+    /// no reason to keep them longer.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -29,7 +29,7 @@ impl DirStore {
     pub fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let catalog = &self.0.catalog;
         let mut found = resolve(catalog, key)?;
-        // One compaction may follow another while this looks.
+        // Compactions may follow one another during the look-up.
         for _ in 0..LOOKS {
             let enough = found.entry.is_some() && !found.gone;
             if enough || !self.look_again(found.gone) {
@@ -40,7 +40,7 @@ impl DirStore {
         Ok(found.entry.map(|entry| self.relocatable(entry)))
     }
 
-    /// Writes a content to a file, or only looks for it if there is none to write to. Gives whether the store has it.
+    /// Writes a content to a file, or without a file only checks for it. Gives whether the store has it.
     pub(crate) fn give_content(
         &self,
         digest: &Digest,
@@ -59,14 +59,14 @@ impl DirStore {
         Ok(false)
     }
 
-    /// A scratch state that can be read: the latest, or one `before` it.
+    /// The latest readable scratch state, or the one `before` places earlier.
     pub(crate) fn find_state(
         &self,
         key: &Key,
         before: usize,
     ) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
         let (mut found, mut gone) = self.scratch(key, before)?;
-        // An iteration that begins again from nothing for want of a look costs the most.
+        // A look costs less than an iteration that restarts from nothing.
         for _ in 0..LOOKS {
             if !gone || !self.look_again(true) {
                 break;
@@ -76,7 +76,7 @@ impl DirStore {
         Ok(found.map(|payload| self.relocatable_state(payload, *key)))
     }
 
-    /// A scratch state that can be read, by the index in memory, and whether the file of a later one is gone.
+    /// As `find_state`, by the index in memory only; also whether the file of a state was gone.
     pub(crate) fn scratch(
         &self,
         key: &Key,
@@ -85,7 +85,7 @@ impl DirStore {
         let states = self.0.catalog.known(|index| index.scratch(key));
         let mut failed = None;
         let mut gone = false;
-        // By when they were saved: one may have been written twice.
+        // The times of the later states, since a state may have been written twice.
         let mut later: Vec<u64> = Vec::new();
         for state in states {
             match frame::scratch(&self.0.catalog, &state.place, key) {
@@ -103,7 +103,7 @@ impl DirStore {
         }
     }
 
-    /// Whether all of a batch is in the store, as it is when all of it was loaded from there.
+    /// Whether the store has all of a batch, as when its entries were loaded from there.
     pub(crate) fn has_all(&self, batch: &Batch) -> Result<bool, ArchiveError> {
         if !(batch.scratch.is_empty() && batch.marks.is_empty()) {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! What each process did with a store: how often it computed, loaded and waited, and what that took and spared.
+//! The journal of each process: how often it computed, loaded and waited, and the time that took and saved.
 
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use crate::locks::lock;
 use crate::store::DirStore;
 use crate::writer::frame::{Body, NewFrame};
 
-/// A process that goes on writes it again after so long. Those of one that is killed in between are lost.
+/// A running process rewrites its journal at this interval. If it is killed, activity since the last time is lost.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The journal of this process.
@@ -31,12 +31,12 @@ impl ProcessJournal {
         lock(&self.0).journal = Some(journal);
     }
 
-    /// It could not be written.
+    /// Marks the journal as not written, after an error.
     pub(crate) fn put_back(&self) {
         lock(&self.0).written = None;
     }
 
-    /// Whether it was not written for so long that it is time for it.
+    /// Whether the last writing is long enough ago.
     pub(crate) fn is_old(&self, now: SystemTime) -> bool {
         let state = lock(&self.0);
         let age = |at: &SystemTime| now.duration_since(*at).unwrap_or_default();
@@ -44,7 +44,7 @@ impl ProcessJournal {
         written.is_none_or(|(_, at)| age(at) >= PAUSE)
     }
 
-    /// The journal, if it says more than what was written.
+    /// The journal, if it has changed since it was written.
     fn due(&self, now: SystemTime) -> Option<Journal> {
         let mut state = lock(&self.0);
         let is_due = match (&state.journal, &state.written) {
@@ -59,7 +59,7 @@ impl ProcessJournal {
 }
 
 impl DirStore {
-    /// The frame of what this process did, if it is to be written now.
+    /// The frame with this process's journal, if it is due.
     pub(crate) fn journal_frame(&self, now: SystemTime) -> Option<NewFrame> {
         let journal = self.0.journal.due(now)?;
         let key = journal_key(journal.process);
@@ -68,7 +68,7 @@ impl DirStore {
             journal,
             capacity: self.0.room.retention.room(),
         };
-        // It has nothing that can't be written.
+        // Encoding it can't fail.
         let body = to_bytes(&body).ok()?;
         let saved_at = self.0.catalog.clock.stamp();
         let header = FrameHeader::new(FrameKind::Journal, Class::Result, key, saved_at);

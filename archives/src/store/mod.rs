@@ -1,4 +1,4 @@
-//! The store: a directory.
+//! The store in a directory.
 
 pub(crate) mod checks;
 mod contents;
@@ -45,16 +45,15 @@ use options::Options;
 use upkeep::{Opened, Upkeep};
 use uses::Uses;
 
-/// A store in a directory: what is saved is on the disk before `save` returns.
+/// A store in a directory: saves are on the disk before `save` returns.
 ///
-/// Cloning is cheap; clones are one store. Any number of processes may use one
-/// directory at once. Each writes files of its own and needs no lock; what others
-/// saved is found when the store is opened, by [`refresh`](Self::refresh), and
-/// after a miss, for which the directory is looked at once a second at most.
+/// Cloning is cheap; clones are one store. Any number of processes may use one directory at once. Each writes files
+/// of its own and needs no lock. Others' saves are found when the store is opened, by [`refresh`](Self::refresh),
+/// and after a miss, for which the directory is read at most once a second.
 ///
-/// The index is in memory: one filter for all large sealed segments, and one map for the frames of all others. So how
-/// long a miss takes hardly depends on the number of segments. Opening the store and looking for what others saved
-/// take longer the more there are; so [`finish`](Archiver::finish) merges short ones once there are more than 32.
+/// The index is in memory: one filter for all large sealed segments, and one map for all other frames. So the time
+/// of a miss hardly depends on the number of segments. Opening the store and looking for others' saves take longer
+/// the more there are, so [`finish`](Archiver::finish) merges short ones once there are more than 32.
 ///
 /// ```
 /// use sde::{Sde, SavePolicy};
@@ -93,34 +92,34 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
-    /// Whether what makes the directory a store is durable.
+    /// Whether the existence of the store is durable, once that was checked.
     pub(crate) settled: OnceLock<Result<(), ArchiveError>>,
-    /// Whether something was saved that no manifest tells of.
+    /// Whether something was saved that no manifest lists.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trimming: Mutex<Trimming>,
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) room: Room,
     looked: Mutex<LastLook>,
     pub(crate) sharing: share::Sharing,
-    /// How many ranks write to the store at most when all commit together.
+    /// The most ranks that write to the store when all commit together.
     pub(crate) writers: usize,
-    /// The ranks that have opened it together.
+    /// The ranks that have opened the store together.
     pub(crate) team: OnceLock<Team>,
 }
 
-/// When the directory was looked at last for what others saved, and how long that took.
+/// The time of the last look for others' saves, and how long it took.
 struct LastLook {
     at: SystemTime,
     took: Duration,
 }
 
-/// How often a miss may look for what other processes saved.
+/// The least time between two looks after misses.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Of the time of a program that misses all the time, looking takes one part in so many.
+/// The part of its time, one in this many, that a program which always misses spends looking.
 const LOOKING: u32 = 20;
 
-/// How many records are looked at for a person who asks what is nearest.
+/// The number of records searched for the nearest to a person's query.
 const RECORDS: usize = 10_000;
 
 impl DirStore {
@@ -133,8 +132,8 @@ impl DirStore {
         Options::new().open(dir)
     }
 
-    /// Opens the store in this directory for reading; nothing in it is changed, and
-    /// [`save`](Archiver::save) gives an error.
+    /// Opens the store in this directory for reading only: nothing in it is changed, and [`save`](Archiver::save)
+    /// gives an error.
     ///
     /// # Errors
     /// If there is no store of this format, or it can't be read.
@@ -152,10 +151,10 @@ impl DirStore {
             opening: UniqueId::new(),
             segment_size: options.segment_size,
         };
-        // What is written elsewhere no other process finds.
+        // Other processes do not find frames in a local folder.
         let is_shared = !options.read_only && config.dir == dir;
         let goes_by_uses = options.record_uses || options.retention.goes_by_uses();
-        // In a store opened for reading only nobody would write them.
+        // A store opened for reading only could not write them.
         let are_counted = goes_by_uses && !options.read_only;
         let noting = Arc::clone(&catalog);
         let inner = Arc::new(Inner {
@@ -185,12 +184,12 @@ impl DirStore {
         store
     }
 
-    /// A handle for the store's own thread and values: nobody waits when it goes.
+    /// A handle for the store's own thread and values, whose drop does not wait for the thread.
     pub(crate) fn inner(inner: Arc<Inner>) -> Self {
         Self(inner, None)
     }
 
-    /// Looks at the directory for the first time.
+    /// Reads the directory for the first time.
     pub(crate) fn look_first(&self) -> Result<(), ArchiveError> {
         let begun = self.0.vfs().now();
         self.refresh()?;
@@ -204,7 +203,7 @@ impl DirStore {
         *lock(&self.0.looked) = LastLook { at, took };
     }
 
-    /// Looks for what other processes have saved since.
+    /// Looks for saves of other processes.
     ///
     /// # Errors
     /// If the directory can't be listed.
@@ -214,25 +213,25 @@ impl DirStore {
         catalog.look()
     }
 
-    /// Refreshes if no other thread does so now: a call that has missed something is not to wait for a disk. Gives whether it
-    /// was done.
+    /// Refreshes, unless another thread does so now: a call that missed is not to wait for a disk. `false` if it
+    /// did not.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
         catalog.look_at_manifests()?;
         catalog.look_if_idle()
     }
 
-    /// The directory.
+    /// The store's directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Looks for what others saved, if that was not done just now; in any case if a file is
-    /// gone: a compaction has put what was in it elsewhere.
+    /// Looks for others' saves, unless the last look is recent. If a file was gone it always looks: a compaction
+    /// has moved its frames.
     pub(crate) fn look_again(&self, gone: bool) -> bool {
         if self.0.team.get().is_some() && !gone {
-            // One listing of ten thousand ranks each second is what they have opened it together for.
+            // Ranks open a store together to avoid a listing by each every second.
             return false;
         }
         let begun = self.0.vfs().now();
@@ -248,7 +247,7 @@ impl DirStore {
             true => self.refresh().map(|()| true),
             false => self.refresh_if_idle(),
         };
-        // Only now: a look may take longer than that.
+        // Noted at the end, since a look may take longer than the interval.
         self.note_look(begun);
         match refreshed {
             Ok(done) => done,
@@ -265,19 +264,19 @@ impl Inner {
         &self.catalog.vfs
     }
 
-    /// Where this process appends, if not in the store.
+    /// The folder that this process appends to, if not the store's.
     pub(crate) fn local(&self) -> Option<&Path> {
         let dir = &*self.writer.config().dir;
         (dir != self.dir).then_some(dir)
     }
 
-    /// Up to where the segments of this process that have no index are durable.
+    /// The durable ends of this process's unsealed segments.
     pub(crate) fn durable_ends(&self) -> HashMap<UniqueId, u64> {
         let unsealed = self.writer.unsealed().into_iter();
         unsealed.map(|(one, end)| (one.id, end)).collect()
     }
 
-    /// Seals all that is durable.
+    /// Seals the durable part of all segments.
     pub(crate) fn seal(&self) {
         let note = |segment: Arc<_>, block| self.catalog.note_sealed(&segment, block);
         warn_unsealed(self.writer.seal(0, note));
@@ -319,11 +318,11 @@ impl Archiver for DirStore {
 
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
         if self.0.read_only {
-            // Nothing was saved that is to be noted.
+            // A reader saves nothing.
             return Ok(());
         }
         if self.0.team.get().is_some() {
-            // The rest when all ranks do.
+            // Manifests are written when all ranks commit together.
             return self.write_uses(selection);
         }
         self.check_there()?;
@@ -372,7 +371,8 @@ impl Archiver for DirStore {
     fn finish(&self) {
         self.0.upkeep.wait();
         self.merge_small();
-        // A process that only loads commits nothing. Last, since another that ends meanwhile has left this to whoever was at it.
+        // A process that only loads commits nothing, so it keeps the limits here. This comes last, since a process
+        // ending meanwhile may have left its saves to this one.
         self.keep_limits();
     }
 
@@ -416,7 +416,7 @@ impl Archiver for DirStore {
         Ok(self.0.catalog.known(Index::marks))
     }
 
-    /// Of the latest ten thousand entries, of whatever app: each takes some microseconds to read.
+    /// The latest ten thousand entries of all apps are searched: each takes some microseconds to read.
     fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let mut failed = None;
         for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
@@ -438,7 +438,7 @@ impl Archiver for DirStore {
     }
 }
 
-/// Does a job; once more each time that a file was gone: a compaction has put what was in it elsewhere, or a run has superseded it.
+/// Runs a job; runs it again each time that a file was gone, since a compaction or a run has replaced it.
 pub(crate) fn where_files_are<T>(
     job: impl Fn() -> Result<T, ArchiveError>,
 ) -> Result<T, ArchiveError> {
@@ -451,7 +451,7 @@ pub(crate) fn where_files_are<T>(
     job()
 }
 
-/// Warns of a segment that has no index: nothing is lost.
+/// Warns that a segment got no index; nothing is lost.
 pub(crate) fn warn_unsealed(sealed: Result<(), ArchiveError>) {
     if let Err(error) = sealed {
         sde::warning!("a segment has no index, it is read from end to end: {error}");

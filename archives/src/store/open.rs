@@ -1,4 +1,4 @@
-//! The first line of most programs.
+//! Opens an engine with a store, in one line.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::store::DirStore;
 ///
 /// Processes that open one directory at the same time [share the work](sde::SharedWork).
 ///
-/// What is computed is saved in the background every few seconds, when the process is told to end (Ctrl-C, SIGTERM, SIGHUP; SIGUSR1
-/// saves without ending it) and when the last `Sde` is dropped; so the next run of the program goes on from there,
-/// however this one ends. Warnings and the progress of long work are told on standard error. [`builder`] gives
-/// the same with a chance to change some of it.
+/// Results are saved in the background every few seconds, when the process is told to end (Ctrl-C, SIGTERM, SIGHUP;
+/// SIGUSR1 saves without ending it) and when the last `Sde` is dropped. So the next run of the program goes on from
+/// there, however this one ends. Warnings and the progress of long work go to standard error. [`builder`] allows
+/// changes to these defaults.
 ///
 /// ```
 /// #[sde::app]
@@ -39,7 +39,7 @@ pub fn open(dir: impl AsRef<Path>) -> Result<Sde, Error> {
     builder(dir)?.build()
 }
 
-/// What [`open`] builds the engine from.
+/// The builder that [`open`] uses.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ pub fn open(dir: impl AsRef<Path>) -> Result<Sde, Error> {
 /// # Errors
 /// If the store can't be opened.
 pub fn builder(dir: impl AsRef<Path>) -> Result<Builder, Error> {
-    // First: what opening warns of is shown too.
+    // The builder comes first, so that warnings of opening are shown too.
     let builder = Sde::builder().program_defaults();
     Ok(builder.store(DirStore::open(dir)?))
 }

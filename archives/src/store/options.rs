@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! The options of a store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::retention::Retention;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Vfs};
 
-/// How a store is opened.
+/// The options with which a store is opened.
 ///
 /// ```
 /// use sde_archives::Options;
@@ -36,7 +36,7 @@ pub struct Options {
     pub(crate) vfs: Arc<dyn Vfs>,
 }
 
-/// No segment is sealed before it is as long because of a small capacity.
+/// The least segment size that a small capacity leads to.
 const SHORTEST: u64 = 1 << 16;
 
 impl Default for Options {
@@ -46,7 +46,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// A store of one's own, to read and write, on a disk.
+    /// Options for a store of the user's own, to read and write, on a disk.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -63,16 +63,15 @@ impl Options {
         }
     }
 
-    /// Nothing in the store is changed, and saving is an error.
+    /// Opens the store for reading only: nothing in it is changed, and saving is an error.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Opens a store that belongs to someone else, or that others can write to, as a whole or a
-    /// folder or file of it; also one in which a folder or file is a link. What others put there is
-    /// taken for results. Without this such a store is refused.
+    /// Opens a store even if it, or a folder or file of it, belongs to another user, can be written to by others,
+    /// or is a link. The contents are taken for results, whoever wrote them. Without this such a store is refused.
     ///
     /// ```
     /// let options = sde_archives::Options::new().read_only().trust_others();
@@ -84,17 +83,16 @@ impl Options {
         self
     }
 
-    /// A segment of this many bytes is sealed, and another begun (256 MiB).
+    /// The size at which a segment is sealed and another begun (256 MiB).
     #[must_use]
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.segment_size = bytes;
         self
     }
 
-    /// How long a segment that was replaced stays for those who still read it (10
-    /// minutes), and, but for at least a minute, a file that somebody began and did not finish. Where there are no
-    /// locks, a segment that was not written to for as long counts as left by its writer: on a network file system
-    /// it must be longer than attributes are cached.
+    /// The time for which a replaced segment stays for its readers (10 minutes). Unfinished files stay as long, and
+    /// at least a minute. Without locks, a segment not written to for that time counts as left by its writer: on a
+    /// network file system it must be longer than attributes are cached.
     ///
     /// ```
     /// let options = sde_archives::Options::new().grace(std::time::Duration::from_secs(3600));
@@ -106,13 +104,14 @@ impl Options {
         self
     }
 
-    /// What the store may keep. The thread that commits, or finishes, sees to it once there is too much: it gives up entries until seven
-    /// eighths of the capacity are used. So the store may be larger by what is saved between two commits and, while a
-    /// limit holds for one app alone, by a sixteenth of all. What is too old goes within a tenth of the age. Entries of a size that is not
-    /// kept are not saved. Stores that ranks [open together](Self::open_together) are left to `sde gc`.
+    /// The limits of the store. When they are exceeded, the thread that commits or finishes gives up entries until
+    /// seven eighths of the capacity are used. So the store may be larger by the saves between two commits and,
+    /// while a limit applies to one app alone, by a sixteenth of all. Entries that are too old go within a tenth of
+    /// the age. Entries of a size that is not kept are not saved. Stores that ranks
+    /// [open together](Self::open_together) are left to `sde gc`.
     ///
-    /// What is not said here is taken from the [environment](Retention::from_env). A full disk frees what was
-    /// replaced and the scratch of runs that have ended, and then what is limited here by a capacity or an age.
+    /// Limits not set here are taken from the [environment](Retention::from_env). A full disk frees replaced
+    /// segments and the scratch of ended runs, and then entries that a capacity or an age set here applies to.
     ///
     /// ```
     /// use sde_archives::{Options, Retention};
@@ -129,14 +128,14 @@ impl Options {
         self
     }
 
-    /// What the environment says of [limits](Retention::from_env) is not meant for this store.
+    /// Ignores the environment's [limits](Retention::from_env) for this store.
     #[must_use]
     pub fn without_environment(mut self) -> Self {
         self.environment = false;
         self
     }
 
-    /// With the limits that hold: those of the environment too.
+    /// Completes the limits from the environment.
     pub(crate) fn resolved(mut self) -> Result<Self, ArchiveError> {
         if self.environment && !self.read_only {
             let said = Retention::from_env();
@@ -144,27 +143,27 @@ impl Options {
             self.retention = self.retention.or(said);
         }
         if let Some(capacity) = self.retention.all.max_bytes {
-            // What goes is in few segments then, and what is being written is little of it.
+            // With small segments, entries that go are in few of them, and those being written are a small part.
             let most = (capacity / 32).max(SHORTEST);
             self.segment_size = self.segment_size.min(most);
         }
         Ok(self)
     }
 
-    /// Whether it is recorded which entries are loaded, or used from memory, so that those go first that are not used, and what
-    /// this process has done: how often it computed, loaded and waited, and what that took and spared. On by default. A
-    /// commit writes the uses since the last time, once a minute at most and at the end, some hundred bytes for a program that loads little; a store
-    /// opened for reading only writes nothing. Where a limit of the [retention](Self::retention) goes by uses, or by
-    /// age, both are recorded in any case.
+    /// Whether uses of entries and this process's journal are recorded; on by default. Uses are loads, and finds in
+    /// memory: entries without any go first. The journal has how often the process computed, loaded and waited, and
+    /// the time that took and saved. A commit writes both, at most once a minute and at the end, some hundred bytes
+    /// for a program that loads little. A store opened for reading only writes nothing. If a limit of the
+    /// [retention](Self::retention) goes by uses or age, both are always recorded.
     #[must_use]
     pub fn record_uses(mut self, whether: bool) -> Self {
         self.record_uses = whether;
         self
     }
 
-    /// Has each rank append to files in this folder, on a disk of its node, until all ranks commit
-    /// together; for [`open_together`](Self::open_together) only. What was saved since the last
-    /// commit is lost with the node's disk, and else found by ranks of a later job on that node.
+    /// Has each rank append to files in this folder, on a disk of its node, until all ranks commit together; for
+    /// [`open_together`](Self::open_together) only. If the node's disk is lost, so are saves since the last commit;
+    /// otherwise ranks of a later job on that node find them.
     ///
     /// Any number of stores and programs may be given the same folder. Each store has a folder of its own in it.
     ///
@@ -178,16 +177,16 @@ impl Options {
         self
     }
 
-    /// How many ranks write to the store at most when all commit together (24), one on each
-    /// node at most. With [`local`](Self::local) one rank of each node does, however many there are. Each has two open files at most, one of entries and one of scratch. For
-    /// [`open_together`](Self::open_together) only; 0 counts as 1.
+    /// The most ranks that write to the store when all commit together (24), at most one on each node. With
+    /// [`local`](Self::local) one rank of each node does, however many there are. Each has at most two open files,
+    /// one of entries and one of scratch. For [`open_together`](Self::open_together) only; 0 counts as 1.
     #[must_use]
     pub fn writers(mut self, most: usize) -> Self {
         self.writers = most;
         self
     }
 
-    /// Another file system than that of the machine, for tests.
+    /// Replaces the machine's file system, for tests.
     #[must_use]
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;
@@ -198,17 +197,16 @@ impl Options {
     /// empty or does not exist. Takes as long as reading the indices of its segments,
     /// and the frames of those that have none.
     ///
-    /// No value is read here. Those of up to 16 MiB are read and checked when their entry is looked
-    /// for; those of up to 64 KiB are kept until they are asked for, longer ones are then read a second
-    /// time, mostly from the page cache. So looking for an entry takes as long as reading all its values
-    /// that are no longer than 16 MiB. A longer value is read when it is asked for, and a scratch state
-    /// of any length when it is looked for.
+    /// No value is read on opening. Values of up to 16 MiB are read and checked when their entry is looked up.
+    /// Those of up to 64 KiB are kept in memory until they are asked for; longer ones are then read a second time,
+    /// mostly from the page cache. So looking up an entry takes as long as reading all its values of up to 16 MiB.
+    /// Longer values are read when they are asked for, scratch states of any length when they are looked up.
     ///
     /// # Errors
-    /// If something else is in the directory, or a store of another format, or others
-    /// can write to it or to any folder or file of it, or such is a link, or a file has the name of one of its folders (if it is opened for reading
-    /// only, that is warned of, and the rest is read); then nothing is changed. If it can't be read
-    /// or written. If a variable with a [limit](Retention::from_env) is not understood.
+    /// If the directory has other contents, or a store of another format. If it, or a folder or file of it, belongs
+    /// to another user or can be written to by others, or one in it is a link. If a file has the name of one of its
+    /// folders: for reading only that is warned of, and the rest is read. In these cases nothing is changed. If it
+    /// can't be read or written. If a variable with a [limit](Retention::from_env) is not understood.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
         if self.local.is_some() {
             let why = "a folder for one node is of use to ranks that commit together; open the store with `open_together`, or without `local`";
@@ -225,7 +223,7 @@ impl Options {
                 directory::check_parts(vfs, &dir, trust, options.read_only)?;
                 if !options.read_only {
                     match directory::probe(vfs, &dir) {
-                        // Room is made when it is needed: what may go is in the store.
+                        // Room is made on the first save: the store may have frames that can go.
                         Err(error) if error.is_full() => sde::warning!("{error}"),
                         probed => probed?,
                     }
@@ -236,14 +234,14 @@ impl Options {
                 return Err(not_a_store(&dir, why));
             }
             DirectoryContent::Nothing => {
-                // It would be refused the next time, with what was saved in it.
+                // Others could write to it, and the store would be refused the next time, with its saves.
                 trust.check(vfs, &dir)?;
                 directory::create(vfs, &dir)?;
             }
         }
         let store = DirStore::new(options, dir, trust);
         if found == DirectoryContent::Nothing {
-            // `directory::create` has synced its `FORMAT`, and `make_folder` syncs that name.
+            // `directory::create` has synced the `FORMAT` file, and `make_folder` syncs its name.
             _ = store.0.settled.set(Ok(()));
         }
         store.look_first()?;
@@ -252,15 +250,14 @@ impl Options {
         Ok(store)
     }
 
-    /// Opens the store for all ranks of a program: one of them looks at the directory, and tells the
-    /// others what is there. Collective: every rank calls it, with the group that it then
-    /// gives to its engine, and the same options.
+    /// Opens the store for all ranks of a program: one of them reads the directory, and tells the others where the
+    /// frames are. Collective: every rank calls it, with the group that it then gives to its engine, and with equal
+    /// options.
     ///
-    /// What each rank saves goes to files of its own. Where all ranks come by (`finish` and
-    /// `checkpoint_all`; with automatic saves also when they are split and released) a few ranks
-    /// write it to few files, and the many go. A `checkpoint` or `archive` of one rank is durable like any
-    /// save, and is no generation of its own. What ranks of other programs save meanwhile is not
-    /// looked for.
+    /// Each rank saves to files of its own. Where all ranks meet (`finish` and `checkpoint_all`; with automatic
+    /// saves also when they are split and released) a few ranks copy these to few files, and remove them. A
+    /// `checkpoint` or `archive` of one rank is durable like any save, and is no generation of its own. Saves of
+    /// other programs' ranks in the meantime are not looked for.
     ///
     /// ```
     /// use sde::{OneProcess, Sde};
@@ -276,7 +273,7 @@ impl Options {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open), on all ranks if on any.
+    /// As [`open`](Self::open); an error on one rank is returned on all.
     pub fn open_together(
         self,
         dir: impl AsRef<Path>,

@@ -1,8 +1,8 @@
-//! Values whose file is gone by the time that they are asked for.
+//! Values whose file may be gone when they are read.
 //!
-//! A result is given out before it is read. Until somebody asks for it a compaction may have put it
-//! elsewhere, and removed the file in which it was found. It is still in the store, so it is looked
-//! for again, once; and if it is damaged where it was found, another copy may be whole.
+//! A result is given out before it is read. Before somebody asks for it, a compaction may move it and remove the
+//! file in which it was found. The store still has it, so it is looked up again, once. If it was found damaged,
+//! another copy may be whole.
 
 use std::sync::{Arc, Weak};
 
@@ -12,24 +12,24 @@ use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, RunId, StoredEntry};
 use crate::resolve::resolve;
 use crate::store::{DirStore, Inner};
 
-/// A value, and what it is, so that it can be found again.
+/// A value, with the information to look it up again.
 struct RelocatablePayload {
     payload: Arc<dyn Payload>,
-    /// A map that somebody keeps must not keep the store open.
+    /// Weak, since a map that a user keeps must not keep the store open.
     store: Weak<Inner>,
     key: Key,
     what: What,
 }
 
-/// What of a key it is.
+/// Which value of a key.
 enum What {
     Result(RunId, String),
-    /// Any state is as good.
+    /// Any state, since each leads to the same bits.
     State,
 }
 
 impl DirStore {
-    /// Has the values of an entry looked for again if they are not where they were found.
+    /// Wraps an entry's values, so that they are looked up again if need be.
     pub(crate) fn relocatable(&self, mut entry: StoredEntry) -> StoredEntry {
         for result in &mut entry.results {
             if let Some(payload) = result.payload.take() {
@@ -44,7 +44,7 @@ impl DirStore {
         entry
     }
 
-    /// Has a scratch state looked for again if it is not where it was found.
+    /// Wraps a scratch state, so that it is looked up again if need be.
     pub(crate) fn relocatable_state(
         &self,
         payload: Arc<dyn Payload>,
@@ -60,7 +60,7 @@ impl DirStore {
 }
 
 impl RelocatablePayload {
-    /// Where the store has the value now.
+    /// Looks the value up again.
     fn again(&self) -> Option<Arc<dyn Payload>> {
         let store = DirStore::inner(self.store.upgrade()?);
         store.refresh().ok()?;

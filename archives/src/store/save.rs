@@ -1,4 +1,4 @@
-//! Saving a batch: encoded first, and then written by any thread.
+//! Saves a batch: encoded first, then written by any thread.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use crate::store::DirStore;
 use crate::writer::encode::{BatchEncoder, EncodedBatch};
 use crate::writer::unsynced::{Abandoned, EntryId, id};
 
-/// What a batch has and is not there.
+/// The frames of a batch that the store lacks.
 pub(crate) struct NewInBatch {
     pub(crate) encoded: EncodedBatch,
-    /// Entries that were written through and are not durable yet, and how many segments had been abandoned before that.
+    /// The entries that were written through but are not durable yet, with the count of abandoned segments before.
     unsynced: (Vec<EntryId>, Option<Abandoned>),
 }
 
 impl DirStore {
-    /// Encodes what a batch has and is not there.
+    /// Encodes the part of a batch that the store lacks.
     pub(crate) fn encode_batch(&self, batch: &Batch) -> NewInBatch {
         let inner = &*self.0;
         inner.writer.check_unsynced();
@@ -40,8 +40,8 @@ impl DirStore {
         }
     }
 
-    /// Encodes a batch; gives what makes it durable, which is done once more if room had to be made. In a store opened for reading
-    /// only nothing can be saved; entries that were loaded from it are.
+    /// Encodes a batch; gives the function that makes it durable, which retries after room had to be made. A store
+    /// opened for reading only can't save, but accepts entries that were loaded from it.
     pub(crate) fn encode_to_save(&self, batch: &Batch) -> Result<EncodedSave<'_>, ArchiveError> {
         let is_saved = self.0.read_only && !batch.entries.is_empty() && self.has_all(batch)?;
         if !is_saved {
@@ -60,12 +60,12 @@ impl DirStore {
             mut encoded,
             unsynced: (unsynced, abandoned),
         } = new;
-        // The batch before this one may have had them.
+        // A batch saved since may have written these contents.
         self.leave_out_copied(&mut encoded);
         let (frames, copies) = (Arc::new(encoded.frames), encoded.copies);
         let saved = self.with_room(&inner.room.retention, &mut 0, || {
             if abandoned.is_some_and(|before| before != inner.writer.abandoned()) {
-                // More room does not bring it back.
+                // A retry can't bring the lost segment back.
                 let why =
                     "what it rests on is lost with a segment that could not be written; save again";
                 return Err(ArchiveError::Other(why.to_owned()));

@@ -1,4 +1,4 @@
-//! Work shared with other processes that use the store: what they are at, and what they have written.
+//! Sharing work with other processes that use the store: their announcements, and the entries they write.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,23 +10,23 @@ use super::DirStore;
 use crate::locks::lock;
 use crate::work::Work;
 
-/// What a store needs for that.
+/// A store's state for sharing work.
 pub(crate) struct Sharing {
-    /// `None` if other processes are told nothing.
+    /// `None` if this process announces nothing.
     pub(crate) work: Option<Work>,
     looks: Mutex<LookCost>,
 }
 
-/// How it is to look for what others wrote.
+/// The cost of looking for others' entries.
 #[derive(Default)]
 struct LookCost {
     last: Option<Instant>,
-    /// How long a look takes, as a rule: one that has to wait for a processor is none.
+    /// The usual time of a look; one slow look, as by waiting for a processor, changes it little.
     takes: Duration,
 }
 
 impl LookCost {
-    /// Whether what it may spare is worth a look. If not, a tenth of the time goes into looking at most.
+    /// Whether a look is worthwhile: it takes less time than it may save, or at most a tenth of all time.
     fn is_worth(&self, spares: Duration) -> bool {
         let is_rare = |last: Instant| last.elapsed() > 10 * self.takes;
         self.takes < spares || self.last.is_none_or(is_rare)
@@ -49,7 +49,7 @@ impl Sharing {
 }
 
 impl DirStore {
-    /// Ranks that opened the store together look for nothing that other programs write.
+    /// Ranks that opened the store together do not look for other programs' entries, so they announce nothing.
     pub(crate) fn announce_key(&self, key: &Key) -> Announced {
         let work = self.0.sharing.work.as_ref();
         let work = work.filter(|_| self.0.team.get().is_none());
@@ -62,7 +62,7 @@ impl DirStore {
         let abandoned = writer.abandoned();
         let new = self.encode_batch(batch).encoded;
         writer.begin_written().finish(new.frames)?;
-        // What is left out is told of by the save, which makes sure of copies too.
+        // The save reports values left out and checks copies, so such entries are left to it.
         if new.left_out.is_empty() && new.copies.is_empty() {
             writer.unsynced.add(batch, abandoned);
         }

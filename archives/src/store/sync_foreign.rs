@@ -1,9 +1,9 @@
-//! What other processes have written, made durable before this one vouches for it.
+//! Syncs files that other processes wrote, before this process lists them.
 //!
-//! What another process writes can be read at once, and is on the medium only when that
-//! process has synced it; it may be killed before. A person may have copied it, and nobody synced the copy. So a process that
-//! says "this is saved" of what it has not written itself syncs it, once each file and length: what other manifests vouch for
-//! may have been copied with them.
+//! Frames of another process can be read at once, but are durable only when that process has synced them, and it
+//! may be killed before. Or the file is a copy that a person made and nobody synced. So a process that commits a
+//! manifest first syncs what it has not written itself, once for each file and length. Other manifests are no
+//! proof: they may have been copied too.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,8 +14,8 @@ use crate::locks::lock;
 use crate::store::DirStore;
 
 impl DirStore {
-    /// The segments that others wrote and those that this process has sealed, as far as they are
-    /// durable now, of those that `stays` is true of. Warns of those that can't be made durable.
+    /// The durable parts of segments that others wrote or this process has sealed, of those that `stays` accepts.
+    /// Warns of those that can't be made durable.
     pub(crate) fn sync_foreign_segments(
         &self,
         stays: impl Fn(&KnownSegment) -> bool,
@@ -43,7 +43,7 @@ impl DirStore {
         durable
     }
 
-    /// The names of the files; those of the folders are synced with that of the manifests.
+    /// Syncs the names of files; names of folders are synced with those of the manifests.
     pub(crate) fn sync_names(&self, parts: &HashSet<Part>) -> Result<(), String> {
         let inner = &*self.0;
         Part::ALL
@@ -55,12 +55,12 @@ impl DirStore {
             })
     }
 
-    /// Gives whether the file is still there. If a sync fails it is not tried again: a second one may succeed without having
-    /// written.
+    /// Gives whether the file is still there. A failed sync is not tried again: a second one may succeed without
+    /// writing.
     pub(crate) fn sync_foreign(&self, one: &KnownSegment) -> Result<bool, String> {
         let inner = &*self.0;
         let mut file = match inner.vfs().open(&one.segment.path) {
-            // Another process has closed or removed it just now.
+            // Another process has just closed or removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             file => file.map_err(|error| error.to_string())?,
         };

@@ -1,8 +1,8 @@
-//! What a save leaves to a thread of the store: sealing what has grown long, removing what is superseded of scratch, and
-//! keeping the limits. That may read and write all of the store, and no call is to wait for it.
+//! Work that saves leave to a thread of the store: sealing full segments, removing superseded scratch, and keeping
+//! the limits. It may read and write the whole store, and no call is to wait for it.
 //!
-//! The thread is begun when something is due, and ends when nothing is any more. Whoever finishes or drops the store waits for it,
-//! and whoever commits to one with limits.
+//! The thread starts when work is due, and ends when it is done. Finishing or dropping the store waits for it, and
+//! so does a commit to a store with limits.
 
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::{self, Builder, ThreadId};
@@ -19,9 +19,9 @@ pub(crate) struct Upkeep {
 
 #[derive(Default)]
 struct UpkeepState {
-    /// The process whose thread is at it: a child that was forked has none.
+    /// The process whose thread runs: a forked child has no such thread.
     running: Option<u32>,
-    /// The one that was begun last. It is given warnings to tell, and who hears them may use the store there.
+    /// The thread begun last. It reports warnings, and their receiver may use the store on it.
     thread: Option<ThreadId>,
     is_due: bool,
 }
@@ -33,7 +33,7 @@ impl UpkeepState {
 }
 
 impl Upkeep {
-    /// Waits until nothing is due, on any other thread.
+    /// Waits until no work is due; on the thread itself it returns at once.
     pub(crate) fn wait(&self) {
         let mut state = lock(&self.state);
         while state.is_running() && state.thread != Some(thread::current().id()) {
@@ -41,7 +41,7 @@ impl Upkeep {
         }
     }
 
-    /// Takes note that something is due. Gives whether a thread is to be begun for it.
+    /// Records that work is due. Gives whether a thread must be started.
     fn note_due(&self) -> bool {
         let mut state = lock(&self.state);
         let begins = !state.is_running();
@@ -60,7 +60,7 @@ impl Upkeep {
         }
     }
 
-    /// Whether something is due. If not, whoever waits goes on: the thread holds nothing of the store any more.
+    /// Whether work is due. If not, the waiters go on: the thread holds nothing of the store any more.
     fn goes_on(&self) -> bool {
         let mut state = lock(&self.state);
         if !state.is_due {
@@ -71,7 +71,7 @@ impl Upkeep {
     }
 }
 
-/// Nobody waits for a thread that has panicked.
+/// Wakes the waiters if the thread panics.
 struct End<'a>(&'a Upkeep);
 
 impl Drop for End<'_> {
@@ -83,7 +83,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// What all handles share that users were given. When the last of them goes it waits for the thread of the store.
+/// Shared by all handles that users hold. Dropping the last waits for the store's thread.
 pub(crate) struct Opened(pub(crate) Arc<Inner>);
 
 impl Drop for Opened {
@@ -93,7 +93,7 @@ impl Drop for Opened {
 }
 
 impl DirStore {
-    /// Has a thread do what is due.
+    /// Has a thread do the upkeep.
     pub(crate) fn begin_upkeep(&self) {
         if !self.0.upkeep.note_due() {
             return;
@@ -101,13 +101,13 @@ impl DirStore {
         let (upkeep, store) = (Arc::clone(&self.0.upkeep), Arc::downgrade(&self.0));
         let thread = Builder::new().name("sde-upkeep".to_owned());
         if thread.spawn(move || upkeep.run(&store)).is_err() {
-            // The system had no thread to give.
+            // No thread could be started.
             self.0.upkeep.run(&Arc::downgrade(&self.0));
         }
     }
 
-    /// Seals what has grown long, removes what is superseded of scratch, and keeps the limits: a program that saves each
-    /// result commits at its end only.
+    /// Seals full segments, removes superseded scratch, and keeps the limits. A program that saves each result may
+    /// commit only at its end, so commits alone would not do.
     fn keep_up(&self) {
         let sealed = warnings_after(|| {
             let _alone = lock(&self.0.trimming);

@@ -1,8 +1,8 @@
-//! Which entries were asked for, and when: what "least recently used" needs.
+//! Records which entries were used, and when, for "least recently used".
 //!
-//! Reading must not cost a write, so uses are counted in memory and written as one frame when
-//! a generation is committed, once a minute at most before the end. Those of a process that is killed are lost with it, which costs
-//! nothing but a worse choice when room is made.
+//! Reading must not cost a write, so uses are counted in memory and written as one frame on a commit, at most once
+//! a minute before the end. A killed process loses its counts, which only makes the choice of entries to give up
+//! worse.
 
 use std::cmp::Reverse;
 use std::sync::Mutex;
@@ -15,11 +15,11 @@ use crate::locks::{MutexGuard, lock};
 use crate::store::DirStore;
 use crate::writer::frame::NewFrame;
 
-/// The latest uses that are not written yet, in parts: threads that find different entries hardly wait for each other.
+/// The latest uses not yet written, in parts, so that threads with different entries rarely wait for each other.
 #[derive(Default)]
 pub(crate) struct Uses([Mutex<UsesOf>; 32]);
 
-/// So many entries a part has at most: a million all parts together.
+/// The most entries in a part: a million in all parts.
 const MOST_OF_PART: usize = 1 << 15;
 
 impl Uses {
@@ -39,17 +39,17 @@ impl Uses {
     }
 
     fn part(&self, prefix: u64) -> MutexGuard<'_, UsesOf> {
-        // Keys are digests.
+        // Keys are digests, evenly spread.
         lock(&self.0[prefix as usize % self.0.len()])
     }
 
-    /// All of them; they are counted from nothing again.
+    /// Takes all uses; counting starts again from zero.
     pub(crate) fn take(&self) -> UsesOf {
         let parts = self.0.iter().map(|part| std::mem::take(&mut *lock(part)));
         parts.flatten().collect()
     }
 
-    /// What was taken and could not be written.
+    /// Puts back uses that could not be written.
     pub(crate) fn put_back(&self, uses: UsesOf) {
         for (prefix, one) in uses {
             self.add(prefix, one);
@@ -58,7 +58,7 @@ impl Uses {
 }
 
 impl DirStore {
-    /// Writes which entries were used since the last time, and what else this process did, if it is time for it.
+    /// Writes the uses and the journal of this process, if they are due.
     pub(crate) fn write_uses(&self, selection: Selection) -> Result<(), ArchiveError> {
         let now = self.0.vfs().now();
         if selection == Selection::Checkpoint && !self.0.journal.is_old(now) {
@@ -77,7 +77,7 @@ impl DirStore {
             uses.iter().for_each(|uses| uses.put_back(taken.clone()));
         }
         match written {
-            // They are written some other time, or lost: what was saved is not.
+            // On a full disk uses are written later, or lost; saves are not affected.
             Err(error) if error.is_full() => Ok(()),
             written => written,
         }
@@ -94,12 +94,12 @@ mod tests {
         let uses = Uses::default();
         let key = |number: u64| {
             let mut key = [0; 32];
-            // All in one part.
+            // All keys are in one part.
             key[..8].copy_from_slice(&(number << 5).to_be_bytes());
             Key::from_bytes(key)
         };
         let most = MOST_OF_PART as u64;
-        // Found by an attack: of those at one time none was kept.
+        // Found by an attack: with equal times none was kept.
         (0..=most).for_each(|number| uses.note(&key(number), 0));
         assert_eq!(uses.take().len(), MOST_OF_PART / 2);
         for number in 0..3 * most {
@@ -115,7 +115,7 @@ mod tests {
         );
     }
 
-    /// Found by reading: nobody wrote them.
+    /// Found by reading: uses were counted although they were never written.
     #[test]
     fn nothing_is_noted_in_a_store_opened_for_reading_only() {
         let dir = tempfile::tempdir().unwrap();

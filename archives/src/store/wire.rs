@@ -1,4 +1,4 @@
-//! Values for other ranks, as the store writes them.
+//! Encodes values for other ranks as the store does.
 
 use sde::{ArchiveError, Codec, ErasedValue, Wire, WireBuffer};
 

@@ -1,4 +1,4 @@
-//! Saying what a store holds: the next generation of manifests.
+//! Writes the next generation of manifests.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::locks::{lock, warnings_after};
 use crate::store::DirStore;
 use crate::writer::group_commit::Durable;
 
-/// No process takes as long to write a manifest, from when it looked at the segments that it lists.
+/// The most time a process may take from looking at the segments to naming the manifest that lists them.
 const LONGEST_TO_COMMIT: Duration = Duration::from_secs(60);
 
 impl DirStore {
-    /// Writes the next manifest; these segments have been replaced.
+    /// Writes the next manifest; `replaced` are the newly replaced segments.
     pub(crate) fn write_manifest(&self, replaced: &[ReplacedSegment]) -> Result<(), ArchiveError> {
         self.refresh()?;
         warnings_after(|| self.write_manifest_of(replaced, |_| true))
     }
 
-    /// Writes the next manifest for all ranks, by one of them, without looking for new segments. The journals in `taken` are
-    /// about to go: they are not vouched for.
+    /// Writes the next manifest for all ranks, on one of them, without looking for new segments. The journals in
+    /// `taken` are not listed, since they are about to be removed.
     pub(crate) fn write_manifest_for_all(
         &self,
         taken: &HashSet<UniqueId>,
@@ -55,9 +55,9 @@ impl DirStore {
         let before = inner.catalog.manifests();
         let replaced = self.still_replaced(&before, newly_replaced);
         let (generation, parents) = before.next();
-        // Before those that are known: what is sealed in between is among both then, and else among none.
+        // Taken before the known segments: one sealed in between is in both lists then, not in none.
         let unsealed = self.unsealed();
-        // What this process could not make durable itself it must not sync again, under whatever name.
+        // If this process could not make a segment durable, it must not sync it again under another name.
         let own: HashSet<UniqueId> = unsealed.iter().map(|(segment, _)| segment.id).collect();
         let stays = |one: &KnownSegment| !own.contains(&one.segment.id) && stays(one);
         let known = self.sync_foreign_segments(stays);
@@ -74,7 +74,7 @@ impl DirStore {
         inner.catalog.commit(&before, manifest)?;
         lock(&inner.room.swept).take_if(|one| Some(*one) == swept);
         if !newly_replaced.is_empty() {
-            // What this process has given up and replaced.
+            // Lets go of abandoned segments of this process that were replaced.
             let ids: HashSet<_> = newly_replaced
                 .iter()
                 .map(|one| UniqueId::parse(&one.id))
@@ -84,8 +84,8 @@ impl DirStore {
         Ok(())
     }
 
-    /// What is replaced by what the heads say, and newly. A record goes when its segment can't come back: its file is gone and its
-    /// name off the medium, no manifest lists it, and none that lists it is being written by then.
+    /// The replaced segments: those of the heads and the new ones. A record is dropped once its segment can't come
+    /// back: its file is gone and its name off the medium, and no manifest lists it, nor one still being written.
     fn still_replaced(
         &self,
         manifests: &ManifestSet,
@@ -109,7 +109,7 @@ impl DirStore {
         all
     }
 
-    /// Those of which there may be a file, now or after a power failure.
+    /// Those whose file may exist, now or after a power failure.
     fn not_gone(&self, all: Vec<ReplacedSegment>) -> Vec<ReplacedSegment> {
         if all.is_empty() {
             return all;
@@ -122,7 +122,7 @@ impl DirStore {
             .iter()
             .filter_map(|(path, _)| path.file_name()?.to_str());
         let in_names: HashSet<&str> = names.flat_map(|name| name.split(['-', '.'])).collect();
-        // Its file may have lost its name to another, which has the id too unless a person gave it.
+        // A closed segment's file has another name, which has the id too unless a person gave it.
         let known = lock(&inner.catalog.segments);
         let by_id = known.by_id();
         let is_there = |one: &ReplacedSegment| {
@@ -139,17 +139,16 @@ impl DirStore {
         there
     }
 
-    /// The segments that this process has not sealed, as far as they are durable: of those it knows
-    /// better than by reading what is on the medium.
+    /// The durable parts of this process's unsealed segments, which it knows without reading them.
     fn unsealed(&self) -> Vec<Durable> {
         match self.0.team.get() {
             None => self.0.writer.unsealed(),
-            // What of it counts is in others' segments, or will be.
+            // Journals of ranks are not listed: their frames are in others' segments, or will be.
             Some(_) => Vec::new(),
         }
     }
 
-    /// The segments that a manifest vouches for, in the order of their names.
+    /// The list of segments for a manifest, in the order of their names.
     fn listed(
         &self,
         unsealed: Vec<Durable>,
@@ -170,8 +169,8 @@ impl DirStore {
         listed
     }
 
-    /// Warns of segments that a manifest vouches for and that are not there, or not whole. A compaction may have removed one
-    /// after the manifests were read, and before the segments were: then another look tells that it is replaced.
+    /// Warns of segments that a manifest lists and that are missing or cut short. A compaction may have removed one
+    /// after the manifests were read: then a second look finds it replaced.
     pub(crate) fn warn_of_losses(&self) -> Result<(), ArchiveError> {
         let mut losses = self.losses();
         if !losses.is_empty() {
@@ -185,7 +184,7 @@ impl DirStore {
         Ok(())
     }
 
-    /// What the manifests vouch for and is not there.
+    /// Descriptions of the listed segments that are lost.
     fn losses(&self) -> Vec<String> {
         let inner = &*self.0;
         let own = inner.durable_ends();

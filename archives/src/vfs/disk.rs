@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{FileKind, Found, Site, Vfs, VfsFile};
 
-/// The disk has what is written at once in this length, or more, while the next is made ready: a sync has less to wait for.
+/// From this length on, the disk starts on written bytes at once, so that a sync has less left to write.
 #[cfg(target_os = "linux")]
 const LONG_WRITE: u64 = 1 << 20;
 
@@ -25,7 +25,7 @@ impl Vfs for Disk {
             return Ok(Some(as_found(&own, false)));
         }
         match std::fs::metadata(path) {
-            // It leads nowhere, and the name is taken all the same.
+            // The link leads nowhere, but the name is taken.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(as_found(&own, true))),
             found => found.map(|found| Some(as_found(&found, true))),
         }
@@ -37,7 +37,7 @@ impl Vfs for Disk {
         match statx(CWD, path, AtFlags::empty(), StatxFlags::SIZE) {
             Ok(found) => Ok(Some(found.stx_size)),
             Err(rustix::io::Errno::NOENT) => Ok(None),
-            // A kernel or a sandbox without this call.
+            // The kernel or a sandbox lacks this call.
             Err(_) => Ok(self.look(path)?.map(|found| found.length)),
         }
     }
@@ -78,7 +78,7 @@ impl Vfs for Disk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        // Opening a pipe would wait for ever.
+        // Opening a pipe would block.
         if !std::fs::metadata(path)?.is_file() {
             let why = "it is not a regular file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -91,7 +91,7 @@ impl Vfs for Disk {
         match self.link(from, to) {
             Ok(()) => std::fs::remove_file(from),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                // All that is left; the names carry random numbers, so nobody else is at it.
+                // Without links a rename must do. The names have random numbers, so no other process uses them.
                 if std::fs::symlink_metadata(to).is_ok() {
                     return Err(io::ErrorKind::AlreadyExists.into());
                 }
@@ -121,7 +121,7 @@ impl Vfs for Disk {
             return Ok(());
         }
         match File::open(dir)?.sync_all() {
-            // Some file systems have nothing to sync in a directory, and say so.
+            // Some file systems can't sync directories, and report that.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             outcome => outcome,
         }
@@ -135,7 +135,7 @@ impl Vfs for Disk {
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        // NFS gives a lock that keeps all others out to those only who may write.
+        // NFS grants an exclusive lock only to a file opened for writing.
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
@@ -155,7 +155,7 @@ impl VfsFile for File {
         #[cfg(target_os = "linux")]
         let length = slices.iter().map(|slice| slice.len() as u64).sum();
         let mut left = &mut slices[..];
-        // Nobody else moves it.
+        // No other thread moves the file's position meanwhile.
         self.seek(SeekFrom::Start(at))?;
         while !left.is_empty() {
             match self.write_vectored(left) {
@@ -167,7 +167,7 @@ impl VfsFile for File {
         }
         #[cfg(target_os = "linux")]
         if length >= LONG_WRITE {
-            // Linux begins to write what is dirty, and does not wait. If it refuses, the sync has more to do.
+            // Linux starts to write dirty pages, without waiting. If it refuses, the sync has more to write.
             let length = std::num::NonZeroU64::new(length);
             let _ = rustix::fs::fadvise(self, at, length, rustix::fs::Advice::DontNeed);
         }
@@ -226,11 +226,11 @@ impl VfsFile for File {
 
     #[cfg(target_os = "linux")]
     fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
-        // Whoever writes moves this place where he needs it.
+        // Moves the file's position, which writers set themselves.
         match rustix::fs::seek(self, rustix::fs::SeekFrom::Data(at)) {
             Ok(place) => Ok(Some(place)),
             Err(rustix::io::Errno::NXIO) => Ok(None),
-            // A file system that knows no holes.
+            // The file system does not report holes.
             Err(_) => Ok(Some(at)),
         }
     }
@@ -240,7 +240,7 @@ impl VfsFile for File {
     }
 }
 
-/// Whether a file system has no hard links at all.
+/// Whether the error means that the file system has no hard links.
 fn has_no_links(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -285,7 +285,7 @@ mod tests {
         file.write_at(&[b"after"], hole).unwrap();
         let in_hole = hole / 2;
         let found = Disk.open(&path).unwrap().next_data(in_hole).unwrap();
-        // The block that the end lies in.
+        // Data may begin at the block with the last bytes.
         assert!(
             found.is_some_and(|at| at > in_hole && at <= hole),
             "{found:?}"

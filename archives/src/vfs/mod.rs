@@ -1,13 +1,11 @@
-//! What a store asks of the thing that it is on: the calls, and what they promise.
+//! The medium of a store: the calls that a store makes, and what it assumes of them.
 //!
-//! Whether a store loses anything is decided by which of these calls it makes, in
-//! which order, and what it makes of their errors. None of that can be seen on
-//! a real disk: a kill leaves the page cache as it is, and a disk that fails is
-//! hard to come by. So all calls go through [`Vfs`]. [`Disk`] is the real one;
-//! the tests have one that forgets what was not synced, tears writes, fails at any
-//! chosen call, or stops in it.
+//! Whether a store loses anything depends on which of these calls it makes, in which order, and how it handles
+//! their errors. A real disk shows none of that: a kill leaves the page cache as it is, and failing disks are rare.
+//! So all calls go through [`Vfs`]. [`Disk`] is the real medium; the tests have one that forgets unsynced data,
+//! tears writes, and fails or stops at any chosen call.
 //!
-//! What is assumed, and nothing more:
+//! The assumptions, and there are no others:
 //!
 //! - bytes that were written are on the medium for good once
 //!   [`sync`](VfsFile#method.sync) has said so, the file's length with them;
@@ -35,26 +33,26 @@ use std::time::SystemTime;
 
 pub use disk::Disk;
 
-/// What is known of a name without opening it.
+/// The properties of a name, found without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
+    /// The kind of file.
     pub kind: FileKind,
     /// The length in bytes, of a file.
     pub length: u64,
-    /// Which file it is, whatever its name: two names of one file have the same, two files never,
-    /// as long as both exist. 0 where the medium can't say.
+    /// The file's identity: names of one file have the same, different files never, as long as both exist. 0 if the
+    /// medium has none.
     pub id: u64,
     /// When it was last written to, if the medium knows.
     pub written_at: Option<SystemTime>,
-    /// The number of the user who owns it, and the last twelve bits of its mode (the permissions are the last nine),
-    /// where there are such.
+    /// The number of the owner, and the last twelve bits of the mode (the permissions are the last nine), if the
+    /// medium has them.
     pub owner: Option<(u32, u32)>,
-    /// Whether the name is a symbolic link. All else is of what it leads to, if that is there.
+    /// Whether the name is a symbolic link. The other properties are those of its target, if that exists.
     pub link: bool,
 }
 
-/// What a name may be.
+/// The kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -65,36 +63,36 @@ pub enum FileKind {
     Other,
 }
 
-/// Names and what they stand for. See the [module](self) for what is promised.
+/// The names of a medium, and its files. See the [module](self) for the assumptions.
 pub trait Vfs: Send + Sync + fmt::Debug {
-    /// What is there; `None` if nothing is.
+    /// The properties of a name; `None` if it does not exist.
     ///
     /// # Errors
-    /// If that can't be found out.
+    /// If they can't be found out.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// How long a file is, as [`look`](Self::look) tells, and nothing else of it: on some file systems the next sync after
-    /// somebody asked for the times of a file takes longer.
+    /// The length of a file, as [`look`](Self::look) gives it, and nothing else: on some file systems asking for
+    /// the times of a file slows its next sync.
     ///
     /// # Errors
-    /// If that can't be found out.
+    /// If it can't be found out.
     fn length_of(&self, path: &Path) -> io::Result<Option<u64>> {
         Ok(self.look(path)?.map(|found| found.length))
     }
 
-    /// The one path of what is there, without links and `..`. A medium that has neither gives the
-    /// path itself, as this does.
+    /// The canonical path, without links and `..`. A medium without these gives the path itself, as this does.
     ///
     /// # Errors
-    /// If nothing is there, or that can't be found out.
+    /// If nothing is there, or the path can't be found out.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
     }
 
-    /// Where a symbolic link leads, as it is written in it; `None` for what is none. A medium that has no links gives that for all, as this does.
+    /// The target of a symbolic link, as it is written; `None` for other names. A medium without links always gives
+    /// `None`, as this does.
     ///
     /// # Errors
-    /// If that can't be found out.
+    /// If it can't be found out.
     fn link_target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         let _ = path;
         Ok(None)
@@ -124,19 +122,19 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// If it can't be opened, or is no regular file.
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
 
-    /// Gives a file another name, in the same directory. It is an error if that is taken:
-    /// of several processes that publish one name, one succeeds.
+    /// Renames a file within its directory. It is an error if the new name is taken: of several processes that
+    /// publish one name, one succeeds.
     ///
     /// # Errors
-    /// If it can't be renamed; `AlreadyExists` if the new name is taken. On a shared file system it
-    /// may have happened although there is an error: look before doing anything else.
+    /// If it can't be renamed; `AlreadyExists` if the new name is taken. On a shared file system the rename may
+    /// have happened despite the error: look first.
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name, in the same directory, as [`publish`](Self::publish) gives it another. A medium where a file
-    /// has one name gives an error, as this does.
+    /// Gives a file a second name in its directory, under the conditions of [`publish`](Self::publish). A medium
+    /// without hard links gives an error, as this does.
     ///
     /// # Errors
-    /// As `publish`; `Unsupported` where a file has one name.
+    /// As `publish`; `Unsupported` without hard links.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let _ = (from, to);
         Err(io::ErrorKind::Unsupported.into())
@@ -148,10 +146,10 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// If it can't be removed.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory with nothing in it.
+    /// Removes an empty directory.
     ///
     /// # Errors
-    /// If it can't be removed, or something is in it.
+    /// If it can't be removed, or is not empty.
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable; [`sync_dir`](Self#method.sync_dir) calls it.
@@ -160,19 +158,18 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// If that is not certain.
     fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()>;
 
-    /// Whose store it would be: the user of this process, if the medium knows users.
+    /// The user of this process, who would own a new store, if the medium knows users.
     fn user(&self) -> Option<u32> {
         None
     }
 
-    /// The time of day, by which ages are told.
+    /// The time of day, from which ages are counted.
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }
 
-    /// Takes a lock that the system gives back when its holder ends, however he ends; `None` if
-    /// somebody has it. Nothing but politeness may rest on it: there are file systems where all
-    /// have it.
+    /// Takes a lock that the system releases however its holder ends; `None` if another holds it. Correctness must
+    /// not depend on it: on some file systems everybody gets it.
     ///
     /// # Errors
     /// If there are no locks, or the file can't be opened.
@@ -181,7 +178,7 @@ pub trait Vfs: Send + Sync + fmt::Debug {
 
 /// An open file.
 pub trait VfsFile: Send + Sync {
-    /// Writes all these bytes, one slice after the other, from a place on, which is in the file or at its end.
+    /// Writes all slices, one after the other, from a place on, which must be in the file or at its end.
     ///
     /// # Errors
     /// If not all could be written; some may have been.
@@ -199,40 +196,39 @@ pub trait VfsFile: Send + Sync {
     /// If that is not certain. The file must not be used any more then.
     fn sync_for(&mut self, site: Site) -> io::Result<()>;
 
-    /// Fills the buffer from a position. Any number of threads may do so at once.
+    /// Fills the buffer from a position on. Threads may read at the same time.
     ///
     /// # Errors
     /// If it can't be read; `UnexpectedEof` if the file ends before.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()>;
 
-    /// Fills the buffer from a position as far as the file reaches; gives how many bytes that were.
+    /// Fills the buffer from a position on, as far as the file reaches; gives the number of bytes.
     ///
     /// # Errors
     /// If it can't be read.
     fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 
-    /// How long it is.
+    /// The length of the file.
     ///
     /// # Errors
-    /// If that can't be found out.
+    /// If it can't be found out.
     fn length(&self) -> io::Result<u64>;
 
-    /// The first place from `at` on where something may have been written: from `at` to there are
-    /// only zeros that the medium does not even hold. `None` if there is nothing to the end. A
-    /// medium that can't tell gives `at`, as this does by itself.
+    /// The first place from `at` on that may have data: before it are only zeros that the medium does not store.
+    /// `None` if there is no data up to the end. A medium that can't tell gives `at`, as this does.
     ///
     /// # Errors
-    /// If that can't be found out.
+    /// If it can't be found out.
     fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
         Ok(Some(at))
     }
 
-    /// Takes the lock of [`Vfs::try_lock`] on this file for as long as it is open. Whether that
-    /// worked is not told, since nothing may rest on it.
+    /// Takes the lock of [`Vfs::try_lock`] on this file while it is open. Success is not reported, since nothing
+    /// may depend on it.
     fn lock_while_open(&self);
 }
 
-/// The place in the source where a sync is asked for.
+/// The place in the source that asks for a sync.
 pub type Site = &'static Location<'static>;
 
 impl dyn Vfs + '_ {
@@ -257,7 +253,7 @@ impl dyn VfsFile + '_ {
     }
 }
 
-/// Makes a directory with all its parents, and makes the new names durable.
+/// Makes a directory with all its parents, durably.
 ///
 /// # Errors
 /// If one of them can't be made, or is no directory.
@@ -277,7 +273,7 @@ pub fn make_dirs(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
     if parent.as_os_str().is_empty() {
         return Ok(());
     }
-    // Whoever made it may have been killed before he synced it.
+    // The maker may have been killed before it synced the name.
     match vfs.sync_dir(parent) {
         Err(error) if was_there && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         outcome => outcome,
@@ -289,7 +285,7 @@ fn is_dir(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
     Ok(found.is_some_and(|found| found.kind == FileKind::Directory))
 }
 
-/// Bytes of a file that is known to be so long.
+/// Bytes of a file that is known to have them.
 pub(crate) fn read_bytes(file: &dyn VfsFile, at: u64, length: u64) -> io::Result<Vec<u8>> {
     let length = usize::try_from(length).map_err(io::Error::other)?;
     let mut bytes = Vec::new();
@@ -299,10 +295,10 @@ pub(crate) fn read_bytes(file: &dyn VfsFile, at: u64, length: u64) -> io::Result
     Ok(bytes)
 }
 
-/// How much is read at once.
+/// The number of bytes read at once.
 const PIECE: u64 = 1 << 20;
 
-/// Gives bytes of a file, one piece after the other.
+/// Passes bytes of a file to `take`, in pieces.
 pub(crate) fn pieces(
     file: &dyn VfsFile,
     mut at: u64,

@@ -1,8 +1,8 @@
-//! The file by which others know that this process lives.
+//! The file by which other processes know that this one lives.
 //!
-//! It is locked with a lock that the process owns: a forked child has none, and the system gives it back when the process
-//! ends, however it ends. But such a lock is lost too when the process closes the file, by whatever name and handle it was opened. So
-//! a file of one's own is never closed: who has opened one in place of another's [keeps](keep_if_own) it.
+//! The process holds a POSIX lock on it: a forked child does not inherit that, and the system releases it however
+//! the process ends. But closing the file releases it too, by any name and handle of the process. So a process
+//! never closes its own lease: one opened by mistake is [kept](keep_if_own) open.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,20 +18,20 @@ use crate::format::about::About;
 use crate::format::id::UniqueId;
 use crate::locks::{lock, wait_timeout};
 
-/// Which file it is, whatever its name: device and number.
+/// A file's device and inode number, whatever its name.
 pub(super) type FileId = (u64, u64);
 
 /// The lease of this process, until it is dropped.
 pub(super) struct Lease {
     pub(super) path: PathBuf,
     pub(super) id: FileId,
-    /// The process that began it: after a fork two have it open.
+    /// The process that made it: after a fork two have it open.
     process: u32,
     file: Arc<File>,
     renewal: Arc<Renewal>,
 }
 
-/// A lease of this process.
+/// A lease of this process, with further handles that must stay open.
 struct OwnLease {
     id: FileId,
     process: u32,
@@ -40,7 +40,7 @@ struct OwnLease {
 
 static OWN: Mutex<Vec<OwnLease>> = Mutex::new(Vec::new());
 
-/// When the lease is renewed.
+/// The renewal of the lease.
 #[derive(Default)]
 struct Renewal {
     state: Mutex<RenewalState>,
@@ -49,14 +49,14 @@ struct Renewal {
 
 #[derive(Default)]
 struct RenewalState {
-    /// How many announcements there are.
+    /// The number of announcements.
     announced: usize,
     has_thread: bool,
-    /// When it was renewed last, by this process and by the file system.
+    /// The time of the last renewal, by this process's clock and the file system's.
     renewed: Option<(Instant, SystemTime)>,
 }
 
-/// What is announced, as far as the lease is concerned.
+/// A guard that keeps the lease renewed.
 pub(super) struct Renewed(Arc<Renewal>);
 
 impl Drop for Renewed {
@@ -66,7 +66,7 @@ impl Drop for Renewed {
 }
 
 impl Lease {
-    /// Makes the file, and the folder it is in.
+    /// Makes the lease, and its folder.
     pub(super) fn begin(dir: &Path) -> io::Result<Self> {
         match DirBuilder::new().mode(0o700).create(dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -90,7 +90,7 @@ impl Lease {
             file: Arc::new(file),
             renewal: Arc::default(),
         };
-        // Before it says who holds it: without that it is nobody's.
+        // Locked before it has its text, since an unlocked lease counts as a dead process's.
         let begun = match try_lock(&file) {
             Locked::Taken | Locked::Unsupported => file.write_all(this().as_bytes()),
             Locked::Held => Err(io::ErrorKind::WouldBlock.into()),
@@ -99,18 +99,18 @@ impl Lease {
         begun.map(|()| lease)
     }
 
-    /// Whether this is the process that began it, and no copy of it.
+    /// Whether this process made it, and not its parent before a fork.
     pub(super) fn is_of_this_process(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// The time of the file system.
+    /// The file system's time.
     pub(super) fn now(&self, duration: Duration) -> io::Result<SystemTime> {
         let (at, time) = self.renewal.renew(&self.file, duration / 3)?;
         Ok(time + at.elapsed())
     }
 
-    /// Renews it as long as the guard lives.
+    /// Renews the lease for as long as the guard lives.
     pub(super) fn renew(&self, duration: Duration) -> io::Result<Renewed> {
         let every = duration / 3;
         self.renewal.renew(&self.file, every)?;
@@ -120,7 +120,7 @@ impl Lease {
             let (file, renewal) = (Arc::clone(&self.file), Arc::clone(&self.renewal));
             let thread = std::thread::Builder::new().name("sde-lease".to_owned());
             let work = move || renewal.work(&file, every);
-            // Without it others may take over what takes longer than a lease.
+            // Without the thread others may take over work that takes longer than a lease.
             state.has_thread = thread.spawn(work).is_ok();
         }
         Ok(Renewed(Arc::clone(&self.renewal)))
@@ -138,7 +138,7 @@ impl Drop for Lease {
 }
 
 impl Renewal {
-    /// Renews the lease if that was long ago; gives when it was renewed.
+    /// Renews the lease if it is due; gives the time of the last renewal.
     fn renew(&self, file: &File, every: Duration) -> io::Result<(Instant, SystemTime)> {
         if let Some(renewed) = lock(&self.state).renewed
             && renewed.0.elapsed() < every
@@ -156,7 +156,7 @@ impl Renewal {
         Ok(renewed)
     }
 
-    /// What a thread does as long as anything is announced.
+    /// The thread's work, while anything is announced.
     fn work(&self, file: &File, every: Duration) {
         let mut state = lock(&self.state);
         loop {
@@ -166,20 +166,20 @@ impl Renewal {
                 return;
             }
             drop(state);
-            // If it can't be renewed, others take over in the end.
+            // If renewing fails, others take over in the end.
             let _ = self.renew(file, every / 2);
             state = lock(&self.state);
         }
     }
 }
 
-/// Who this process is: its machine's name, its number, and what no other machine has.
+/// The text of a lease: this machine's name, the process's number, and an id of the machine.
 pub(super) fn this() -> String {
     let About { host, process, .. } = About::this();
     format!("{host}\n{process}\n{}\n", machine())
 }
 
-/// What no other machine has: a number drawn when it was started.
+/// An id of this machine, drawn at its last start.
 pub(super) fn machine() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {
@@ -188,7 +188,7 @@ pub(super) fn machine() -> &'static str {
     })
 }
 
-/// What came of locking a file.
+/// The result of locking a file.
 pub(super) enum Locked {
     Taken,
     Held,
@@ -212,7 +212,7 @@ pub(super) fn is_own(id: FileId) -> bool {
         .any(|own| own.id == id && own.process == process)
 }
 
-/// Keeps a file open that turned out to be a lease of this process; gives back any other.
+/// Keeps a file open if it is a lease of this process; gives back any other.
 pub(super) fn keep_if_own(file: File, id: FileId) -> Option<File> {
     let process = std::process::id();
     let mut own = lock(&OWN);

@@ -1,12 +1,12 @@
-//! Who is at what: what the processes that use a store tell one another.
+//! Announcements: processes that use a store tell one another which runs they are computing.
 //!
-//! Each has a [lease](lease): a file in the folder `work` of the store that says who it is. It is locked as long as the process lives,
-//! and its time of writing is renewed while anything is announced. What it announces is a further name of that file: the digits of a
-//! key. So announcing is one call of the file system, which fails if another was first, and an announcement is the
-//! [file](other) that tells whether its holder lives.
+//! Each process has a [lease](lease): a file in the store's folder `work` with its name. It is locked while the
+//! process lives, and its time of writing is renewed while anything is announced. To announce a key, the process
+//! links the lease under the key's digits. So announcing is one system call, which fails if another process was
+//! first, and the announcement is the [file](other) that tells whether its holder lives.
 //!
-//! Nothing rests on any of this. Where a file system has no further names for files, nothing is announced; where it has no locks, or
-//! the holder is on another machine, the lease alone decides.
+//! Correctness does not depend on this. Without hard links nothing is announced; without locks, or for a holder on
+//! another machine, the renewal alone decides.
 
 mod lease;
 mod other;
@@ -30,25 +30,25 @@ use lease::{Lease, Renewed};
 use other::HolderState;
 use watch::{Changed, Watch};
 
-/// Where announcements are in a store.
+/// The folder of announcements.
 const FOLDER: &str = "work";
 
-/// A process that has not renewed its lease for so long is taken for dead, or stopped.
+/// A process that has not renewed its lease for this long is taken for dead or stopped.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// How often announcing is tried if others announce and end meanwhile.
+/// The number of tries to announce while others announce and end.
 const TRIES: usize = 8;
 
 /// The announcements of a store.
 pub(crate) struct Work {
     dir: PathBuf,
-    /// Without this file the store is not there any more, and nothing is to be made in its place.
+    /// Without this file the store is gone, and nothing must be made in its place.
     format: PathBuf,
     duration: Duration,
-    /// Of this process, once it has announced or asked for something.
+    /// This process's lease, once it has announced or asked for something.
     lease: Mutex<Option<Arc<Lease>>>,
     watch: Arc<Watch>,
-    /// Whether it was told that nothing can be announced.
+    /// Whether it was logged that announcing does not work.
     is_told: AtomicBool,
 }
 
@@ -61,7 +61,7 @@ struct Announcement {
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        // Another may have taken it over, or this is a copy of the process that announced it.
+        // Another process may have taken it over, or this is a forked child.
         if self.lease.is_of_this_process() && other::id_of(&self.path).ok() == Some(self.lease.id) {
             let _ = fs::remove_file(&self.path);
         }
@@ -81,7 +81,7 @@ impl Work {
         }
     }
 
-    /// Says that this process is at a key, unless another is.
+    /// Announces that this process computes a key, unless another does.
     pub(crate) fn announce(&self, key: &Key) -> Announced {
         self.try_announce(key).unwrap_or_else(|error| {
             if !self.is_told.swap(true, Ordering::Relaxed) {
@@ -92,10 +92,10 @@ impl Work {
         })
     }
 
-    /// Who is at a key.
+    /// The live process that has announced a key.
     pub(crate) fn announced_by(&self, key: &Key) -> Option<Holder> {
         let path = self.path(key);
-        // Mostly nobody is, and then nothing is made.
+        // Mostly there is none; then no lease is made.
         other::id_of(&path).ok()?;
         match self.look(&path).ok()? {
             HolderState::Alive(holder) => Some(holder),
@@ -103,8 +103,8 @@ impl Work {
         }
     }
 
-    /// Calls `changed` when the announcement of a key is removed, until what this gives is dropped; `None` where the kernel does
-    /// not tell.
+    /// Calls `changed` when the announcement of a key is removed, until the value is dropped; `None` where the
+    /// kernel can't watch.
     pub(crate) fn watch(&self, key: &Key, changed: Changed) -> Option<Box<dyn Send + Sync>> {
         let begun = self.watch.begin(&self.dir, key.to_string(), changed);
         let waiting = begun.inspect_err(|error| {
@@ -115,7 +115,7 @@ impl Work {
             .map(|waiting| Box::new(waiting) as Box<dyn Send + Sync>)
     }
 
-    /// Removes what dead processes have left.
+    /// Removes the announcements and leases of dead processes.
     pub(crate) fn clean(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -143,7 +143,7 @@ impl Work {
                     HolderState::Dead(dead) => dead.remove(&path),
                     HolderState::Nothing => {}
                 },
-                // The lease was removed, or the folder.
+                // The lease or the folder was removed.
                 Err(error) if error.kind() == ErrorKind::NotFound => *self.own() = None,
                 Err(error) => return Err(error),
             }
@@ -152,7 +152,7 @@ impl Work {
     }
 
     fn look(&self, path: &Path) -> io::Result<HolderState> {
-        // The time of the file system, by which another's lease is told, is that of a file of one's own.
+        // Another's lease is judged by the file system's time, which this process reads from its own lease.
         let now = || self.lease()?.now(self.duration);
         other::look(path, self.duration, now)
     }

@@ -1,11 +1,11 @@
-//! Processes tell one another nothing here.
+//! Announcements on systems other than Linux: none are made.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use sde::{Announced, Holder, Key};
 
-/// The announcements of a store, of which there are none.
+/// The announcements of a store, always empty.
 pub(crate) struct Work;
 
 impl Work {

@@ -1,4 +1,4 @@
-//! Whether the process lives that an announcement is of.
+//! Tells whether the process that made an announcement lives.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -11,22 +11,22 @@ use sde::Holder;
 
 use super::lease::{self, FileId, Locked};
 
-/// What there is under a name.
+/// The state of the process behind a name.
 pub(super) enum HolderState {
     Nothing,
-    /// A process lives that holds it, as far as can be told.
+    /// It lives, as far as can be told.
     Alive(Holder),
     Dead(Dead),
 }
 
-/// What a dead process has left. As long as this is there no other process of this machine finds it dead.
+/// A dead process's lease. While this lock is held, no other process of this machine finds it dead.
 pub(super) struct Dead {
     id: FileId,
     _locked: File,
 }
 
 impl Dead {
-    /// Removes a name of it, unless another has taken the name over.
+    /// Removes a name of the lease, unless another process has taken the name over.
     pub(super) fn remove(&self, path: &Path) {
         if id_of(path).ok() == Some(self.id) {
             let _ = fs::remove_file(path);
@@ -34,15 +34,15 @@ impl Dead {
     }
 }
 
-/// How much of a lease is read.
+/// The most bytes read of a lease.
 const MOST: u64 = 1024;
 
-/// Which file has this name.
+/// The file with this name.
 pub(super) fn id_of(path: &Path) -> io::Result<FileId> {
     Ok(lease::id(&fs::symlink_metadata(path)?))
 }
 
-/// Looks at an announcement, or at a lease. `now` is the time of the file system.
+/// Looks at an announcement, or at a lease. `now` gives the file system's time.
 pub(super) fn look(
     path: &Path,
     duration: Duration,
@@ -67,21 +67,21 @@ pub(super) fn look(
     };
     let found = file.metadata()?;
     let id = lease::id(&found);
-    // This process may have announced it between the two.
+    // This process may have announced it between the two checks.
     let Some(file) = lease::keep_if_own(file, id) else {
         return Ok(HolderState::Alive(holder_of(&lease::this()).0));
     };
     let locked = lease::try_lock(&file);
     let mut text = String::new();
-    // What is no text says of no machine that it is this one.
+    // A file without valid text names no machine.
     let _ = (&file).take(MOST).read_to_string(&mut text);
     let (holder, is_here) = holder_of(&text);
     let is_dead = match (locked, is_here) {
         (Locked::Taken, true) => true,
-        // Stopped, or on a machine that may have its own locks.
+        // The holder is stopped, or on another machine, whose locks may not be visible here.
         _ => {
             let age = now()?.duration_since(found.modified()?);
-            // One that is as far ahead is of a clock that was: it would be alive until then.
+            // A time far ahead comes from a wrong clock: the holder must not count as alive until then.
             age.unwrap_or_else(|ahead| ahead.duration()) > duration
         }
     };
@@ -91,7 +91,7 @@ pub(super) fn look(
     })
 }
 
-/// Who a lease says that it is of, and whether that is on this machine.
+/// The holder named in a lease, and whether it is on this machine.
 fn holder_of(text: &str) -> (Holder, bool) {
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default();

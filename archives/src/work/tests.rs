@@ -1,4 +1,4 @@
-//! Announcements within this process, and of holders that are made up: those of live processes are in `tests/store`.
+//! Announcements within one process, and of invented holders; those of live processes are tested in `tests/store`.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::*;
 
 const FORMAT: &str = "FORMAT";
 
-/// What takes so long hangs.
+/// A wait of this length is taken for a hang.
 const LIMIT: Duration = Duration::from_secs(60);
 
 struct Place {
@@ -33,7 +33,7 @@ impl Place {
         fs::read_dir(self.store.join(FOLDER)).map_or(0, Iterator::count)
     }
 
-    /// An announcement that was made at a time by somebody who does not live, or not here.
+    /// Makes an announcement of a holder that is dead or on another machine, with a time.
     fn left(&self, key: &Key, machine: &str, at: SystemTime) {
         let path = self.store.join(FOLDER).join(key.to_string());
         fs::write(&path, format!("far\n7\n{machine}\n")).unwrap();
@@ -77,7 +77,7 @@ fn a_key_is_announced_by_one_until_it_is_given_up() {
     assert_eq!(place.names(), 0);
 }
 
-/// Closing a file gives up all locks that the process has on it.
+/// Closing a file releases all locks that the process has on it.
 #[test]
 fn asking_for_ones_own_gives_no_lock_up() {
     let place = Place::new();
@@ -94,7 +94,7 @@ fn asking_for_ones_own_gives_no_lock_up() {
     assert!(lease::keep_if_own(file, id).is_none());
     let inode = format!(":{} ", id.1);
     let is_lock = |line: &str| line.contains(" POSIX ") && line.contains(&inode);
-    // Between two reads of that file other processes give up theirs, and a line may be passed over.
+    // Other processes may unlock while that file is read, and a line may be skipped.
     let is_there = |_| {
         let locks = fs::read_to_string("/proc/locks").unwrap();
         locks.lines().any(is_lock)
@@ -122,7 +122,7 @@ fn who_is_on_another_machine_has_a_lease() {
     let now = SystemTime::now();
     place.left(&key(1), "another", now - LEASE / 2);
     place.left(&key(2), "another", now - 2 * LEASE);
-    // Of a clock that was ahead.
+    // The holder's clock was ahead.
     place.left(&key(3), "another", now + 100 * LEASE);
     let far = Holder {
         host: "far".to_owned(),
@@ -135,7 +135,7 @@ fn who_is_on_another_machine_has_a_lease() {
     assert_eq!(work.announced_by(&key(3)), None);
 }
 
-/// Watches a key; what is sent says that its announcement may be gone.
+/// Watches a key; the channel receives when its announcement may be gone.
 fn watched(work: &Work, of: u8) -> (Box<dyn Send + Sync>, mpsc::Receiver<()>) {
     let (tell, told) = mpsc::channel();
     let changed = Arc::new(move || _ = tell.send(()));
@@ -184,7 +184,7 @@ fn what_the_dead_left_is_removed() {
     place.left(&key(2), "another", old);
     place.left(&key(3), "another", SystemTime::now());
     work.clean();
-    // The lease, the own key, and the one that may be at work.
+    // The lease, the process's own key, and the key of a holder that may live.
     assert_eq!(place.names(), 3);
 }
 

@@ -1,8 +1,8 @@
-//! Waking those who wait for another process as soon as its announcement is removed.
+//! Wakes calls that wait for another process when its announcement is removed.
 //!
-//! All calls of a process that wait with one store share a watch of the kernel on the folder of announcements, and a thread that
-//! reads what it tells. Both are there only while a call waits. The kernel does not tell of a lock that a dead process gives
-//! back, nor of what another machine removes: so a waiter looks now and then all the same.
+//! All waiting calls of one store share a kernel watch on the folder of announcements, and a thread that reads its
+//! events. Both exist only while a call waits. The kernel reports neither the released lock of a dead process nor
+//! removals by another machine, so waiters also look from time to time.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -20,7 +20,7 @@ use crate::locks::lock;
 /// A function that is called when an announcement is removed.
 pub(crate) type Changed = Arc<dyn Fn() + Send + Sync>;
 
-/// How long the thread pauses between two reads: in a folder where much happens it costs no more than looking so often.
+/// The pause between two reads of events, so that a busy folder costs no more than looking that often.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The watch on the folder of announcements.
@@ -30,7 +30,7 @@ pub(super) struct Watch(Mutex<WatchState>);
 #[derive(Default)]
 struct WatchState {
     waiters: Vec<Arc<Waiter>>,
-    /// While there is a waiter: where the kernel tells, and the number of the watch there.
+    /// While there is a waiter: the kernel's queue, and the watch's number in it.
     kernel: Option<(Arc<OwnedFd>, i32)>,
 }
 
@@ -39,7 +39,7 @@ struct Waiter {
     changed: Changed,
 }
 
-/// A call that waits, until it is dropped.
+/// A waiting call, until it is dropped.
 pub(super) struct Waiting {
     waiter: Arc<Waiter>,
     watch: Arc<Watch>,
@@ -54,7 +54,7 @@ impl Drop for Waiting {
         if state.waiters.is_empty()
             && let Some((kernel, number)) = state.kernel.take()
         {
-            // The thread is told that it is removed.
+            // This also ends the thread, by an event.
             let _ = inotify::remove_watch(&kernel, number);
         }
     }
@@ -106,8 +106,8 @@ impl Watch {
     }
 }
 
-/// The names of files that were removed; an empty one stands for all, if there were more than the kernel tells of. `None` when
-/// it tells no more: nobody waits, or the folder is gone.
+/// The names of removed files; an empty name stands for all, if the queue overflowed. `None` at the end of the
+/// watch: nobody waits, or the folder is gone.
 fn removed(reader: &mut Reader<'_, &OwnedFd>) -> Option<Vec<CString>> {
     let mut removed = Vec::new();
     while removed.is_empty() || !reader.is_buffer_empty() {
@@ -144,7 +144,7 @@ mod tests {
         assert!(kernel().unwrap().ptr_eq(&first));
         drop(other);
         assert!(kernel().is_none());
-        // The thread holds it until it ends.
+        // The thread holds the queue until it ends.
         let begun = Instant::now();
         while first.strong_count() > 0 {
             assert!(begun.elapsed() < Duration::from_secs(60), "no end");

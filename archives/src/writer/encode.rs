@@ -1,7 +1,7 @@
-//! From a batch to frames.
+//! Encodes batches as frames.
 //!
-//! The results of one entry and its intermediates have a frame each, so that damage to one costs nothing of the other. Either
-//! lists all results by name, also those whose values are elsewhere or not saved.
+//! An entry's results and its intermediates are in separate frames, so that damage to one does not affect the
+//! other. Each frame lists all results by name, even those with values elsewhere or not saved.
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -29,10 +29,10 @@ use crate::locks::lock;
 use crate::retention::Retention;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 
-/// A value up to this size is in the body of its frame, and is read and checked with it.
+/// Values up to this size are in the body of their frame, and are read and checked with it.
 const IN_BODY: u64 = 64 << 10;
 
-/// The provenance of each app that was encoded last.
+/// The last encoded provenance of each app.
 #[derive(Default)]
 pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
 
@@ -43,16 +43,16 @@ struct LastOfApp {
     encoded: Arc<EncodedProvenance>,
 }
 
-/// So many are remembered.
+/// The most provenances remembered.
 const MOST: usize = 1 << 12;
 
-/// What turns a batch into frames.
+/// Encodes a batch.
 pub(crate) struct BatchEncoder<'a> {
     catalog: &'a Catalog,
     provenances: &'a Provenances,
     retention: &'a Retention,
     copy_of: &'a CopyOf<'a>,
-    /// When the batch is saved.
+    /// The time when the batch is encoded.
     now: u64,
     /// The contents that are among the frames, or in the store.
     contents: HashSet<Key>,
@@ -62,13 +62,13 @@ pub(crate) struct BatchEncoder<'a> {
 /// A copy of a content that a save may refer to.
 pub(crate) type CopyOf<'a> = dyn Fn(&Key) -> Option<Place> + 'a;
 
-/// What a batch has.
+/// An encoded batch.
 #[derive(Default)]
 pub(crate) struct EncodedBatch {
     pub(crate) frames: Vec<NewFrame>,
-    /// Why values were left out.
+    /// The errors of values that were left out.
     pub(crate) left_out: Vec<ArchiveError>,
-    /// The contents that are not among the frames, and the copies that were there.
+    /// The contents left out of the frames, with the copy in the store.
     pub(crate) copies: Vec<(OutputFile, Place)>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> BatchEncoder<'a> {
         }
     }
 
-    /// All of a batch, but for the entries that are there, as `is_there` says.
+    /// Encodes a batch, without the entries that `is_there` is true for.
     pub(crate) fn batch(&mut self, batch: &Batch, mut is_there: impl FnMut(&SavedEntry) -> bool) {
         for entry in batch.entries.iter().filter(|entry| !is_there(entry)) {
             let results: Vec<_> = entry.results().collect();
@@ -138,8 +138,8 @@ impl<'a> BatchEncoder<'a> {
         }
     }
 
-    /// Writes what output files hold, unless the store has it. Gives whether it has it then: what can't be had any more is
-    /// told of, and the result is not saved.
+    /// Adds the contents of output files that the store lacks. `false`, with an error noted, if a file was changed
+    /// or deleted: then the result is not saved.
     fn save_contents(&mut self, files: &[OutputFile], name: impl Fn() -> String) -> bool {
         for file in files {
             let key = content_key(&file.digest());
@@ -214,7 +214,7 @@ impl<'a> BatchEncoder<'a> {
     }
 }
 
-/// The frame of what an output file holds.
+/// The frame with the content of an output file.
 pub(crate) fn content_frame(catalog: &Catalog, file: &OutputFile) -> Result<NewFrame, String> {
     let (key, saved_at) = (content_key(&file.digest()), catalog.clock.stamp());
     let header = FrameHeader::new(FrameKind::Content, Class::Result, key, saved_at);
@@ -223,7 +223,8 @@ pub(crate) fn content_frame(catalog: &Catalog, file: &OutputFile) -> Result<NewF
 }
 
 impl Provenances {
-    /// That of an entry, encoded. It is compared with the last one of its app, which costs less than to hash it.
+    /// The encoded provenance of an entry. It is compared with the last one of its app, which is cheaper than
+    /// hashing.
     fn of(
         &self,
         record: &Record,
@@ -236,7 +237,7 @@ impl Provenances {
         if let Some(encoded) = found {
             return Ok(encoded);
         }
-        // With the lock free: the schema of a type is learned from its own code.
+        // The lock is not held here, since the schema of a type is learned by running its own code.
         let provenance = provenance(record, results);
         let encoded = EncodedProvenance::new(provenance.bytes()?);
         let mut known = lock(&self.0);
@@ -279,7 +280,7 @@ impl LastOfApp {
     }
 }
 
-/// The type of its value, if it has one: name and schema follow from it.
+/// The type of a result's value, which determines name and schema.
 fn type_id(result: &SavedResult<'_>) -> Option<TypeId> {
     result.value.map(|(_, codec)| codec.type_id())
 }
@@ -320,8 +321,7 @@ fn type_info(codec: &Codec) -> TypeInfo {
     }
 }
 
-/// The classes that an entry has something for. An archive has the record of every
-/// entry, also of one that has no values in it.
+/// The classes of frames for an entry. An archive has the record of every entry, even without values.
 fn classes(
     results: &[SavedResult<'_>],
     selection: Selection,
@@ -349,13 +349,13 @@ fn name_of(record: &Record, result: &SavedResult<'_>) -> String {
 /// The values of one frame.
 #[derive(Default)]
 struct Values {
-    /// The bytes of the short ones.
+    /// The bytes of the short values.
     short: Vec<u8>,
     long: Vec<Encoded>,
 }
 
 impl Values {
-    /// Takes an encoded value; `None`, and told of, if it could not be encoded.
+    /// Adds an encoded value; `None`, with an error noted, if encoding failed.
     fn add(
         &mut self,
         encoded: Result<Encoded, String>,

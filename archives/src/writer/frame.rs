@@ -1,4 +1,4 @@
-//! One frame that waits to be written.
+//! A frame that is still to be written.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::format::metadata::{ProvenanceId, array_head, reference};
 use crate::format::uses::{self, UsesOf};
 use crate::vfs::{Disk, Vfs, VfsFile, pieces};
 
-/// How many uses a frame has at most.
+/// The most uses in a frame.
 const USES: usize = 1 << 16;
 
-/// A provenance, ready to be written: in an entry, or in frames of its own.
+/// An encoded provenance, for the body of an entry or a frame of its own.
 pub(crate) struct EncodedProvenance {
     pub(crate) id: ProvenanceId,
     pub(crate) bytes: Vec<u8>,
@@ -28,10 +28,10 @@ impl EncodedProvenance {
     }
 }
 
-/// What the body of a frame is made of.
+/// The content of a frame's body.
 pub(crate) enum Body {
     Bytes(Vec<u8>),
-    /// An array, whose first element is the provenance or its digest: its segment decides.
+    /// An array that begins with the provenance or its digest, whichever its segment needs.
     Entry {
         elements: u8,
         provenance: Arc<EncodedProvenance>,
@@ -39,20 +39,20 @@ pub(crate) enum Body {
     },
 }
 
-/// The bytes of the values that are too long for the body.
+/// The values that are too long for the body.
 pub(crate) enum Payload {
     Encoded(Vec<Encoded>),
-    /// They are in another segment.
+    /// Bytes to copy from another segment.
     Copied {
         from: Arc<dyn VfsFile>,
         at: u64,
         length: u64,
     },
-    /// What an output file holds.
+    /// The content of an output file.
     File(OutputFile),
 }
 
-/// What a frame holds. Where it goes, and so its checksum, is not known yet.
+/// A frame without its place, and so without its checksum.
 pub(crate) struct NewFrame {
     pub(crate) part: Part,
     pub(crate) header: FrameHeader,
@@ -62,7 +62,7 @@ pub(crate) struct NewFrame {
 }
 
 impl NewFrame {
-    /// A frame of no more than a body; an error says why that can't be written.
+    /// A frame without payload; an error if the body is too long.
     pub(crate) fn new(part: Part, header: FrameHeader, body: Body) -> Result<Self, String> {
         Self::with_payload(part, header, body, Payload::Encoded(Vec::new()))
     }
@@ -74,7 +74,7 @@ impl NewFrame {
         payload: Payload,
     ) -> Result<Self, String> {
         let length = body.length();
-        // With the length of the payload, which is in the body.
+        // With the payload's length, 8 bytes in the body.
         if length + 8 > LONGEST {
             return Err(format!(
                 "its metadata has {length} bytes, more than a store can take"
@@ -89,7 +89,7 @@ impl NewFrame {
         })
     }
 
-    /// Frames that say when entries were used, in the order of the keys.
+    /// Frames with these uses, in the order of keys.
     pub(crate) fn of_uses(uses: &UsesOf) -> Result<Vec<Self>, ArchiveError> {
         let mut uses: Vec<_> = uses.iter().map(|(prefix, one)| (*prefix, *one)).collect();
         uses.sort_unstable_by_key(|(prefix, _)| *prefix);
@@ -99,13 +99,13 @@ impl NewFrame {
         frames.map_err(ArchiveError::Other)
     }
 
-    /// Adds the mark that the frame holds.
+    /// Adds the decoded mark that is in the body.
     pub(crate) fn with_mark(mut self, mark: Mark) -> Self {
         self.mark = Some(mark);
         self
     }
 
-    /// How much memory it takes while it waits.
+    /// The memory taken until it is written.
     pub(crate) fn bytes(&self) -> u64 {
         let payload = match &self.payload {
             Payload::Encoded(_) => self.payload.length(),
@@ -125,7 +125,7 @@ impl Body {
         }
     }
 
-    /// Gives the parts of it, one after the other, with the provenance or its digest.
+    /// Passes the parts of the body to `take`; `shared` chooses the digest of the provenance.
     pub(crate) fn with_parts<T>(&self, shared: bool, take: impl FnOnce(&[&[u8]]) -> T) -> T {
         match self {
             Self::Bytes(bytes) => take(&[bytes]),
@@ -153,11 +153,12 @@ impl Payload {
         }
     }
 
-    /// Gives all bytes, one piece after the other.
+    /// Passes all bytes to `take`, in pieces.
     pub(crate) fn each(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::File(file) => {
-                // Of the user's own file system, whatever the store is on; opened only now, since many may wait.
+                // The file is on the user's file system, whatever the store is on. It is opened late, since many
+                // frames may wait.
                 let from = Disk.open(file.path());
                 let from = from.map_err(|_| io::Error::other(changed(file)))?;
                 let mut hasher = blake3::Hasher::new();
@@ -176,7 +177,7 @@ impl Payload {
     }
 }
 
-/// Why an output file is not saved.
+/// The reason why an output file is not saved.
 pub(crate) fn changed(file: &OutputFile) -> String {
     let path = file.path().display();
     format!("the output file {path} was deleted or changed before it was saved")

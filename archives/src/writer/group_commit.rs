@@ -1,11 +1,10 @@
-//! Writing what many threads save at once, with as few syncs as possible.
+//! Group commit: writes what many threads save at once, with as few syncs as possible.
 //!
-//! Where each result is to be durable before `run` returns, every thread would wait for
-//! a sync of its own, one after another, and a disk does a few thousand of them in a
-//! second. So the first thread that comes writes for all that have come by then, and
-//! syncs once; those that come meanwhile are next. Nobody else's thread is needed.
+//! If each result is to be durable before `run` returns, threads would wait for their syncs one after another. A
+//! disk does a few thousand syncs a second. So the first thread writes for all that have come by then, and syncs
+//! once; threads that come meanwhile are next. No extra thread is needed.
 //!
-//! The writers are locked while that goes on. What others ask of them is in [`WriterState`], whose lock is held for memory only.
+//! The writers are locked meanwhile. Threads that must not wait read a copy of their state, [`WriterState`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +22,7 @@ use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 use crate::writer::unsynced::{Abandoned, UnsyncedEntries};
 
-/// What one thread wants written.
+/// The frames that one thread wants written.
 struct Job {
     number: u64,
     frames: Arc<Vec<NewFrame>>,
@@ -31,18 +30,18 @@ struct Job {
     begun: Begun,
 }
 
-/// How far a save goes with what it and its pieces before have put.
+/// The stage that a save waits for, with all its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Until {
-    /// Another piece follows.
+    /// Appended; another piece follows.
     Put,
-    /// Other processes find it.
+    /// Readable for other processes.
     Written,
-    /// It is on the medium.
+    /// On the medium.
     Durable,
 }
 
-/// What was so when a save began: if that changes, the pieces of it that were put before are lost.
+/// The counts of abandoned segments when a save began: if they change, its earlier pieces are lost.
 type Begun = Option<Abandoned>;
 
 type Outcome = Result<Begun, ArchiveError>;
@@ -55,13 +54,13 @@ struct Queue {
     writing: bool,
 }
 
-/// A segment that has no index, and how much of it is durable.
+/// A segment without an index, and its durable end.
 pub(crate) type Durable = (Arc<Segment>, u64);
 
-/// The state of the writers after a job, for threads that do not wait for their lock.
+/// A copy of the writers' state after a job, for threads that do not wait for their lock.
 #[derive(Clone, Default)]
 struct WriterState {
-    /// The process whose writers they are: after a fork there are two.
+    /// The process that the writers belong to: after a fork there are two.
     process: u32,
     abandoned: [u64; 2],
     /// The segments that are being written.
@@ -71,10 +70,10 @@ struct WriterState {
     has_full: bool,
 }
 
-/// Takes note of frames that can be read.
+/// Called with frames once they can be read.
 type Note = Box<dyn Fn(Written) + Send + Sync>;
 
-/// The writers of a store, and the queue before them.
+/// The writers of a store, and the queue of saves.
 pub(crate) struct GroupCommit {
     config: WriterConfig,
     note: Note,
@@ -82,12 +81,12 @@ pub(crate) struct GroupCommit {
     changed: Condvar,
     writers: Mutex<[SegmentWriter; 2]>,
     state: Mutex<WriterState>,
-    /// A segment of scratch that is as long is full.
+    /// The length at which a segment of scratch is full.
     scratch_size: AtomicU64,
     pub(crate) unsynced: UnsyncedEntries,
 }
 
-/// One save, which may come in pieces.
+/// A save, which may come in pieces.
 #[derive(Clone, Copy)]
 pub(crate) struct Save<'a> {
     to: &'a GroupCommit,
@@ -96,7 +95,7 @@ pub(crate) struct Save<'a> {
 }
 
 impl GroupCommit {
-    /// What can be read is noted before anything else is written, or sealed.
+    /// `note` gets readable frames before anything else is written or sealed.
     pub(crate) fn new(
         config: WriterConfig,
         note: impl Fn(Written) + Send + Sync + 'static,
@@ -117,7 +116,7 @@ impl GroupCommit {
         &self.config
     }
 
-    /// Begins to save.
+    /// Begins a save.
     pub(crate) fn begin(&self) -> Save<'_> {
         Save {
             to: self,
@@ -126,7 +125,7 @@ impl GroupCommit {
         }
     }
 
-    /// Begins to save what rests on entries that were [written through](UnsyncedEntries) when so many segments were abandoned.
+    /// Begins a save with entries that were [written through](UnsyncedEntries) at this count of abandoned segments.
     pub(crate) fn begin_after(&self, abandoned: Option<Abandoned>) -> Save<'_> {
         Save {
             begun: abandoned,
@@ -134,7 +133,7 @@ impl GroupCommit {
         }
     }
 
-    /// Begins to write what other processes find, and is not durable yet.
+    /// Begins a save that other processes can read, but that is not durable yet.
     pub(crate) fn begin_written(&self) -> Save<'_> {
         Save {
             until: Until::Written,
@@ -142,14 +141,14 @@ impl GroupCommit {
         }
     }
 
-    /// Forgets what was written through and is lost.
+    /// Forgets entries that were written through and are lost.
     pub(crate) fn check_unsynced(&self) {
         if !self.unsynced.is_empty() {
             self.unsynced.check(self.abandoned());
         }
     }
 
-    /// How long a segment is that is full.
+    /// The length at which a segment is full.
     pub(crate) fn size(&self, part: Part) -> u64 {
         match part {
             Part::Entries => self.config.segment_size,
@@ -161,7 +160,7 @@ impl GroupCommit {
         self.scratch_size.store(size, Ordering::Relaxed);
     }
 
-    /// How many segments of each part were abandoned.
+    /// The number of abandoned segments of each part.
     pub(crate) fn abandoned(&self) -> Abandoned {
         if lock(&self.state).process != std::process::id() {
             self.with_writers(|_| ());
@@ -169,7 +168,7 @@ impl GroupCommit {
         lock(&self.state).abandoned
     }
 
-    /// The segments of this process that have no index, as far as they are durable.
+    /// The segments of this process that have no index, with their durable ends.
     pub(crate) fn unsealed(&self) -> Vec<Durable> {
         lock(&self.state).unsealed.clone()
     }
@@ -179,7 +178,7 @@ impl GroupCommit {
         lock(&self.state).active.contains(&Some(*id))
     }
 
-    /// Those of the segments without an index that are not written to any more.
+    /// The segments without an index that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
         let state = lock(&self.state);
         let mut ended = state.unsealed.clone();
@@ -187,12 +186,12 @@ impl GroupCommit {
         ended
     }
 
-    /// Whether there are segments to be sealed.
+    /// Whether segments wait to be sealed.
     pub(crate) fn has_full(&self) -> bool {
         lock(&self.state).has_full
     }
 
-    /// Seals what is full or as long as this. Gives the first error, after all that can be sealed was.
+    /// Seals the segments that are full or at least this long. After an error it goes on with the others.
     pub(crate) fn seal(
         &self,
         length: u64,
@@ -206,7 +205,7 @@ impl GroupCommit {
         closed.and(self.seal_full(each))
     }
 
-    /// Seals what is full. A segment is [unsealed](Self::unsealed) until its index has been given.
+    /// Seals full segments. A segment stays [unsealed](Self::unsealed) until `each` was given its index.
     pub(crate) fn seal_full(
         &self,
         mut each: impl FnMut(Arc<Segment>, IndexBlock),
@@ -225,7 +224,7 @@ impl GroupCommit {
         done
     }
 
-    /// Makes a segment durable and writes no more to it, if it is as long as this.
+    /// Makes a segment durable; closes it if it is at least this long.
     fn close(&self, writer: &mut SegmentWriter, length: u64) -> Result<(), ArchiveError> {
         let put = writer.sync(&self.config)?;
         put.into_iter().for_each(&self.note);
@@ -233,8 +232,8 @@ impl GroupCommit {
         Ok(())
     }
 
-    /// The store was removed, with all that is written to now: the next save begins anew, and no
-    /// manifest is to name what was there.
+    /// Leaves all segments, after the store was removed: the next save begins new ones, and no manifest lists
+    /// these.
     pub(crate) fn forget(&self) {
         self.with_writers(|writers| writers.iter_mut().for_each(SegmentWriter::forget));
         self.unsynced.clear();
@@ -245,7 +244,7 @@ impl GroupCommit {
         self.with_writers(|writers| writers.iter_mut().for_each(|writer| writer.let_go(&goes)));
     }
 
-    /// Does something with the writers, without what is another process's.
+    /// Runs a job with the writers; in a forked child they first let go of the parent's segments.
     fn with_writers<T>(&self, job: impl FnOnce(&mut [SegmentWriter; 2]) -> T) -> T {
         warnings_after(|| {
             let mut writers = lock(&self.writers);
@@ -265,7 +264,7 @@ impl GroupCommit {
         })
     }
 
-    /// Has saves wait until the guard is dropped. Whoever holds it saves nothing.
+    /// Makes saves wait until the guard is dropped. The holder must not save.
     pub(crate) fn pause(&self) -> impl Drop + '_ {
         let mut queue = lock(&self.queue);
         while queue.writing {
@@ -275,7 +274,7 @@ impl GroupCommit {
         Stop(self)
     }
 
-    /// Writes a job, and those of others that wait; gives what came of it.
+    /// Writes this job, or waits until another thread has; writes the other waiting jobs too.
     fn submit(&self, frames: Arc<Vec<NewFrame>>, until: Until, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);
         let number = queue.next;
@@ -297,7 +296,7 @@ impl GroupCommit {
             queue.writing = true;
             let jobs = std::mem::take(&mut queue.waiting);
             if !jobs.iter().any(|job| job.number == number) {
-                // Another thread took it, and did not come to its end.
+                // Another thread took the job, and panicked.
                 queue.waiting = jobs;
                 queue.writing = false;
                 let why = "the thread that wrote this save panicked; nothing of it was saved: save it again";
@@ -306,9 +305,9 @@ impl GroupCommit {
             drop(queue);
             let stop = Stop(self);
             let outcomes = self.with_writers(|writers| self.write(&jobs, writers));
-            // While those who wait still have the values: a destructor is not to run here.
+            // The waiting threads still hold the values, so that no destructor runs here.
             drop(jobs);
-            // Before any thread is woken: one that then finds no outcome takes it that there will be none.
+            // Stored before any thread is woken: one that finds no outcome assumes a panic.
             lock(&self.queue).done.extend(outcomes);
             drop(stop);
             queue = lock(&self.queue);
@@ -322,7 +321,7 @@ impl GroupCommit {
             let part = frame.part.number();
             if failed[part].is_none() {
                 let writer = &mut writers[part];
-                // Whatever its length.
+                // A segment with as many rows as an index takes is full, whatever its length.
                 let begun = match writer.is_full(u64::MAX) {
                     true => self.close(writer, 0),
                     false => Ok(()),
@@ -364,7 +363,7 @@ fn outcome(
 ) -> Outcome {
     let touched = |part: usize| {
         let own = job.frames.iter().any(|frame| frame.part.number() == part);
-        // A piece before this one may have been put there.
+        // An earlier piece may have been appended to that part.
         own || job.begun.is_some()
     };
     for part in (0..2).filter(|part| touched(*part)) {
@@ -378,7 +377,7 @@ fn outcome(
     Ok(Some(begun))
 }
 
-/// Lets the next one write, also after a panic.
+/// Lets the next thread write, even after a panic.
 struct Stop<'a>(&'a GroupCommit);
 
 impl Drop for Stop<'_> {
@@ -389,13 +388,13 @@ impl Drop for Stop<'_> {
 }
 
 impl Save<'_> {
-    /// Writes a piece. It is not durable yet.
+    /// Writes a piece, which is not durable yet.
     pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         self.begun = self.to.submit(Arc::new(frames), Until::Put, self.begun)?;
         Ok(())
     }
 
-    /// Writes the last piece and makes all of them durable, or only readable if it goes no further.
+    /// Writes the last piece and makes all pieces durable, or only readable for a save begun so.
     pub(crate) fn finish(self, frames: impl Into<Arc<Vec<NewFrame>>>) -> Result<(), ArchiveError> {
         self.to
             .submit(frames.into(), self.until, self.begun)
@@ -452,7 +451,7 @@ mod tests {
         const { assert!(LONGEST as usize / ROW / 2 * ROW + 1024 < LONGEST as usize) }
     }
 
-    /// Found by an attack: it was told otherwise, so that no room was made where the other had failed for want of room.
+    /// Found by an attack: the second save got another error, so it did not make room although the disk was full.
     #[test]
     fn a_save_that_another_save_has_failed_is_told_why_that_failed() {
         let dir = tempfile::tempdir().unwrap();
@@ -473,7 +472,7 @@ mod tests {
         let config = config(&dir);
         let (comes, came) = mpsc::channel();
         let (saves, saved) = mpsc::channel();
-        // Whoever writes first goes on when the other waits.
+        // The first writer goes on once the other waits.
         let is_first = AtomicBool::new(true);
         let note = move |_| {
             if is_first.swap(false, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! From what is to be saved to bytes on the disk.
+//! Writes batches to segments.
 
 pub(crate) mod encode;
 pub(crate) mod frame;

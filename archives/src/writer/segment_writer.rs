@@ -1,20 +1,20 @@
 //! Appending to the segments of one part of a store.
 //!
-//! A save is acknowledged only after its bytes, and the name of a new segment, are on the medium. If anything fails on the way
-//! the segment is abandoned: after a failed sync nobody knows which of its bytes are there, and a second sync may report success
-//! without writing them. The next save begins a new one. One that a write failed on before anything in it was durable holds
-//! nothing that anybody was told of: it is removed, or a full disk would fill with them.
+//! A save is acknowledged only after its bytes, and the name of a new segment, are on the medium. After any error
+//! the segment is abandoned: nobody knows which of its bytes are there, and a second sync may report success
+//! without writing. The next save begins a new segment. If a write fails before anything is durable, the segment
+//! has nothing acknowledged and is removed, or a full disk would fill with such files.
 //!
-//! A segment has one writer. A writer that finds that it is not as long as it made it, or that it is a copy of the process that
-//! began it, begins one of its own.
+//! A segment has one writer. If the file's length is not what the writer made it, or the writer is a forked copy,
+//! it begins a segment of its own.
 //!
-//! Where one result after the other is made durable, the writer has zeros written behind what it writes, and writes to these
-//! from then on: a sync that need not make a file longer too is faster. They are cut off when the segment is sealed.
+//! When results are made durable one by one, the writer keeps zeros after the frames, and writes into these: a sync
+//! is faster if the file's length does not change. Sealing cuts them off.
 //!
-//! A segment that has grown long is sealed with an [index](crate::format::index_block), and so is the last when its writer ends.
+//! A full segment is sealed with an [index](crate::format::index_block); so is the last one when its writer ends.
 //!
-//! The first entry of a provenance has it in its own body; of a run that saves one result nothing else is written. With the
-//! second it is written as frames of its own, and entries from then on have its digest only.
+//! A provenance's first entry has it in its own body, so a run that saves one result writes nothing else. Before
+//! the second entry it is written as frames of its own, and later entries have its digest only.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,41 +36,41 @@ use crate::format::segment::{SEGMENT_HEADER, SPARE, Segment};
 use crate::vfs::{Vfs, VfsFile};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame};
 
-/// What is written at once, if it is that much.
+/// The buffer is written once it is this long.
 const WRITE: usize = 1 << 20;
-/// What fails when bytes can't be given to the medium.
+/// The action in errors of writing.
 const WRITING: &str = "writing to";
-/// After so many syncs of a segment that wrote less than [`SPARE`] each, zeros are written behind what is.
+/// After this many consecutive syncs of less than [`SPARE`] bytes, spare zeros are written.
 const SMALL_SYNCS: u32 = 4;
 const ZEROS: [u8; SPARE as usize] = [0; SPARE as usize];
-/// A payload of this size is written from where it lies.
+/// Payloads of at least this size are not copied to the buffer.
 const DIRECTLY: usize = 1 << 16;
-/// A longer payload is written in pieces of this: the disk has the first while the next is copied.
+/// Longer payloads are written in pieces of this size: the disk has the first while the next is copied.
 const LONGEST_WRITE: usize = 8 << 20;
 
-/// Where and how to write.
+/// The configuration of a writer.
 #[derive(Clone)]
 pub(crate) struct WriterConfig {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
-    /// This opening of the store.
+    /// The id of this opening of the store.
     pub(crate) opening: UniqueId,
-    /// A segment that is as long is sealed.
+    /// The length at which a segment is sealed.
     pub(crate) segment_size: u64,
 }
 
 impl WriterConfig {
-    /// How many bytes of frames wait in memory at most before they are written: as many as a segment has, if that is short.
+    /// The most bytes of frames held in memory before they are written: at most a segment.
     pub(crate) fn piece(&self) -> u64 {
         self.segment_size.min(1 << 18)
     }
 
-    /// A segment that is shorter is merged with others.
+    /// Shorter segments are merged.
     pub(crate) fn short(&self) -> u64 {
         self.segment_size / 4
     }
 
-    /// Who writes: this opening of the store, in this process. A child after a fork is another.
+    /// The writer's id: of this opening of the store, in this process. A forked child has another.
     pub(crate) fn writer(&self) -> UniqueId {
         self.opening.of_part(&std::process::id().to_le_bytes())
     }
@@ -80,13 +80,13 @@ impl WriterConfig {
 pub(crate) struct SegmentWriter {
     part: Part,
     active: Option<ActiveSegment>,
-    /// The segments that are durable and long enough, and wait to be sealed. Until then they are among `ended` too.
+    /// The durable segments that wait to be sealed. They are among `ended` too, until they are.
     pub(crate) full: Vec<ActiveSegment>,
-    /// How many segments were abandoned.
+    /// The number of abandoned segments.
     abandoned: u64,
-    /// Why the last of them was, if a write or sync failed.
+    /// The error of the last one, if a write or sync failed.
     failed: Option<ArchiveError>,
-    /// Those that have no index, and up to where they are durable.
+    /// The segments without an index, with their durable ends.
     ended: Vec<(Arc<Segment>, u64)>,
 }
 
@@ -97,27 +97,27 @@ pub(crate) struct ActiveSegment {
     /// The process that began it: after a fork two have it open.
     process: u32,
     end: u64,
-    /// Up to where bytes were given to the medium.
+    /// The end of the bytes written.
     written: u64,
-    /// How long the file is: zeros may come after these.
+    /// The length of the file, with spare zeros.
     length: u64,
-    /// How many syncs there were one after another that wrote little.
+    /// The number of consecutive syncs with few bytes.
     small_syncs: u32,
-    /// What is not yet given to the medium.
+    /// Bytes that are not written yet.
     buffer: Vec<u8>,
     /// Whether its name is on the medium.
     named: bool,
-    /// Whether all that was given to the medium is on it.
+    /// Whether all bytes written are on the medium.
     synced: bool,
-    /// Up to where it is.
+    /// The durable end.
     durable: u64,
-    /// Its frames.
+    /// The rows of its frames.
     rows: Vec<Row>,
-    /// How many of them were given out as written.
+    /// The number of rows reported as written.
     told: usize,
-    /// The marks in those that were not.
+    /// The marks in frames not yet reported.
     marks: Vec<Mark>,
-    /// The provenances of its entries, and where each is to be written next.
+    /// The provenances of its entries, each with the length at which it is written again.
     provenances: HashMap<ProvenanceId, Option<u64>>,
 }
 
@@ -133,20 +133,19 @@ impl SegmentWriter {
         }
     }
 
-    /// Counts the segments that were abandoned: what was put before and not synced is lost
-    /// if this has changed.
+    /// The number of abandoned segments: if it changes, frames appended before and not synced are lost.
     pub(crate) fn abandoned(&self) -> u64 {
         self.abandoned
     }
 
-    /// Why pieces of a save are lost that were put before another save failed.
+    /// The error of a save whose earlier pieces were lost when another save failed.
     pub(crate) fn why_abandoned(&self) -> ArchiveError {
         let why = "the files that this save was written to are gone; nothing of it was saved: save it again";
         let failed = self.failed.clone();
         failed.unwrap_or_else(|| ArchiveError::Other(why.to_owned()))
     }
 
-    /// Leaves all segments: their files are gone.
+    /// Leaves all segments, since their files are gone.
     pub(crate) fn forget(&mut self) {
         self.abandoned += u64::from(self.active.take().is_some());
         self.failed = None;
@@ -159,8 +158,7 @@ impl SegmentWriter {
         self.ended.retain(|(segment, _)| !goes(&segment.id));
     }
 
-    /// The segments that have no index, and how much of each is durable: also of those that were
-    /// abandoned, where no more is to be relied on, whatever they have.
+    /// The segments without an index, with their durable ends. Of abandoned ones nothing beyond that is relied on.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (Arc<Segment>, u64)> {
         let active = self.active.iter();
         let active = active.map(|active| (Arc::clone(&active.segment), active.durable));
@@ -172,13 +170,13 @@ impl SegmentWriter {
         self.active.as_ref().map(|active| active.segment.id)
     }
 
-    /// Whether that is as long as this, or has as many frames as an index takes.
+    /// Whether the active segment has this length, or as many rows as an index takes.
     pub(crate) fn is_full(&self, length: u64) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|active| active.end >= length || active.rows.len() >= ROWS)
     }
 
-    /// Appends a frame. It is not durable yet.
+    /// Appends a frame, which is not durable yet.
     pub(crate) fn put(
         &mut self,
         frame: &NewFrame,
@@ -190,7 +188,7 @@ impl SegmentWriter {
         self.on_active(WRITING, config, |active| active.put(frame))
     }
 
-    /// Gives everything to the medium that was put; gives that. It is not durable yet.
+    /// Writes the buffer; gives the frames that can be read now. They are not durable yet.
     pub(crate) fn flush(&mut self, config: &WriterConfig) -> Result<Option<Written>, ArchiveError> {
         match self.active.is_some() {
             true => self.on_active(WRITING, config, |active| {
@@ -201,7 +199,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Makes everything durable that was put; gives what was not given before.
+    /// Makes all frames durable; gives those not reported before.
     pub(crate) fn sync(&mut self, config: &WriterConfig) -> Result<Option<Written>, ArchiveError> {
         if self.active.as_ref().is_none_or(ActiveSegment::is_durable) {
             return Ok(None);
@@ -211,7 +209,7 @@ impl SegmentWriter {
             .map(Some)
     }
 
-    /// Writes no more to the segment, which is durable, if it is as long as this: it waits to be sealed.
+    /// Closes the segment, which is durable, if it is at least this long: it waits to be sealed.
     pub(crate) fn close(&mut self, length: u64) {
         let full = self.active.take_if(|active| active.end >= length);
         let has_ended = full
@@ -221,11 +219,11 @@ impl SegmentWriter {
         self.full.extend(full);
     }
 
-    /// In a child after a fork, what the parent was writing stays his.
+    /// In a forked child, leaves the parent's segments to it.
     pub(crate) fn leave_to_parent(&mut self, process: u32) {
         self.full.retain(|full| full.process == process);
         if let Some(active) = self.active.take_if(|active| active.process != process) {
-            // What is in its buffer is written by the parent, or by nobody.
+            // The buffer is written by the parent, or by nobody.
             self.abandoned += 1;
             self.failed = None;
             self.ended.push((active.segment, active.durable));
@@ -246,7 +244,7 @@ impl SegmentWriter {
             self.abandoned += 1;
             let active = self.active.take();
             let ended = active.map(|active| (active.segment, active.durable));
-            // After a failed sync it may be another's file that has the name.
+            // After a failed sync the name may belong to another's file.
             let in_vain = doing == WRITING && ended.as_ref().is_some_and(|(_, to)| *to == 0);
             if !(in_vain && config.vfs.remove(&path).is_ok()) {
                 ended.iter().for_each(|(one, _)| one.note_abandoned());
@@ -260,7 +258,7 @@ impl SegmentWriter {
 }
 
 impl ActiveSegment {
-    /// Begins a segment. It is not yet durable.
+    /// Begins a segment, which is not durable yet.
     fn begin(part: Part, config: &WriterConfig) -> Result<Self, ArchiveError> {
         let dir = folder(&config.dir, part);
         let vfs = &*config.vfs;
@@ -319,7 +317,7 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// What was written since it was told last.
+    /// The frames written since the last report.
     fn tell(&mut self) -> Written {
         let from = std::mem::replace(&mut self.told, self.rows.len());
         Written {
@@ -329,7 +327,7 @@ impl ActiveSegment {
         }
     }
 
-    /// Appends a frame to what is to be given to the medium, without its payload.
+    /// Appends a frame without its payload to the buffer.
     fn append(&mut self, header: FrameHeader, payload: u64, body: &[&[u8]]) -> FrameHeader {
         let place = (&*self.segment, self.end);
         let header = frame::append(&mut self.buffer, header, payload, body, place);
@@ -337,9 +335,9 @@ impl ActiveSegment {
         header
     }
 
-    /// Whether entries of this provenance have its digest only. From the second on they do, and then it has frames of
-    /// its own: two at first, so that damage to one costs nothing, and one more each time that the segment is eight times as
-    /// long.
+    /// Whether an entry has only its provenance's digest, as all but the first do. Before the second entry the
+    /// provenance gets two frames, so that damage to one costs nothing. It gets another each time that the segment
+    /// is eight times as long.
     fn is_shared(&mut self, provenance: &EncodedProvenance) -> bool {
         let end = self.end;
         let copies = match self.provenances.entry(provenance.id).or_insert(None) {
@@ -366,7 +364,7 @@ impl ActiveSegment {
         self.rows.push(Row::new(&header, at));
     }
 
-    /// Appends part of a payload: what is long from where it lies, what is short with what else is short.
+    /// Appends a piece of payload; long ones are written directly, short ones buffered.
     fn take(&mut self, piece: &[u8]) -> io::Result<()> {
         if piece.len() < DIRECTLY {
             self.buffer.extend_from_slice(piece);
@@ -383,7 +381,7 @@ impl ActiveSegment {
         self.write(&[])
     }
 
-    /// Gives what was put, and this, to the medium.
+    /// Writes the buffer and this piece.
     fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         let more = self.buffer.len() as u64 + piece.len() as u64;
         let end = self.written + more;
@@ -409,7 +407,7 @@ impl ActiveSegment {
         };
         let vfs = &*config.vfs;
         if !self.named {
-            // Whoever made these names may not have synced them.
+            // Whoever made the folders may not have synced their names.
             let folder = self.segment.path.parent();
             folder.map_or(Ok(()), |folder| vfs.sync_dir(folder))?;
             vfs.sync_dir(&config.dir)?;
@@ -420,9 +418,8 @@ impl ActiveSegment {
         Ok(self.tell())
     }
 
-    /// Somebody may have removed the file, or taken it for one of a process that has
-    /// ended; or cut it, or written to it, and the frames are not where their headers say:
-    /// then nobody will find what is written there.
+    /// Checks the file's name and length. Another process may have removed or closed the file, or a person cut it
+    /// or written to it: then nobody would find further frames there.
     fn is_still_there(&self, vfs: &dyn Vfs) -> io::Result<()> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, "the file was removed or renamed");
         let length = vfs.length_of(&self.segment.path)?.ok_or_else(gone)?;
@@ -436,7 +433,7 @@ impl ActiveSegment {
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    /// Appends the index. It is not synced: it says nothing that the frames do not, and has checksums.
+    /// Appends the index, without a sync: it only repeats facts of the frames, and has a checksum.
     pub(crate) fn seal(mut self) -> Result<(Arc<Segment>, IndexBlock), ArchiveError> {
         match self.write_index() {
             Ok(block) => Ok((self.segment, block)),
@@ -460,7 +457,7 @@ impl ActiveSegment {
     }
 }
 
-/// Where a segment is that somebody has begun.
+/// The path of a new segment.
 pub(crate) fn path(store: &Path, part: Part, writer: &UniqueId, id: &UniqueId) -> PathBuf {
     folder(store, part).join(format!("{}-{id}.{EXTENSION}", writer.short()))
 }
@@ -489,7 +486,7 @@ mod tests {
         let mut writer = SegmentWriter::new(Part::Entries);
         let parents = put(&mut writer);
         let before = std::fs::read(&parents.path).unwrap();
-        // As it is after a fork.
+        // The state after a fork.
         writer.leave_to_parent(std::process::id() ^ 1);
         assert!(writer.full.is_empty());
         let own = put(&mut writer);

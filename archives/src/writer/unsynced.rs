@@ -1,6 +1,6 @@
-//! What was written for other processes to find, and is not durable yet.
+//! Entries that were written for other processes to find, and are not durable yet.
 //!
-//! The save that follows is given it once more. It need not be written again then, unless the segment in which it is was abandoned
+//! The following save gets them once more, but need not write them again, unless their segment was abandoned
 //! meanwhile.
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use crate::locks::lock;
 /// One computation that has an entry.
 pub(crate) type EntryId = (Key, RunId);
 
-/// How many segments of each part were abandoned.
+/// The number of abandoned segments of each part.
 pub(crate) type Abandoned = [u64; 2];
 
 #[derive(Default)]
@@ -22,19 +22,19 @@ pub(crate) struct UnsyncedEntries(Mutex<Entries>);
 #[derive(Default)]
 struct Entries {
     entries: HashSet<EntryId>,
-    /// What was so before these were written.
+    /// The count before these entries were written.
     abandoned: Abandoned,
 }
 
 impl UnsyncedEntries {
-    /// Takes note of a checkpoint that was written; `abandoned` is from before that.
+    /// Adds the entries of a batch that was written; `abandoned` is from before that.
     pub(crate) fn add(&self, batch: &Batch, abandoned: Abandoned) {
         let mut state = lock(&self.0);
         state.keep_if(abandoned);
         state.entries.extend(batch.entries.iter().map(id));
     }
 
-    /// Whether this entry is written.
+    /// Whether this entry was written.
     pub(crate) fn has(&self, entry: &SavedEntry) -> bool {
         let state = lock(&self.0);
         !state.entries.is_empty() && state.entries.contains(&id(entry))
@@ -44,13 +44,13 @@ impl UnsyncedEntries {
         lock(&self.0).entries.is_empty()
     }
 
-    /// Since when no segment must have been abandoned, if there is anything.
+    /// The count of abandoned segments that must not change, if there are entries.
     pub(crate) fn abandoned(&self) -> Option<Abandoned> {
         let state = lock(&self.0);
         (!state.entries.is_empty()).then_some(state.abandoned)
     }
 
-    /// Forgets all of it if more segments are abandoned now: it may be lost.
+    /// Forgets all entries if more segments are abandoned now: they may be lost.
     pub(crate) fn check(&self, abandoned: Abandoned) {
         lock(&self.0).keep_if(abandoned);
     }
@@ -65,7 +65,7 @@ impl UnsyncedEntries {
         }
     }
 
-    /// Forgets everything: it is not there any more.
+    /// Forgets all entries, since their segments are gone.
     pub(crate) fn clear(&self) {
         lock(&self.0).entries.clear();
     }

@@ -1,5 +1,5 @@
-//! Bytes that nobody wrote: decoding gives an error or a value, and no panic. How little
-//! memory it takes is tested in `tests/decoder.rs`, with an allocator that counts.
+//! Forged bytes: decoding gives an error or a value, and no panic. `tests/decoder.rs` tests its memory, with an
+//! allocator that counts.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn tree() -> Tree {
     Tree::Pair(Box::new((Tree::Named { name, of }, Some(Tree::Leaf))))
 }
 
-/// Decodes as everything there is; a panic fails the test, since it is told as an error.
+/// Decodes as various types; a panic fails the test, since decoding reports it as an error.
 fn try_all(bytes: &[u8]) {
     fn one<T: Storable>(bytes: &[u8]) {
         if let Err(why) = decode(bytes, &Codec::of::<T>()) {

@@ -1,4 +1,4 @@
-//! Types that differ in anything that their bytes depend on have another schema.
+//! Types that differ in anything their bytes depend on have different schemas.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::schema::schema;
 
-/// The types of several modules are called alike, as one is before and after a change.
+/// Types of equal name in several modules, like one type before and after a change.
 macro_rules! versions {
     ($($module:ident $(#[$attr:meta])* { $($body:tt)* })*) => {
         $(mod $module {
@@ -70,7 +70,7 @@ fn types_that_refuse_or_panic_have_one_too() {
     );
 }
 
-/// A destructor may save, and wait for the save that asks for the schema; or remove what the value names.
+/// A destructor may save and wait for the save that asks for the schema, or remove files.
 #[test]
 fn what_the_schema_is_worked_out_with_is_never_dropped() {
     use std::sync::atomic::{AtomicUsize, Ordering};

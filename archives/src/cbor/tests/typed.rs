@@ -86,7 +86,7 @@ fn fields_are_typed_arrays_too() {
     assert_eq!(tags, [86, 40, 78, 64]);
 }
 
-/// serde holds the fields of these before it knows their types.
+/// For these types serde buffers the fields before it knows their types.
 #[test]
 fn fields_come_back_from_flattened_and_untagged_types() {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ fn numbers_of_another_type_or_shape_are_refused() {
         })
         .is_err()
     );
-    // A plain list is not one.
+    // A plain list is no array of numbers.
     assert!(read::<Vec<u8>>(&[0x82, 1, 2]).is_err());
 }
 
@@ -141,7 +141,7 @@ fn random(state: &mut u64) -> u64 {
     *state ^ (*state >> 29)
 }
 
-/// Also those of signalling NaNs; without enough of them the lists would prove little.
+/// Including signalling NaNs; without many of them the test would prove little.
 #[test]
 fn a_million_random_bit_patterns_come_back() {
     let mut state = 7;
@@ -177,7 +177,7 @@ fn numbers_of_a_value_are_not_copied() {
     );
 }
 
-/// Its bytes would be another value, or none.
+/// The bytes would be another value, or no CBOR.
 #[test]
 fn a_wrong_number_of_elements_is_refused() {
     #[derive(Deserialize)]

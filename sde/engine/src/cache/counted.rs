@@ -50,7 +50,7 @@ impl AppCache {
     /// Counts a saved entry anew: its record is smaller. An entry that stayed because no store had it may leave.
     pub(crate) fn count_as_saved(&self, entry: &Arc<Entry>) {
         if let Some((memory, _)) = &self.counted
-            && memory.keeps_saved(entry)
+            && memory.measure_saved(entry)
         {
             self.count_again(entry, Stays::ForNow);
         }

@@ -188,7 +188,7 @@ impl Memory {
     }
 
     /// Measures a saved entry again; says whether it had stayed for want of a store.
-    pub(super) fn keeps_saved(&self, entry: &Arc<Entry>) -> bool {
+    pub(super) fn measure_saved(&self, entry: &Arc<Entry>) -> bool {
         let mut list = lock(&self.list);
         list.measure_record(entry) == Some(AccountState::Kept)
     }

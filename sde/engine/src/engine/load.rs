@@ -60,7 +60,7 @@ impl Engine {
     ) -> Result<Served, Option<String>> {
         let specs = &run.app.resolved.info.results;
         let alone = Arc::new(entry_of(specs, &stored, None));
-        run.known.borrow_mut().push(Arc::clone(&alone));
+        run.note_known(Arc::clone(&alone));
         let found = (&alone.record, &alone.results);
         for other in &stored.others {
             self.compare(run, found, &entry_of(specs, other, None));

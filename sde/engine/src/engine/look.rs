@@ -17,7 +17,7 @@ use crate::result_map::{ErasedValue, Named, ResultMap, WeakResultMap, WeakValue}
 pub(super) enum Looked {
     /// The call took its results, and all that follows a hit is done.
     Taken,
-    /// An entry that needs a closer look than the map's guard allows, and its results.
+    /// An entry that could not be served with the map's guard held, and its results.
     Found(Box<Served>),
     Absent(Box<Keyed>),
 }
@@ -123,7 +123,6 @@ impl Engine {
     }
 
     /// The values that an entry gives for these names, or why it may not be used. Output files that were deleted or
-    /// changed are put back.
     /// changed are put back.
     pub(crate) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
         let map = self.usable_map(entry, names)?;

@@ -272,12 +272,10 @@ impl Engine {
 
     /// The computations of the key that are known here, in memory or in the store.
     fn known(&self, run: &Run<'_>) -> Vec<Arc<Entry>> {
-        let mut known = run.known.borrow_mut();
         if let Some(entry) = run.cache.entry(&run.key) {
-            known.retain(|found| found.record.run != entry.record.run);
-            known.push(entry);
+            run.note_known(entry);
         }
-        known.clone()
+        run.known.borrow().clone()
     }
 
     /// Whether these results replace an unwanted result of the key, or one that itself did so, as far as is known here.

@@ -77,6 +77,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Notes a computation of the key that was found. Each is noted once, since what is known is compared.
+    pub(crate) fn note_known(&self, found: Arc<Entry>) {
+        let mut known = self.known.borrow_mut();
+        known.retain(|other| other.record.run != found.record.run);
+        known.push(found);
+    }
+
     pub(super) fn name(&self) -> Arc<str> {
         Arc::clone(&self.app.resolved.name)
     }

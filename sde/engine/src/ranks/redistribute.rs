@@ -93,6 +93,7 @@ impl Engine {
             Some((moving, received, known.get(&moving.key)?))
         });
         let of_all: Vec<_> = of_all.collect();
+        // `End` makes the error of a rank that failed that of all, whatever the others are about to do.
         let header = Header::keyless(CollectiveOp::End, "the redistribution of results");
         let move_one = |(moving, received, info): Going<'_>, ranks: &Ranks| {
             EntryMove {

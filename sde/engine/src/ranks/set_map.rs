@@ -1,6 +1,6 @@
 //! `par_map_on_sets`: distributed runs, each on a set of ranks, [dealt out](super::points) as sets become free.
 //!
-//! The ranks are split once. The sets compute the items that no rank has. After the release each rank has all, as after
+//! The ranks are split once. The sets run the items that not all ranks have. After the release each rank has all, as after
 //! any release.
 
 use std::cell::Cell;
@@ -23,7 +23,7 @@ use crate::ranks::collective::{Body, CollectiveOp, Desk, Header};
 struct Sweep<'a> {
     app: &'a CalledApp<'a>,
     list: &'a [&'a Inputs],
-    /// The items that no set has.
+    /// The items that not all ranks have.
     missing: Vec<usize>,
     whole: &'a Arc<ProcessSet>,
     /// The number of ranks of a set.

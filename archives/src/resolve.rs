@@ -79,6 +79,9 @@ pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveE
 
 fn fill(entry: &mut StoredEntry, copy: StoredEntry) {
     entry.archived |= copy.archived;
+    if entry.record.inputs.is_empty() {
+        entry.record.inputs = copy.record.inputs;
+    }
     for other in copy.results {
         let same = |result: &&mut StoredResult| result.name == other.name;
         if let Some(result) = entry.results.iter_mut().find(same)

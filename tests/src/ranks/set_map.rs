@@ -190,6 +190,13 @@ pub(super) fn non_deterministic_results_are_those_of_their_sets(ranks: Ranks<'_>
         assert_ne!(drawn[0], drawn[1]);
         (drawn, log.started("ranks.set_map.dice"))
     });
+    // Ranks tell one another one result for each key: of equal items all would get that.
+    ranks.run(|sde| {
+        let equal = [numbers(1), numbers(1)].concat();
+        for result in sde.par_map_on_sets(&dice, &equal, 1) {
+            says(&result.unwrap_err(), "`replica`");
+        }
+    });
     assert!(drawn.iter().all(|(of_rank, _)| *of_rank == drawn[0].0));
     let started: usize = drawn.iter().map(|(_, started)| started).sum();
     assert_eq!(started, 2 * 3 * all.min(2));

@@ -218,6 +218,11 @@ fn what_two_processes_have_saved_is_compared_when_it_is_loaded() {
         assert_eq!(later.stats().total.loads, 1);
         assert_eq!(differing(&later), u64::from(do_differ));
         assert_eq!(told(&watch).len(), usize::from(do_differ));
+        // The store gives both at each look.
+        later.clean_cache("three kinds", []).expect("an app");
+        later.run(one, &x(1)).expect("a result");
+        assert_eq!(later.stats().total.loads, 2);
+        assert_eq!(differing(&later), u64::from(do_differ));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sde::{
     App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, Instance, MemoryArchiver,
-    Parameter, Peek, ResultMap, ResultSpec, Sde, Slot, inputs,
+    Parameter, Peek, Policy, ResultMap, ResultSpec, Sde, Slot, inputs,
 };
 
 #[derive(Fingerprint, Clone)]
@@ -287,4 +287,18 @@ fn the_record_has_all_that_was_set() {
     assert_eq!(setup.authors, ["A. Nonymous"]);
     assert_eq!(setup.citations.len(), 1);
     assert!(!record.host.is_empty() && record.target.contains('-'));
+}
+
+/// Runs of one app share what their records have in common; transparent parameters are in no identity.
+#[test]
+fn the_record_has_the_transparent_parameters_of_its_own_run() {
+    let sde = Sde::new();
+    for threads in [1_usize, 8, 8] {
+        let app = Instance::new(solver()).set("threads", threads).unwrap();
+        let inputs = values();
+        let request = sde.request(&app, &inputs);
+        request.policy(Policy::Refresh).run().unwrap();
+        let record = &sde.records()[0];
+        assert_eq!(record.setup.transparent[0].short, threads.to_string());
+    }
 }

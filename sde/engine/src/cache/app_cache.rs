@@ -15,7 +15,6 @@ use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
-use crate::app::{AppId, Callee};
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
@@ -132,18 +131,12 @@ impl AppCache {
         of_set
     }
 
-    /// The provenance of a run with these settings and dependencies: the latest run's, if both are equal. Within one
-    /// process the rest of a provenance follows from them.
-    pub(crate) fn provenance(
-        &self,
-        id: &AppId,
-        dependencies: Vec<Callee>,
-        new: impl FnOnce(Vec<Callee>) -> Provenance,
-    ) -> Arc<Provenance> {
+    /// The provenance of a run, or that of the latest run if they are equal.
+    pub(crate) fn provenance(&self, of_run: Provenance) -> Arc<Provenance> {
         let mut latest = lock(&self.latest);
         match &*latest {
-            Some(one) if one.id == *id && one.dependencies == dependencies => Arc::clone(one),
-            _ => Arc::clone(latest.insert(Arc::new(new(dependencies)))),
+            Some(one) if **one == of_run => Arc::clone(one),
+            _ => Arc::clone(latest.insert(Arc::new(of_run))),
         }
     }
 

@@ -9,6 +9,7 @@ use sde_last_value::Recent;
 
 use super::background::{Background, pause};
 use super::catalog::AppCatalog;
+use super::compare::Compared;
 use super::invalidate::Invalidations;
 use super::sde::Sde;
 use super::share::Sharing;
@@ -288,6 +289,7 @@ impl Builder {
             sets: Sets::default(),
             evictions_fail: AtomicBool::new(false),
             forgotten: Mutex::default(),
+            compared: Compared::default(),
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
         if pause(self.policy, Duration::ZERO).is_some() {

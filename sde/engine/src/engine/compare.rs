@@ -4,14 +4,35 @@
 //! refreshes, and a look into a store that several processes have written to come upon two results of one key anyway.
 //! Other bits say that a key lacks something that the result rests on, or that the app is not deterministic.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 
 use super::Engine;
 use super::run_state::Run;
 use crate::app::ResultSpec;
 use crate::cache::{Count, Entry, RecordHead};
 use crate::error::join_names;
+use crate::event::RunId;
 use crate::result_map::{ResultMap, have_same_bits};
+use crate::sync::lock;
+
+/// The pairs of computations that were compared, the latest of them: a store gives both at each look.
+#[derive(Default)]
+pub(super) struct Compared(Mutex<HashSet<(RunId, RunId)>>);
+
+/// More pairs are not remembered.
+const MOST: usize = 1 << 16;
+
+impl Compared {
+    fn is_new(&self, pair: (RunId, RunId)) -> bool {
+        let mut pairs = lock(&self.0);
+        if pairs.len() == MOST {
+            pairs.clear();
+        }
+        pairs.insert(pair)
+    }
+}
 
 impl Engine {
     /// Compares a computation of this run with another, and warns of results with other bits. Encodes values, so no lock may be
@@ -22,9 +43,12 @@ impl Engine {
         (record, results): (&RecordHead, &ResultMap),
         other: &Entry,
     ) {
-        let is_one = record.run == other.record.run;
-        if is_one || !record.gives_the_same(&other.record) || self.invalid(&other.record).is_some()
-        {
+        let (one, two) = (record.run, other.record.run);
+        let need_not_agree = one == two
+            || !record.gives_the_same(&other.record)
+            || self.invalid(record).is_some()
+            || self.invalid(&other.record).is_some();
+        if need_not_agree || !self.compared.is_new((one.min(two), one.max(two))) {
             return;
         }
         let differ = |spec: &&ResultSpec| differ(spec, results, &other.results);
@@ -37,7 +61,7 @@ impl Engine {
         self.warn(|| {
             format!(
                 "{} [{}] was computed twice, and the runs {} and {} gave other bits for {}; declare the app `nondeterministic`, \
-                 or a result whose bits do not matter `not_compared`",
+                 or a result whose bits do not matter (a date, the order of a `HashSet`) `not_compared`",
                 run.cache.name,
                 run.key.short(),
                 other.record.run,

@@ -118,6 +118,7 @@ pub(crate) struct Engine {
     background: background::Background,
     pending: Arc<Pending>,
     invalidations: invalidate::Invalidations,
+    compared: compare::Compared,
     process: u64,
     started: SystemTime,
     /// The rank, and the number of ranks; `None` without other ranks.

@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
         dependencies: Vec<Callee>,
     ) -> RecordHead {
         let resolved = &self.app.resolved;
-        let provenance = |dependencies| Provenance {
+        let provenance = Provenance {
             app: self.name(),
             code: resolved.info.code.clone(),
             id: resolved.id,
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
             target: machine::target(),
         };
         RecordHead {
-            provenance: (self.cache).provenance(&resolved.id, dependencies, provenance),
+            provenance: self.cache.provenance(provenance),
             key: self.key,
             run: number,
             calls: Vec::new(),

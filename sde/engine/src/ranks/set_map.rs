@@ -4,7 +4,7 @@
 //! any release.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::deal::{LONGEST, SHORTEST};
@@ -23,7 +23,7 @@ use crate::ranks::collective::{Body, CollectiveOp, Desk, Header};
 struct Sweep<'a> {
     app: &'a CalledApp<'a>,
     list: &'a [&'a Inputs],
-    /// The items that not all ranks have.
+    /// The items that not all ranks have, on rank 0 in the order in which it deals them out.
     missing: Vec<usize>,
     whole: &'a Arc<ProcessSet>,
     /// The number of ranks of a set.
@@ -42,7 +42,7 @@ impl Engine {
         list: &[&Inputs],
         size: usize,
     ) -> Result<Vec<Item>, Error> {
-        let refused = refusal(app, whole.map_or(1, |whole| whole.size()), size);
+        let refused = refusal(app, list, whole.map_or(1, |whole| whole.size()), size);
         let run = |inputs: &&Inputs| from.results_erased(app, inputs, &Options::default());
         let Some(whole) = whole.filter(|whole| whole.size() > 1) else {
             return match refused {
@@ -61,10 +61,15 @@ impl Engine {
         }
         let holders = self.holders(whole, app, &cache, &listed)?;
         let is_missing = |at: &usize| !matches!(holders[*at], Holder::All);
+        let mut missing: Vec<_> = (0..list.len()).filter(is_missing).collect();
+        if whole.rank() == 0 {
+            // Before ranks wait for points: `App::cost` may panic.
+            missing = deal(app, list, &missing, 1).swap_remove(0);
+        }
         let sweep = Sweep {
             app,
             list,
-            missing: (0..list.len()).filter(is_missing).collect(),
+            missing,
             whole,
             size,
             digest: listed.digest,
@@ -128,8 +133,7 @@ impl Engine {
         let (whole, list) = (sweep.whole, sweep.whole.meetings());
         let computes = whole.size() % sweep.size == 0;
         let others = whole.size() / sweep.size - usize::from(computes);
-        let mut order = deal(sweep.app, sweep.list, &sweep.missing, 1);
-        let points = Arc::new(Points::new(order.swap_remove(0)));
+        let points = Arc::new(Points::new(sweep.missing.clone()));
         let desk = {
             let (points, whole) = (Arc::clone(&points), Arc::clone(whole));
             Arc::new(Desk::new(move || _ = points.answer(&whole, list)))
@@ -219,13 +223,22 @@ impl<F: Fn()> Drop for StopAll<'_, F> {
 }
 
 /// The error if an app can't be mapped on sets of `size` ranks.
-fn refusal(app: &CalledApp<'_>, ranks: usize, size: usize) -> Option<Error> {
+fn refusal(app: &CalledApp<'_>, list: &[&Inputs], ranks: usize, size: usize) -> Option<Error> {
     let name = &app.resolved.name;
+    let has_equal_items = || {
+        let mut seen = HashSet::new();
+        let mut encoded = list.iter().map(|inputs| inputs.to_keep());
+        encoded.any(|one| matches!(one, Ok(Some(bytes)) if !seen.insert(bytes)))
+    };
     let why = match size {
         _ if !app.resolved.is_distributed() => {
             "it is not distributed, so one rank of a set would compute it while the others wait; use `par_map`".to_owned()
         }
         0 => "a set has one rank at least".to_owned(),
+        // Ranks tell one another one result for each key.
+        _ if app.resolved.nondeterministic && has_equal_items() => {
+            "it is non-deterministic, and two items are equal; give each a `replica` number as an input".to_owned()
+        }
         _ if size > ranks && ranks > 1 => {
             format!("a set is to have {size} ranks, and there are {ranks}")
         }

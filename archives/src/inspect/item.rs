@@ -129,8 +129,11 @@ impl Entry {
         is_gone
     }
 
-    /// Takes values that are missing or damaged here from another frame of the computation.
+    /// Takes values that are missing or damaged here, and inputs that are missing, from another frame of the computation.
     pub fn fill(&mut self, other: Self) {
+        if self.record.inputs.is_empty() {
+            self.record.inputs = other.record.inputs;
+        }
         for theirs in other.results {
             let own = self.results.iter_mut().find(|own| own.name == theirs.name);
             if let Some(own) = own

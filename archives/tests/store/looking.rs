@@ -3,10 +3,12 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sde::{
-    App, AppError, AppInfo, ArchiveError, Archiver, Fingerprint, Handle, Inputs, Key, Policy,
-    ResultMap, ResultSpec, RunId, SavePolicy, Sde, Tag, Value, inputs,
+    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle,
+    Inputs, Key, MemoryArchiver, Policy, ResultMap, ResultSpec, RunId, SavePolicy, SavedEntry, Sde,
+    Selection, Tag, Tags, Value, inputs,
 };
 use sde_archives::DirStore;
 use sde_archives::inspect::{
@@ -297,6 +299,34 @@ fn an_entry_is_filled_with_what_is_whole_and_nothing_else() {
     let mut empty = whole;
     empty.results[0].payload = None;
     assert!(!is_damaged(&empty, &damaged));
+}
+
+/// Memory lets go of inputs that a store has. Two saves at once may write a frame without them, and the later frame comes first.
+#[test]
+fn a_frame_without_inputs_has_those_of_its_copies() {
+    let dir = tempdir().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    let memory = MemoryArchiver::new();
+    let sde = Sde::builder().store(memory.clone()).build().unwrap();
+    let key = sde.request(&page, &inputs! { number: 1_u64 }).run().unwrap().key;
+    sde.finish().unwrap();
+    let whole = memory.find(&key).unwrap().unwrap().record;
+    let mut bare = whole.clone();
+    bare.inputs = Arc::default();
+    for record in [&whole, &bare] {
+        let value = Some((ErasedValue::new(1_u64), Codec::of::<u64>()));
+        let results = [("result", Tags::NONE, value)];
+        let mut batch = Batch::new(Selection::Checkpoint);
+        batch.entries = vec![SavedEntry::new(
+            record.clone(),
+            Selection::Checkpoint,
+            results,
+        )];
+        store.save(&batch).unwrap();
+    }
+    let found = store.find(&key).unwrap().unwrap().record;
+    assert_eq!(found.inputs, whole.inputs);
+    assert_eq!(entries(dir.path())[0].record.inputs, whole.inputs);
 }
 
 /// What is damaged may be what a new generation has replaced; what is whole need not be read again.

@@ -19,7 +19,7 @@ use super::moves::{Move, copy};
 pub enum Edge<T> {
     /// The array's own elements, from its other end.
     Periodic,
-    /// The same value everywhere.
+    /// This value, on each side of the array.
     Constant(T),
 }
 

@@ -366,4 +366,10 @@ fn inputs_leave_memory_once_a_store_has_them() {
         inputs.collect::<Vec<_>>()
     };
     assert_eq!(inputs(&sde.records()), inputs(&records));
+    // The store may prefer another computation of a key.
+    let store = DirStore::open(folder.path()).unwrap();
+    let other = Sde::builder().store(store).build().unwrap();
+    refresh(&other, 3);
+    other.finish().unwrap();
+    assert_eq!(inputs(&sde.records()), inputs(&records));
 }

@@ -152,7 +152,7 @@ fn the_one_that_loses_is_compared_with_the_one_that_wins() {
     assert_eq!((differing(&sde), told(&watch).len()), (1, 1));
 }
 
-/// A run that fills a gap makes what is there once more: here what another process has saved, which is compared unread.
+/// A run that fills a gap computes results once more that another process has saved. These are compared unread.
 #[test]
 fn a_run_that_fills_a_gap_is_compared_with_what_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -223,6 +223,13 @@ fn what_two_processes_have_saved_is_compared_when_it_is_loaded() {
         later.run(one, &x(1)).expect("a result");
         assert_eq!(later.stats().total.loads, 2);
         assert_eq!(differing(&later), u64::from(do_differ));
+        // One that is marked as wrong need not agree with any.
+        let key = later.peek(one, &x(1)).expect("a key").key();
+        later.invalidate(&key, "a test").expect("an entry");
+        later.finish().expect("a save");
+        let (last, _) = opened(folder.path());
+        last.run(one, &x(1)).expect("a result");
+        assert_eq!((last.stats().total.loads, differing(&last)), (0, 0));
     }
 }
 

@@ -123,7 +123,7 @@ pub fn counted(
     (count(&counts.moved), count(&counts.gathered) / size)
 }
 
-/// The same, with all that is counted.
+/// Every counter of such a program, not only what moved and was gathered.
 pub fn counts_of(
     size: usize,
     before: impl Fn(&Sde) + Sync,

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sde::store::Cbor;
 use sde::{
-    AppError, AppInfo, Error, ErrorKind, EventLog, GroupError, Handle, Inputs, ProcessGroup, Sde,
-    ThreadGroup,
+    App, AppError, AppInfo, Cost, Error, ErrorKind, EventLog, Fingerprint, GroupError, Handle,
+    Inputs, ProcessGroup, ResultMap, Sde, ThreadGroup,
 };
 use sde_tests::{Counter, LIMIT, Made, Watchdog, number, x, y};
 
@@ -163,6 +163,38 @@ fn a_set_that_is_busy_holds_up_no_other() {
         };
         assert_eq!(computed, right);
     }
+}
+
+/// An app whose cost is asked for by the first rank alone, and panics.
+#[derive(Fingerprint)]
+struct Costly;
+
+impl App for Costly {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("costly", "1").distributed()
+    }
+
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new())
+    }
+
+    fn cost(&self, _: &Inputs) -> Option<Cost> {
+        panic!("this cost")
+    }
+}
+
+/// The first rank asked for costs when the sets waited for points already: they waited for ever.
+#[test]
+fn a_cost_that_panics_is_an_error_of_the_others() {
+    let _in_time = Watchdog::new("a sweep of unknown cost", LIMIT);
+    let list: Vec<Inputs> = (0..10).map(x).collect();
+    let failed = ThreadGroup::run(4, |group| {
+        let sde = Sde::builder().process_group(group, Cbor).build().unwrap();
+        let points = catch_unwind(AssertUnwindSafe(|| sde.par_map_on_sets(&Costly, &list, 2)));
+        // The program of the first rank goes on.
+        sde.gather("numbers", 1).is_err() | points.is_ok_and(|all| all.iter().all(Result::is_err))
+    });
+    assert_eq!(failed, [true; 4]);
 }
 
 /// The others begin nothing more, and wait for nobody: whether the rank that panics is the first of its set, deals, or neither.

@@ -16,7 +16,7 @@ fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[1024], |at| (at[0] + number) as f64)
 }
 
-/// The same on all ranks.
+/// A replicated result: each rank has the whole sum.
 #[sde::app(name = "ranks.splitting.sum", distributed)]
 fn sum(sde: &Handle, number: usize) -> Result<f64, sde::Error> {
     array.call(sde, number)?.sum(sde)

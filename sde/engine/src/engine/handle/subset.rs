@@ -114,7 +114,7 @@ impl Handle {
     /// released, nothing collective can be done through this handle.
     ///
     /// # Errors
-    /// The same error on all ranks, if one calls something else. An error on this rank, if it is called where other
+    /// All ranks get one error if a rank calls something else. An error on this rank, if it is called where other
     /// ranks can't join in, or the ranks are split already.
     pub fn split(&self, color: u32, key: i64) -> Result<Subset, Error> {
         self.split_with(color, key, &Transfer::none())
@@ -203,7 +203,7 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// The same error on all ranks, if one calls something else, or a sent value can't be read. An error on this rank,
+    /// All ranks get one error if a rank calls something else, or a sent value can't be read. An error on this rank,
     /// if it is called where other ranks can't join in.
     pub fn fetch(&self, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
         match self.collective_ranks(|| "fetches what is elsewhere".to_owned())? {
@@ -221,7 +221,7 @@ impl Subset {
     /// Handles of the subset, and values distributed over it, are of no use any more.
     ///
     /// # Errors
-    /// The same error on all ranks, if one calls something else, or a result can't be sent. The subset is released in
+    /// All ranks get one error if a rank calls something else, or a result can't be sent. The subset is released in
     /// any case.
     pub fn release(self) -> Result<(), Error> {
         self.release_with(&Transfer::all())

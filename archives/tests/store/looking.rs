@@ -308,7 +308,11 @@ fn a_frame_without_inputs_has_those_of_its_copies() {
     let store = DirStore::open(dir.path()).unwrap();
     let memory = MemoryArchiver::new();
     let sde = Sde::builder().store(memory.clone()).build().unwrap();
-    let key = sde.request(&page, &inputs! { number: 1_u64 }).run().unwrap().key;
+    let key = sde
+        .request(&page, &inputs! { number: 1_u64 })
+        .run()
+        .unwrap()
+        .key;
     sde.finish().unwrap();
     let whole = memory.find(&key).unwrap().unwrap().record;
     let mut bare = whole.clone();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sde::store::DirStore;
 use sde::{
-    Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, Record, SavePolicy, Sde,
-    Tag, Value, inputs,
+    Archiver, Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, Record,
+    SavePolicy, Sde, Tag, Value, inputs,
 };
 use sde_tests::Watch;
 
@@ -351,8 +351,11 @@ fn what_entries_share_leaves() {
 fn inputs_leave_memory_once_a_store_has_them() {
     let folder = tempfile::tempdir().unwrap();
     let store = DirStore::open(folder.path()).unwrap();
-    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
-    let sde = builder.memory_budget(usize::MAX - 1).build().unwrap();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder
+        .save(SavePolicy::OnRequest)
+        .memory_budget(usize::MAX - 1);
+    let sde = sde.build().unwrap();
     for number in 0..10 {
         field.call(&sde, number, 0).unwrap();
     }
@@ -367,9 +370,12 @@ fn inputs_leave_memory_once_a_store_has_them() {
     };
     assert_eq!(inputs(&sde.records()), inputs(&records));
     // The store may prefer another computation of a key.
-    let store = DirStore::open(folder.path()).unwrap();
-    let other = Sde::builder().store(store).build().unwrap();
-    refresh(&other, 3);
+    let elsewhere = DirStore::open(folder.path()).unwrap();
+    let other = Sde::builder().store(elsewhere).build().unwrap();
+    let given = sde::inputs! { number: 3_u64, kib: 0_usize };
+    let request = other.request(&field, &given).policy(Policy::Refresh);
+    request.run().unwrap();
     other.finish().unwrap();
+    store.catch_up(Duration::MAX);
     assert_eq!(inputs(&sde.records()), inputs(&records));
 }

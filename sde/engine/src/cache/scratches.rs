@@ -23,10 +23,10 @@ pub(crate) struct ScratchState {
 pub(crate) struct Scratches {
     /// Whether there ever was a state: most apps keep none, and pay only this look.
     used: AtomicBool,
-    states: Mutex<HashMap<Key, Vec<SavedState>, BuildKeyHasher>>,
+    states: Mutex<HashMap<Key, Vec<ScratchSlot>, BuildKeyHasher>>,
 }
 
-struct SavedState {
+struct ScratchSlot {
     state: ScratchState,
     saved: bool,
     /// Whether the run itself saves it, in step with the other ranks that make it.
@@ -49,7 +49,7 @@ impl Scratches {
         let more = of_run.len().saturating_sub(before);
         // Dropped after the lock: destructors may use the engine.
         let _old: Vec<_> = of_run.drain(..more).collect();
-        of_run.push(SavedState {
+        of_run.push(ScratchSlot {
             state,
             saved: false,
             in_step,
@@ -71,7 +71,7 @@ impl Scratches {
     /// keeps them under another key.
     pub(crate) fn retain(&self, keep: impl Fn(&Key) -> bool) {
         let mut states = self.lock();
-        let is_in_progress = |of_run: &[SavedState]| of_run.iter().any(|kept| kept.in_step);
+        let is_in_progress = |of_run: &[ScratchSlot]| of_run.iter().any(|kept| kept.in_step);
         let old = states.extract_if(|key, of_run| !keep(key) && !is_in_progress(of_run));
         let old: Vec<_> = old.collect();
         drop(states);
@@ -122,7 +122,7 @@ impl Scratches {
         all.for_each(|kept| kept.saved = false);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<SavedState>, BuildKeyHasher>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<ScratchSlot>, BuildKeyHasher>> {
         lock(&self.states)
     }
 }

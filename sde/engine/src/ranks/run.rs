@@ -169,10 +169,9 @@ impl Engine {
         let own = run.cache.entry(&run.key);
         let is_own = own.is_some();
         let known = own.or_else(|| self.of_larger_set(&run.key));
-        known
-            .iter()
-            .cloned()
-            .for_each(|entry| run.note_known(entry));
+        if let Some(entry) = known.clone() {
+            run.note_known(entry);
+        }
         if run.options.policy == Policy::Refresh {
             // Finds out only when the replaced entry was made: under `Refresh` nothing is served.
             return self.load(run, None).map(|loaded| (loaded, Source::Loaded));

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::app_cache::{AppCache, Change, Slot};
+use super::app_cache::AppCache;
 use super::entry::Entry;
 use super::memory::Stays;
+use super::slot::{Change, Slot};
 
 impl AppCache {
     /// Measures the values of an entry before it is put into the map, if a budget counts this cache.
@@ -62,7 +63,7 @@ impl AppCache {
             return;
         };
         if let Some(slot) = self.map.get(&entry.record.key)
-            && let Some(there) = self.counts_of(Some(&slot))
+            && let Some(there) = self.counts_of(Some(slot.key()))
             && Arc::ptr_eq(there, entry)
         {
             memory.count_again(*owner, entry, why);
@@ -75,7 +76,7 @@ impl Drop for AppCache {
     fn drop(&mut self) {
         if let Some((memory, owner)) = &self.counted {
             for slot in &self.map {
-                memory.change(*owner, self.counts_of(Some(&slot)), None);
+                memory.change(*owner, self.counts_of(Some(slot.key())), None);
             }
         }
     }

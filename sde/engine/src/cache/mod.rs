@@ -17,6 +17,7 @@ mod record;
 mod run_cost;
 mod run_flight;
 mod scratches;
+mod slot;
 mod stats;
 mod table;
 #[cfg(test)]

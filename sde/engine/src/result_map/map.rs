@@ -81,6 +81,9 @@ impl fmt::Display for Origin {
 /// Why a `no_cache` result is gone.
 pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds it any more";
 
+/// Why a value is gone that was evicted.
+pub(crate) const EVICTED: &str = "it was dropped to make room";
+
 #[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) name: Cow<'static, str>,
@@ -123,6 +126,19 @@ impl Named {
         self.tags.unwrap_or_default().is_checkpointed()
     }
 
+    /// Why its value is gone, if only callers held it.
+    pub(crate) fn why_let_go(&self) -> &'static str {
+        match self.tags.unwrap_or_default().is_cached() {
+            true => EVICTED,
+            false => NOT_KEPT,
+        }
+    }
+
+    /// Whether it was a reference to a value that nothing holds any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(&self.content, Content::Elsewhere(weak) if !weak.is_there())
+    }
+
     /// Whether it holds its value, or a stored value to be read.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.content, Content::Held(_) | Content::Stored(_))
@@ -159,6 +175,18 @@ impl Content {
             Self::Elsewhere(weak) => weak.is_there(),
             Self::Stored(stored) => !stored.is_damaged(),
             Self::Gone(_) => false,
+        }
+    }
+
+    /// This content without a share in the value: a reference to it, for as long as anything else holds it.
+    pub(crate) fn downgraded(&self) -> Self {
+        match self {
+            Self::Held(value) => Self::Elsewhere(value.downgrade()),
+            Self::Stored(stored) => match stored.if_read() {
+                Some(value) => Self::Elsewhere(value.downgrade()),
+                None => Self::Gone(EVICTED),
+            },
+            Self::Elsewhere(_) | Self::Gone(_) => self.clone(),
         }
     }
 }
@@ -267,7 +295,9 @@ impl ResultMap {
         };
         match &named.content {
             Content::Held(value) => Ok(value.clone()),
-            Content::Elsewhere(weak) => weak.upgrade().ok_or_else(|| gone(NOT_KEPT.to_owned())),
+            Content::Elsewhere(weak) => weak
+                .upgrade()
+                .ok_or_else(|| gone(named.why_let_go().to_owned())),
             Content::Stored(stored) => stored
                 .get()
                 .cloned()
@@ -343,11 +373,6 @@ impl ResultMap {
 
     pub(crate) fn downgrade(&self) -> WeakResultMap {
         WeakResultMap(Arc::downgrade(&self.0))
-    }
-
-    /// Whether there are other clones of this map.
-    pub(crate) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
     }
 
     pub(crate) fn results(&self) -> &[Named] {

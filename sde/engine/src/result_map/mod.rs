@@ -17,7 +17,7 @@ mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
-pub(crate) use map::{Content, NOT_KEPT, Named, WeakResultMap, no_result};
+pub(crate) use map::{Content, EVICTED, NOT_KEPT, Named, WeakResultMap, no_result};
 pub use map::{Origin, ResultMap};
 pub use size::MemorySize;
 pub(crate) use size::SizeOf;

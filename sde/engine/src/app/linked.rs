@@ -115,16 +115,16 @@ fn find_clashes() -> Clashes {
 
 /// The number of an app's name in this process, by which its cache is found without hashing the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TypeIndex(pub(crate) usize);
+pub(crate) struct TypeIndex(pub(crate) u32);
 
 impl TypeIndex {
     pub(crate) fn of(name: &str) -> Self {
-        static NUMBERS: OnceLock<Mutex<HashMap<Arc<str>, usize>>> = OnceLock::new();
+        static NUMBERS: OnceLock<Mutex<HashMap<Arc<str>, u32>>> = OnceLock::new();
         let mut numbers = lock(NUMBERS.get_or_init(Mutex::default));
         if let Some(number) = numbers.get(name) {
             return Self(*number);
         }
-        let number = numbers.len();
+        let number = numbers.len() as u32;
         numbers.insert(Arc::from(name), number);
         Self(number)
     }

@@ -63,7 +63,7 @@ pub(crate) struct Entry {
 
 /// Bytes of an entry besides its values and the lists of its record: its allocations, its place in the map, which may
 /// be half empty, and its place in the list of the budget.
-const ENTRY: usize = size_of::<Entry>() + 2 * (size_of::<[usize; 2]>() + 1) + 160 + 8 * BLOCK;
+const ENTRY: usize = size_of::<Entry>() + 2 * (size_of::<[usize; 2]>() + 1) + 64 + 8 * BLOCK;
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
@@ -229,13 +229,14 @@ impl Entry {
         self.bytes.get().copied().unwrap_or(0)
     }
 
-    pub(super) fn record_memory(&self) -> usize {
-        self.record_bytes.load(Ordering::Relaxed) as usize
+    pub(super) fn record_memory(&self) -> u32 {
+        self.record_bytes.load(Ordering::Relaxed)
     }
 
     /// About how many bytes the entry takes, without values that were not measured.
     pub(crate) fn known_memory(&self) -> usize {
-        self.known_bytes().saturating_add(self.record_memory())
+        self.known_bytes()
+            .saturating_add(self.record_memory() as usize)
     }
 
     /// The tick of its last use, if uses are noted.

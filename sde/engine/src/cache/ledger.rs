@@ -1,6 +1,6 @@
 //! The books of a budget: an account for each entry, and exact sums by the state of the accounts.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -21,7 +21,8 @@ pub(super) struct Ledger {
     /// Entries whose values the program may read or let go with nobody told, looked at in turn. Until a stored value is
     /// read it counts with the length of its encoding. The entries may be gone.
     pub(super) watched: VecDeque<(TypeIndex, Weak<Entry>)>,
-    /// Entries that may leave, by arrival, if the budget has a maximal age.
+    /// When each entry came, and those that may leave, by arrival, if the budget has a maximal age.
+    came: BTreeMap<u32, Instant>,
     pub(super) by_age: BTreeSet<(Instant, u32)>,
     /// Bytes of all accounts, without taken ones.
     pub(super) bytes: usize,
@@ -35,11 +36,11 @@ pub(super) struct Account {
     /// `None` if it is closed.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) owner: Owner,
-    /// Bytes of its record with its places in tables, and of its values as far as they were measured.
-    record: usize,
+    /// Bytes of its values, as far as they were measured.
     values: usize,
-    pub(super) state: AccountState,
-    pub(super) came: Option<Instant>,
+    /// Bytes of its record with its places in tables.
+    record: u32,
+    state: AccountState,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -65,7 +66,7 @@ pub(crate) enum Owner {
 
 impl Account {
     pub(super) fn bytes(&self) -> usize {
-        self.record.saturating_add(self.values)
+        self.values.saturating_add(self.record as usize)
     }
 }
 
@@ -77,6 +78,7 @@ impl Ledger {
             eviction,
             kept: Turns::default(),
             watched: VecDeque::new(),
+            came: BTreeMap::new(),
             by_age: BTreeSet::new(),
             bytes: 0,
             taken_bytes: 0,
@@ -101,7 +103,6 @@ impl Ledger {
                 record: 0,
                 values: 0,
                 state: AccountState::Kept,
-                came,
             });
             (self.accounts.len() - 1) as u32
         });
@@ -112,8 +113,8 @@ impl Ledger {
             record: entry.record_memory(),
             values: entry.known_bytes(),
             state,
-            came,
         };
+        self.came.extend(came.map(|came| (at, came)));
         self.entries += 1;
         self.count(at, true);
         at
@@ -125,12 +126,17 @@ impl Ledger {
         self.close(at)
     }
 
+    /// When an entry came, if that is noted.
+    pub(super) fn came(&self, entry: &Arc<Entry>) -> Option<Instant> {
+        self.came.get(&self.find(entry)?).copied()
+    }
+
     /// Measures the record of an entry again, leaving its account open; gives the account's state.
     pub(super) fn measure_record(&mut self, entry: &Arc<Entry>) -> Option<AccountState> {
         let at = self.find(entry)? as usize;
         let account = &mut self.accounts[at];
-        let less = account.record - entry.record_memory();
-        account.record -= less;
+        let less = (account.record - entry.record_memory()) as usize;
+        account.record = entry.record_memory();
         let state = account.state;
         match state {
             AccountState::Taken => self.taken_bytes -= less,
@@ -152,13 +158,13 @@ impl Ledger {
 
     fn close(&mut self, at: u32) -> Option<Account> {
         self.count(at, false);
+        self.came.remove(&at);
         self.entries -= 1;
         self.free.push(at);
         let account = &mut self.accounts[at as usize];
         let free = Account {
             entry: None,
             state: AccountState::Kept,
-            came: None,
             ..*account
         };
         let account = std::mem::replace(account, free);
@@ -181,9 +187,9 @@ impl Ledger {
             owner,
             values,
             state,
-            came,
             ..
         } = *account;
+        let came = self.came.get(&at).copied();
         let add = |sum: &mut usize, bytes: usize| match is_there {
             true => *sum += bytes,
             false => *sum -= bytes,

@@ -117,6 +117,7 @@ impl Memory {
             return None;
         }
         let mut list = lock(&self.list);
+        let came_before = before.and_then(|entry| list.came(entry));
         let removed = before.and_then(|entry| list.remove(entry));
         let had = before.filter(|entry| entry.holds_values());
         match (had, after) {
@@ -136,12 +137,11 @@ impl Memory {
             (None, None) => {}
         }
         if let Some(entry) = after {
-            let came = self.budget.max_age.map(|_| Instant::now());
-            let is_same = |account: &Account| {
-                had.is_some_and(|had| had.record.run == entry.record.run)
-                    .then_some(account.came)
-            };
-            let came = removed.as_ref().and_then(is_same).unwrap_or(came);
+            let is_same = had.is_some_and(|had| had.record.run == entry.record.run);
+            let came = self.budget.max_age.map(|_| {
+                let before = came_before.filter(|_| is_same);
+                before.unwrap_or_else(Instant::now)
+            });
             let keeps_records = !self.budget.forgets_records && entry.is_ever_saved();
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
             let refers = !entry.holds_values() && entry.has_references();
@@ -169,13 +169,13 @@ impl Memory {
     /// Lists a victim again that stays, or an entry whose cost has changed. Called with the guard of its map held.
     pub(super) fn count_again(&self, owner: Owner, entry: &Arc<Entry>, why: Stays) {
         let mut list = lock(&self.list);
+        let came = list.came(entry);
         let before = list.remove(entry);
         let state = match (owner, why) {
             (_, Stays::Kept) => AccountState::Kept,
             (Owner::Ranks, _) => AccountState::Collective,
             (_, Stays::ForNow) => AccountState::MayLeave,
         };
-        let came = before.as_ref().and_then(|account| account.came);
         self.insert(&mut list, owner, entry, state, came);
         self.note(&list);
         drop(list);

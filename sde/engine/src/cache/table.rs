@@ -56,13 +56,13 @@ impl CacheTable {
     /// The cache of an app type, if it was made.
     #[inline]
     pub(crate) fn at(&self, index: TypeIndex) -> Option<&Arc<AppCache>> {
-        let (chunk, at) = place(index.0);
+        let (chunk, at) = place(index.0 as usize);
         self.chunks[chunk].get()?[at].get()
     }
 
     #[cold]
     fn make(&self, index: TypeIndex, name: &Arc<str>) -> &Arc<AppCache> {
-        let (chunk, at) = place(index.0);
+        let (chunk, at) = place(index.0 as usize);
         let chunk =
             self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
         let memory = self.budgets.get(&**name).unwrap_or(&self.memory);

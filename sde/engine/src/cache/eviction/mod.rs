@@ -12,40 +12,39 @@
 mod ages;
 mod chances;
 mod history;
+mod order;
 #[cfg(test)]
 mod tests;
 mod uses;
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use super::budget::EvictionOrder;
 use chances::{Chances, age};
 use history::History;
+use order::Order;
 pub use uses::Uses;
 
 /// The list of entries that may leave.
 pub struct Eviction {
     by: EvictionOrder,
     tick: u64,
-    /// By number.
-    listed: Vec<Option<Tracked>>,
-    order: BTreeSet<(Priority, u32)>,
+    order: Order,
     chances: Chances,
     history: History,
     /// The number that was looked at last.
     hand: usize,
 }
 
-/// The class, then the bits of the worth or the tick of the last use. The bits of floats that are not negative sort
-/// like the floats.
-type Priority = (u8, u64);
-
 #[derive(Clone, Copy)]
 struct Tracked {
-    priority: Priority,
+    /// The class in the highest byte, then the bits of the worth but for the last eight, or the tick of the last use. The
+    /// bits of floats that are not negative sort like the floats.
+    priority: u64,
     /// Its uses at the last look.
     uses: Uses,
+    /// Its place in the heap.
+    place: u32,
     /// The step of age up to which it was counted as not asked for.
     passed: u8,
 }
@@ -73,8 +72,7 @@ impl Eviction {
         Self {
             by,
             tick: 1,
-            listed: Vec::new(),
-            order: BTreeSet::new(),
+            order: Order::default(),
             chances: Chances::new(),
             history: History::new(history_bytes),
             hand: 0,
@@ -112,26 +110,19 @@ impl Eviction {
 
     /// Lists an entry, or computes its priority again.
     pub fn list(&mut self, at: u32, candidate: Candidate) {
-        self.unlist(at);
-        let priority = self.priority(candidate);
         let uses = candidate.uses;
-        if self.listed.len() <= at as usize {
-            self.listed.resize(at as usize + 1, None);
-        }
-        self.listed[at as usize] = Some(Tracked {
-            priority,
+        let tracked = Tracked {
+            priority: self.priority(candidate),
             uses,
+            place: 0,
             passed: age(uses, self.tick) as u8,
-        });
-        self.order.insert((priority, at));
+        };
+        self.order.put(at, tracked);
     }
 
     /// Takes an entry off, if it is listed.
     pub fn unlist(&mut self, at: u32) {
-        let listed = self.listed.get_mut(at as usize).and_then(Option::take);
-        if let Some(listed) = listed {
-            self.order.remove(&(listed.priority, at));
-        }
+        self.order.remove(at);
     }
 
     /// The entry that is to leave first; it stays listed. `candidate` is called for listed entries only.
@@ -139,19 +130,17 @@ impl Eviction {
         if self.by == EvictionOrder::Worth {
             self.chances.keep_up(self.tick, self.order.len());
             for _ in 0..LOOKS {
-                self.hand = (self.hand + 1) % self.listed.len().max(1);
-                if self.listed.get(self.hand).is_some_and(Option::is_some) {
-                    self.look(self.hand as u32, &candidate);
-                }
+                self.hand = (self.hand + 1) % self.order.numbers().max(1);
+                self.look(self.hand as u32, &candidate);
             }
         }
         let mut tries = 0;
         loop {
-            let (_, at) = *self.order.first()?;
+            let at = self.order.first()?;
             tries += 1;
             let is_enough = self.by == EvictionOrder::Worth && tries > TRIES;
             if is_enough || !self.look(at, &candidate) {
-                return self.order.first().map(|(_, at)| *at);
+                return self.order.first();
             }
         }
     }
@@ -159,7 +148,7 @@ impl Eviction {
     /// Learns from the uses of an entry since the last look, and computes its priority; says whether that is later than
     /// before.
     fn look(&mut self, at: u32, candidate: impl Fn(u32) -> Candidate) -> bool {
-        let Some(mut listed) = self.listed[at as usize] else {
+        let Some(mut listed) = self.order.get(at) else {
             return false;
         };
         let before = listed.priority;
@@ -168,11 +157,7 @@ impl Eviction {
             self.learn(&mut listed, candidate.uses);
         }
         listed.priority = self.priority(candidate);
-        self.listed[at as usize] = Some(listed);
-        if listed.priority != before {
-            self.order.remove(&(before, at));
-            self.order.insert((listed.priority, at));
-        }
+        self.order.put(at, listed);
         listed.priority > before
     }
 
@@ -190,13 +175,13 @@ impl Eviction {
         listed.passed = until;
     }
 
-    fn priority(&self, candidate: Candidate) -> Priority {
+    fn priority(&self, candidate: Candidate) -> u64 {
         let priority = match self.by {
             EvictionOrder::FirstIn | EvictionOrder::LeastRecentlyUsed => candidate.uses.last(),
             EvictionOrder::Worth => {
-                (self.chances.worth(candidate.uses, self.tick) * candidate.density).to_bits()
+                (self.chances.worth(candidate.uses, self.tick) * candidate.density).to_bits() >> 8
             }
         };
-        (candidate.class, priority)
+        u64::from(candidate.class) << 56 | priority
     }
 }

@@ -1,8 +1,9 @@
 //! The calls that a program or a body makes.
 //!
-//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`]),
-//! parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`], on
+//! the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
+mod items;
 mod par_call;
 mod parallel;
 mod request;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) use request::Options;
+pub(crate) use items::{Loop, led};
+pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub use source::AppSource;

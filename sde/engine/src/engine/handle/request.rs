@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 
 use super::Handle;
 use super::source::{AppRef, AppSource, CalledApp};
 use crate::app::{App, CancelToken, Cost, Nearest, ResolvedOnce};
-use crate::error::{AppError, Error};
+use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
@@ -31,16 +30,31 @@ pub enum Policy {
     OnlyIfRemembered,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Options<'a> {
     pub(crate) policy: Policy,
     /// The results that must be there; `None` is all that are neither `no_cache`
     /// nor `expendable`.
     pub(crate) names: Option<&'a [&'a str]>,
     pub(crate) cancel: Option<CancelToken>,
-    /// If given, the call does not wait for another process that is at its key. It sets this flag, and gives an error
-    /// that nobody is told of.
-    pub(crate) deferred: Option<&'a AtomicBool>,
+    /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
+    pub(crate) waits_for_processes: bool,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            policy: Policy::Use,
+            names: None,
+            cancel: None,
+            waits_for_processes: true,
+        }
+    }
+}
+
+/// Whether an error says that a call left its key to another process.
+pub(crate) fn is_left(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotRemembered { .. })
 }
 
 /// The options of a call to an `#[sde::app]` function.
@@ -48,7 +62,7 @@ pub(super) static ONE_RESULT: Options<'static> = Options {
     policy: Policy::Use,
     names: Some(&["result"]),
     cancel: None,
-    deferred: None,
+    waits_for_processes: true,
 };
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).

@@ -24,10 +24,7 @@ pub(crate) use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
-use crate::app::{
-    Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_parameter, no_slot,
-    refused_parameter,
-};
+use crate::app::{Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_slot};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::ProcessSet;
@@ -176,8 +173,10 @@ impl Handle {
     /// handle's run has ended.
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         self.check_active()?;
-        let prepared = self.engine.prepare(instance);
-        prepared.inspect_err(|_| self.note_uncacheable())
+        let (app, settings) = (Arc::clone(&instance.app), instance.setup.clone());
+        let resolved = self.engine.identify(&*app, settings);
+        let resolved = resolved.inspect_err(|_| self.note_uncacheable())?;
+        Ok(Prepared { app, resolved })
     }
 
     /// The app in one of the running app's own sub-app slots.
@@ -196,14 +195,13 @@ impl Handle {
     /// If the app has no such parameter, it has another type, or this handle
     /// belongs to no run.
     pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
-        let resolved = &self.own_frame("parameter")?.resolved;
-        let setting = resolved.settings.get(name);
-        let setting =
-            setting.ok_or_else(|| no_parameter(&resolved.name, name, resolved.settings.keys()))?;
+        let settings = &self.own_frame("parameter")?.resolved.settings;
+        let setting = settings.setting(name);
+        let setting = setting.ok_or_else(|| settings.no_parameter(name))?;
         setting.any.downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
-            refused_parameter(&resolved.name, name, &why)
+            settings.refuse(name, why)
         })
     }
 

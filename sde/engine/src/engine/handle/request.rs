@@ -1,12 +1,12 @@
 //! One request for a run, with its options.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::sync::Arc;
 
 use super::Handle;
-use super::source::{AppRef, AppSource, CalledApp};
-use crate::app::{App, CancelToken, Cost, Nearest, ResolvedOnce};
+use super::source::{AppSource, CalledApp};
+use crate::app::{App, CancelToken, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
 use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
@@ -146,12 +146,22 @@ impl Handle {
         app: &'a dyn App,
         resolved: &'a ResolvedOnce,
     ) -> Result<CalledApp<'a>, Error> {
-        let resolved = resolved.get(app);
-        Ok(CalledApp {
-            app: AppRef::Borrowed(app),
-            resolved: Cow::Borrowed(resolved.inspect_err(|_| self.note_uncacheable())?),
-            by_name: None,
-        })
+        let ready = match resolved.get() {
+            Some(ready) => ready,
+            None => self.resolve_once(app, resolved)?,
+        };
+        Ok(CalledApp::ready(app, ready))
+    }
+
+    #[cold]
+    fn resolve_once<'a>(
+        &self,
+        app: &dyn App,
+        resolved: &'a ResolvedOnce,
+    ) -> Result<&'a Arc<ResolvedApp>, Error> {
+        let ready = self.engine.identify(app, Setup::defaults(app));
+        let ready = ready.inspect_err(|_| self.note_uncacheable())?;
+        Ok(resolved.get_or_init(|| ready))
     }
 
     /// Runs a call with inputs, for the results alone: there is less to carry than for an [`Outcome`].

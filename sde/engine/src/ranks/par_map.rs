@@ -13,7 +13,7 @@ use super::deal::{Agent, MOST, Share, StopOnPanic};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
-use crate::engine::{CalledApp, Engine, Loop, Options, Transfer, entry_of, led};
+use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
@@ -145,7 +145,7 @@ impl Engine {
     ) -> Result<HashMap<usize, Item>, Error> {
         let (name, rank, size) = (&app.resolved.name, ranks.rank(), ranks.size());
         let label = format!("{name} (share of rank {rank} of {size})");
-        let compute = |at: &usize| from.results_erased(app, list[*at], &Options::default());
+        let compute = |at: &usize| from.results(app, list[*at]);
         let shares = deal(app, list, missing, size);
         // A rank has one item at most, or there are more than notes can number.
         if missing.len() <= size || missing.len() > MOST {
@@ -162,10 +162,15 @@ impl Engine {
         });
         let share = Share::default();
         let mut agent = Agent::new(ranks, &share, &places.collect::<Vec<_>>());
+        // Before the agent gives points to other ranks.
+        let mine = share.remaining();
         let work = Loop {
             label: &label,
             threads: usize::MAX,
-            total: |done| Some(done + share.remaining()),
+            total: |done| match done {
+                0 => Some(mine),
+                _ => Some(done + share.remaining()),
+            },
             most_deferred: usize::MAX,
         };
         let mut computed = HashMap::new();
@@ -254,7 +259,7 @@ impl Engine {
                 return Ok(entry.results.clone());
             }
         }
-        from.results_erased(app, inputs, &Options::default())
+        from.results(app, inputs)
     }
 
     /// The result map of a run of which another rank keeps some or all values.

@@ -72,8 +72,8 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
         });
         let done = turn(&sink).1;
         let total = (self.total)(done);
-        if total.is_some_and(|total| done < total) {
-            // After an early end the items done are all there are.
+        if stopped.into_inner() && total.is_some_and(|total| done < total) {
+            // The items done are all there are.
             progress(done, done);
         }
         if !nested {

@@ -86,7 +86,7 @@ impl Handle {
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        self.request(app, inputs).results()
+        Ok(self.request(app, inputs).run()?.results)
     }
 
     /// As [`run`](Self::run), and makes sure that the named results are there, whatever their tags. Values that are
@@ -100,7 +100,7 @@ impl Handle {
         inputs: &Inputs,
         names: &[&str],
     ) -> Result<ResultMap, Error> {
-        self.request(app, inputs).names(names).results()
+        Ok(self.request(app, inputs).names(names).run()?.results)
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an

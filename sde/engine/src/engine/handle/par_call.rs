@@ -29,19 +29,13 @@ impl Handle {
         let all = Transfer::all();
         let results = self.map_distinct(&app, &distinct, &ONE_RESULT, &all, true)?;
         // After an early end some results are missing, and one or more are errors.
-        let of = |at: &usize| results.get(*at).and_then(Option::as_ref);
-        let failed = place_of
-            .iter()
-            .position(|at| matches!(of(at), Some(Err(_))));
-        if let Some(item) = failed
-            && let Some(Err(error)) = of(&place_of[item])
-        {
-            return Err(of_item(item, &list[item], error));
-        }
-        let values = place_of.iter().filter_map(of);
-        values
-            .map(|result| result.as_ref().map_err(Clone::clone)?.get("result"))
-            .collect()
+        let value = |(item, at): (usize, &usize)| {
+            Some(match results[*at].as_ref()? {
+                Ok(results) => results.get("result"),
+                Err(error) => Err(of_item(item, &list[item], error)),
+            })
+        };
+        place_of.iter().enumerate().filter_map(value).collect()
     }
 
     /// Like `par_call_linked` for inputs that come one by one, each value given away at once. Used by the macros.
@@ -68,11 +62,9 @@ impl Handle {
             total: |_| total,
             most_deferred: DEFERRED,
         };
-        let shares = self.engine().shares(&app, ONE_RESULT.names);
         let one = |inputs: &Inputs, waits| {
-            let result =
-                self.results_unless_elsewhere(&app, inputs, &ONE_RESULT, waits || !shares)?;
-            Some(result.and_then(|results| results.get("result")))
+            let results = self.results_unless_elsewhere(&app, inputs, &ONE_RESULT, waits)?;
+            Some(results.and_then(|results| results.get("result")))
         };
         let mut failed: Option<(usize, Error)> = None;
         work.run(self, items.enumerate(), one, |at, inputs, result| {

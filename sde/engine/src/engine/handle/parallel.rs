@@ -151,15 +151,13 @@ impl Handle {
             let results = engine.rank_map(self, ranks, app, distinct, transfer)?;
             return Ok(results.into_iter().map(Some).collect());
         }
-        let shares = self.engine().shares(app, options.names);
         // Processes that were given the same list begin at different places.
-        let first = match shares {
+        let first = match self.engine().shares(app, options.names) {
             true => self.engine().number() as usize,
             false => 0,
         };
-        let each = |inputs: &&Inputs, waits| {
-            self.results_unless_elsewhere(app, inputs, options, waits || !shares)
-        };
+        let each =
+            |inputs: &&Inputs, waits| self.results_unless_elsewhere(app, inputs, options, waits);
         let goes_on = |result: &Result<_, _>| result.is_ok() || !ends_if_one_fails;
         Ok(self.in_order(&app.resolved.name, distinct, first, each, goes_on))
     }
@@ -176,9 +174,9 @@ impl Handle {
             waits_for_processes: waits,
             ..options.clone()
         };
-        match self.results_erased(app, inputs, &options) {
+        match self.execute(app, inputs, &options) {
             Err(error) if !waits && is_left(&error) => None,
-            result => Some(result),
+            outcome => Some(outcome.map(|outcome| outcome.results)),
         }
     }
 

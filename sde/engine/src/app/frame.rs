@@ -40,7 +40,7 @@ pub(crate) struct Frame {
     pub(crate) on_rayon: bool,
     active: AtomicBool,
     /// Whether any code was told that nobody wants the result.
-    gave_up: AtomicBool,
+    told_unwanted: AtomicBool,
     pub(crate) dependencies: Dependencies,
     /// The time that the body reports for itself, in nanoseconds.
     pub(crate) said: AtomicU64,
@@ -108,7 +108,7 @@ impl Frame {
             cancel,
             flight,
             active: AtomicBool::new(true),
-            gave_up: AtomicBool::new(false),
+            told_unwanted: AtomicBool::new(false),
             dependencies: Dependencies::default(),
             said: AtomicU64::new(0),
             states: StateNumbers::default(),
@@ -133,20 +133,14 @@ impl Frame {
         };
         let unwanted = given_up && !others_wait();
         if unwanted {
-            self.gave_up.store(true, Ordering::Relaxed);
+            self.told_unwanted.store(true, Ordering::Relaxed);
         }
         unwanted
     }
 
     /// Whether it, or a run nested in it, was told that nobody wants its result.
-    pub(crate) fn heard_that_nobody_wants_it(&self) -> bool {
-        self.gave_up.load(Ordering::Relaxed)
-    }
-
-    /// Whether the run may have failed only because nobody wanted its result.
-    /// A caller may want it by now.
-    pub(crate) fn gave_up(&self) -> bool {
-        self.is_unwanted() || self.heard_that_nobody_wants_it()
+    pub(crate) fn was_told_unwanted(&self) -> bool {
+        self.told_unwanted.load(Ordering::Relaxed)
     }
 
     /// Whether it computes for all callers, not for its own alone.

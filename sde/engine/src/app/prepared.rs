@@ -12,7 +12,6 @@ use super::identity::{AppId, CodeId};
 use super::info::AppInfo;
 use super::instance::Instance;
 use super::linked::{TypeIndex, clash};
-use super::parameter::Setting;
 use super::setup::Setup;
 use super::slot::SubApp;
 use super::summary::AppSetup;
@@ -27,7 +26,7 @@ use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 /// Made by [`Handle::prepare`](crate::Handle::prepare).
 #[derive(Clone)]
 pub struct Prepared {
-    pub(crate) instance: Instance,
+    pub(crate) app: Arc<dyn App>,
     pub(crate) resolved: Arc<ResolvedApp>,
 }
 
@@ -56,14 +55,14 @@ impl fmt::Debug for Prepared {
 type ByName<T> = BTreeMap<Cow<'static, str>, T>;
 
 /// All that the engine needs to know of an app and its settings.
-pub(crate) struct ResolvedApp {
-    pub(crate) info: AppInfo,
+#[doc(hidden)]
+pub struct ResolvedApp {
+    pub(crate) info: Arc<AppInfo>,
     pub(crate) name: Arc<str>,
     pub(crate) id: AppId,
     /// The number of the cache of its entries.
     pub(crate) type_index: TypeIndex,
-    /// Every parameter that has a value.
-    pub(crate) settings: ByName<Setting>,
+    pub(crate) settings: Setup,
     pub(crate) sub_apps: ByName<Prepared>,
     /// The registered names in its slots, at every depth, and the identities they led to.
     pub(crate) registered: BTreeMap<String, AppId>,
@@ -88,16 +87,16 @@ pub(crate) struct ResolvedApp {
 pub(crate) type FindNamed<'a> = dyn Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> + 'a;
 
 impl ResolvedApp {
-    /// Resolves an instance, with all its slots.
+    /// Resolves an app with its settings and all its slots.
     pub(crate) fn of(
         app: &dyn App,
-        setup: &Setup,
+        settings: Setup,
         find_named: &FindNamed<'_>,
         path: &mut Vec<String>,
-    ) -> Result<Self, Error> {
-        setup.verify_all()?;
-        let info = AppInfo::clone(&setup.info);
-        let name = setup.name();
+    ) -> Result<Arc<Self>, Error> {
+        settings.verify_all()?;
+        let info = Arc::clone(&settings.info);
+        let name = settings.name();
         if let Some(places) = clash(&info) {
             let places: Vec<_> = places.iter().map(ToString::to_string).collect();
             return Err(Error::invalid_argument(format!(
@@ -106,13 +105,8 @@ impl ResolvedApp {
                 join_names(&places)
             )));
         }
-        let sub_apps = resolve_slots(setup, find_named, path)?;
-        let settings = info
-            .parameters
-            .iter()
-            .filter_map(|p| Some((p.name.clone(), setup.setting(&p.name)?.clone())))
-            .collect();
-        let identified = identify(app, &info, &settings, &sub_apps);
+        let sub_apps = resolve_slots(&settings, find_named, path)?;
+        let identified = identify(app, &settings, &sub_apps);
         let (id, seen) = identified.map_err(|source| ErrorKind::Fingerprint {
             app: Arc::clone(&name),
             source,
@@ -128,8 +122,8 @@ impl ResolvedApp {
                 .values()
                 .flat_map(|sub| sub.resolved.codes.iter().cloned()),
         );
-        Ok(Self {
-            registered: registered(setup, &sub_apps),
+        Ok(Arc::new(Self {
+            registered: registered(&settings, &sub_apps),
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
                 || sub_apps.values().any(|sub| sub.resolved.nondeterministic),
@@ -139,7 +133,7 @@ impl ResolvedApp {
                     .values()
                     .find_map(|sub| sub.resolved.distributed.clone()),
             },
-            missing: missing(app, setup, &sub_apps),
+            missing: missing(app, &settings, &sub_apps),
             volatile: volatile(seen, &sub_apps),
             info,
             name,
@@ -149,7 +143,7 @@ impl ResolvedApp {
             defaults,
             codes,
             setup: OnceLock::new(),
-        })
+        }))
     }
 
     /// The setup of the app for records. `app` must be the resolved app.
@@ -189,13 +183,8 @@ pub(crate) fn prepare(
     path: &mut Vec<String>,
 ) -> Result<Prepared, Error> {
     Ok(Prepared {
-        instance: instance.clone(),
-        resolved: Arc::new(ResolvedApp::of(
-            &*instance.app,
-            &instance.setup,
-            find_named,
-            path,
-        )?),
+        app: Arc::clone(&instance.app),
+        resolved: ResolvedApp::of(&*instance.app, instance.setup.clone(), find_named, path)?,
     })
 }
 
@@ -255,10 +244,14 @@ fn missing(app: &dyn App, setup: &Setup, sub_apps: &ByName<Prepared>) -> Vec<Str
 /// The digest of all that makes one app's runs differ from another's.
 fn identify(
     app: &dyn App,
-    info: &AppInfo,
-    settings: &ByName<Setting>,
+    settings: &Setup,
     sub_apps: &ByName<Prepared>,
 ) -> Result<(AppId, Option<Box<Volatile>>), FingerprintError> {
+    let info = &settings.info;
+    let in_key = info.parameters.iter().filter(|p| !p.transparent);
+    let in_key: BTreeMap<_, _> = in_key
+        .filter_map(|p| Some((&*p.name, settings.setting(&p.name)?)))
+        .collect();
     with_encoder(|to| {
         to.named("name", &*info.name)?;
         match &info.code {
@@ -266,13 +259,9 @@ fn identify(
             CodeId::Source(digest) => to.named("source", digest.as_bytes())?,
         }
         to.named("fields", app)?;
-        let in_key = |name: &Cow<'static, str>| {
-            let declared = info.parameters.iter().find(|p| p.name == *name);
-            declared.is_some_and(|p| !p.transparent)
-        };
-        for (name, setting) in settings.iter().filter(|(name, _)| in_key(name)) {
+        for (name, setting) in in_key {
             to.value("parameter")?;
-            to.value(&**name)?;
+            to.value(name)?;
             setting.encode(to)?;
         }
         for (slot, sub_app) in sub_apps {
@@ -294,33 +283,6 @@ fn volatile(own: Option<Box<Volatile>>, sub_apps: &ByName<Prepared>) -> Option<V
     })
 }
 
-/// An app that has neither settings nor slots, resolved once.
+/// An `#[sde::app]` function, which has neither settings nor slots: resolved at its first call.
 #[doc(hidden)]
-pub struct ResolvedOnce(OnceLock<Arc<ResolvedApp>>);
-
-impl ResolvedOnce {
-    /// Not made yet.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "made in statics only")]
-    pub const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, app: &dyn App) -> Result<&Arc<ResolvedApp>, Error> {
-        match self.0.get() {
-            Some(resolved) => Ok(resolved),
-            None => self.make(app),
-        }
-    }
-
-    #[cold]
-    fn make(&self, app: &dyn App) -> Result<&Arc<ResolvedApp>, Error> {
-        let no_names = |name: &str, _: &mut Vec<String>| {
-            let (name, known) = (name.to_owned(), Vec::new());
-            Err(ErrorKind::UnknownApp { name, known }.into())
-        };
-        let resolved = ResolvedApp::of(app, &Setup::defaults(app), &no_names, &mut Vec::new())?;
-        Ok(self.0.get_or_init(|| Arc::new(resolved)))
-    }
-}
+pub type ResolvedOnce = OnceLock<Arc<ResolvedApp>>;

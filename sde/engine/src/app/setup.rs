@@ -135,18 +135,24 @@ impl Setup {
     }
 
     fn declared(&self, name: &str) -> Result<&Parameter, Error> {
-        self.info
-            .parameters
-            .iter()
-            .find(|p| p.name == name)
-            .ok_or_else(|| {
-                let all = self.info.parameters.iter();
-                no_parameter(&self.info.name, name, all.map(|p| &p.name))
-            })
+        let mut all = self.info.parameters.iter();
+        all.find(|p| p.name == name)
+            .ok_or_else(|| self.no_parameter(name))
     }
 
-    fn refuse(&self, name: &str, why: String) -> Error {
-        refused_parameter(&self.info.name, name, &why)
+    /// The error for the name of a parameter that the app does not have.
+    pub(crate) fn no_parameter(&self, name: &str) -> Error {
+        let names = joined(self.info.parameters.iter().map(|p| &p.name));
+        self.refuse(
+            name,
+            format!("there is no such parameter; the app has: {names}"),
+        )
+    }
+
+    /// The error for a parameter that is not as it is asked for.
+    pub(crate) fn refuse(&self, name: &str, why: String) -> Error {
+        let (app, name) = (&self.info.name, printable(name));
+        Error::invalid_argument(format!("parameter \"{name}\" of {app}: {why}"))
     }
 
     /// The error for a description that contradicts itself.
@@ -156,22 +162,7 @@ impl Setup {
     }
 }
 
-pub(crate) fn refused_parameter(app: &str, name: &str, why: &str) -> Error {
-    let name = printable(name);
-    Error::invalid_argument(format!("parameter \"{name}\" of {app}: {why}"))
-}
-
 type Name = Cow<'static, str>;
-
-pub(crate) fn no_parameter<'n>(
-    app: &str,
-    name: &str,
-    names: impl Iterator<Item = &'n Name>,
-) -> Error {
-    let names = joined(names);
-    let why = format!("there is no such parameter; the app has: {names}");
-    refused_parameter(app, name, &why)
-}
 
 pub(crate) fn no_slot<'n>(app: &str, name: &str, names: impl Iterator<Item = &'n Name>) -> Error {
     let (name, names) = (printable(name), joined(names));

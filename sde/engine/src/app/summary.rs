@@ -79,7 +79,7 @@ impl AppSetup {
             setup.source = own;
         }
         for declared in &resolved.info.parameters {
-            let Some(setting) = resolved.settings.get(&declared.name) else {
+            let Some(setting) = resolved.settings.setting(&declared.name) else {
                 continue;
             };
             match declared.transparent {
@@ -133,6 +133,6 @@ fn in_slot(slot: &str, sub_app: &Prepared) -> SlotSummary {
         app: Arc::clone(&resolved.name),
         code: resolved.info.code.clone(),
         id: resolved.id,
-        setup: Arc::clone(resolved.setup(&*sub_app.instance.app)),
+        setup: Arc::clone(resolved.setup(&*sub_app.app)),
     }
 }

@@ -157,13 +157,6 @@ impl Engine {
         |name, path| self.apps.find(self, name, path)
     }
 
-    /// An instance with its slots looked up.
-    pub(crate) fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
-        let prepared = prepare(instance, &self.find_named(), &mut Vec::new())?;
-        self.note_code(&prepared.resolved);
-        Ok(prepared)
-    }
-
     /// Freezes the names by which a run about to be made came to its apps: its own
     /// and those in slots.
     #[inline]

@@ -132,12 +132,15 @@ impl AppCatalog {
 }
 
 impl Engine {
-    /// An app given by value, resolved with all its defaults.
-    pub(crate) fn identify(&self, app: &dyn App) -> Result<Arc<ResolvedApp>, Error> {
-        let defaults = Setup::defaults(app);
-        let resolved = ResolvedApp::of(app, &defaults, &self.find_named(), &mut Vec::new())?;
+    /// An app with its settings, checked and identified, its slots looked up.
+    pub(crate) fn identify(
+        &self,
+        app: &dyn App,
+        settings: Setup,
+    ) -> Result<Arc<ResolvedApp>, Error> {
+        let resolved = ResolvedApp::of(app, settings, &self.find_named(), &mut Vec::new())?;
         self.note_code(&resolved);
-        Ok(Arc::new(resolved))
+        Ok(resolved)
     }
 
     /// Notes the code of an app and of those in its slots.

@@ -27,9 +27,10 @@ pub(crate) struct Ran {
     /// How long the body took without the runs that were nested in it.
     pub(crate) own: Duration,
     /// The body was told that nobody wants the result any more.
-    pub(super) heard: bool,
-    /// The body was told so, or nobody wants the result now.
-    pub(super) gave_up: bool,
+    pub(super) told_unwanted: bool,
+    /// The body was told so, or nobody wants the result now: it may have failed for that only, and a caller may want it
+    /// by now.
+    pub(super) unwanted: bool,
     /// The epoch in which it began.
     pub(super) epoch: u64,
 }
@@ -99,8 +100,8 @@ impl Engine {
         if self.sharing.is_some() && matches!(returned, Ok(Ok(_))) {
             run.cache.cost.note(own);
         }
-        let heard = frame.heard_that_nobody_wants_it();
-        let gave_up = frame.gave_up();
+        let told_unwanted = frame.was_told_unwanted();
+        let unwanted = told_unwanted || frame.is_unwanted();
         frame.end();
         let saw = &frame.dependencies;
         let (calls, dependencies) = saw.take();
@@ -125,8 +126,8 @@ impl Engine {
             returned,
             record,
             own: own.max(said),
-            heard,
-            gave_up,
+            told_unwanted,
+            unwanted,
             epoch,
         }
     }

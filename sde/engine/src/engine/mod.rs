@@ -42,7 +42,7 @@ pub use builder::Builder;
 pub(crate) use claim::Claim;
 pub(crate) use execute::Begun;
 pub use handle::{AppSource, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
-pub(crate) use handle::{CalledApp, Options};
+pub(crate) use handle::{CalledApp, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
 pub(crate) use publish::Unpublished;

@@ -292,8 +292,8 @@ impl Engine {
     fn usable(&self, run: &Run<'_>, ran: Ran) -> Result<(ResultMap, Record), Unpublished> {
         let (app, key) = (run.name(), run.key);
         match ran.returned {
-            // The body may have stopped early when it heard that nobody wants the result.
-            Ok(Ok(_)) if ran.heard => {
+            // The body may have stopped early when it was told that nobody wants the result.
+            Ok(Ok(_)) if ran.told_unwanted => {
                 let cancelled = ErrorKind::Cancelled { app, key };
                 Err(Unpublished::of(cancelled, Failure::Transient))
             }
@@ -305,7 +305,7 @@ impl Engine {
                 }
             },
             Ok(Err(cause)) => {
-                let failure = match ran.gave_up {
+                let failure = match ran.unwanted {
                     // Another caller may have begun to wait since: it is to try.
                     true => Failure::Transient,
                     false => self.lasts(run, &cause, &ran.record),

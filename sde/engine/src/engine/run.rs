@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::claim::Claimed;
-use super::handle::{CalledApp, Handle, Options, Outcome, Policy};
+use super::handle::{CalledApp, Handle, Options, Outcome, Policy, is_left};
 use super::look::{Look, Looked};
 use super::run_state::Run;
 use crate::app::{Callee, Frame, NestedCall};
@@ -67,7 +67,7 @@ impl Engine {
                         stretch.end(outcome.source.name());
                         Ok(Some(outcome))
                     }
-                    Err(error) if run.is_deferred() => {
+                    Err(error) if !options.waits_for_processes && is_left(&error) => {
                         stretch.end("deferred");
                         Err(error)
                     }

@@ -1,7 +1,6 @@
 //! The state that a call carries from step to step.
 
 use std::cell::RefCell;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -137,12 +136,6 @@ impl<'a> Run<'a> {
         for token in self.options.cancel.iter().chain(inherited) {
             token.wakes(Weak::clone(waiter));
         }
-    }
-
-    /// Whether the call was left to another process.
-    pub(super) fn is_deferred(&self) -> bool {
-        let deferred = self.options.deferred;
-        deferred.is_some_and(|deferred| deferred.load(Ordering::Relaxed))
     }
 
     /// Whether a frame is of this run.

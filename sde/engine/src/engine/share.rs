@@ -133,13 +133,10 @@ impl Engine {
                     }),
                 }
             }
-            Announced::Others(holder) => match run.options.deferred {
-                Some(deferred) => {
-                    deferred.store(true, Ordering::Relaxed);
-                    SharedClaim::Leave(not_now(run))
-                }
-                None => self.wait_for(run, sharing, &archiver, &holder, previous),
-            },
+            Announced::Others(holder) if run.options.waits_for_processes => {
+                self.wait_for(run, sharing, &archiver, &holder, previous)
+            }
+            Announced::Others(_) => SharedClaim::Leave(not_now(run)),
         }
     }
 
@@ -281,11 +278,6 @@ fn is_saved(resolved: &ResolvedApp, names: Option<&[&str]>) -> bool {
             spec.is_some_and(|spec| spec.tags.is_checkpointed())
         }),
     }
-}
-
-/// Whether an error says that a call left its key to another process.
-pub(super) fn is_left(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotRemembered { .. })
 }
 
 pub(super) fn not_now(run: &Run<'_>) -> Error {

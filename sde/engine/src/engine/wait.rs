@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
-use super::handle::Policy;
+use super::handle::{Policy, is_left};
 use super::run_state::Run;
-use super::share::is_left;
 use super::{Engine, Node, waits};
 use crate::app::{Frame, ThreadContext, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};

@@ -6,20 +6,19 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::deal::{Agent, MOST, Share, StopOnPanic};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
-use crate::engine::{CalledApp, Engine, Options, Transfer, entry_of};
+use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, short};
 use crate::result_map::{Content, Named, Origin, ResultMap};
-use crate::sync::{lock, unpoisoned};
 
 /// The reason given for a value that stayed on another rank.
 const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its key, with all ranks";
@@ -134,7 +133,8 @@ impl Engine {
         holders(ranks, header, &held)
     }
 
-    /// Computes the missing items, a share on each rank, with its own threads.
+    /// Computes the missing items, a share on each rank, with its own threads. Idle ranks take items that other ranks
+    /// have not begun.
     fn compute_dealt(
         &self,
         from: &Handle,
@@ -143,35 +143,17 @@ impl Engine {
         list: &[&Inputs],
         missing: &[usize],
     ) -> Result<HashMap<usize, Item>, Error> {
-        let compute =
-            |sde: &Handle, at: usize| sde.results_erased(app, list[at], &Options::default());
-        let shares = deal(app, list, missing, ranks.size());
-        let label = match ranks.size() {
-            1 => app.resolved.name.to_string(),
-            size => format!(
-                "{} (share of rank {} of {size})",
-                app.resolved.name,
-                ranks.rank()
-            ),
-        };
+        let (name, rank, size) = (&app.resolved.name, ranks.rank(), ranks.size());
+        let label = format!("{name} (share of rank {rank} of {size})");
+        let compute = |at: &usize| from.results(app, list[*at]);
+        let shares = deal(app, list, missing, size);
         // A rank has one item at most, or there are more than notes can number.
-        if missing.len() <= ranks.size() || missing.len() > MOST {
-            let mine = &shares[ranks.rank()];
-            let computed = from.in_parallel(mine, &label, |sde, at| compute(sde, *at));
-            return Ok(mine.iter().copied().zip(computed).collect());
+        if missing.len() <= size || missing.len() > MOST {
+            let mine = &shares[rank];
+            let items = from.in_order(&label, mine, 0, |at, _| Some(compute(at)), |_| true);
+            let items = mine.iter().copied().zip(items.into_iter().flatten());
+            return Ok(items.collect());
         }
-        self.compute_shared(from, ranks, &shares, &label, |at| compute(from, at))
-    }
-
-    /// As [`compute_dealt`](Self::compute_dealt), but idle ranks take items that other ranks have not begun.
-    fn compute_shared(
-        &self,
-        from: &Handle,
-        ranks: &Ranks,
-        shares: &[Vec<usize>],
-        label: &str,
-        compute: impl Fn(usize) -> Item + Sync,
-    ) -> Result<HashMap<usize, Item>, Error> {
         let (order, mut end) = (shares.concat(), 0);
         let places = shares.iter().map(|share| {
             let start = end;
@@ -179,24 +161,31 @@ impl Engine {
             start..end
         });
         let share = Share::default();
-        let computed: Mutex<HashMap<usize, Item>> = Mutex::default();
         let mut agent = Agent::new(ranks, &share, &places.collect::<Vec<_>>());
-        self.progress(label, 0, share.remaining(), false);
-        let work = || {
-            let _on_panic = StopOnPanic(&share);
-            while let Some(place) = share.next() {
-                let item = compute(order[place]);
-                let done = {
-                    let mut computed = lock(&computed);
-                    computed.insert(order[place], item);
-                    computed.len()
-                };
-                self.progress(label, done, done + share.remaining(), false);
-            }
+        // Before the agent gives points to other ranks.
+        let mine = share.remaining();
+        let work = Loop {
+            label: &label,
+            threads: usize::MAX,
+            total: |done| match done {
+                0 => Some(mine),
+                _ => Some(done + share.remaining()),
+            },
+            most_deferred: usize::MAX,
         };
-        let led = from.share_led(work, || agent.run());
-        led.map_err(|error| ranks.give_up("computes points on a thread", error.to_string()))??;
-        Ok(unpoisoned(computed.into_inner()))
+        let mut computed = HashMap::new();
+        let keep = |_: usize, at: &usize, item| {
+            computed.insert(*at, item);
+            true
+        };
+        let items = std::iter::from_fn(|| share.next().map(|place| (place, order[place])));
+        let each = |at: &usize, _| {
+            let _on_panic = StopOnPanic(&share);
+            Some(compute(at))
+        };
+        led(|| work.run(from, items, each, keep), || agent.run())
+            .map_err(|error| ranks.give_up("computes points on a thread", error.to_string()))??;
+        Ok(computed)
     }
 
     /// Whether this rank need not compute the item. The reason is not looked up: `peek` finds it by a search of the
@@ -270,7 +259,7 @@ impl Engine {
                 return Ok(entry.results.clone());
             }
         }
-        from.results_erased(app, inputs, &Options::default())
+        from.results(app, inputs)
     }
 
     /// The result map of a run of which another rank keeps some or all values.

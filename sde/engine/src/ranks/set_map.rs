@@ -12,7 +12,7 @@ use super::par_map::{Holder, Item, deal};
 use super::points::{Points, next_point, stop_all};
 use super::sets::ProcessSet;
 use crate::app::{Handle, NestedCall, ThreadContext};
-use crate::engine::{CalledApp, Engine, Options};
+use crate::engine::{CalledApp, Engine};
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::key::Key;
@@ -43,7 +43,7 @@ impl Engine {
         size: usize,
     ) -> Result<Vec<Item>, Error> {
         let refused = refusal(app, list, whole.map_or(1, |whole| whole.size()), size);
-        let run = |inputs: &&Inputs| from.results_erased(app, inputs, &Options::default());
+        let run = |inputs: &&Inputs| from.results(app, inputs);
         let Some(whole) = whole.filter(|whole| whole.size() > 1) else {
             return match refused {
                 Some(error) => Err(error),
@@ -205,7 +205,7 @@ impl Engine {
                 return Ok(computed);
             };
             let inputs = sweep.list[at];
-            let item = subset.results_erased(sweep.app, inputs, &Options::default());
+            let item = subset.results(sweep.app, inputs);
             computed.insert(at, item);
         }
     }

@@ -1,8 +1,9 @@
 //! The calls that a program or a body makes.
 //!
-//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`]),
-//! parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`], on
+//! the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
+mod items;
 mod par_call;
 mod parallel;
 mod request;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) use request::Options;
+pub(crate) use items::{Loop, led};
+pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub use source::AppSource;
@@ -22,10 +24,7 @@ pub(crate) use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
-use crate::app::{
-    Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_parameter, no_slot,
-    refused_parameter,
-};
+use crate::app::{Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_slot};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::ProcessSet;
@@ -87,7 +86,7 @@ impl Handle {
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        self.request(app, inputs).results()
+        Ok(self.request(app, inputs).run()?.results)
     }
 
     /// As [`run`](Self::run), and makes sure that the named results are there, whatever their tags. Values that are
@@ -101,7 +100,7 @@ impl Handle {
         inputs: &Inputs,
         names: &[&str],
     ) -> Result<ResultMap, Error> {
-        self.request(app, inputs).names(names).results()
+        Ok(self.request(app, inputs).names(names).run()?.results)
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an
@@ -174,8 +173,10 @@ impl Handle {
     /// handle's run has ended.
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         self.check_active()?;
-        let prepared = self.engine.prepare(instance);
-        prepared.inspect_err(|_| self.note_uncacheable())
+        let (app, settings) = (Arc::clone(&instance.app), instance.setup.clone());
+        let resolved = self.engine.identify(&*app, settings);
+        let resolved = resolved.inspect_err(|_| self.note_uncacheable())?;
+        Ok(Prepared { app, resolved })
     }
 
     /// The app in one of the running app's own sub-app slots.
@@ -194,14 +195,13 @@ impl Handle {
     /// If the app has no such parameter, it has another type, or this handle
     /// belongs to no run.
     pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
-        let resolved = &self.own_frame("parameter")?.resolved;
-        let setting = resolved.settings.get(name);
-        let setting =
-            setting.ok_or_else(|| no_parameter(&resolved.name, name, resolved.settings.keys()))?;
+        let settings = &self.own_frame("parameter")?.resolved.settings;
+        let setting = settings.setting(name);
+        let setting = setting.ok_or_else(|| settings.no_parameter(name))?;
         setting.any.downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
-            refused_parameter(&resolved.name, name, &why)
+            settings.refuse(name, why)
         })
     }
 

@@ -1,20 +1,16 @@
 //! An `#[sde::app]` function called with many arguments at once.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use super::Handle;
-use super::parallel::{StopOnPanic, distinct, may_be_dealt_out};
+use super::items::Loop;
+use super::parallel::{distinct, may_be_dealt_out};
 use super::request::ONE_RESULT;
 use super::source::CalledApp;
 use super::subset::Transfer;
-use crate::app::{App, ResolvedOnce, ThreadContext};
+use crate::app::{App, ResolvedOnce};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::Value;
-use crate::sync::{lock, turn, unpoisoned};
 
 /// How many items each thread of each rank gets at once, where ranks share items that come one by one.
 const AT_ONCE: usize = 8;
@@ -33,19 +29,13 @@ impl Handle {
         let all = Transfer::all();
         let results = self.map_distinct(&app, &distinct, &ONE_RESULT, &all, true)?;
         // After an early end some results are missing, and one or more are errors.
-        let of = |at: &usize| results.get(*at).and_then(Option::as_ref);
-        let failed = place_of
-            .iter()
-            .position(|at| matches!(of(at), Some(Err(_))));
-        if let Some(item) = failed
-            && let Some(Err(error)) = of(&place_of[item])
-        {
-            return Err(of_item(item, &list[item], error));
-        }
-        let values = place_of.iter().filter_map(of);
-        values
-            .map(|result| result.as_ref().map_err(Clone::clone)?.get("result"))
-            .collect()
+        let value = |(item, at): (usize, &usize)| {
+            Some(match results[*at].as_ref()? {
+                Ok(results) => results.get("result"),
+                Err(error) => Err(of_item(item, &list[item], error)),
+            })
+        };
+        place_of.iter().enumerate().filter_map(value).collect()
     }
 
     /// Like `par_call_linked` for inputs that come one by one, each value given away at once. Used by the macros.
@@ -66,65 +56,28 @@ impl Handle {
             (least, Some(most)) if least == most => Some(most),
             _ => None,
         };
-        let nested = ThreadContext::here().is_beside();
-        let progress = |done, total| {
-            let label = &app.resolved.name;
-            self.engine().progress(label, done, total, nested);
+        let work = Loop {
+            label: &app.resolved.name,
+            threads: total.unwrap_or(usize::MAX),
+            total: |_| total,
+            most_deferred: DEFERRED,
         };
-        let items = Mutex::new(Items {
-            new: items.enumerate().fuse(),
-            deferred: VecDeque::new(),
-        });
-        let shares = self.engine().shares(&app, ONE_RESULT.names);
-        let sink = Mutex::new((&mut each, 0));
-        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        let threads = self.engine().helpers().threads();
-        let helpers = threads.min(total.unwrap_or(threads)).saturating_sub(1);
-        let stopped = AtomicBool::new(false);
-        if let Some(total) = total {
-            progress(0, total);
-        }
-        self.share(helpers, || {
-            let _on_panic = StopOnPanic(&stopped);
-            while lock(&failed).is_none() && !stopped.load(Ordering::Relaxed) {
-                let Some((at, inputs, waits)) = turn(&items).next(shares) else {
-                    return;
-                };
-                let result = self.results_unless_elsewhere(&app, &inputs, &ONE_RESULT, waits);
-                let Some(result) = result else {
-                    turn(&items).deferred.push_back((at, inputs));
-                    continue;
-                };
-                match result.and_then(|results| results.get("result")) {
-                    Ok(value) => {
-                        let mut sink = turn(&sink);
-                        (sink.0)(at, value);
-                        sink.1 += 1;
-                        if let Some(total) = total {
-                            progress(sink.1, total);
-                        }
-                    }
-                    Err(error) => {
-                        let error = of_item(at, &inputs, &error);
-                        let mut first = lock(&failed);
-                        // Dropped when the lock is free: an error may be of the user's.
-                        let mut other = Some((at, error));
-                        if first.as_ref().is_none_or(|(first, _)| at < *first) {
-                            std::mem::swap(&mut *first, &mut other);
-                        }
-                        drop(first);
-                    }
+        let one = |inputs: &Inputs, waits| {
+            let results = self.results_unless_elsewhere(&app, inputs, &ONE_RESULT, waits)?;
+            Some(results.and_then(|results| results.get("result")))
+        };
+        let mut failed: Option<(usize, Error)> = None;
+        work.run(self, items.enumerate(), one, |at, inputs, result| {
+            match result {
+                Ok(value) => each(at, value),
+                Err(error) if failed.as_ref().is_none_or(|(first, _)| at < *first) => {
+                    failed = Some((at, of_item(at, inputs, &error)));
                 }
+                Err(_) => {}
             }
+            failed.is_none()
         });
-        let Some((_, error)) = unpoisoned(failed.into_inner()) else {
-            return Ok(());
-        };
-        if total.is_some() {
-            let done = turn(&sink).1;
-            progress(done, done);
-        }
-        Err(error)
+        failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
     fn each_by_ranks<T: Send + Sync + 'static>(
@@ -155,32 +108,8 @@ impl Handle {
     }
 }
 
-/// The items that are still to be done, which come one by one.
-struct Items<I> {
-    new: I,
-    /// Items that another process was at.
-    deferred: VecDeque<(usize, Inputs)>,
-}
-
-/// How many items are deferred before some are waited for.
+/// How many items that come one by one are put off before some are waited for.
 const DEFERRED: usize = 256;
-
-impl<I: Iterator<Item = (usize, Inputs)>> Items<I> {
-    /// The next item, and whether to wait for another process that is at it.
-    fn next(&mut self, shares: bool) -> Option<(usize, Inputs, bool)> {
-        let new = match self.deferred.len() {
-            DEFERRED.. => None,
-            _ => self.new.next(),
-        };
-        match new {
-            Some((at, inputs)) => Some((at, inputs, !shares)),
-            None => self
-                .deferred
-                .pop_front()
-                .map(|(at, inputs)| (at, inputs, true)),
-        }
-    }
-}
 
 /// The error of one of many calls.
 fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {

@@ -1,19 +1,15 @@
 //! `join` and `par_map`: many runs at once, with the engine knowing who waits for
 //! whom.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use super::Handle;
-use super::request::Options;
+use super::request::{Options, is_left};
 use super::source::{AppSource, CalledApp};
 use super::subset::Transfer;
-use crate::app::{ThreadContext, add_waiting};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::parallel::new_thread;
 use crate::result_map::ResultMap;
 use crate::sync::{lock, unpoisoned};
 
@@ -155,20 +151,15 @@ impl Handle {
             let results = engine.rank_map(self, ranks, app, distinct, transfer)?;
             return Ok(results.into_iter().map(Some).collect());
         }
-        let failed = AtomicBool::new(false);
-        let shares = self.engine().shares(app, options.names);
-        let one = |sde: &Self, inputs: &&Inputs, waits| {
-            let result = sde.results_unless_elsewhere(app, inputs, options, waits || !shares)?;
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            Some(result)
-        };
         // Processes that were given the same list begin at different places.
-        let first = match shares {
+        let first = match self.engine().shares(app, options.names) {
             true => self.engine().number() as usize,
             false => 0,
         };
-        let ended = || ends_if_one_fails && failed.load(Ordering::Relaxed);
-        Ok(self.in_parallel_until(distinct, first, &app.resolved.name, one, ended))
+        let each =
+            |inputs: &&Inputs, waits| self.results_unless_elsewhere(app, inputs, options, waits);
+        let goes_on = |result: &Result<_, _>| result.is_ok() || !ends_if_one_fails;
+        Ok(self.in_order(&app.resolved.name, distinct, first, each, goes_on))
     }
 
     /// The results of a run; `None` if another process is at it and it is not to be waited for.
@@ -179,13 +170,14 @@ impl Handle {
         options: &Options<'_>,
         waits: bool,
     ) -> Option<Result<ResultMap, Error>> {
-        let deferred = AtomicBool::new(false);
         let options = Options {
-            deferred: (!waits).then_some(&deferred),
+            waits_for_processes: waits,
             ..options.clone()
         };
-        let result = self.results_erased(app, inputs, &options);
-        (!deferred.load(Ordering::Relaxed)).then_some(result)
+        match self.execute(app, inputs, &options) {
+            Err(error) if !waits && is_left(&error) => None,
+            outcome => Some(outcome.map(|outcome| outcome.results)),
+        }
     }
 
     /// Calls a function on many items on several threads; the results are in the order of the items. Runs that the
@@ -206,7 +198,9 @@ impl Handle {
         items: &[T],
         each: impl Fn(&Self, &T) -> R + Sync,
     ) -> Vec<R> {
-        self.in_parallel(items, "par_each", each)
+        let each = |item: &T, _| Some(each(self, item));
+        let all = self.in_order("par_each", items, 0, each, |_| true);
+        all.into_iter().flatten().collect()
     }
 
     /// Calls two functions, on two threads if a helper is free.
@@ -238,112 +232,6 @@ impl Handle {
             _ => unreachable!("a panic of either function was passed on by `share`"),
         }
     }
-
-    /// Does work on this thread and on up to so many helpers. On a rayon worker, and nested in a run on one, on this thread alone:
-    /// it would have to wait for helpers, which may wait for that worker.
-    pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
-        let place = ThreadContext::here();
-        let helpers = match place.is_on_rayon(self.frame()) {
-            true => 0,
-            false => helpers,
-        };
-        let place = place.sharing();
-        let waited = self.engine().helpers().share(helpers, &|| {
-            let _on_thread = place.clone().enter();
-            work();
-        });
-        add_waiting(waited);
-    }
-
-    /// Does work on a thread of its own and its helpers, while this one does something else meanwhile.
-    ///
-    /// # Errors
-    /// If that thread can't be started: then nothing is done.
-    pub(crate) fn share_led<R>(
-        &self,
-        work: impl Fn() + Sync,
-        meanwhile: impl FnOnce() -> R,
-    ) -> std::io::Result<R> {
-        let place = ThreadContext::here().sharing();
-        let helpers = self.engine().helpers().threads().saturating_sub(1);
-        std::thread::scope(|scope| {
-            let worker = new_thread().spawn_scoped(scope, || {
-                let _on_thread = place.enter();
-                self.share(helpers, &work);
-            })?;
-            let done = meanwhile();
-            if let Err(panic) = worker.join() {
-                std::panic::resume_unwind(panic);
-            }
-            Ok(done)
-        })
-    }
-
-    pub(crate) fn in_parallel<T: Sync, R: Send>(
-        &self,
-        items: &[T],
-        label: &str,
-        each: impl Fn(&Self, &T) -> R + Sync,
-    ) -> Vec<R> {
-        let each = |sde: &Self, item: &T, _| Some(each(sde, item));
-        let all = self.in_parallel_until(items, 0, label, each, || false);
-        all.into_iter().flatten().collect()
-    }
-
-    /// Like [`in_parallel`](Self::in_parallel), beginning at any item. Nothing more begins once `ended` says so: items
-    /// not begun are `None`. An item for which `each` gives none comes once more after all others, and then it is to
-    /// give one.
-    fn in_parallel_until<T: Sync, R: Send>(
-        &self,
-        items: &[T],
-        first: usize,
-        label: &str,
-        each: impl Fn(&Self, &T, bool) -> Option<R> + Sync,
-        ended: impl Fn() -> bool + Sync,
-    ) -> Vec<Option<R>> {
-        let next = AtomicUsize::new(0);
-        let deferred = Mutex::new(VecDeque::new());
-        let next = || match next.fetch_add(1, Ordering::Relaxed) {
-            number if number < items.len() => {
-                Some(((number + first % items.len()) % items.len(), false))
-            }
-            _ => Some((lock(&deferred).pop_front()?, true)),
-        };
-        let done = AtomicUsize::new(0);
-        let stopped = AtomicBool::new(false);
-        let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-        let nested = ThreadContext::here().is_beside();
-        self.engine().progress(label, 0, items.len(), nested);
-        let begun = Instant::now();
-        self.share(items.len().saturating_sub(1), || {
-            let _on_panic = StopOnPanic(&stopped);
-            while !stopped.load(Ordering::Relaxed) && !ended() {
-                let Some((at, is_last)) = next() else {
-                    return;
-                };
-                let Some(result) = each(self, &items[at], is_last) else {
-                    lock(&deferred).push_back(at);
-                    continue;
-                };
-                *lock(&results[at]) = Some(result);
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.engine().progress(label, done, items.len(), nested);
-            }
-        });
-        let done = done.into_inner();
-        if !nested {
-            let (items, took) = (items.len(), begun.elapsed());
-            tracing::info!(target: "sde", done, items, ?took, "went through {label}");
-        }
-        if done < items.len() {
-            // After an early end the items done are all there are.
-            self.engine().progress(label, done, done, nested);
-        }
-        results
-            .into_iter()
-            .map(|slot| unpoisoned(slot.into_inner()))
-            .collect()
-    }
 }
 
 /// Checks that the app is not one whose runs all ranks make together.
@@ -354,17 +242,6 @@ pub(super) fn may_be_dealt_out(app: &CalledApp<'_>) -> Result<(), Error> {
     }
     let (app, why) = (Arc::clone(&resolved.name), resolved.why_distributed());
     Err(ErrorKind::RunTogether { app, why }.into())
-}
-
-/// Has the other threads take up nothing more when one panics.
-pub(super) struct StopOnPanic<'a>(pub(super) &'a AtomicBool);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
 }
 
 /// The distinct inputs, and the place among them of each input in the list.

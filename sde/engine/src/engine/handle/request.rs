@@ -1,18 +1,17 @@
 //! One request for a run, with its options.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use super::Handle;
-use super::source::{AppRef, AppSource, CalledApp};
-use crate::app::{App, CancelToken, Cost, Nearest, ResolvedOnce};
-use crate::error::{AppError, Error};
+use super::source::{AppSource, CalledApp};
+use crate::app::{App, CancelToken, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
+use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
-use crate::result_map::{ResultMap, no_result};
+use crate::result_map::{Origin, ResultMap, no_result};
 
 /// How a call uses the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,16 +30,31 @@ pub enum Policy {
     OnlyIfRemembered,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Options<'a> {
     pub(crate) policy: Policy,
     /// The results that must be there; `None` is all that are neither `no_cache`
     /// nor `expendable`.
     pub(crate) names: Option<&'a [&'a str]>,
     pub(crate) cancel: Option<CancelToken>,
-    /// If given, the call does not wait for another process that is at its key. It sets this flag, and gives an error
-    /// that nobody is told of.
-    pub(crate) deferred: Option<&'a AtomicBool>,
+    /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
+    pub(crate) waits_for_processes: bool,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            policy: Policy::Use,
+            names: None,
+            cancel: None,
+            waits_for_processes: true,
+        }
+    }
+}
+
+/// Whether an error says that a call left its key to another process.
+pub(crate) fn is_left(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotRemembered { .. })
 }
 
 /// The options of a call to an `#[sde::app]` function.
@@ -48,7 +62,7 @@ pub(super) static ONE_RESULT: Options<'static> = Options {
     policy: Policy::Use,
     names: Some(&["result"]),
     cancel: None,
-    deferred: None,
+    waits_for_processes: true,
 };
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
@@ -88,25 +102,14 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
-    /// Makes the run, for its results alone.
-    #[inline]
-    pub(crate) fn results(self) -> Result<ResultMap, Error> {
-        let called = self.handle.resolve(self.app)?;
-        self.handle
-            .results_erased(&called, self.inputs, &self.options)
-    }
-
     /// Makes the run.
     ///
     /// # Errors
     /// As [`Handle::run`](crate::Handle::run); and that the request was
     /// cancelled, or that nothing is remembered where only that was allowed.
     pub fn run(self) -> Result<Outcome, Error> {
-        let (handle, app) = (self.handle, self.handle.resolve(self.app)?);
-        let mut call = ErasedCall::new(self.inputs);
-        let outcome = handle.engine.run(handle, &app, &mut call, &self.options)?;
-        let outcome = call.into_outcome().or(outcome);
-        outcome.ok_or_else(|| nothing_given(&app))
+        let app = self.handle.resolve(self.app)?;
+        self.handle.execute(&app, self.inputs, &self.options)
     }
 }
 
@@ -132,34 +135,45 @@ impl Handle {
         app: &'a dyn App,
         resolved: &'a ResolvedOnce,
     ) -> Result<CalledApp<'a>, Error> {
-        let resolved = resolved.get(app);
-        Ok(CalledApp {
-            app: AppRef::Borrowed(app),
-            resolved: Cow::Borrowed(resolved.inspect_err(|_| self.note_uncacheable())?),
-            by_name: None,
-        })
+        let ready = match resolved.get() {
+            Some(ready) => ready,
+            None => self.resolve_once(app, resolved)?,
+        };
+        Ok(CalledApp::ready(app, ready))
     }
 
-    /// Runs a call with inputs, for the results alone: there is less to carry than for an [`Outcome`].
-    #[inline]
-    pub(crate) fn results_erased(
+    #[cold]
+    fn resolve_once<'a>(
+        &self,
+        app: &dyn App,
+        resolved: &'a ResolvedOnce,
+    ) -> Result<&'a Arc<ResolvedApp>, Error> {
+        let ready = self.engine.identify(app, Setup::defaults(app));
+        let ready = ready.inspect_err(|_| self.note_uncacheable())?;
+        Ok(resolved.get_or_init(|| ready))
+    }
+
+    /// Runs a call with [`Inputs`].
+    pub(crate) fn execute(
         &self,
         app: &CalledApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
-    ) -> Result<ResultMap, Error> {
-        let mut call = ErasedCall::new(inputs);
-        match self.engine.run(self, app, &mut call, options)? {
-            Some(outcome) => Ok(outcome.results),
-            None => call.into_results().ok_or_else(|| nothing_given(app)),
-        }
+    ) -> Result<Outcome, Error> {
+        let mut call = ErasedCall {
+            inputs,
+            taken: Cell::new(None),
+        };
+        let outcome = self.engine.run(self, app, &mut call, options)?;
+        let outcome = outcome.or_else(|| call.taken.take());
+        // The engine gives an outcome or has the call take one.
+        outcome.ok_or_else(|| no_result(&app.resolved.name, "result", &[]))
     }
-}
 
-/// The error of a call that neither took results nor was given any. The engine makes no such call.
-#[cold]
-fn nothing_given(app: &CalledApp<'_>) -> Error {
-    no_result(&app.resolved.name, "result", &[])
+    /// The results of a call with no more to say of it.
+    pub(crate) fn results(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<ResultMap, Error> {
+        Ok(self.execute(app, inputs, &Options::default())?.results)
+    }
 }
 
 /// The outcome of a request: the results, and how they were got.
@@ -181,36 +195,8 @@ pub struct Outcome {
 /// A call with [`Inputs`].
 struct ErasedCall<'a> {
     inputs: &'a Inputs,
-    /// The results that it took of a hit, and where that was found.
-    taken: Cell<Option<(ResultMap, Source)>>,
-}
-
-impl<'a> ErasedCall<'a> {
-    #[inline]
-    fn new(inputs: &'a Inputs) -> Self {
-        Self {
-            inputs,
-            taken: Cell::new(None),
-        }
-    }
-
-    /// The results that it took of a hit.
-    #[inline]
-    fn into_results(self) -> Option<ResultMap> {
-        Some(self.taken.into_inner()?.0)
-    }
-
-    /// The outcome of a hit that it took results of.
-    fn into_outcome(self) -> Option<Outcome> {
-        let (results, source) = self.taken.into_inner()?;
-        let origin = results.origin()?;
-        Some(Outcome {
-            key: origin.key,
-            made_by: origin.run,
-            source,
-            results,
-        })
-    }
+    /// The outcome that it took of a hit.
+    taken: Cell<Option<Outcome>>,
 }
 
 impl Call for ErasedCall<'_> {
@@ -227,7 +213,16 @@ impl Call for ErasedCall<'_> {
     }
 
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        self.taken.set(Some((results, source)));
+        let Some(Origin { key, run, .. }) = results.origin() else {
+            return false;
+        };
+        let (key, made_by) = (*key, *run);
+        self.taken.set(Some(Outcome {
+            results,
+            key,
+            source,
+            made_by,
+        }));
         true
     }
 

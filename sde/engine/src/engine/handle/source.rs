@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
-use crate::app::{App, Instance, Prepared, ResolvedApp};
+use crate::app::{App, Instance, Prepared, ResolvedApp, Setup};
 use crate::error::Error;
 
 /// The ways to give an app to `run`: an app by value, an [`Instance`], a [`Prepared`] handle, or the name under which
@@ -53,11 +53,22 @@ impl Deref for AppRef<'_> {
     }
 }
 
-impl CalledApp<'_> {
-    fn of(prepared: Prepared) -> Self {
+impl<'a> CalledApp<'a> {
+    /// The caller's app with these settings, identified for this call.
+    fn identified(app: &'a dyn App, settings: Setup, sde: &Handle) -> Result<Self, Error> {
+        Ok(Self {
+            app: AppRef::Borrowed(app),
+            resolved: Cow::Owned(sde.engine().identify(app, settings)?),
+            by_name: None,
+        })
+    }
+
+    /// The caller's app, identified before.
+    #[inline]
+    pub(super) fn ready(app: &'a dyn App, resolved: &'a Arc<ResolvedApp>) -> Self {
         Self {
-            app: AppRef::Shared(prepared.instance.app),
-            resolved: Cow::Owned(prepared.resolved),
+            app: AppRef::Borrowed(app),
+            resolved: Cow::Borrowed(resolved),
             by_name: None,
         }
     }
@@ -65,38 +76,32 @@ impl CalledApp<'_> {
 
 impl<A: App> AppSource for A {
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
-        Ok(CalledApp {
-            app: AppRef::Borrowed(self),
-            resolved: Cow::Owned(sde.engine().identify(self)?),
-            by_name: None,
-        })
+        CalledApp::identified(self, Setup::defaults(self), sde)
     }
 }
 
 impl AppSource for Prepared {
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
-        if self.resolved.volatile.is_some() {
-            return self.instance.resolve(sde);
+        match &self.resolved.volatile {
+            None => Ok(CalledApp::ready(&*self.app, &self.resolved)),
+            Some(_) => CalledApp::identified(&*self.app, self.resolved.settings.clone(), sde),
         }
-        Ok(CalledApp {
-            app: AppRef::Borrowed(&*self.instance.app),
-            resolved: Cow::Borrowed(&self.resolved),
-            by_name: None,
-        })
     }
 }
 
 impl AppSource for Instance {
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
-        Ok(CalledApp::of(sde.engine().prepare(self)?))
+        CalledApp::identified(&*self.app, self.setup.clone(), sde)
     }
 }
 
 impl AppSource for str {
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
+        let prepared = sde.engine().named(self)?;
         Ok(CalledApp {
+            app: AppRef::Shared(prepared.app),
+            resolved: Cow::Owned(prepared.resolved),
             by_name: Some(self),
-            ..CalledApp::of(sde.engine().named(self)?)
         })
     }
 

@@ -3,6 +3,7 @@
 //! All ranks concerned do this together. Distributed results move as their types say, or all results as the app says.
 //! Ranks that lack a result which is not distributed have its bytes already.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::distributed::{DistOps, Placement, Redistribution};
@@ -11,7 +12,7 @@ use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
-use crate::error::{AppError, Error, ErrorKind};
+use crate::error::{AppError, Error, ErrorKind, panic_message};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags};
 
 /// An entry that moves, as seen by one rank.
@@ -34,10 +35,15 @@ const STAYED: &str = "it was left behind when the process set changed";
 impl EntryMove<'_> {
     /// Moves the entry; gives the entry that this rank has afterwards.
     pub(super) fn run(&self) -> Result<Option<Entry>, Error> {
-        let moved = match self.info.synchronize {
+        let by_users = || match self.info.synchronize {
             Some(synchronize) => self.by_app(synchronize),
             None => self.by_types().map(Some),
         };
+        // A function may unwrap the error that stops it until other ranks have answered ([`Ranks::in_rounds`]).
+        let moved = catch_unwind(AssertUnwindSafe(by_users)).unwrap_or_else(|panic| {
+            let why = format!("its results were to move: {}", panic_message(&*panic));
+            Err(AppError::message(why))
+        });
         moved.map_err(|cause| {
             let record = self.record();
             let (app, key) = (Arc::clone(&record.app), record.key);

@@ -73,6 +73,7 @@ impl Engine {
         &self,
         whole: &ProcessSet,
         part: &ProcessSet,
+        (op, failure): (CollectiveOp, Option<&Error>),
         transfer: &Transfer,
     ) -> Result<(), Error> {
         part.check()?;
@@ -80,7 +81,7 @@ impl Engine {
         let made = part.entries().into_iter();
         let made = self.movable(made.filter(|entry| !whole.has(&entry.record)));
         // Meets before it takes anything apart: a rank that is elsewhere in the program gets an error.
-        let header = Header::keyless(CollectiveOp::Release, "its part").with_body(Body::Part {
+        let header = Header::keyless(op, "its part").with_body(Body::Part {
             set: part.id(),
             place: part.rank() as i64,
             commits: self.commits_by_the_way(),
@@ -90,7 +91,7 @@ impl Engine {
         let inner = part.is_split().then(|| ErrorKind::IsSplit { doing }.into());
         // Ranks that wait for this one in the part must not wait for ever.
         part.leave();
-        let met = whole.meet(header.with_failure(inner.as_ref()));
+        let met = whole.meet(header.with_failure(failure.or(inner.as_ref())));
         let fresh = self.abandon_set(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);

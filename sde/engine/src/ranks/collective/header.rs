@@ -16,6 +16,8 @@ pub(crate) enum CollectiveOp {
     End,
     Split,
     Release,
+    /// The release after a sweep on sets, which ranks that find nothing to compute reach long before others.
+    EndSweep,
     Exchange,
     RankMap,
     Gather,
@@ -33,6 +35,7 @@ impl CollectiveOp {
             Self::End => "ends",
             Self::Split => "splits its process set for",
             Self::Release => "releases",
+            Self::EndSweep => "ends a sweep on",
             Self::Exchange => "exchanges",
             Self::RankMap => "maps in parallel",
             Self::Gather => "gathers",

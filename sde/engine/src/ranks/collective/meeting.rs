@@ -68,7 +68,8 @@ impl Ranks {
         if !self.is_own_thread() {
             return Err(not_here(header.describe()));
         }
-        if self.is_split() && header.op != CollectiveOp::Release {
+        let releases = matches!(header.op, CollectiveOp::Release | CollectiveOp::EndSweep);
+        if self.is_split() && !releases {
             let doing = header.describe();
             return Err(ErrorKind::IsSplit { doing }.into());
         }
@@ -82,7 +83,10 @@ impl Ranks {
     }
 
     fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
-        let met = self.meet_patiently(&own.to_bytes(), what);
+        let met = match own.op {
+            CollectiveOp::EndSweep => self.meet_group(&own.to_bytes(), |_| ()),
+            _ => self.meet_patiently(&own.to_bytes(), what),
+        };
         let met = met.map_err(|error| self.break_off(what, error))?;
         let headers: Option<Vec<_>> = met.chunks(MEETING_BYTES).map(Header::from_bytes).collect();
         let headers = headers.filter(|headers| headers.len() == self.size());

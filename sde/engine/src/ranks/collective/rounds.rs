@@ -48,9 +48,9 @@ impl Ranks {
     ) -> Result<Vec<T>, Error> {
         let header = || header.clone();
         if count == 1 {
-            let level = self.level();
+            // At its end too: a rank that another's failure stopped has met that rank's end already.
+            let _level = self.level();
             let went = each(0, self);
-            drop(level);
             self.meet(header().with_failure(went.as_ref().err()))?;
             return went.map(|one| vec![one]);
         }
@@ -165,7 +165,8 @@ impl Stepping {
         answer.ok_or_else(|| {
             // Only the first open question counts: a function that goes on in spite of the error gets no more answers.
             progress.question.get_or_insert_with(question);
-            GroupError::Other("it waits for the next round".to_owned())
+            let why = "other ranks answer in the next round; pass this error on";
+            GroupError::Other(why.to_owned())
         })
     }
 

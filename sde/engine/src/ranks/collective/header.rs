@@ -57,8 +57,8 @@ pub(crate) struct Header {
     pub(crate) key: Key,
     /// The part that may differ from rank to rank.
     pub(crate) body: Body,
-    /// Whether this rank is to save the next state of an iteration.
-    pub(super) saves_state: bool,
+    /// Whether a state of an iteration is due on this rank.
+    pub(super) is_state_due: bool,
     /// For messages: the name of the app or of the operation. Other ranks get its first bytes.
     pub(crate) what: String,
     /// Why this rank failed. Not sent with the header.
@@ -142,7 +142,7 @@ impl Header {
             sequence: 0,
             key,
             body: Body::Nothing,
-            saves_state: false,
+            is_state_due: false,
             what: what.into(),
             failure: String::new(),
         }
@@ -284,7 +284,7 @@ mod tests {
             let what = "x".repeat(TEXT);
             let mut header = Header::new(CollectiveOp::Agree, Key::from_bytes([7; 32]), what);
             header.sequence = u64::MAX;
-            header.saves_state = true;
+            header.is_state_due = true;
             header.body = body;
             let bytes = header.to_bytes();
             assert_eq!(bytes.len(), MEETING_BYTES);

@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use super::header::{CollectiveOp, Header, MEETING_BYTES};
-use super::{Ranks, RunInputs, differ, not_here};
+use super::{Ranks, RunInputs, StateTurn, differ, not_here};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::GroupError;
+use crate::sync::lock;
 
 impl Ranks {
     /// Sends this rank's header, which may tell of a [failure](Header::with_failure), and gives the headers of all
@@ -28,8 +29,7 @@ impl Ranks {
         self.may_meet(&header)?;
         self.closed.store(false, Ordering::Relaxed);
         header.sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        header.saves_state =
-            self.may_save_state.load(Ordering::Relaxed) || self.saves_state.load(Ordering::Relaxed);
+        header.is_state_due = *lock(&self.state_turn) != StateTurn::NotDue;
         let what = header.describe();
         let stretch = crate::stretch!(
             "collective",
@@ -41,12 +41,13 @@ impl Ranks {
         if !met.iter().all(|other| other.fits(&header)) {
             return Err(self.disagree(&header, &met, given));
         }
-        if met.iter().all(|other| other.saves_state) {
-            self.may_save_state.store(false, Ordering::Relaxed);
-            self.saves_state.store(true, Ordering::Relaxed);
-        } else if self.takes_state() {
-            // Other ranks have saved their states; here a run failed before it had one, so this rank asks again.
-            self.want_state();
+        if header.is_state_due {
+            // Where all had agreed before, a run that failed had no state to save on this rank, and had one on others.
+            let is_due_on_all = met.iter().all(|other| other.is_state_due);
+            *lock(&self.state_turn) = match is_due_on_all {
+                true => StateTurn::Agreed,
+                false => StateTurn::Due,
+            };
         }
         stretch.end("met");
         match met.iter().position(Header::has_failed) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::handle::Handle;
+use super::publish::Computation;
 use super::run_state::Run;
 use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
 use crate::cache::{Record, RecordHead, RunFlight};
@@ -25,13 +26,19 @@ pub(crate) struct Ran {
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
     /// How long the body took without the runs that were nested in it.
-    pub(crate) own: Duration,
+    pub(super) own: Duration,
     /// The body was told that nobody wants the result any more.
     pub(super) heard: bool,
     /// The body was told so, or nobody wants the result now.
     pub(super) gave_up: bool,
     /// The epoch in which it began.
     pub(super) epoch: u64,
+}
+
+impl Ran {
+    pub(crate) fn computation(&self) -> Computation {
+        (self.record.run, self.epoch, self.own)
+    }
 }
 
 /// A run on top of this thread's stack.

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
-use super::distributed::Redistribution;
 use super::entry_move::EntryMove;
 use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};
@@ -32,6 +31,8 @@ pub(super) struct SetChange<'a> {
     /// The old process sets, each with its ranks in their order.
     pub(super) from: Vec<Vec<usize>>,
     pub(super) to: Vec<Vec<usize>>,
+    /// The set that this rank goes on with.
+    pub(super) target: &'a ProcessSet,
     pub(super) transfer: &'a Transfer,
 }
 
@@ -44,9 +45,6 @@ struct Moving {
     /// The length of all parts in bytes.
     bytes: u64,
 }
-
-/// An entry that moves, the part of it that all ranks have by now, and its app's declaration.
-type Going<'a> = (&'a Moving, &'a StoredEntry, &'a AppInfo);
 
 /// An entry that a rank has, as told to the other ranks.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -67,16 +65,14 @@ impl Engine {
         movable.map(|entry| (entry.record.key, entry)).collect()
     }
 
-    /// Moves the entries of `held` to the process set that this rank goes on with, unless no rank said at the meeting
-    /// `met` that it has entries.
+    /// Moves the entries of `held`, unless no rank said at the meeting `met` that it has entries.
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,
         met: &[Header],
         held: &HashMap<Key, Arc<Entry>>,
-        target: &ProcessSet,
     ) -> Result<(), Error> {
-        let moves = |header: &Header| matches!(header.body, Body::Part { moves: true, .. });
+        let moves = |header: &Header| matches!(header.body, Body::Subset { moves: true, .. });
         if !met.iter().any(moves) {
             return Ok(());
         }
@@ -86,40 +82,31 @@ impl Engine {
             return Ok(());
         }
         let replicated = self.replicated(change, &moving, held)?;
-        let known = self.known_by_all(change.ranks, &replicated)?;
+        let mut known = self.known_by_all(change.ranks, &replicated)?;
         let wire = self.wire()?;
         let of_all = moving.iter().filter_map(|moving| {
-            let received = replicated.get(&moving.key)?;
-            Some((moving, received, known.get(&moving.key)?))
+            Some(EntryMove {
+                change,
+                from: &moving.from,
+                descriptors: &moving.descriptors,
+                own: held.get(&moving.key).map(|entry| &**entry),
+                received: replicated.get(&moving.key)?,
+                info: known.remove(&moving.key)?,
+                wire: &*wire,
+                bytes: moving.bytes,
+            })
         });
         let of_all: Vec<_> = of_all.collect();
         // `End` makes the error of a rank that failed that of all, whatever the others are about to do.
         let header = Header::keyless(CollectiveOp::End, "the redistribution of results");
-        let move_one = |(moving, received, info): Going<'_>, ranks: &Ranks| {
-            EntryMove {
-                over: Redistribution {
-                    ranks,
-                    wire: &*wire,
-                    from: &moving.from,
-                    to: &change.to,
-                    results: &moving.descriptors,
-                    descriptors: Vec::new(),
-                },
-                transfer: change.transfer,
-                own: held.get(&moving.key).map(|entry| &**entry),
-                received,
-                info,
-                target: target.id(),
-            }
-            .run()
-        };
         for batch in batches(&of_all, change.ranks.size()) {
-            let each = |at: usize, ranks: &Ranks| move_one(batch[at], ranks);
+            let each = |at: usize, ranks: &Ranks| batch[at].run(ranks);
             let moved = change.ranks.in_rounds(&header, batch.len(), each)?;
-            for ((moving, received, _), moved) in batch.iter().zip(moved) {
-                let app = &received.record.app;
-                let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
-                target.used(&cache, moving.key);
+            for (moving, moved) in batch.iter().zip(moved) {
+                let record = &moving.received.record;
+                let alone = self.caches.get(TypeIndex::of(&record.app), &record.app);
+                let cache = change.target.cache(alone);
+                change.target.used(&cache, record.key);
                 if let Some(entry) = moved {
                     cache.record(&Arc::new(entry), cache.generation());
                 }
@@ -256,14 +243,14 @@ fn stays(entry: &StoredEntry) -> String {
 /// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone
 /// are not.
 fn batches<'a, 'm>(
-    going: &'a [Going<'m>],
+    going: &'a [EntryMove<'m>],
     ranks: usize,
-) -> impl Iterator<Item = &'a [Going<'m>]> + use<'a, 'm> {
+) -> impl Iterator<Item = &'a [EntryMove<'m>]> + use<'a, 'm> {
     const LEAST: u64 = 8 << 20;
     let most = LEAST.max((ranks as u64) << 16);
     // For each entry every rank has a message from each other rank.
     let size =
-        move |going: &Going<'_>| going.0.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
+        move |going: &EntryMove<'_>| going.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
     let mut bytes = going.first().map_or(0, size);
     going.chunk_by(move |_, next| {
         let next = size(next);

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use super::collective::Ranks;
 use super::exchange::Received;
+use super::group::ProcessGroup;
 use crate::cache::{AppCache, Entry, RecordHead};
+use crate::engine::Engine;
 use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
@@ -280,10 +283,41 @@ impl Sets {
     }
 }
 
+impl Engine {
+    /// The process set that the program begins with.
+    pub(crate) fn world(
+        self: &Arc<Self>,
+        group: Box<dyn ProcessGroup>,
+        patience: Duration,
+    ) -> Arc<ProcessSet> {
+        let engine = Arc::downgrade(self);
+        let late = move |doing: &str, late: &[usize]| {
+            if let Some(engine) = engine.upgrade() {
+                engine.warn(|| late_text(doing, late));
+            }
+        };
+        let ranks = Ranks::world(group, patience, Arc::new(late));
+        let set = Arc::new(ProcessSet::new(ranks));
+        self.sets.push(Arc::clone(&set));
+        set
+    }
+}
+
+fn late_text(doing: &str, late: &[usize]) -> String {
+    let names: Vec<_> = late.iter().take(8).map(ToString::to_string).collect();
+    let more = match late.len().saturating_sub(8) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let ranks = if late.len() == 1 { "rank" } else { "ranks" };
+    format!(
+        "this rank {doing}, and waits for {ranks} {}{more}",
+        names.join(", ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::ranks::group::OneProcess;
 
@@ -298,7 +332,7 @@ mod tests {
         let world = ProcessSet::new(ranks());
         world.add_fresh(runs());
         assert_eq!(world.take_fresh(), []);
-        let part = ranks().part(Box::new(OneProcess), 0, &[0]);
+        let part = ranks().subset(Box::new(OneProcess), 0, &[0]);
         let part = ProcessSet::new(part);
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
@@ -320,7 +354,7 @@ mod tests {
     /// The entries would stay in memory as long as any handle of the set.
     #[test]
     fn a_set_that_has_ended_keeps_nothing() {
-        let part = || ProcessSet::new(ranks().part(Box::new(OneProcess), 0, &[0]));
+        let part = || ProcessSet::new(ranks().subset(Box::new(OneProcess), 0, &[0]));
         let (outer, inner) = (Arc::new(part()), Arc::new(part()));
         let sets = Sets::default();
         for set in [&outer, &inner] {

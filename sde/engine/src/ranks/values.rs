@@ -1,6 +1,6 @@
 //! Gathering values, encoded, from all ranks.
 
-use super::collective::{CollectiveOp, Header, Ranks, parts};
+use super::collective::{CollectiveOp, Header, Ranks, pieces};
 use crate::error::{Error, ErrorKind};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire, WireBuffer};
 
@@ -13,7 +13,7 @@ pub(crate) fn gather_values<T: Storable>(
 ) -> Result<Vec<Value<T>>, Error> {
     let header = Header::about(CollectiveOp::Gather, what, Codec::of::<T>().type_name());
     let (all, counts) = ranks.gather(header, encode_to_send(wire, what, &value))?;
-    let decoded: Result<Vec<_>, Error> = parts(&all, &counts)
+    let decoded: Result<Vec<_>, Error> = pieces(&all, &counts)
         .enumerate()
         .map(|(rank, bytes)| {
             if rank == ranks.rank() {

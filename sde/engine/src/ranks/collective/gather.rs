@@ -13,13 +13,13 @@ use super::header::{Body, Header, ShortDigest};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
-/// Cuts bytes into consecutive parts of the given lengths.
-pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
+/// Cuts bytes into consecutive pieces of the given lengths.
+pub(crate) fn pieces<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = all;
     counts.iter().map(move |count| {
-        let (part, others) = rest.split_at((*count).min(rest.len()));
+        let (piece, others) = rest.split_at((*count).min(rest.len()));
         rest = others;
-        part
+        piece
     })
 }
 
@@ -88,7 +88,7 @@ impl Ranks {
             Ok((one, [])) => Ok(Some(one)),
             _ => Err(self.garbled(rank, &what)),
         };
-        parts(&all, &counts).enumerate().map(read).collect()
+        pieces(&all, &counts).enumerate().map(read).collect()
     }
 
     /// Gives all ranks the concatenated bytes of every rank, and each rank's length, at a [meeting](Self::meet).

@@ -87,7 +87,7 @@ pub(crate) enum Body {
     },
     /// A split or a release: the process set that this rank goes to or comes from, and its place there; whether its
     /// store is to be committed on this occasion, and whether it has distributed results that may move.
-    Part {
+    Subset {
         set: u64,
         place: i64,
         commits: bool,
@@ -266,7 +266,7 @@ mod tests {
                 has: Has::Results(RUN),
                 evict: u32::MAX,
             },
-            Body::Part {
+            Body::Subset {
                 set: u64::MAX,
                 place: i64::MIN,
                 commits: true,

@@ -17,7 +17,7 @@ mod rounds;
 
 pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
-pub(crate) use gather::parts;
+pub(crate) use gather::pieces;
 pub use header::MEETING_BYTES;
 pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 pub use joint::Collective;
@@ -111,7 +111,12 @@ impl Ranks {
     }
 
     /// A process set of some of these ranks: `members` has their numbers, in the order that they have there.
-    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>, color: u32, members: &[usize]) -> Self {
+    pub(crate) fn subset(
+        &self,
+        group: Box<dyn ProcessGroup>,
+        color: u32,
+        members: &[usize],
+    ) -> Self {
         let world = members.iter().map(|rank| self.in_program(*rank)).collect();
         // All ranks are at one sequence number, so the hash is equal on the ranks of one color.
         let mut hasher = blake3::Hasher::new();

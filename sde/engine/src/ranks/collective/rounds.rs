@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::header::{Body, Header, short};
-use super::{Ranks, parts};
+use super::{Ranks, pieces};
 use crate::error::Error;
 use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, fill};
 use crate::sync::lock;
@@ -142,7 +142,7 @@ impl Ranks {
         let mut answers: Vec<_> = asked.iter().map(|(at, _)| (*at, Answer::new())).collect();
         for (rank, of_rank) in came.iter().enumerate() {
             let lengths = lengths(rank);
-            for ((_, answer), bytes) in answers.iter_mut().zip(parts(of_rank, &lengths)) {
+            for ((_, answer), bytes) in answers.iter_mut().zip(pieces(of_rank, &lengths)) {
                 answer.push(bytes.to_vec());
             }
         }

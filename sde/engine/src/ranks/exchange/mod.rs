@@ -86,7 +86,7 @@ pub(crate) struct Exchanged {
 
 /// The bytes that all ranks together pack in one round, and the least that one of many ranks packs.
 const BATCH: usize = 8 << 20;
-const PART: usize = 64 << 10;
+const LEAST: usize = 64 << 10;
 
 impl Exchange<'_> {
     /// Offers these entries, encoded by `pack`, and gets the offers that this rank `wants`, by the rank that offers
@@ -137,13 +137,13 @@ impl Exchange<'_> {
         entries: &mut std::slice::Iter<'e, Arc<Entry>>,
         pack: &mut impl FnMut(&'e Entry, &mut Outbox<'e>),
     ) -> Result<Packed<'e>, Error> {
-        let part = (BATCH / self.ranks.size()).max(PART);
+        let most = (BATCH / self.ranks.size()).max(LEAST);
         let mut outbox = Outbox::new(&self.wire);
-        while outbox.len() < part
+        while outbox.len() < most
             && let Some(entry) = entries.next()
         {
             pack(entry, &mut outbox);
-            outbox.expect(entries.as_slice().len(), part);
+            outbox.expect(entries.as_slice().len(), most);
         }
         outbox.close().map_err(|source| {
             let doing = format!("sending {} to other ranks", self.what);

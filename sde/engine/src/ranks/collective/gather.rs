@@ -146,6 +146,20 @@ impl Ranks {
         exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
+    /// Sends each rank its bytes, and fills each buffer from its rank. Nothing is sent where there are no bytes.
+    pub(crate) fn exchange_with_all(
+        &self,
+        doing: &str,
+        send: &[Vec<u8>],
+        receive: &mut [Vec<u8>],
+    ) -> Result<(), Error> {
+        let send = send.iter().map(|bytes| &bytes[..]).enumerate();
+        let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
+        let places = receive.iter_mut().map(|place| &mut place[..]).enumerate();
+        let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
+        self.exchange_bytes(doing, &send, &mut places)
+    }
+
     /// The error for a message from a rank that can't be read.
     pub(crate) fn garbled(&self, rank: usize, what: &str) -> Error {
         let rank = self.in_program(rank);

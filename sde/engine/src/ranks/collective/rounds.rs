@@ -134,11 +134,7 @@ impl Ranks {
         let send: Vec<_> = send.collect();
         let room = |rank: usize| self.zeroed(what, lengths(rank).iter().sum());
         let mut came: Vec<Vec<u8>> = ranks.map(room).collect::<Result<_, Error>>()?;
-        let send = send.iter().map(|bytes| &bytes[..]).enumerate();
-        let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
-        let places = came.iter_mut().map(|bytes| &mut bytes[..]).enumerate();
-        let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
-        self.exchange_bytes(what, &send, &mut places)?;
+        self.exchange_with_all(what, &send, &mut came)?;
         let mut answers: Vec<_> = asked.iter().map(|(at, _)| (*at, Answer::new())).collect();
         for (rank, of_rank) in came.iter().enumerate() {
             let lengths = lengths(rank);

@@ -174,16 +174,12 @@ impl Exchange<'_> {
     /// Asks each rank for the offers that this one wants; gives the offers that each wants of this one.
     fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
         let own = self.ranks.rank();
-        let bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
-        let others = |rank: &usize| *rank != own;
-        let send = (0..bits.len()).filter(|rank| !bits[*rank].is_empty() && others(rank));
-        let send: Vec<_> = send.map(|rank| (rank, &bits[rank][..])).collect();
-        let mut asked = vec![vec![0; bits[own].len()]; bits.len()];
-        asked[own].clone_from(&bits[own]);
-        let places = asked.iter_mut().map(|bits| &mut bits[..]).enumerate();
-        let receive = places.filter(|(rank, place)| !place.is_empty() && others(rank));
-        self.ranks
-            .exchange_bytes(self.what, &send, &mut receive.collect::<Vec<_>>())?;
+        let mut bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
+        let mine = std::mem::take(&mut bits[own]);
+        let mut asked = vec![vec![0; mine.len()]; bits.len()];
+        asked[own].clear();
+        self.ranks.exchange_with_all(self.what, &bits, &mut asked)?;
+        asked[own] = mine;
         let of_rank = |bits: &Vec<u8>| from_bits(bits, wanted[own].len());
         Ok(asked.iter().map(of_rank).collect())
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::Engine;
 use super::handle::Handle;
-use super::publish::Computation;
 use super::run_state::Run;
 use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
 use crate::cache::{Record, RecordHead, RunFlight};
@@ -34,6 +33,9 @@ pub(crate) struct Ran {
     /// The epoch in which it began.
     pub(super) epoch: u64,
 }
+
+/// The computation that a call has made: its number, the epoch in which it began, and its own time.
+pub(crate) type Computation = (RunId, u64, Duration);
 
 impl Ran {
     pub(crate) fn computation(&self) -> Computation {

@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::claim::Role;
-use super::execute::{Begun, Ran};
+use super::execute::{Begun, Computation, Ran};
 use super::handle::Policy;
 use super::run_state::Run;
 use super::save::{NewSave, NewSaved};
 use crate::cache::flight::Forever;
 use crate::cache::{self, Before, Decision, Entry, Record, RunFlight, Served, UNCHECKED, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure, panic_message};
-use crate::event::{RunId, Source};
+use crate::event::Source;
 use crate::machine;
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
@@ -65,9 +65,6 @@ impl Unpublished {
         }
     }
 }
-
-/// The computation that a call has made: its number, the epoch in which it began, and its own time.
-pub(crate) type Computation = (RunId, u64, Duration);
 
 /// The entries that the store gets for the results of a call: the entry itself, or this rank's share of it.
 pub(crate) type ToSave = [Option<Arc<Entry>>; 2];

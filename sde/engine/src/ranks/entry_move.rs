@@ -9,12 +9,24 @@ use std::sync::Arc;
 use super::collective::Ranks;
 use super::distributed::{DistOps, Placement, Redistribution};
 use super::parts::{Descriptors, origin_of};
-use super::redistribute::SetChange;
+use super::sets::ProcessSet;
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
+use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind, panic_message};
 use crate::result_map::{Content, Named, ResultMap, Stored, Tags, Wire};
+
+/// The ranks that had results, and those that are to have them, all numbered as in the larger set.
+pub(super) struct SetChange<'a> {
+    pub(super) ranks: &'a Ranks,
+    /// The old process sets, each with its ranks in their order.
+    pub(super) from: Vec<Vec<usize>>,
+    pub(super) to: Vec<Vec<usize>>,
+    /// The set that this rank goes on with.
+    pub(super) target: &'a ProcessSet,
+    pub(super) transfer: &'a Transfer,
+}
 
 /// An entry that moves, as seen by one rank.
 pub(super) struct EntryMove<'a> {
@@ -88,8 +100,7 @@ impl EntryMove<'_> {
 
     /// Makes an entry from the map that the app's own function made.
     fn of_app(&self, map: &ResultMap) -> Result<Entry, AppError> {
-        let mut results = Vec::new();
-        for spec in &self.info.results {
+        self.entry(|spec| {
             let name = &*spec.name;
             let content = match map.get_erased(name) {
                 Ok(_) if self.stays(name, spec.tags) => Content::Gone(STAYED),
@@ -120,24 +131,40 @@ impl EntryMove<'_> {
             let mut given = map.results().iter();
             let given = given.find(|given| given.name == name);
             let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
-            results.push(named(spec, tags, content));
-        }
-        Ok(Entry::unchecked(self.record().clone(), results))
+            Ok((tags, content))
+        })
     }
 
     /// Moves each result by its type.
     fn by_types(&self, over: &Redistribution<'_>) -> Result<Entry, AppError> {
-        let mut results = Vec::new();
-        for spec in &self.info.results {
+        self.entry(|spec| {
             let arrived = self.arrived(&spec.name);
             let tags = arrived.map_or(spec.tags, |result| result.tags);
             let content = match spec.parts {
                 Some(ops) => self.part(over, spec, ops, tags)?,
                 None => self.replica(spec, arrived),
             };
-            results.push(named(spec, tags, content));
-        }
-        Ok(Entry::unchecked(self.record().clone(), results))
+            Ok((tags, content))
+        })
+    }
+
+    /// The entry whose results have these tags and contents.
+    fn entry(
+        &self,
+        of_result: impl Fn(&ResultSpec) -> Result<(Tags, Content), AppError>,
+    ) -> Result<Entry, AppError> {
+        let named = |spec: &ResultSpec| {
+            let (tags, content) = of_result(spec)?;
+            Ok(Named {
+                name: spec.name.clone(),
+                tags: Some(tags),
+                codec: spec.codec,
+                size: Some(spec.size),
+                content,
+            })
+        };
+        let results: Result<Vec<_>, AppError> = self.info.results.iter().map(named).collect();
+        Ok(Entry::unchecked(self.record().clone(), results?))
     }
 
     /// This rank's new part of a distributed result.
@@ -183,15 +210,5 @@ impl EntryMove<'_> {
 
     fn stays(&self, name: &str, tags: Tags) -> bool {
         self.change.transfer.stays(self.record(), name, tags)
-    }
-}
-
-fn named(spec: &ResultSpec, tags: Tags, content: Content) -> Named {
-    Named {
-        name: spec.name.clone(),
-        tags: Some(tags),
-        codec: spec.codec,
-        size: Some(spec.size),
-        content,
     }
 }

@@ -11,34 +11,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
-use super::entry_move::EntryMove;
+use super::entry_move::{EntryMove, SetChange};
 use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
-use super::sets::ProcessSet;
 use crate::app::{AppInfo, TypeIndex};
 use crate::cache::Entry;
 use crate::checkpoint::StoredEntry;
-use crate::engine::{Engine, Transfer};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::{Named, Tag, Tags};
 
-/// The ranks that had results, and those that are to have them, all numbered as in the larger set.
-pub(super) struct SetChange<'a> {
-    pub(super) ranks: &'a Ranks,
-    /// The old process sets, each with its ranks in their order.
-    pub(super) from: Vec<Vec<usize>>,
-    pub(super) to: Vec<Vec<usize>>,
-    /// The set that this rank goes on with.
-    pub(super) target: &'a ProcessSet,
-    pub(super) transfer: &'a Transfer,
-}
-
 /// An entry that moves.
 struct Moving {
-    key: Key,
     from: Vec<usize>,
     /// The descriptors of each result's parts, in the order of `from`.
     descriptors: Descriptors,
@@ -76,7 +63,11 @@ impl Engine {
         if !met.iter().any(moves) {
             return Ok(());
         }
-        let told = self.tell_held(change, held)?;
+        let told = held
+            .iter()
+            .map(|(key, entry)| (*key, self.told(change, entry)));
+        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
+        let told = change.ranks.gather_all(header, &told.collect())?;
         let moving = moving(change, &told);
         if moving.is_empty() {
             return Ok(());
@@ -84,14 +75,14 @@ impl Engine {
         let replicated = self.replicated(change, &moving, held)?;
         let mut known = self.known_by_all(change.ranks, &replicated)?;
         let wire = self.wire()?;
-        let of_all = moving.iter().filter_map(|moving| {
+        let of_all = moving.iter().filter_map(|(key, moving)| {
             Some(EntryMove {
                 change,
                 from: &moving.from,
                 descriptors: &moving.descriptors,
-                own: held.get(&moving.key).map(|entry| &**entry),
-                received: replicated.get(&moving.key)?,
-                info: known.remove(&moving.key)?,
+                own: held.get(key).map(|entry| &**entry),
+                received: replicated.get(key)?,
+                info: known.remove(key)?,
                 wire: &*wire,
                 bytes: moving.bytes,
             })
@@ -126,20 +117,7 @@ impl Engine {
         }
     }
 
-    /// Gathers all ranks' lists of their entries.
-    fn tell_held(
-        &self,
-        change: &SetChange<'_>,
-        held: &HashMap<Key, Arc<Entry>>,
-    ) -> Result<Vec<BTreeMap<Key, HeldEntry>>, Error> {
-        let told = held
-            .iter()
-            .map(|(key, entry)| (*key, self.told(change, entry)));
-        let told: BTreeMap<Key, HeldEntry> = told.collect();
-        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
-        change.ranks.gather_all(header, &told)
-    }
-
+    /// What this rank tells the others of an entry.
     fn told(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
         let record = &entry.record;
         let info = self.catalog.info_of(&record.app, &record.code);
@@ -165,7 +143,7 @@ impl Engine {
     fn replicated(
         &self,
         change: &SetChange<'_>,
-        moving: &[Moving],
+        moving: &BTreeMap<Key, Moving>,
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, StoredEntry>, Error> {
         let (ranks, wire) = (change.ranks, self.wire()?);
@@ -174,13 +152,9 @@ impl Engine {
             what: WHAT,
             wire,
         };
-        let sends = |moving: &&Moving| moving.from.first() == Some(&ranks.rank());
-        let sent = moving.iter().filter(sends);
-        let (bytes, sent): (HashMap<Key, u64>, Vec<Arc<Entry>>) = sent
-            .filter_map(|moving| {
-                Some(((moving.key, moving.bytes), held.get(&moving.key).cloned()?))
-            })
-            .unzip();
+        let sends = |moving: &Moving| moving.from.first() == Some(&ranks.rank());
+        let sent = moving.iter().filter(|(_, moving)| sends(moving));
+        let sent: Vec<_> = sent.filter_map(|(key, _)| held.get(key).cloned()).collect();
         let exchanged = exchange.run(
             &sent,
             |entry, to| {
@@ -188,7 +162,7 @@ impl Engine {
                 let stays = |name: &str, tags: Tags| {
                     tags.contains(Tag::Distributed) || change.transfer.stays(record, name, tags)
                 };
-                let parts = bytes.get(&record.key).copied().unwrap_or(0);
+                let parts = moving.get(&record.key).map_or(0, |moving| moving.bytes);
                 let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
                 self.pack(entry, stays, is_too_large, to);
             },
@@ -264,8 +238,8 @@ fn batches<'a, 'm>(
 }
 
 /// The entries that all ranks of an old set have. The result and its order are equal on all ranks.
-fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Moving> {
-    let mut found: BTreeMap<Key, Moving> = BTreeMap::new();
+fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> BTreeMap<Key, Moving> {
+    let mut found = BTreeMap::new();
     let mut sets: Vec<&Vec<usize>> = change.from.iter().collect();
     sets.sort_by_key(|set| set.iter().min());
     for set in sets {
@@ -284,7 +258,6 @@ fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Movi
             let descriptors: Vec<_> = parts.iter().map(|part| &part.descriptors).collect();
             let bytes = parts.iter().map(|part| part.bytes);
             let moving = Moving {
-                key: *key,
                 from: set.clone(),
                 descriptors: joined(&descriptors),
                 bytes: bytes.fold(0, u64::saturating_add),
@@ -292,5 +265,5 @@ fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Movi
             found.insert(*key, moving);
         }
     }
-    found.into_values().collect()
+    found
 }

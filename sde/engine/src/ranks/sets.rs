@@ -3,13 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use super::collective::Ranks;
 use super::exchange::Received;
-use super::group::ProcessGroup;
 use crate::cache::{AppCache, Entry, RecordHead};
-use crate::engine::Engine;
 use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
@@ -283,46 +280,13 @@ impl Sets {
     }
 }
 
-impl Engine {
-    /// The process set that the program begins with.
-    pub(crate) fn world(
-        self: &Arc<Self>,
-        group: Box<dyn ProcessGroup>,
-        patience: Duration,
-    ) -> Arc<ProcessSet> {
-        let engine = Arc::downgrade(self);
-        let late = move |doing: &str, late: &[usize]| {
-            if let Some(engine) = engine.upgrade() {
-                engine.warn(|| late_text(doing, late));
-            }
-        };
-        let ranks = Ranks::world(group, patience, Arc::new(late));
-        let set = Arc::new(ProcessSet::new(ranks));
-        self.sets.push(Arc::clone(&set));
-        set
-    }
-}
-
-fn late_text(doing: &str, late: &[usize]) -> String {
-    let names: Vec<_> = late.iter().take(8).map(ToString::to_string).collect();
-    let more = match late.len().saturating_sub(8) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let ranks = if late.len() == 1 { "rank" } else { "ranks" };
-    format!(
-        "this rank {doing}, and waits for {ranks} {}{more}",
-        names.join(", ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ranks::group::OneProcess;
 
     fn ranks() -> Ranks {
-        Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()))
+        Ranks::of_test(OneProcess)
     }
 
     /// No rank would take such runs: the list would grow as long as the program runs.

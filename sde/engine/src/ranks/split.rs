@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::collective::{Body, CollectiveOp, Header};
-use super::redistribute::SetChange;
+use super::collective::{Body, CollectiveOp, Header, Ranks};
+use super::entry_move::SetChange;
+use super::group::ProcessGroup;
 use super::sets::{ProcessSet, Runs};
 use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};
@@ -12,6 +14,24 @@ use crate::error::{Error, ErrorKind};
 use crate::result_map::{Named, Tag};
 
 impl Engine {
+    /// The process set that the program begins with.
+    pub(crate) fn world(
+        self: &Arc<Self>,
+        group: Box<dyn ProcessGroup>,
+        patience: Duration,
+    ) -> Arc<ProcessSet> {
+        let engine = Arc::downgrade(self);
+        let late = move |doing: &str, late: &[usize]| {
+            if let Some(engine) = engine.upgrade() {
+                engine.warn(|| late_text(doing, late));
+            }
+        };
+        let ranks = Ranks::world(group, patience, Arc::new(late));
+        let set = Arc::new(ProcessSet::new(ranks));
+        self.sets.push(Arc::clone(&set));
+        set
+    }
+
     /// Makes a process set of some of these ranks.
     pub(crate) fn split_set(
         &self,
@@ -124,4 +144,17 @@ fn sets_of(met: &[Header]) -> Vec<Vec<usize>> {
     }
     let ranks = |set: BTreeSet<(i64, usize)>| set.into_iter().map(|(_, rank)| rank).collect();
     sets.into_values().map(ranks).collect()
+}
+
+fn late_text(doing: &str, late: &[usize]) -> String {
+    let names: Vec<_> = late.iter().take(8).map(ToString::to_string).collect();
+    let more = match late.len().saturating_sub(8) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let ranks = if late.len() == 1 { "rank" } else { "ranks" };
+    format!(
+        "this rank {doing}, and waits for {ranks} {}{more}",
+        names.join(", ")
+    )
 }

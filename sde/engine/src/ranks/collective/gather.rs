@@ -23,6 +23,12 @@ pub(crate) fn pieces<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item 
     })
 }
 
+/// The error of a rank that can't encode what it is to send.
+pub(crate) fn not_sent(what: &str, source: ArchiveError) -> Error {
+    let doing = format!("sending {what} to other ranks");
+    ErrorKind::Archive { doing, source }.into()
+}
+
 impl Ranks {
     /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet).
     ///
@@ -76,11 +82,8 @@ impl Ranks {
     ) -> Result<Vec<Option<T>>, Error> {
         let what = header.what.clone();
         let mine = mine.and_then(|mine| {
-            postcard::to_allocvec(mine).map_err(|error| {
-                let doing = format!("sending {what} to other ranks");
-                let source = ArchiveError::Other(error.to_string());
-                ErrorKind::Archive { doing, source }.into()
-            })
+            let source = |error: postcard::Error| ArchiveError::Other(error.to_string());
+            postcard::to_allocvec(mine).map_err(|error| not_sent(&what, source(error)))
         });
         let (all, counts) = self.gather(header, mine)?;
         let read = |(rank, bytes): (usize, &[u8])| match postcard::take_from_bytes(bytes) {
@@ -171,9 +174,6 @@ impl Ranks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use super::super::CollectiveOp;
     use super::*;
     use crate::ranks::group::ProcessGroup;
@@ -183,7 +183,7 @@ mod tests {
     fn heard(sent: &[u8]) -> Vec<Result<Vec<Vec<String>>, String>> {
         ThreadGroup::run(2, |group| {
             let is_peer = group.rank() == 1;
-            let ranks = Ranks::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()));
+            let ranks = Ranks::of_test(group);
             let header = Header::keyless(CollectiveOp::Exchange, "texts");
             let mine = vec!["one".to_owned()];
             if is_peer {

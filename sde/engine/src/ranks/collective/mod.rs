@@ -17,7 +17,7 @@ mod rounds;
 
 pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
-pub(crate) use gather::pieces;
+pub(crate) use gather::{not_sent, pieces};
 pub use header::MEETING_BYTES;
 pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 pub use joint::Collective;
@@ -84,6 +84,12 @@ impl Ranks {
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
         let world = (0..group.size()).collect();
         Self::of(group, WORLD, world, (patience, late), OnceLock::new())
+    }
+
+    /// Ranks for a test, which are never late.
+    #[cfg(test)]
+    pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
+        Self::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()))
     }
 
     fn of(

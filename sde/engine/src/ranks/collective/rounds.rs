@@ -253,13 +253,7 @@ mod tests {
     use crate::ranks::threads::ThreadGroup;
 
     fn on_ranks<T: Send>(size: usize, program: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
-        ThreadGroup::run(size, |group| {
-            program(&Ranks::world(
-                Box::new(group),
-                Duration::MAX,
-                Arc::new(|_, _| ()),
-            ))
-        })
+        ThreadGroup::run(size, |group| program(&Ranks::of_test(group)))
     }
 
     fn header() -> Header {

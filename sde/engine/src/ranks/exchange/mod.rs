@@ -17,10 +17,10 @@ use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Entry;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_sent};
 use crate::result_map::Wire;
 
 use inbox::Inbox;
@@ -145,10 +145,8 @@ impl Exchange<'_> {
             pack(entry, &mut outbox);
             outbox.expect(entries.as_slice().len(), most);
         }
-        outbox.close().map_err(|source| {
-            let doing = format!("sending {} to other ranks", self.what);
-            ErrorKind::Archive { doing, source }.into()
-        })
+        let packed = outbox.close();
+        packed.map_err(|source| not_sent(self.what, source))
     }
 
     /// Tells all ranks this rank's offers.

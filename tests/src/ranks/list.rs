@@ -65,6 +65,8 @@ macro_rules! for_each_test_of_ranks {
                 what_can_not_be_sent_stays_and_is_no_error: Each(&[2, 4]),
                 a_hand_over_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[2, 3]),
                 an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
+                an_app_that_expects_answers_gets_them: Each(&[1, 2, 3]),
+                a_panic_on_one_rank_is_the_same_error_on_all: Each(&[2, 3]),
                 what_was_cleaned_does_not_move: Each(&[2, 3]),
                 a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
                 what_the_larger_set_has_is_not_moved_to_it: Each(&[2, 3]),

@@ -176,6 +176,86 @@ impl App for Larger {
     }
 }
 
+/// A field whose app expects answers of other ranks, and does not give up without.
+#[derive(Clone, Debug, Default, Fingerprint)]
+struct Unwrapping;
+
+impl App for Unwrapping {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.redistribution.unwrapping", "1")
+            .distributed()
+            .result(ResultSpec::distributed::<DistArray<f64>>("field"))
+            .synchronize(|own, over| {
+                let told = over.exchange(&vec![vec![1]; over.ranks()]).unwrap();
+                assert_eq!(told.len(), over.ranks());
+                let field = move_field(own, over).unwrap();
+                Ok(field.map(|field| ResultMap::new().with("field", field)))
+            })
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let field = DistArray::from_fn(sde, &[*inputs.get::<usize>("rows")?, 2], number)?;
+        Ok(ResultMap::new().with("field", field))
+    }
+}
+
+/// Found by a function that unwrapped what it was told: where several values moved, it was given an error at first, and
+/// the panic ended the split.
+pub(super) fn an_app_that_expects_answers_gets_them(ranks: Ranks<'_>) {
+    let started = ranks.run_with_log(|sde, log| {
+        let check = |sde: &Handle, rows: usize| -> Result<(), sde::Error> {
+            let map = sde.run(&Unwrapping, &inputs! { rows: rows })?;
+            let field = map.get::<DistArray<f64>>("field")?.gather(sde)?;
+            assert_eq!(field, numbers(rows, 1.0));
+            Ok(())
+        };
+        (3..6).for_each(|rows| check(&sde, rows).unwrap());
+        sde.split_for_with(0, 0, &Transfer::all(), |part| {
+            (3..6).try_for_each(|rows| check(part, rows))
+        })
+        .unwrap();
+        log.started("ranks.redistribution.unwrapping")
+    });
+    all_are(&started, &3);
+}
+
+/// A field whose app panics on one rank when it is to move.
+#[derive(Clone, Debug, Default, Fingerprint)]
+struct Panicking;
+
+impl App for Panicking {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.redistribution.panicking", "1")
+            .distributed()
+            .result(ResultSpec::distributed::<DistArray<f64>>("field"))
+            .synchronize(|own, over| {
+                assert_ne!(over.rank(), 1, "this rank");
+                let field = move_field(own, over)?;
+                Ok(field.map(|field| ResultMap::new().with("field", field)))
+            })
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let field = DistArray::from_fn(sde, &[*inputs.get::<usize>("rows")?, 2], number)?;
+        Ok(ResultMap::new().with("field", field))
+    }
+}
+
+/// The others waited for the rank.
+pub(super) fn a_panic_on_one_rank_is_the_same_error_on_all(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
+        [1_usize, 3].map(|values| {
+            (1..=values).for_each(|rows| drop(sde.run(&Panicking, &inputs! { rows: rows })));
+            let split = sde.split_with(0, 0, &Transfer::all());
+            let text = split.map(drop).unwrap_err().to_string();
+            assert_eq!(sde.gather("ranks", 1).unwrap().len(), sde.ranks().unwrap());
+            text
+        })
+    });
+    texts[0].iter().for_each(|text| says(text, "this rank"));
+    all_are(&texts, &texts[0]);
+}
+
 fn move_field(
     own: Option<&ResultMap>,
     over: &Redistribution<'_>,

@@ -249,14 +249,23 @@ pub(super) fn a_state_that_one_rank_has_not_saved_is_not_gone_on_from(ranks: Ran
         apart.job_apart(ranks, folder.path());
         let came = iteration.job_apart(ranks, folder.path());
         ended(&came, STEPS - 4, result);
-        // In the same process too.
-        let made = ranks.run_with_log(|sde, log| {
-            let first = apart.call(&sde, &log);
-            (first.result, iteration.call(&sde, &log))
+        // Memory has one state: in the same process, too, they go on from the store.
+        let folder = ranks.folder();
+        let came = iteration.job(ranks, |rank, log| {
+            let own = folder.path().join(rank.number().to_string());
+            let sde = over(rank, log, &own);
+            assert_eq!(apart.call(&sde, log).result, None);
+            sde
         });
-        let (firsts, came): (Vec<_>, Vec<_>) = made.into_iter().unzip();
-        assert!(firsts.iter().all(Option::is_none), "{firsts:?}");
         ended(&came, STEPS - 4, result);
+        // Without one they have none in common.
+        let came = iteration.job(ranks, |rank, log| {
+            let sde = rank.join(Sde::builder().observer(log.clone()));
+            let sde = sde.build().unwrap();
+            assert_eq!(apart.call(&sde, log).result, None);
+            sde
+        });
+        began_again(&came, STEPS, "no state is there of all ranks");
     }
 }
 

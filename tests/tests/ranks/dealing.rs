@@ -227,3 +227,40 @@ fn a_point_that_panics_on_a_set_ends_it_on_all_ranks() {
         }
     }
 }
+
+/// The rank that had panicked went on with its program without the others: they waited for it, though none of them failed.
+#[test]
+fn a_rank_that_catches_the_panic_of_its_point_leaves_none_waiting() {
+    for (size, who) in [(4, 0), (4, 1), (4, 2), (4, 3), (3, 1), (3, 2)] {
+        let _in_time = Watchdog::new("a sweep on sets of ranks", LIMIT);
+        let (panics, ended) = (Counter::new(), Counter::new());
+        let point = on_sets(move |_, rank, x| {
+            if rank == who {
+                panics.add();
+                panic!("this point");
+            }
+            panics.reach(1);
+            Ok(x)
+        });
+        let list: Vec<Inputs> = (0..1000).map(x).collect();
+        ThreadGroup::run(size, |group| {
+            let rank = group.rank();
+            RANK.set(rank);
+            let sde = Sde::builder().threads(1).process_group(group, Cbor);
+            let sde = sde.build().unwrap();
+            let points = catch_unwind(AssertUnwindSafe(|| sde.par_map_on_sets(&point, &list, 2)));
+            match points {
+                Err(_) => assert_eq!(rank, who),
+                Ok(points) => {
+                    let error = points[0].as_ref().unwrap_err().to_string();
+                    assert!(points.iter().all(Result::is_err));
+                    assert!(error.contains("on rank"), "rank {rank} of {size}: {error}");
+                }
+            }
+            ended.add();
+            ended.reach(size);
+            // All ranks are at one place of the program.
+            assert_eq!(sde.gather("ranks", rank).unwrap().len(), size);
+        });
+    }
+}

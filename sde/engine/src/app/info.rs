@@ -46,7 +46,8 @@ pub struct AppInfo {
     pub(super) source: Option<&'static FunctionCode>,
 }
 
-/// Makes a rank's results from those of the ranks that computed them; see [`AppInfo::synchronize`].
+/// Makes a rank's results from those of the ranks that computed them; see [`AppInfo::synchronize`], also for the errors
+/// that it gets.
 pub type Synchronize =
     fn(Option<&ResultMap>, &Redistribution<'_>) -> Result<Option<ResultMap>, AppError>;
 
@@ -169,8 +170,10 @@ impl AppInfo {
     /// results on the ranks that had them. It gives the results of each rank that goes on with them: new parts of
     /// distributed results, made for instance by the type's own function from [`Redistribution::of_result`]. It may
     /// leave out results that are equal on all ranks: ranks that lack those get them anyway. A distributed result
-    /// without a part is computed again where it is needed. The function may be called several times for one value, as
-    /// [`Distributed::redistribute_parts`] is.
+    /// without a part is computed again where it is needed.
+    ///
+    /// The function may be called several times for one value, as [`Distributed::redistribute_parts`] is: where several
+    /// values move at once, what it asks of other ranks is an error until they have answered. It passes that error on.
     #[must_use]
     pub fn synchronize(mut self, with: Synchronize) -> Self {
         self.synchronize = Some(with);

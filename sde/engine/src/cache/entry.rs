@@ -65,6 +65,9 @@ pub(crate) struct Entry {
 /// be half empty, and its place in the list of the budget.
 const ENTRY: usize = size_of::<Entry>() + 2 * (size_of::<[usize; 2]>() + 1) + 64 + 8 * BLOCK;
 
+/// No epoch: the dependencies of an entry's nested runs are checked before it is used.
+pub(crate) const UNCHECKED: u64 = u64::MAX;
+
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
     pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
@@ -128,6 +131,17 @@ impl Entry {
         }
     }
 
+    /// The entry of a record with these results. Its dependencies are checked before it is used.
+    pub(crate) fn unchecked(record: Record, results: impl IntoIterator<Item = Named>) -> Self {
+        let origin = Origin {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            run: record.run,
+        };
+        let results = ResultMap::from_parts(origin, results);
+        Self::new(record, results, UNCHECKED)
+    }
+
     /// This entry with another record and other results. Own time, uses, epoch and saved state stay.
     fn with(&self, record: Record, results: ResultMap) -> Self {
         Self {
@@ -135,14 +149,6 @@ impl Entry {
             uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
             is_saved: AtomicBool::new(self.is_saved()),
             ..Self::new(record, results, self.checked.load(Ordering::Acquire))
-        }
-    }
-
-    pub(crate) fn origin(&self) -> Origin {
-        Origin {
-            app: Arc::clone(&self.record.app),
-            key: self.record.key,
-            run: self.record.run,
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Before, Claimed, Decision};
 pub use budget::{EvictionOrder, MemoryBudget};
-pub(crate) use entry::{Entry, PERIODS, Served, epoch_of};
+pub(crate) use entry::{Entry, PERIODS, Served, UNCHECKED, epoch_of};
 pub use memory::MemoryUse;
 pub(crate) use memory::{Listed, Memory, Stays};
 pub(crate) use merge::merge;

@@ -18,12 +18,12 @@ pub(crate) struct ScratchState {
     pub(crate) codec: Codec,
 }
 
-/// The latest states of each run of one app: one, or two for a run that ranks make together.
+/// The latest state of each run of one app.
 #[derive(Default)]
 pub(crate) struct Scratches {
     /// Whether there ever was a state: most apps keep none, and pay only this look.
     used: AtomicBool,
-    states: Mutex<HashMap<Key, Vec<ScratchSlot>, BuildKeyHasher>>,
+    states: Mutex<HashMap<Key, ScratchSlot, BuildKeyHasher>>,
 }
 
 struct ScratchSlot {
@@ -34,30 +34,24 @@ struct ScratchSlot {
 }
 
 impl Scratches {
-    /// The states of a run, the latest first.
-    pub(crate) fn get(&self, key: &Key) -> Vec<ScratchState> {
-        let states = self.lock();
-        let of_run = states.get(key).into_iter().flatten().rev();
-        of_run.map(|kept| kept.state.clone()).collect()
+    /// The state of a run.
+    pub(crate) fn get(&self, key: &Key) -> Option<ScratchState> {
+        self.lock().get(key).map(|kept| kept.state.clone())
     }
 
-    /// Keeps a state, and at most `before` earlier ones.
-    pub(crate) fn set(&self, key: Key, state: ScratchState, before: usize, in_step: bool) {
+    /// Keeps a state in place of an earlier one.
+    pub(crate) fn set(&self, key: Key, state: ScratchState, in_step: bool) {
         self.used.store(true, Ordering::Release);
-        let mut states = self.lock();
-        let of_run = states.entry(key).or_default();
-        let more = of_run.len().saturating_sub(before);
-        // Dropped after the lock: destructors may use the engine.
-        let _old: Vec<_> = of_run.drain(..more).collect();
-        of_run.push(ScratchSlot {
+        let slot = ScratchSlot {
             state,
             saved: false,
             in_step,
-        });
-        drop(states);
+        };
+        // Dropped after the lock: destructors may use the engine.
+        let _old = self.lock().insert(key, slot);
     }
 
-    /// Removes the states of a run. The caller drops them: destructors may use the engine.
+    /// Removes the state of a run. The caller drops it: destructors may use the engine.
     pub(crate) fn remove(&self, key: &Key) -> Option<impl Sized + use<>> {
         let is_used = self.used.load(Ordering::Acquire);
         is_used.then(|| self.lock().remove(key)).flatten()
@@ -71,8 +65,7 @@ impl Scratches {
     /// keeps them under another key.
     pub(crate) fn retain(&self, keep: impl Fn(&Key) -> bool) {
         let mut states = self.lock();
-        let is_in_progress = |of_run: &[ScratchSlot]| of_run.iter().any(|kept| kept.in_step);
-        let old = states.extract_if(|key, of_run| !keep(key) && !is_in_progress(of_run));
+        let old = states.extract_if(|key, kept| !keep(key) && !kept.in_step);
         let old: Vec<_> = old.collect();
         drop(states);
         drop(old);
@@ -81,26 +74,25 @@ impl Scratches {
     /// The states that were not saved yet. They count as saved from here on.
     pub(crate) fn take_unsaved(&self) -> Vec<(Key, ScratchState)> {
         let mut states = self.lock();
-        let all = states.iter_mut();
-        all.flat_map(|(key, of_run)| of_run.iter_mut().map(|kept| (*key, kept)))
-            .filter(|(_, kept)| !kept.saved && !kept.in_step)
-            .map(|(key, kept)| {
-                kept.saved = true;
-                (key, kept.state.clone())
-            })
-            .collect()
+        let unsaved = states.iter_mut();
+        let unsaved = unsaved.filter(|(_, kept)| !kept.saved && !kept.in_step);
+        let take = |(key, kept): (&Key, &mut ScratchSlot)| {
+            kept.saved = true;
+            (*key, kept.state.clone())
+        };
+        unsaved.map(take).collect()
     }
 
     /// Notes that this state was saved; a later one stays unsaved.
     pub(crate) fn saved(&self, key: &Key, state: &ErasedValue) {
-        for kept in self.lock().get_mut(key).into_iter().flatten() {
+        if let Some(kept) = self.lock().get_mut(key) {
             kept.saved |= kept.state.value.ptr_eq(state);
         }
     }
 
     /// Ends the run's saving in step: any checkpoint may save its states from here on.
     pub(crate) fn stop(&self, key: &Key) {
-        for kept in self.lock().get_mut(key).into_iter().flatten() {
+        if let Some(kept) = self.lock().get_mut(key) {
             kept.in_step = false;
         }
     }
@@ -109,7 +101,7 @@ impl Scratches {
     pub(crate) fn put_back(&self, keys: impl Iterator<Item = Key>) {
         let mut states = self.lock();
         for key in keys {
-            for kept in states.get_mut(&key).into_iter().flatten() {
+            if let Some(kept) = states.get_mut(&key) {
                 kept.saved = false;
             }
         }
@@ -118,11 +110,10 @@ impl Scratches {
     /// Marks all states as unsaved: the saved copies are gone.
     pub(crate) fn none_is_saved(&self) {
         let mut states = self.lock();
-        let all = states.values_mut().flatten();
-        all.for_each(|kept| kept.saved = false);
+        states.values_mut().for_each(|kept| kept.saved = false);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<ScratchSlot>, BuildKeyHasher>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ScratchSlot, BuildKeyHasher>> {
         lock(&self.states)
     }
 }

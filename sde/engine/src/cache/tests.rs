@@ -242,8 +242,9 @@ fn what_is_not_needed_may_be_gone() {
             ..results[0].clone()
         };
         results.push(gone);
-        let results = ResultMap::from_parts(entry.origin(), results);
-        Entry::new(entry.full_record(), results, 0)
+        let entry = Entry::unchecked(entry.full_record(), results);
+        entry.set_checked(0);
+        entry
     };
     assert!(without(Tag::Expendable.into()).is_whole_and_checked(0));
     assert!(!without(Tags::default()).is_whole_and_checked(0));

@@ -26,7 +26,7 @@ pub(super) enum Claimed<'a> {
 }
 
 /// For whom a call computes.
-pub(super) enum Role<'a> {
+pub(crate) enum Role<'a> {
     /// For all who ask.
     Holder(Claim<'a>),
     /// For itself, while another holds the claim: the first of them to publish wins.
@@ -40,7 +40,7 @@ pub(super) enum Role<'a> {
 /// a panic anywhere leaves nobody waiting.
 pub(crate) struct Claim<'a> {
     cache: &'a AppCache,
-    pub(crate) flight: Arc<RunFlight>,
+    pub(super) flight: Arc<RunFlight>,
     /// How the run is announced to other processes.
     pub(super) announced: Option<Announcement>,
     ended: bool,
@@ -58,7 +58,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Ends the flight in an error; `keep` is the entry by which the failure is remembered.
-    pub(crate) fn fail(mut self, error: &Error, failure: Failure, keep: Option<Arc<Entry>>) {
+    pub(super) fn fail(mut self, error: &Error, failure: Failure, keep: Option<Arc<Entry>>) {
         self.ended = true;
         let retry = failure == Failure::Transient;
         self.cache.fail(&self.flight, error, retry, keep);
@@ -132,16 +132,20 @@ impl Engine {
         }
     }
 
-    /// This rank's claim of a collective run. Only the thread that may begin collective runs claims their keys.
-    pub(crate) fn claim_collectively<'a>(&self, run: &Run<'a>) -> Option<Claim<'a>> {
-        let is_alone = run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic;
-        if is_alone {
-            return None;
-        }
-        match run.cache.claim(run.key, None, |_| false).0 {
-            cache::Claimed::Mine(flight, _) => Some(Claim::won(run.cache, flight)),
-            _ => None,
-        }
+    /// Takes on this rank's share of a run of all ranks. Only the thread that may begin collective runs claims their
+    /// keys.
+    pub(crate) fn claim_together<'a>(&self, run: &Run<'a>) -> (Role<'a>, Begun) {
+        let is_bypass = run.options.policy == Policy::Bypass;
+        let is_alone = is_bypass || run.app.resolved.nondeterministic;
+        let claimed = (!is_alone).then(|| run.cache.claim(run.key, None, |_| false));
+        let (flight, _before) = match claimed {
+            Some((cache::Claimed::Mine(flight, _), before)) => (Some(flight), Some(before)),
+            _ => (None, None),
+        };
+        let claim = flight.map(|flight| Claim::won(run.cache, flight));
+        let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
+        let keep = (!is_bypass).then(|| run.cache.generation());
+        (claim.map_or(Role::Alone { keep }, Role::Holder), begun)
     }
 
     /// Ends the flight with an entry that the store has or gets from another process, or takes the run on.

@@ -25,7 +25,7 @@ pub(crate) struct Ran {
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
     /// How long the body took without the runs that were nested in it.
-    pub(crate) own: Duration,
+    pub(super) own: Duration,
     /// The body was told that nobody wants the result any more.
     pub(super) told_unwanted: bool,
     /// The body was told so, or nobody wants the result now: it may have failed for that only, and a caller may want it
@@ -33,6 +33,15 @@ pub(crate) struct Ran {
     pub(super) unwanted: bool,
     /// The epoch in which it began.
     pub(super) epoch: u64,
+}
+
+/// The computation that a call has made: its number, the epoch in which it began, and its own time.
+pub(crate) type Computation = (RunId, u64, Duration);
+
+impl Ran {
+    pub(crate) fn computation(&self) -> Computation {
+        (self.record.run, self.epoch, self.own)
+    }
 }
 
 /// A run on top of this thread's stack.

@@ -12,8 +12,9 @@ use crate::app::ResultSpec;
 use crate::cache::{Entry, Record, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
+use crate::key::Key;
 use crate::ranks::{is_complete, with_parts};
-use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
+use crate::result_map::{Content, Named, Stored};
 
 impl Engine {
     /// Looks in the store for an entry that serves the call.
@@ -24,20 +25,28 @@ impl Engine {
         if run.app.resolved.nondeterministic {
             return None;
         }
-        if let Some(received) = self.sets.received.find(&run.key) {
-            let is_complete = is_complete(&received);
-            match self.take_up(run, received, previous) {
-                Err(_) if !is_complete => {}
-                taken => return self.tell_refused(run, taken),
-            }
-        }
-        let stored = self.find_stored(run)?;
-        self.tell_refused(run, self.take_up(run, stored, previous))
+        let take = |stored| self.take_up(run, stored, previous);
+        let stored = || self.find_stored(run).map(take);
+        let taken = self.received_or(&run.key, take, stored)?;
+        taken.map_err(|why| self.tell_stale(run, why)).ok()
     }
 
-    fn tell_refused(&self, run: &Run<'_>, taken: Result<Served, Option<String>>) -> Option<Served> {
-        let told = |why: Option<String>| self.tell_stale(run, why);
-        taken.map_err(told).ok()
+    /// Takes what another rank has sent, if it has all values or serves without those that it lacks, else what is
+    /// `stored`.
+    pub(super) fn received_or<T, E>(
+        &self,
+        key: &Key,
+        take: impl Fn(StoredEntry) -> Result<T, E>,
+        stored: impl FnOnce() -> Option<Result<T, E>>,
+    ) -> Option<Result<T, E>> {
+        if let Some(received) = self.sets.received.find(key) {
+            let is_complete = is_complete(&received);
+            let taken = take(received);
+            if is_complete || taken.is_ok() {
+                return Some(taken);
+            }
+        }
+        stored()
     }
 
     /// Tells why the remembered entry of a run does not serve, if there is anything to tell.
@@ -207,17 +216,7 @@ pub(crate) fn entry_of(
             content,
         }
     });
-    let origin = Origin {
-        app: Arc::clone(&stored.record.app),
-        key: stored.record.key,
-        run: stored.record.run,
-    };
-    // Not checked in any epoch: its nested runs' dependencies are checked before use.
-    let entry = Entry::new(
-        stored.record.clone(),
-        ResultMap::from_parts(origin, results),
-        u64::MAX,
-    );
+    let entry = Entry::unchecked(stored.record.clone(), results);
     entry.set_saved(true);
     entry
 }

@@ -39,15 +39,12 @@ mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
-pub(crate) use claim::Claim;
-pub(crate) use execute::Begun;
 pub use handle::{AppSource, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
 pub(crate) use handle::{CalledApp, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
-pub(crate) use publish::Unpublished;
+pub(crate) use publish::{ToSave, Unpublished};
 pub(crate) use run_state::{Keyed, Run};
-pub(crate) use save::{NewSave, NewSaved};
 pub use sde::Sde;
 #[cfg(unix)]
 pub use signals::start_library;

@@ -12,7 +12,6 @@ use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
 use crate::key::{EncodedCursor, Key, keyed};
-use crate::ranks::is_complete;
 
 impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
@@ -130,16 +129,10 @@ impl Engine {
             let entry = entry_of(&resolved.info.results, &stored, None);
             self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
-        if let Some(received) = self.sets.received.find(key) {
-            let is_complete = is_complete(&received);
-            let looked = look(received);
-            if is_complete || looked.is_ok() {
-                return Some(looked);
-            }
-        }
-        match self.archiver()?.find(key) {
+        let stored = || match self.archiver()?.find(key) {
             Ok(stored) => stored.map(look),
             Err(error) => Some(Err(error.to_string())),
-        }
+        };
+        self.received_or(key, look, stored)
     }
 }

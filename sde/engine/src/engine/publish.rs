@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::claim::Role;
-use super::execute::{Begun, Ran};
+use super::execute::{Begun, Computation, Ran};
 use super::handle::Policy;
 use super::run_state::Run;
-use super::save::NewSave;
+use super::save::{NewSave, NewSaved};
 use crate::cache::flight::Forever;
-use crate::cache::{self, Before, Decision, Entry, Record, RunFlight, Served, merge};
+use crate::cache::{self, Before, Decision, Entry, Record, RunFlight, Served, UNCHECKED, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure, panic_message};
-use crate::event::{RunId, Source};
+use crate::event::Source;
 use crate::machine;
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
@@ -38,11 +38,7 @@ impl Unpublished {
 
     /// The entry of a failure that would come again. Made within the run's frame: users' code makes the text of an
     /// error.
-    pub(crate) fn remembered(
-        &self,
-        run: &Run<'_>,
-        (number, epoch, own): (RunId, u64, Duration),
-    ) -> Option<Arc<Entry>> {
+    fn remembered(&self, run: &Run<'_>, (number, epoch, own): Computation) -> Option<Arc<Entry>> {
         let failed = || {
             let record = Record {
                 head: run.head(number, machine::now(), Vec::new()),
@@ -62,7 +58,7 @@ impl Unpublished {
     }
 
     /// Gives the error, or resumes the body's panic.
-    pub(crate) fn resume_panic(self) -> Error {
+    fn resume_panic(self) -> Error {
         match self.panic {
             Some(panic) => resume_unwind(panic),
             None => self.error,
@@ -70,8 +66,11 @@ impl Unpublished {
     }
 }
 
+/// The entries that the store gets for the results of a call: the entry itself, or this rank's share of it.
+pub(crate) type ToSave = [Option<Arc<Entry>>; 2];
+
 /// The outcome of a call once it is decided whose results stand.
-pub(crate) struct Settled<S> {
+pub(super) struct Settled<S> {
     /// The results that the caller gets.
     pub(crate) served: Served,
     /// The outcome of writing the caller's results, if they stand and are kept.
@@ -83,9 +82,6 @@ pub(crate) struct Settled<S> {
 impl Engine {
     /// Checks, records and publishes a body's results, and gives those that its caller gets. Resumes a panic of the
     /// body.
-    ///
-    /// Users' code runs only before it is decided whose results stand, where asking for the run itself is a cycle, and
-    /// after the flight is complete.
     pub(super) fn publish(
         &self,
         run: &Run<'_>,
@@ -93,8 +89,26 @@ impl Engine {
         role: Role<'_>,
         previous: Option<&Entry>,
     ) -> Result<(Served, Source), Error> {
-        let computation = (ran.record.run, ran.epoch, ran.own);
-        let own = match self.publishable(run, ran, previous) {
+        let computation = ran.computation();
+        let made = self.publishable(run, ran, previous).map(|own| {
+            let to_save = [Some(Arc::clone(&own.entry)), None];
+            (own, to_save)
+        });
+        self.publish_made(run, (made, computation), begun, role)
+    }
+
+    /// Records and publishes what a body has made, or ends the flight with its failure.
+    ///
+    /// Users' code runs only before it is decided whose results stand, where asking for the run itself is a cycle, and
+    /// after the flight is complete.
+    pub(crate) fn publish_made(
+        &self,
+        run: &Run<'_>,
+        (made, computation): (Result<(Served, ToSave), Unpublished>, Computation),
+        begun: Begun,
+        role: Role<'_>,
+    ) -> Result<(Served, Source), Error> {
+        let (own, to_save) = match made {
             Ok(made) => made,
             Err(unpublished) => {
                 let keep = unpublished.remembered(run, computation);
@@ -110,12 +124,29 @@ impl Engine {
         };
         run.cache.measure(&own.entry);
         let is_kept = !matches!(role, Role::Alone { keep: None });
-        let save = is_kept.then(|| self.new_save(&own.entry)).flatten();
-        let encoded = save.as_ref().map(NewSave::encode);
+        let saves = to_save.each_ref().map(|entry| {
+            let kept = entry.as_ref().filter(|_| is_kept);
+            kept.and_then(|entry| self.new_save(entry))
+        });
+        let mut encoded = saves
+            .each_ref()
+            .map(|save| save.as_ref().map(NewSave::encode));
         drop(begun);
-        let write = |entry: &Arc<Entry>| {
-            let states = run.cache.scratches.remove(&run.key);
-            (states, self.save_new(entry, encoded))
+        let write = |_: &Arc<Entry>| {
+            let states = run.cache.scratches.remove(&run.scratch_key());
+            let mut encoded = encoded.iter_mut();
+            let saved = to_save.map(|entry| {
+                let encoded = encoded.next().and_then(Option::take);
+                entry.map(|entry| {
+                    let saved = self.save_new(&entry, encoded);
+                    (entry, saved)
+                })
+            });
+            (states, saved)
+        };
+        let tell = |saved: [Option<(Arc<Entry>, NewSaved)>; 2]| {
+            let saved = saved.into_iter().flatten();
+            saved.for_each(|(entry, saved)| self.tell_new(&entry, saved));
         };
         let (settled, source) = match role {
             Role::Holder(mut claim) => {
@@ -132,7 +163,7 @@ impl Engine {
             Role::Alone { keep } => {
                 let is_recorded = |generation| run.cache.record(&own.entry, generation);
                 if keep.is_some_and(is_recorded) {
-                    self.tell_new(&own.entry, write(&own.entry).1);
+                    tell(write(&own.entry).1);
                 }
                 return Ok((own, Source::Computed));
             }
@@ -141,7 +172,7 @@ impl Engine {
             served, written, ..
         } = settled;
         if let Some((_states, saved)) = written {
-            self.tell_new(&served.entry, saved);
+            tell(saved);
         }
         Ok((served, source))
     }
@@ -149,7 +180,7 @@ impl Engine {
     /// Ends a flight with these results, or with those of a call that published first. Only results that stand are
     /// written, and nobody gets them before: a call that was not first waits for the write. No users' code runs between
     /// the decision and the completion of the flight.
-    pub(crate) fn settle<S>(
+    pub(super) fn settle<S>(
         &self,
         run: &Run<'_>,
         flight: &Arc<RunFlight>,
@@ -258,7 +289,7 @@ impl Engine {
         record.made_at = later_than(record.made_at, earlier);
         let earlier = previous.filter(|old| !record.nondeterministic && self.may_fill(run, old));
         let checked = match self.rest_on_files(&record.dependencies) {
-            true => u64::MAX, // To be looked at each time.
+            true => UNCHECKED, // To be looked at each time.
             false => epoch,
         };
         let merged = merge(resolved, (record, own), &returned, earlier, checked);

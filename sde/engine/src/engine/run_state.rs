@@ -120,6 +120,7 @@ impl<'a> Run<'a> {
     /// The key under which this process keeps the run's scratch states.
     pub(crate) fn scratch_key(&self) -> Key {
         let ranks = self.from.shared_ranks();
+        let ranks = ranks.filter(|_| self.app.resolved.is_distributed());
         state_key(&self.key, ranks.map_or(0, |ranks| ranks.rank()))
     }
 

@@ -17,7 +17,7 @@ use crate::checkpoint::{Archiver, Batch, EncodedSave, Replaced, SavePolicy, Save
 use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
 use crate::event::Event;
 use crate::key::Key;
-use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
+use crate::ranks::part_key;
 use crate::result_map::Named;
 
 /// A new entry that is to be on the disk before anybody gets it.
@@ -202,30 +202,13 @@ impl Engine {
     }
 
     /// Has the store write its results elsewhere.
-    pub(super) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
+    pub(crate) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
         let doing = "archive";
         let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
         archiver.archive_to(dir).map_err(|source| {
             let doing = format!("archiving {} to {}", archiver.describe(), dir.display());
             ErrorKind::Archive { doing, source }.into()
         })
-    }
-
-    /// Writes an archive to a directory that all ranks name: the first of them writes it.
-    pub(super) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
-        let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
-        let what = format!("an archive in {}", dir.display());
-        let header = Header::new(
-            CollectiveOp::Save,
-            Key::from_bytes(*named.as_bytes()),
-            &*what,
-        );
-        ranks.meet(header)?;
-        let written = match ranks.rank() {
-            0 => self.archive_to(dir),
-            _ => Ok(()),
-        };
-        ranks.agree(&what, written)
     }
 
     pub(super) fn write_one(

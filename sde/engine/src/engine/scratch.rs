@@ -17,7 +17,7 @@ impl Engine {
     /// may.
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         let sets = self.sets.all();
-        sets.iter().for_each(|set| set.want_state());
+        sets.iter().for_each(|set| set.note_state_due());
         self.caches
             .all()
             .flat_map(|cache| {
@@ -108,8 +108,7 @@ impl Engine {
             let cache = self.cache_of(&frame.resolved);
             // Once another call has published the key, nobody would take the state away again.
             if cache.is_flying(&frame.key) {
-                let scratches = &cache.scratches;
-                scratches.set(frame.key, state.clone(), 0, false);
+                cache.scratches.set(frame.key, state.clone(), false);
             }
             if self.policy == SavePolicy::EveryResult {
                 self.write_state(frame, frame.key, &state, &state);

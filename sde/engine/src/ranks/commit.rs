@@ -3,9 +3,12 @@
 //! Each rank saves for itself. If all ranks opened a store together, they also commit it together: at the end, when the
 //! program asks for it, and, if results are saved automatically, where process sets are split and released.
 
+use std::path::Path;
+
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
+use crate::key::Key;
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
 
 impl Engine {
@@ -37,9 +40,26 @@ impl Engine {
         }
     }
 
+    /// Writes an archive to a directory that all ranks name: the first of them writes it.
+    pub(crate) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
+        let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
+        let what = format!("an archive in {}", dir.display());
+        let header = Header::new(
+            CollectiveOp::Save,
+            Key::from_bytes(*named.as_bytes()),
+            &*what,
+        );
+        ranks.meet(header)?;
+        let written = match ranks.rank() {
+            0 => self.archive_to(dir),
+            _ => Ok(()),
+        };
+        ranks.agree(&what, written)
+    }
+
     /// Commits at a split or a release of all ranks, if all said that they [do so](Self::commits_by_the_way).
     pub(crate) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Header]) {
-        let commits = |header: &Header| matches!(header.body, Body::Part { commits: true, .. });
+        let commits = |header: &Header| matches!(header.body, Body::Subset { commits: true, .. });
         if !ranks.is_world() || !met.iter().all(commits) {
             return;
         }

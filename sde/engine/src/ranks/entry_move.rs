@@ -3,29 +3,46 @@
 //! All ranks concerned do this together. Distributed results move as their types say, or all results as the app says.
 //! Ranks that lack a result which is not distributed have its bytes already.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::collective::Ranks;
 use super::distributed::{DistOps, Placement, Redistribution};
-use super::parts::origin_of;
+use super::parts::{Descriptors, origin_of};
+use super::sets::ProcessSet;
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
-use crate::error::{AppError, Error, ErrorKind};
-use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags};
+use crate::error::{AppError, Error, ErrorKind, panic_message};
+use crate::result_map::{Content, Named, ResultMap, Stored, Tags, Wire};
+
+/// The ranks that had results, and those that are to have them, all numbered as in the larger set.
+pub(super) struct SetChange<'a> {
+    pub(super) ranks: &'a Ranks,
+    /// The old process sets, each with its ranks in their order.
+    pub(super) from: Vec<Vec<usize>>,
+    pub(super) to: Vec<Vec<usize>>,
+    /// The set that this rank goes on with.
+    pub(super) target: &'a ProcessSet,
+    pub(super) transfer: &'a Transfer,
+}
 
 /// An entry that moves, as seen by one rank.
 pub(super) struct EntryMove<'a> {
-    /// The ranks that had the entry, the ranks that are to have it, and the descriptors of its parts.
-    pub(super) over: Redistribution<'a>,
-    pub(super) transfer: &'a Transfer,
+    pub(super) change: &'a SetChange<'a>,
+    /// The ranks that had the entry.
+    pub(super) from: &'a [usize],
+    /// The descriptors of each distributed result's parts, in the order of `from`.
+    pub(super) descriptors: &'a Descriptors,
     /// The entry as this rank had it.
     pub(super) own: Option<&'a Entry>,
     /// The record, and the results that are the same on all ranks that had the entry.
     pub(super) received: &'a StoredEntry,
-    pub(super) info: &'a AppInfo,
-    /// The process set that this rank goes on with.
-    pub(super) target: u64,
+    pub(super) info: AppInfo,
+    pub(super) wire: &'a dyn Wire,
+    /// The length of all parts in bytes.
+    pub(super) bytes: u64,
 }
 
 /// The reason given for a value that did not move.
@@ -33,11 +50,24 @@ const STAYED: &str = "it was left behind when the process set changed";
 
 impl EntryMove<'_> {
     /// Moves the entry; gives the entry that this rank has afterwards.
-    pub(super) fn run(&self) -> Result<Option<Entry>, Error> {
-        let moved = match self.info.synchronize {
-            Some(synchronize) => self.by_app(synchronize),
-            None => self.by_types().map(Some),
+    pub(super) fn run(&self, ranks: &Ranks) -> Result<Option<Entry>, Error> {
+        let over = Redistribution {
+            ranks,
+            wire: self.wire,
+            from: self.from,
+            to: &self.change.to,
+            results: self.descriptors,
+            descriptors: Vec::new(),
         };
+        let by_users = || match self.info.synchronize {
+            Some(synchronize) => self.by_app(&over, synchronize),
+            None => self.by_types(&over).map(Some),
+        };
+        // A function may unwrap the error that stops it until other ranks have answered ([`Ranks::in_rounds`]).
+        let moved = catch_unwind(AssertUnwindSafe(by_users)).unwrap_or_else(|panic| {
+            let why = format!("its results were to move: {}", panic_message(&*panic));
+            Err(AppError::message(why))
+        });
         moved.map_err(|cause| {
             let record = self.record();
             let (app, key) = (Arc::clone(&record.app), record.key);
@@ -51,23 +81,26 @@ impl EntryMove<'_> {
 
     /// The placement of a distributed result after the move.
     fn placement(&self, name: &str) -> Placement {
-        Placement::new(self.target, origin_of(self.record(), name))
+        Placement::new(self.change.target.id(), origin_of(self.record(), name))
     }
 
     /// Moves the results by the app's own function.
-    fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, AppError> {
+    fn by_app(
+        &self,
+        over: &Redistribution<'_>,
+        synchronize: Synchronize,
+    ) -> Result<Option<Entry>, AppError> {
         let stays = |spec: &ResultSpec| self.stays(&spec.name, spec.tags);
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
-        let made = synchronize(self.own.map(|entry| &entry.results), &self.over)?;
+        let made = synchronize(self.own.map(|entry| &entry.results), over)?;
         made.map(|map| self.of_app(&map)).transpose()
     }
 
     /// Makes an entry from the map that the app's own function made.
     fn of_app(&self, map: &ResultMap) -> Result<Entry, AppError> {
-        let mut results = Vec::new();
-        for spec in &self.info.results {
+        self.entry(|spec| {
             let name = &*spec.name;
             let content = match map.get_erased(name) {
                 Ok(_) if self.stays(name, spec.tags) => Content::Gone(STAYED),
@@ -98,36 +131,56 @@ impl EntryMove<'_> {
             let mut given = map.results().iter();
             let given = given.find(|given| given.name == name);
             let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
-            results.push(named(spec, tags, content));
-        }
-        Ok(self.entry(results))
+            Ok((tags, content))
+        })
     }
 
     /// Moves each result by its type.
-    fn by_types(&self) -> Result<Entry, AppError> {
-        let mut results = Vec::new();
-        for spec in &self.info.results {
+    fn by_types(&self, over: &Redistribution<'_>) -> Result<Entry, AppError> {
+        self.entry(|spec| {
             let arrived = self.arrived(&spec.name);
             let tags = arrived.map_or(spec.tags, |result| result.tags);
             let content = match spec.parts {
-                Some(ops) => self.parts(spec, ops, tags)?,
+                Some(ops) => self.part(over, spec, ops, tags)?,
                 None => self.replica(spec, arrived),
             };
-            results.push(named(spec, tags, content));
-        }
-        Ok(self.entry(results))
+            Ok((tags, content))
+        })
+    }
+
+    /// The entry whose results have these tags and contents.
+    fn entry(
+        &self,
+        of_result: impl Fn(&ResultSpec) -> Result<(Tags, Content), AppError>,
+    ) -> Result<Entry, AppError> {
+        let named = |spec: &ResultSpec| {
+            let (tags, content) = of_result(spec)?;
+            Ok(Named {
+                name: spec.name.clone(),
+                tags: Some(tags),
+                codec: spec.codec,
+                size: Some(spec.size),
+                content,
+            })
+        };
+        let results: Result<Vec<_>, AppError> = self.info.results.iter().map(named).collect();
+        Ok(Entry::unchecked(self.record().clone(), results?))
     }
 
     /// This rank's new part of a distributed result.
-    fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, AppError> {
+    fn part(
+        &self,
+        over: &Redistribution<'_>,
+        spec: &ResultSpec,
+        ops: DistOps,
+        tags: Tags,
+    ) -> Result<Content, AppError> {
         let name = &*spec.name;
-        if !self.over.results.contains_key(name) || self.stays(name, tags) {
+        if !self.descriptors.contains_key(name) || self.stays(name, tags) {
             return Ok(Content::Gone(STAYED));
         }
-        let part = self
-            .own
-            .and_then(|entry| entry.results.get_erased(name).ok());
-        let moved = (ops.redistribute_parts)(part.as_ref(), &self.over.of_result(name));
+        let part = self.own.and_then(|own| own.results.get_erased(name).ok());
+        let moved = (ops.redistribute_parts)(part.as_ref(), &over.of_result(name));
         let Some(value) = moved? else {
             return Ok(Content::Gone("no part of it is on this rank"));
         };
@@ -156,31 +209,6 @@ impl EntryMove<'_> {
     }
 
     fn stays(&self, name: &str, tags: Tags) -> bool {
-        self.transfer.stays(self.record(), name, tags)
-    }
-
-    fn entry(&self, results: Vec<Named>) -> Entry {
-        let record = self.record();
-        let origin = Origin {
-            app: Arc::clone(&record.app),
-            key: record.key,
-            run: record.run,
-        };
-        // The dependencies of nested runs are checked before the entry is used.
-        Entry::new(
-            record.clone(),
-            ResultMap::from_parts(origin, results),
-            u64::MAX,
-        )
-    }
-}
-
-fn named(spec: &ResultSpec, tags: Tags, content: Content) -> Named {
-    Named {
-        name: spec.name.clone(),
-        tags: Some(tags),
-        codec: spec.codec,
-        size: Some(spec.size),
-        content,
+        self.change.transfer.stays(self.record(), name, tags)
     }
 }

@@ -36,7 +36,7 @@ mod values;
 pub use collective::Collective;
 #[doc(hidden)]
 pub use collective::MEETING_BYTES;
-pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
+pub(crate) use collective::{CollectiveOp, not_here};
 pub use distributed::{Distributed, Placement, Redistribution, SavedParts};
 pub(crate) use exchange::is_complete;
 #[doc(hidden)]

@@ -14,7 +14,7 @@ use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap, Tag};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Payload, Tag};
 
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
@@ -83,23 +83,16 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
             descriptors: descriptors.clone(),
         }))
     };
-    let results = entry
-        .results
-        .results()
-        .iter()
-        .map(|named| match list_of(named) {
-            Some(list) if named.content.is_there() => Named {
-                codec: Some(Codec::of::<PartsList>()),
-                content: Content::Held(list),
-                ..named.clone()
-            },
-            _ => named.clone(),
-        });
-    Entry::new(
-        entry.full_record(),
-        ResultMap::from_parts(entry.origin(), results),
-        u64::MAX,
-    )
+    let results = entry.results.results().iter();
+    let results = results.map(|named| match list_of(named) {
+        Some(list) if named.content.is_there() => Named {
+            codec: Some(Codec::of::<PartsList>()),
+            content: Content::Held(list),
+            ..named.clone()
+        },
+        _ => named.clone(),
+    });
+    Entry::unchecked(entry.full_record(), results)
 }
 
 /// The entry without its distributed results.
@@ -112,11 +105,7 @@ pub(crate) fn replicas_of(entry: &Entry) -> Entry {
         _ => named.clone(),
     };
     let results = entry.results.results().iter().map(replica);
-    Entry::new(
-        entry.full_record(),
-        ResultMap::from_parts(entry.origin(), results),
-        u64::MAX,
-    )
+    Entry::unchecked(entry.full_record(), results)
 }
 
 /// The entry that each rank saves for its part.
@@ -125,12 +114,7 @@ pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> 
     let results = entry.results.results().iter().filter(is_part).cloned();
     let mut record = entry.full_record();
     record.key = part_key(&entry.record.key, rank);
-    let origin = Origin {
-        key: record.key,
-        ..entry.origin()
-    };
-    let results = ResultMap::from_parts(origin, results);
-    Entry::new(record, results, u64::MAX)
+    Entry::unchecked(record, results)
 }
 
 /// A distributed value in a store, assembled for one rank on demand.

@@ -11,42 +11,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
-use super::distributed::Redistribution;
-use super::entry_move::EntryMove;
+use super::entry_move::{EntryMove, SetChange};
 use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
-use super::sets::ProcessSet;
 use crate::app::{AppInfo, TypeIndex};
 use crate::cache::Entry;
 use crate::checkpoint::StoredEntry;
-use crate::engine::{Engine, Transfer};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::{Named, Tag, Tags};
 
-/// The ranks that had results, and those that are to have them, all numbered as in the larger set.
-pub(super) struct SetChange<'a> {
-    pub(super) ranks: &'a Ranks,
-    /// The old process sets, each with its ranks in their order.
-    pub(super) from: Vec<Vec<usize>>,
-    pub(super) to: Vec<Vec<usize>>,
-    pub(super) transfer: &'a Transfer,
-}
-
 /// An entry that moves.
 struct Moving {
-    key: Key,
     from: Vec<usize>,
     /// The descriptors of each result's parts, in the order of `from`.
     descriptors: Descriptors,
     /// The length of all parts in bytes.
     bytes: u64,
 }
-
-/// An entry that moves, the part of it that all ranks have by now, and its app's declaration.
-type Going<'a> = (&'a Moving, &'a StoredEntry, &'a AppInfo);
 
 /// An entry that a rank has, as told to the other ranks.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -67,59 +52,52 @@ impl Engine {
         movable.map(|entry| (entry.record.key, entry)).collect()
     }
 
-    /// Moves the entries of `held` to the process set that this rank goes on with, unless no rank said at the meeting
-    /// `met` that it has entries.
+    /// Moves the entries of `held`, unless no rank said at the meeting `met` that it has entries.
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,
         met: &[Header],
         held: &HashMap<Key, Arc<Entry>>,
-        target: &ProcessSet,
     ) -> Result<(), Error> {
-        let moves = |header: &Header| matches!(header.body, Body::Part { moves: true, .. });
+        let moves = |header: &Header| matches!(header.body, Body::Subset { moves: true, .. });
         if !met.iter().any(moves) {
             return Ok(());
         }
-        let told = self.tell_held(change, held)?;
+        let told = held
+            .iter()
+            .map(|(key, entry)| (*key, self.told(change, entry)));
+        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
+        let told = change.ranks.gather_all(header, &told.collect())?;
         let moving = moving(change, &told);
         if moving.is_empty() {
             return Ok(());
         }
         let replicated = self.replicated(change, &moving, held)?;
-        let known = self.known_by_all(change.ranks, &replicated)?;
+        let mut known = self.known_by_all(change.ranks, &replicated)?;
         let wire = self.wire()?;
-        let of_all = moving.iter().filter_map(|moving| {
-            let received = replicated.get(&moving.key)?;
-            Some((moving, received, known.get(&moving.key)?))
+        let of_all = moving.iter().filter_map(|(key, moving)| {
+            Some(EntryMove {
+                change,
+                from: &moving.from,
+                descriptors: &moving.descriptors,
+                own: held.get(key).map(|entry| &**entry),
+                received: replicated.get(key)?,
+                info: known.remove(key)?,
+                wire: &*wire,
+                bytes: moving.bytes,
+            })
         });
         let of_all: Vec<_> = of_all.collect();
         // `End` makes the error of a rank that failed that of all, whatever the others are about to do.
         let header = Header::keyless(CollectiveOp::End, "the redistribution of results");
-        let move_one = |(moving, received, info): Going<'_>, ranks: &Ranks| {
-            EntryMove {
-                over: Redistribution {
-                    ranks,
-                    wire: &*wire,
-                    from: &moving.from,
-                    to: &change.to,
-                    results: &moving.descriptors,
-                    descriptors: Vec::new(),
-                },
-                transfer: change.transfer,
-                own: held.get(&moving.key).map(|entry| &**entry),
-                received,
-                info,
-                target: target.id(),
-            }
-            .run()
-        };
         for batch in batches(&of_all, change.ranks.size()) {
-            let each = |at: usize, ranks: &Ranks| move_one(batch[at], ranks);
+            let each = |at: usize, ranks: &Ranks| batch[at].run(ranks);
             let moved = change.ranks.in_rounds(&header, batch.len(), each)?;
-            for ((moving, received, _), moved) in batch.iter().zip(moved) {
-                let app = &received.record.app;
-                let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
-                target.used(&cache, moving.key);
+            for (moving, moved) in batch.iter().zip(moved) {
+                let record = &moving.received.record;
+                let alone = self.caches.get(TypeIndex::of(&record.app), &record.app);
+                let cache = change.target.cache(alone);
+                change.target.used(&cache, record.key);
                 if let Some(entry) = moved {
                     cache.record(&Arc::new(entry), cache.generation());
                 }
@@ -139,20 +117,7 @@ impl Engine {
         }
     }
 
-    /// Gathers all ranks' lists of their entries.
-    fn tell_held(
-        &self,
-        change: &SetChange<'_>,
-        held: &HashMap<Key, Arc<Entry>>,
-    ) -> Result<Vec<BTreeMap<Key, HeldEntry>>, Error> {
-        let told = held
-            .iter()
-            .map(|(key, entry)| (*key, self.told(change, entry)));
-        let told: BTreeMap<Key, HeldEntry> = told.collect();
-        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
-        change.ranks.gather_all(header, &told)
-    }
-
+    /// What this rank tells the others of an entry.
     fn told(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
         let record = &entry.record;
         let info = self.catalog.info_of(&record.app, &record.code);
@@ -178,7 +143,7 @@ impl Engine {
     fn replicated(
         &self,
         change: &SetChange<'_>,
-        moving: &[Moving],
+        moving: &BTreeMap<Key, Moving>,
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, StoredEntry>, Error> {
         let (ranks, wire) = (change.ranks, self.wire()?);
@@ -187,13 +152,9 @@ impl Engine {
             what: WHAT,
             wire,
         };
-        let sends = |moving: &&Moving| moving.from.first() == Some(&ranks.rank());
-        let sent = moving.iter().filter(sends);
-        let (bytes, sent): (HashMap<Key, u64>, Vec<Arc<Entry>>) = sent
-            .filter_map(|moving| {
-                Some(((moving.key, moving.bytes), held.get(&moving.key).cloned()?))
-            })
-            .unzip();
+        let sends = |moving: &Moving| moving.from.first() == Some(&ranks.rank());
+        let sent = moving.iter().filter(|(_, moving)| sends(moving));
+        let sent: Vec<_> = sent.filter_map(|(key, _)| held.get(key).cloned()).collect();
         let exchanged = exchange.run(
             &sent,
             |entry, to| {
@@ -201,7 +162,7 @@ impl Engine {
                 let stays = |name: &str, tags: Tags| {
                     tags.contains(Tag::Distributed) || change.transfer.stays(record, name, tags)
                 };
-                let parts = bytes.get(&record.key).copied().unwrap_or(0);
+                let parts = moving.get(&record.key).map_or(0, |moving| moving.bytes);
                 let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
                 self.pack(entry, stays, is_too_large, to);
             },
@@ -256,14 +217,14 @@ fn stays(entry: &StoredEntry) -> String {
 /// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone
 /// are not.
 fn batches<'a, 'm>(
-    going: &'a [Going<'m>],
+    going: &'a [EntryMove<'m>],
     ranks: usize,
-) -> impl Iterator<Item = &'a [Going<'m>]> + use<'a, 'm> {
+) -> impl Iterator<Item = &'a [EntryMove<'m>]> + use<'a, 'm> {
     const LEAST: u64 = 8 << 20;
     let most = LEAST.max((ranks as u64) << 16);
     // For each entry every rank has a message from each other rank.
     let size =
-        move |going: &Going<'_>| going.0.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
+        move |going: &EntryMove<'_>| going.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
     let mut bytes = going.first().map_or(0, size);
     going.chunk_by(move |_, next| {
         let next = size(next);
@@ -277,8 +238,8 @@ fn batches<'a, 'm>(
 }
 
 /// The entries that all ranks of an old set have. The result and its order are equal on all ranks.
-fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Moving> {
-    let mut found: BTreeMap<Key, Moving> = BTreeMap::new();
+fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> BTreeMap<Key, Moving> {
+    let mut found = BTreeMap::new();
     let mut sets: Vec<&Vec<usize>> = change.from.iter().collect();
     sets.sort_by_key(|set| set.iter().min());
     for set in sets {
@@ -297,7 +258,6 @@ fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Movi
             let descriptors: Vec<_> = parts.iter().map(|part| &part.descriptors).collect();
             let bytes = parts.iter().map(|part| part.bytes);
             let moving = Moving {
-                key: *key,
                 from: set.clone(),
                 descriptors: joined(&descriptors),
                 bytes: bytes.fold(0, u64::saturating_add),
@@ -305,5 +265,5 @@ fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Movi
             found.insert(*key, moving);
         }
     }
-    found.into_values().collect()
+    found
 }

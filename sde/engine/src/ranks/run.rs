@@ -1,6 +1,6 @@
 //! Runs that all ranks of a process set make together.
 //!
-//! The ranks meet before the body and after it. Before, they check that it is one run, and decide: it is a hit only if
+//! It is a run as any other (`engine/run.rs`) with two meetings, before the body and after it. Before, they check that it is one run, and decide: it is a hit only if
 //! all hold the same computation, or all remember its failure. A rank that holds the results while another does not
 //! still takes part in the body, because the other would wait for it there. After, they find out whether the body
 //! succeeded on all ranks. In between, none waits for a rank that does not come (see [`Ranks`]).
@@ -10,13 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::parts::replicas_of;
-use super::save::{bind, check_replicas, has_parts};
+use super::save::{bind, check_replicas, has_parts, to_save};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
 use crate::cache::{AppCache, Entry, RecordHead, Served};
-use crate::engine::{
-    Begun, CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished,
-};
+use crate::engine::{CalledApp, Engine, Keyed, Options, Outcome, Policy, Run, ToSave, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
@@ -45,56 +43,55 @@ impl Engine {
         let run = Run::new(from, from.caller(), app, &cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
         let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = set.size());
-        match self.take_or_compute(&run, set, call, unfit) {
-            Ok(outcome) => {
-                stretch.end(outcome.source.name());
-                Ok(outcome)
+        match self.miss_together(&run, set, call, unfit) {
+            Ok((served, source)) => {
+                stretch.end(source.name());
+                Ok(self.conclude(&run, served, source))
             }
             Err(error) => Err(self.failed(&run, error)),
         }
     }
 
-    fn take_or_compute(
+    /// Looks, meets the other ranks, claims and executes, meets them again, publishes.
+    fn miss_together(
         &self,
         run: &Run<'_>,
         ranks: &ProcessSet,
         call: &mut dyn Call,
         unfit: Option<Error>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(Served, Source), Error> {
         let generation = run.cache.generation();
-        let held = match unfit {
-            Some(_) => None,
-            None => self
-                .held(run)
+        let look = || {
+            self.held(run)
                 .map(Ok)
-                .or_else(|| self.failure(run).map(Err)),
+                .or_else(|| self.failure(run).map(Err))
         };
-        let is_left_behind = || {
-            run.options.policy == Policy::Use && self.is_left_behind(&run.key, run.options.names)
-        };
-        let has = match &held {
-            Some(Ok((served, _))) => Has::Results(served.entry.record.run),
-            Some(Err(_)) => Has::Failure,
-            None if is_left_behind() => Has::LeftBehind,
-            None => Has::Nothing,
-        };
-        let (next, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), has)?;
-        match held.filter(|_| all_have) {
-            Some(Ok((served, source))) => {
-                ranks.used(run.cache, run.key);
-                if source == Source::Loaded {
-                    run.cache.record(&served.entry, generation);
-                }
-                Ok(self.conclude(run, served, source))
+        let held = if unfit.is_none() { look() } else { None };
+        let (number, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), &held)?;
+        if let Some(held) = held.filter(|_| all_have) {
+            let (served, source) = held?;
+            ranks.used(run.cache, run.key);
+            if source == Source::Loaded {
+                run.cache.record(&served.entry, generation);
             }
-            Some(Err(error)) => Err(error),
-            None if run.options.policy == Policy::OnlyIfRemembered => {
-                let app = Arc::clone(&run.app.resolved.name);
-                let (key, why) = (run.key, "not every rank has it".to_owned());
-                Err(ErrorKind::NotRemembered { app, key, why }.into())
-            }
-            None => self.compute_collectively(run, ranks, call, next),
+            return Ok((served, source));
         }
+        if run.options.policy == Policy::OnlyIfRemembered {
+            let app = Arc::clone(&run.app.resolved.name);
+            let (key, why) = (run.key, "not every rank has it".to_owned());
+            return Err(ErrorKind::NotRemembered { app, key, why }.into());
+        }
+        let (role, begun) = self.claim_together(run);
+        let level = ranks.level();
+        let ran = self.execute(run, call, &begun, number);
+        let computation = ran.computation();
+        let made = self.publishable(run, ran, None);
+        let met = self.meet_to_end(run, ranks, made);
+        drop(level);
+        let made = met.and_then(|(made, met)| self.agree_on(run, ranks, made, &met));
+        // This run makes no more states: a checkpoint may save those of a run that failed.
+        run.cache.scratches.stop(&run.scratch_key());
+        self.publish_made(run, (made, computation), begun, role)
     }
 
     /// Checks that all ranks are to make one run, and evicts the same entries on all of them. Gives the id of the run,
@@ -105,8 +102,17 @@ impl Engine {
         ranks: &ProcessSet,
         call: &dyn Call,
         unfit: Option<&Error>,
-        has: Has,
+        held: &Option<Result<(Served, Source), Error>>,
     ) -> Result<(RunId, bool), Error> {
+        let is_left_behind = || {
+            run.options.policy == Policy::Use && self.is_left_behind(&run.key, run.options.names)
+        };
+        let has = match held {
+            Some(Ok((served, _))) => Has::Results(served.entry.record.run),
+            Some(Err(_)) => Has::Failure,
+            None if is_left_behind() => Has::LeftBehind,
+            None => Has::Nothing,
+        };
         let own = self.next_run();
         let body = Body::Run {
             policy: run.options.policy as u8,
@@ -208,94 +214,54 @@ impl Engine {
         may_take.then(|| run.cache.failure(&run.key, self.epoch()))?
     }
 
-    /// Runs the body on all ranks.
-    fn compute_collectively(
+    /// Tells what this rank has made, and gives what all have told; an error if one has failed.
+    fn meet_to_end(
         &self,
         run: &Run<'_>,
-        ranks: &ProcessSet,
-        call: &mut dyn Call,
-        number: RunId,
-    ) -> Result<Outcome, Error> {
-        let claim = self.claim_collectively(run);
-        let epoch = self.epoch();
-        let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
-        let (ran, keep) = {
-            let _level = ranks.level();
-            let ran = self.execute(run, call, &begun, number);
-            let own = ran.own;
-            let made = self.publishable(run, ran, None);
-            let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
-            let ended = ranks.meet(match &made {
-                Ok(published) => header.with_body(self.made(ranks, &published.entry)),
-                Err(unpublished) => header.with_failure(Some(&unpublished.error)),
-            });
-            let ran = match (made, ended) {
-                (Ok(published), Ok(met)) => Ok((published, met)),
-                (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
-                (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
-                    Err(Unpublished::of(error, own.failure))
-                }
-                // A panic goes on, and a lone rank keeps its own error.
-                (Err(own), _) => Err(own),
-            };
-            let failed = ran.as_ref().err();
-            let keep = failed.and_then(|failed| failed.remembered(run, (number, epoch, own)));
-            (ran, keep)
-        };
-        let states = run.scratch_key();
-        match ran {
-            Ok((published, met)) => {
-                let made = self.publish_collectively(run, ranks, (published, begun), &met, claim);
-                made.inspect_err(|_| run.cache.scratches.stop(&states))
+        ranks: &Ranks,
+        made: Result<Served, Unpublished>,
+    ) -> Result<(Served, Vec<Header>), Unpublished> {
+        let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
+        let ended = ranks.meet(match &made {
+            Ok(served) => header.with_body(self.made(ranks, &served.entry)),
+            Err(unpublished) => header.with_failure(Some(&unpublished.error)),
+        });
+        match (made, ended) {
+            (Ok(served), Ok(met)) => Ok((served, met)),
+            (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
+            (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
+                Err(Unpublished::of(error, own.failure))
             }
-            Err(unpublished) => {
-                drop(begun);
-                run.cache.scratches.stop(&states);
-                if let Some(claim) = claim {
-                    claim.fail(&unpublished.error, unpublished.failure, keep);
-                }
-                Err(unpublished.resume_panic())
-            }
+            // A panic goes on, and a lone rank keeps its own error.
+            (Err(own), _) => Err(own),
         }
     }
 
-    /// Publishes the entry that all ranks have made.
-    fn publish_collectively(
+    /// Makes one entry of what all ranks have made, and this rank's share of it to save.
+    fn agree_on(
         &self,
         run: &Run<'_>,
         ranks: &ProcessSet,
-        (published, begun): (Served, Begun),
+        made: Served,
         met: &[Header],
-        claim: Option<Claim<'_>>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(Served, ToSave), Unpublished> {
         let resolved = &*run.app.resolved;
-        let generation = run.cache.generation();
-        let entry = self.with_dependencies_of_all(ranks, published.entry, met)?;
-        bind(run.from, resolved, &entry);
-        check_replicas(ranks, &entry.record, met)?;
-        let descriptors = self.all_descriptors(ranks, resolved, &entry)?;
-        let made = Served {
-            map: published.map,
-            entry,
+        let agree = || {
+            let entry = self.with_dependencies_of_all(ranks, made.entry, met)?;
+            bind(run.from, resolved, &entry);
+            check_replicas(ranks, &entry.record, met)?;
+            let descriptors = self.all_descriptors(ranks, resolved, &entry)?;
+            Ok((entry, descriptors))
         };
+        let (entry, descriptors) =
+            agree().map_err(|error: Error| Unpublished::of(error, Failure::Ordinary))?;
         if run.options.policy != Policy::Bypass {
             ranks.used(run.cache, run.key);
-            let states = run.cache.scratches.remove(&run.scratch_key());
-            run.cache.measure(&made.entry);
-            let saved = self.save_collective(ranks, &made.entry, &descriptors, states.is_some());
-            drop(begun);
-            let settled = match claim {
-                Some(claim) => self.settle(run, &claim.flight, made, |_| ()).served,
-                None => {
-                    run.cache.record(&made.entry, generation);
-                    made
-                }
-            };
-            saved.for_each(|(entry, saved)| self.tell_new(&entry, saved));
-            return Ok(self.conclude(run, settled, Source::Computed));
         }
-        drop(begun);
-        Ok(self.conclude(run, made, Source::Computed))
+        let had_states = run.cache.scratches.get(&run.scratch_key()).is_some();
+        let to_save = to_save(ranks, &entry, &descriptors, had_states);
+        let map = made.map;
+        Ok((Served { entry, map }, to_save))
     }
 
     /// The digests that this rank tells of its entry.

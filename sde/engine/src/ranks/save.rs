@@ -7,37 +7,12 @@ use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, or
 use crate::app::{AppInfo, Handle, ResolvedApp};
 use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::{Archiver, StoredEntry};
-use crate::engine::{Engine, NewSave, NewSaved};
+use crate::engine::{Engine, ToSave};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, short};
 use crate::result_map::{Content, Tag, WireBuffer};
 
 impl Engine {
-    /// Saves an entry that all of these ranks have: the lowest saves the results that are the same on all, each rank
-    /// its part. A rank that saved states of the run always saves a part, which ends the states.
-    pub(crate) fn save_collective(
-        &self,
-        ranks: &Ranks,
-        entry: &Arc<Entry>,
-        descriptors: &Descriptors,
-        had_states: bool,
-    ) -> impl Iterator<Item = (Arc<Entry>, NewSaved)> + use<> {
-        let has_part = !descriptors.is_empty() || had_states && ranks.rank() > 0;
-        let part = has_part.then(|| Arc::new(part_of(entry, descriptors, ranks.rank())));
-        let head = (ranks.rank() == 0).then(|| match descriptors.is_empty() {
-            true => Arc::clone(entry),
-            false => Arc::new(head_of(entry, descriptors)),
-        });
-        // Saves the part first, so that no list is in the store without its parts.
-        let all = [part, head].map(|entry| {
-            let entry = entry?;
-            let save = self.new_save(&entry);
-            let saved = self.save_new(&entry, save.as_ref().map(NewSave::encode));
-            Some((entry, saved))
-        });
-        all.into_iter().flatten()
-    }
-
     /// Gathers the descriptors of the distributed results that all ranks made together. The outcome is equal on all
     /// ranks, also an error.
     pub(crate) fn all_descriptors(
@@ -46,15 +21,11 @@ impl Engine {
         resolved: &ResolvedApp,
         entry: &Entry,
     ) -> Result<Descriptors, Error> {
-        let own = own_descriptors(&resolved.info, entry);
-        if resolved
-            .info
-            .results
-            .iter()
-            .all(|spec| spec.parts.is_none())
-        {
+        let mut specs = resolved.info.results.iter();
+        if specs.all(|spec| spec.parts.is_none()) {
             return Ok(Descriptors::new());
         }
+        let own = own_descriptors(&resolved.info, entry);
         let header = Header::keyless(CollectiveOp::Agree, &resolved.name);
         let all = ranks.gather_all(header, &own)?;
         let descriptors = joined(&all.iter().collect::<Vec<_>>());
@@ -100,6 +71,24 @@ impl Engine {
         }
         short(&digests.finalize())
     }
+}
+
+/// This rank's share of an entry that all of these ranks have: the lowest saves the results that are the same on all,
+/// each rank its part. A rank that saved states of the run always saves a part, which ends the states. The part is
+/// saved first, so that no list is in the store without its parts.
+pub(crate) fn to_save(
+    ranks: &Ranks,
+    entry: &Arc<Entry>,
+    descriptors: &Descriptors,
+    had_states: bool,
+) -> ToSave {
+    let has_part = !descriptors.is_empty() || had_states && ranks.rank() > 0;
+    let part = has_part.then(|| Arc::new(part_of(entry, descriptors, ranks.rank())));
+    let head = (ranks.rank() == 0).then(|| match descriptors.is_empty() {
+        true => Arc::clone(entry),
+        false => Arc::new(head_of(entry, descriptors)),
+    });
+    [part, head]
 }
 
 /// Checks that results which are not distributed are equal on all ranks: one rank saves them for all, and any may give

@@ -6,10 +6,10 @@
 //! take the newest of which all ranks' parts are there and fit together. Each rank resumes from its own part, or from
 //! the lowest rank's copy if the states are equal, or from a part assembled for any number of ranks.
 //!
-//! Two rules ensure that a common state exists whenever ranks are killed. In memory each rank keeps the last two
-//! states, and of the states after one meeting only the first: no rank is further ahead than one of these. A state is
-//! saved only when all ranks have met that had saved the one before ([`Ranks::want_state`]), so the last two in the
-//! store share one too.
+//! Two rules ensure that a common state is saved whenever ranks are killed. Of the states after one meeting only the
+//! first counts. A state is saved only if all ranks said at the meeting before that they have saved the last one that
+//! was, or could not ([`StateTurn`](super::collective::StateTurn)). So of the last two that each rank has saved, one is
+//! common to all. Memory keeps the last state alone.
 
 use std::collections::BTreeMap;
 
@@ -141,13 +141,11 @@ impl Handle {
             return Ok(None);
         };
         if let (Some(ranks), SavePolicy::EveryResult) = (states.ranks, states.engine.policy) {
-            ranks.want_state();
+            ranks.note_state_due();
         }
-        let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
-        let mut parts = states.found::<T>(states.rank);
-        parts.retain(|part| part.state.is_some() || is_elsewhere);
-        let told = states.tell(&parts.iter().map(|part| part.moment).collect::<Vec<_>>())?;
-        states.find_others(&mut parts, &told);
+        let parts = states.found_here(kind);
+        let tell = |part: &Value<Part<T>>| (part.moment, part.rank, kind.descriptor(part));
+        let told = states.tell(&parts.iter().map(tell).collect())?;
         let state = states.newest(kind, &parts, &told)?;
         if let Some((moment, _)) = &state {
             for part in parts.iter().filter(|part| part.moment == *moment) {
@@ -190,23 +188,26 @@ impl Handle {
             digest: None,
         };
         let is_every = states.engine.policy == SavePolicy::EveryResult;
-        let is_saved = others.map_or(is_every, Ranks::takes_state);
+        let is_saved = others.map_or(is_every, Ranks::take_state_turn);
         let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
         let without_state = (is_saved && is_elsewhere).then(|| scratch_of(part.without_state()));
         let key = state_key(&frame.key, states.rank);
         let kept = scratch_of(part);
         let scratches = &states.engine.cache_of(&frame.resolved).scratches;
-        scratches.set(key, kept.clone(), 1, others.is_some());
+        scratches.set(key, kept.clone(), others.is_some());
         if is_saved {
             let written = without_state.as_ref().unwrap_or(&kept);
             states.engine.write_state(frame, key, &kept, written);
             if let (Some(ranks), true) = (others, is_every) {
-                ranks.want_state();
+                ranks.note_state_due();
             }
         }
         Ok(())
     }
 }
+
+/// A part that a rank has found: when it was made, by which rank, and its descriptor.
+type Told = (Moment, usize, Option<Vec<u64>>);
 
 /// The states of one run, as one rank sees them.
 struct States<'a> {
@@ -262,20 +263,32 @@ impl<'a> States<'a> {
         all.filter(is_of_rank).filter(may_go_on).collect()
     }
 
+    /// The parts that this rank looks for: its own, and, where more ranks made the state than there are now, those of
+    /// others in turn.
+    fn found_here<T: Storable>(&self, kind: &StateKind<T>) -> Vec<Value<Part<T>>> {
+        // The stored number of ranks is not trusted.
+        let ranks = (self.rank..)
+            .step_by(self.size)
+            .map(|rank| self.found::<T>(rank));
+        let found = ranks.take_while(|parts| !parts.is_empty()).flatten();
+        let is_elsewhere = |rank: usize| rank > 0 && matches!(kind, StateKind::Replicated);
+        let found = found.filter(|part| part.state.is_some() || is_elsewhere(part.rank));
+        found.collect()
+    }
+
     /// The newest state whose parts are all there and fit together, as this rank resumes from it, with its moment.
     fn newest<T: Storable>(
         &self,
         kind: &StateKind<T>,
         parts: &[Value<Part<T>>],
-        told: &[Vec<Moment>],
+        told: &[Vec<Told>],
     ) -> Result<Option<(Moment, Value<T>)>, Error> {
         let mut all: BTreeMap<Moment, BTreeMap<usize, Option<Vec<u64>>>> = BTreeMap::new();
-        let found = parts.iter();
-        let found = found.map(|part| (part.moment, part.rank, kind.descriptor(part)));
-        for (moment, rank, descriptor) in self.tell(&found.collect::<Vec<_>>())?.concat() {
+        for (moment, rank, descriptor) in told.concat() {
             all.entry(moment).or_default().insert(rank, descriptor);
         }
-        let whole = told[0].iter().find_map(|moment| {
+        let of_lowest = told[0].iter().filter(|(_, rank, _)| *rank == 0);
+        let whole = of_lowest.map(|(moment, ..)| moment).find_map(|moment| {
             let of_ranks = all.get(moment)?.values().cloned();
             let descriptors: Vec<_> = of_ranks.collect::<Option<_>>()?;
             let is_whole = descriptors.len() == moment.ranks && kind.fit(&descriptors, self.size);
@@ -319,19 +332,6 @@ impl<'a> States<'a> {
         Ok(state.downcast())
     }
 
-    /// Adds the parts of ranks that are not in this job: if there were more ranks, each rank looks for several.
-    fn find_others<T: Storable>(&self, parts: &mut Vec<Value<Part<T>>>, told: &[Vec<Moment>]) {
-        let most = told[0].iter().map(|moment| moment.ranks).max().unwrap_or(0);
-        for rank in (self.rank..most).step_by(self.size).skip(1) {
-            let found = self.found::<T>(rank);
-            // The stored number of ranks is not trusted.
-            if found.is_empty() {
-                break;
-            }
-            parts.extend(found);
-        }
-    }
-
     /// Gives all ranks the lowest rank's state.
     fn share_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
         let Some(ranks) = self.ranks.filter(|_| self.size > 1) else {
@@ -342,8 +342,9 @@ impl<'a> States<'a> {
         Ok(Option::clone(&all[0]))
     }
 
-    fn warn<T>(&self, told: &[Vec<Moment>], kind: &StateKind<T>) {
-        let others = told[0].iter().find(|moment| moment.ranks != self.size);
+    fn warn<T>(&self, told: &[Vec<Told>], kind: &StateKind<T>) {
+        let mut moments = told[0].iter().map(|(moment, ..)| moment);
+        let others = moments.find(|moment| moment.ranks != self.size);
         let why = match (kind, others) {
             (StateKind::Own, Some(moment)) => format!(
                 "each of {} ranks has saved its own, and here are {}; if the states are the same on all ranks, say that \

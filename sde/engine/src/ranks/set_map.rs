@@ -3,8 +3,10 @@
 //! The ranks are split once. The sets run the items that not all ranks have. After the release each rank has all, as after
 //! any release.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::deal::{LONGEST, SHORTEST};
@@ -12,8 +14,8 @@ use super::par_map::{Holder, Item, deal};
 use super::points::{Points, next_point, stop_all};
 use super::sets::ProcessSet;
 use crate::app::{Handle, NestedCall, ThreadContext};
-use crate::engine::{CalledApp, Engine};
-use crate::error::Error;
+use crate::engine::{CalledApp, Engine, Transfer};
+use crate::error::{Error, ErrorKind, panic_message};
 use crate::inputs::Inputs;
 use crate::key::Key;
 use crate::parallel::new_thread;
@@ -30,6 +32,15 @@ struct Sweep<'a> {
     size: usize,
     /// A digest of the list.
     digest: Key,
+}
+
+impl Sweep<'_> {
+    /// The error of the other ranks when a point has panicked here.
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Error {
+        let (app, key) = (Arc::clone(&self.app.resolved.name), self.digest);
+        let message = panic_message(panic);
+        ErrorKind::Panicked { app, key, message }.into()
+    }
 }
 
 impl Engine {
@@ -106,7 +117,7 @@ impl Engine {
         let idle = whole.size() % sweep.size;
         let set = (whole.rank() + sweep.size - idle) / sweep.size;
         let subset = from.split(set as u32, 0)?;
-        let computed = match (subset.shared_ranks(), whole.rank()) {
+        let compute = || match (subset.shared_ranks(), whole.rank()) {
             (Some(part), 0) => self.deal_to_sets(&subset, part, sweep),
             (Some(part), rank) if rank >= idle => {
                 let list = whole.meetings();
@@ -115,10 +126,19 @@ impl Engine {
             }
             _ => Ok(HashMap::new()),
         };
+        // A rank whose point panics meets the others before the panic goes on, as after any run of all ranks.
+        let computed = catch_unwind(AssertUnwindSafe(compute));
+        let failure = match &computed {
+            Ok(computed) => computed.as_ref().err().cloned(),
+            Err(panic) => Some(sweep.panicked(&**panic)),
+        };
         let is_first = subset.shared_ranks().is_some_and(|part| part.rank() == 0);
-        let released = subset.release();
-        let mut computed = computed?;
+        let end = CollectiveOp::EndSweep;
+        let released = subset.release_as(end, &Transfer::all(), failure.as_ref());
+        let computed = computed.unwrap_or_else(|panic| resume_unwind(panic));
+        // The error of all ranks, if there is one.
         released?;
+        let mut computed = computed?;
         computed.retain(|_, _| is_first);
         Ok(computed)
     }

@@ -282,13 +282,11 @@ impl Sets {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::ranks::group::OneProcess;
 
     fn ranks() -> Ranks {
-        Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()))
+        Ranks::of_test(OneProcess)
     }
 
     /// No rank would take such runs: the list would grow as long as the program runs.
@@ -298,7 +296,7 @@ mod tests {
         let world = ProcessSet::new(ranks());
         world.add_fresh(runs());
         assert_eq!(world.take_fresh(), []);
-        let part = ranks().part(Box::new(OneProcess), 0, &[0]);
+        let part = ranks().subset(Box::new(OneProcess), 0, &[0]);
         let part = ProcessSet::new(part);
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
@@ -320,7 +318,7 @@ mod tests {
     /// The entries would stay in memory as long as any handle of the set.
     #[test]
     fn a_set_that_has_ended_keeps_nothing() {
-        let part = || ProcessSet::new(ranks().part(Box::new(OneProcess), 0, &[0]));
+        let part = || ProcessSet::new(ranks().subset(Box::new(OneProcess), 0, &[0]));
         let (outer, inner) = (Arc::new(part()), Arc::new(part()));
         let sets = Sets::default();
         for set in [&outer, &inner] {

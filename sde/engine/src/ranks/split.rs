@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::collective::{Body, CollectiveOp, Header, Ranks};
+use super::entry_move::SetChange;
 use super::group::ProcessGroup;
-use super::redistribute::SetChange;
 use super::sets::{ProcessSet, Runs};
 use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};
@@ -42,7 +42,7 @@ impl Engine {
     ) -> Result<Arc<ProcessSet>, Error> {
         let named = whole.entries().into_iter();
         let named = self.movable(named.filter(|entry| names_parts(transfer, entry)));
-        let header = Header::keyless(CollectiveOp::Split, "parts").with_body(Body::Part {
+        let header = Header::keyless(CollectiveOp::Split, "parts").with_body(Body::Subset {
             set: u64::from(color),
             place: key,
             commits: self.commits_by_the_way(),
@@ -50,48 +50,52 @@ impl Engine {
         });
         let met = whole.meet(header)?;
         self.commit_by_the_way(whole, &met);
-        let parts = sets_of(&met);
-        let own = parts.iter().find(|part| part.contains(&whole.rank()));
+        let subsets = sets_of(&met);
+        let own = subsets.iter().find(|subset| subset.contains(&whole.rank()));
         let group = whole.split(color, key)?;
-        let part = whole.part(group, color, own.map_or(&[], |own| own));
-        tracing::info!(target: "sde", color, rank = part.rank(), ranks = part.size(), "in a part of the ranks");
-        let part = Arc::new(ProcessSet::new(part));
+        let subset = whole.subset(group, color, own.map_or(&[], |own| own));
+        tracing::info!(target: "sde", color, rank = subset.rank(), ranks = subset.size(), "in a part of the ranks");
+        let subset = Arc::new(ProcessSet::new(subset));
         let change = SetChange {
             ranks: whole,
             from: vec![(0..whole.size()).collect()],
-            to: parts,
+            to: subsets,
+            target: &subset,
             transfer,
         };
-        self.redistribute(&change, &met, &named, &part)?;
+        self.redistribute(&change, &met, &named)?;
         whole.set_split();
-        self.sets.push(Arc::clone(&part));
-        Ok(part)
+        self.sets.push(Arc::clone(&subset));
+        Ok(subset)
     }
 
-    /// Returns from a part to the whole, and gets each rank the results that others computed.
+    /// Returns from a subset to the whole, and gets each rank the results that others computed.
     pub(crate) fn release_set(
         &self,
         whole: &ProcessSet,
-        part: &ProcessSet,
+        subset: &ProcessSet,
+        (op, failure): (CollectiveOp, Option<&Error>),
         transfer: &Transfer,
     ) -> Result<(), Error> {
-        part.check()?;
+        subset.check()?;
         // The whole set has the entries that came from it.
-        let made = part.entries().into_iter();
+        let made = subset.entries().into_iter();
         let made = self.movable(made.filter(|entry| !whole.has(&entry.record)));
         // Meets before it takes anything apart: a rank that is elsewhere in the program gets an error.
-        let header = Header::keyless(CollectiveOp::Release, "its part").with_body(Body::Part {
-            set: part.id(),
-            place: part.rank() as i64,
+        let header = Header::keyless(op, "its part").with_body(Body::Subset {
+            set: subset.id(),
+            place: subset.rank() as i64,
             commits: self.commits_by_the_way(),
             moves: !made.is_empty(),
         });
         let doing = header.what.clone();
-        let inner = part.is_split().then(|| ErrorKind::IsSplit { doing }.into());
-        // Ranks that wait for this one in the part must not wait for ever.
-        part.leave();
-        let met = whole.meet(header.with_failure(inner.as_ref()));
-        let fresh = self.abandon_set(whole, part);
+        let inner = subset
+            .is_split()
+            .then(|| ErrorKind::IsSplit { doing }.into());
+        // Ranks that wait for this one in the subset must not wait for ever.
+        subset.leave();
+        let met = whole.meet(header.with_failure(failure.or(inner.as_ref())));
+        let fresh = self.abandon_set(whole, subset);
         let met = met?;
         self.commit_by_the_way(whole, &met);
         self.exchange(whole, "results", &fresh, transfer)?;
@@ -99,9 +103,10 @@ impl Engine {
             ranks: whole,
             from: sets_of(&met),
             to: vec![(0..whole.size()).collect()],
+            target: whole,
             transfer,
         };
-        self.redistribute(&change, &met, &made, whole)?;
+        self.redistribute(&change, &met, &made)?;
         // In a nested split, ranks outside of `whole` lack these results too.
         whole.add_fresh(fresh);
         Ok(())
@@ -109,16 +114,16 @@ impl Engine {
 
     /// Ends a process set on this rank alone; gives its [ordinary runs](ProcessSet::end) whose results other ranks
     /// lack.
-    pub(crate) fn abandon_set(&self, whole: &ProcessSet, part: &ProcessSet) -> Runs {
-        part.leave();
-        part.set_released();
+    pub(crate) fn abandon_set(&self, whole: &ProcessSet, subset: &ProcessSet) -> Runs {
+        subset.leave();
+        subset.set_released();
         whole.end_split();
-        self.sets.remove(part.id());
-        part.end()
+        self.sets.remove(subset.id());
+        subset.end()
     }
 }
 
-/// Whether the transfer names a distributed value of an entry. A part finds all other values in the memory of the whole
+/// Whether the transfer names a distributed value of an entry. A subset finds all other values in the memory of the whole
 /// ([`Engine::of_larger_set`]).
 fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
     let is_named = |named: &Named| {
@@ -133,7 +138,7 @@ fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
 fn sets_of(met: &[Header]) -> Vec<Vec<usize>> {
     let mut sets: BTreeMap<u64, BTreeSet<(i64, usize)>> = BTreeMap::new();
     for (rank, header) in met.iter().enumerate() {
-        if let Body::Part { set, place, .. } = header.body {
+        if let Body::Subset { set, place, .. } = header.body {
             sets.entry(set).or_default().insert((place, rank));
         }
     }

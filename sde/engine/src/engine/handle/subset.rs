@@ -8,6 +8,7 @@ use super::Handle;
 use crate::cache::RecordHead;
 use crate::error::Error;
 use crate::key::Key;
+use crate::ranks::CollectiveOp;
 use crate::result_map::Tags;
 
 /// Runs apps on some of the ranks of a process set, until they are released; made by
@@ -231,13 +232,24 @@ impl Subset {
     ///
     /// # Errors
     /// As [`release`](Self::release).
-    pub fn release_with(mut self, transfer: &Transfer) -> Result<(), Error> {
+    pub fn release_with(self, transfer: &Transfer) -> Result<(), Error> {
+        self.release_as(CollectiveOp::Release, transfer, None)
+    }
+
+    /// Releases at the end of a piece of work, which may have failed on this rank: then all get the error.
+    pub(crate) fn release_as(
+        mut self,
+        op: CollectiveOp,
+        transfer: &Transfer,
+        failure: Option<&Error>,
+    ) -> Result<(), Error> {
         self.released = true;
         let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks())
         else {
             return Ok(());
         };
-        self.whole.engine().release_set(whole, part, transfer)
+        let engine = self.whole.engine();
+        engine.release_set(whole, part, (op, failure), transfer)
     }
 }
 

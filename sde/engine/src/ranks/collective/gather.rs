@@ -13,14 +13,20 @@ use super::header::{Body, Header, ShortDigest};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
-/// Cuts bytes into consecutive parts of the given lengths.
-pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
+/// Cuts bytes into consecutive pieces of the given lengths.
+pub(crate) fn pieces<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = all;
     counts.iter().map(move |count| {
-        let (part, others) = rest.split_at((*count).min(rest.len()));
+        let (piece, others) = rest.split_at((*count).min(rest.len()));
         rest = others;
-        part
+        piece
     })
+}
+
+/// The error of a rank that can't encode what it is to send.
+pub(crate) fn not_sent(what: &str, source: ArchiveError) -> Error {
+    let doing = format!("sending {what} to other ranks");
+    ErrorKind::Archive { doing, source }.into()
 }
 
 impl Ranks {
@@ -76,11 +82,8 @@ impl Ranks {
     ) -> Result<Vec<Option<T>>, Error> {
         let what = header.what.clone();
         let mine = mine.and_then(|mine| {
-            postcard::to_allocvec(mine).map_err(|error| {
-                let doing = format!("sending {what} to other ranks");
-                let source = ArchiveError::Other(error.to_string());
-                ErrorKind::Archive { doing, source }.into()
-            })
+            let source = |error: postcard::Error| ArchiveError::Other(error.to_string());
+            postcard::to_allocvec(mine).map_err(|error| not_sent(&what, source(error)))
         });
         let (all, counts) = self.gather(header, mine)?;
         let read = |(rank, bytes): (usize, &[u8])| match postcard::take_from_bytes(bytes) {
@@ -88,7 +91,7 @@ impl Ranks {
             Ok((one, [])) => Ok(Some(one)),
             _ => Err(self.garbled(rank, &what)),
         };
-        parts(&all, &counts).enumerate().map(read).collect()
+        pieces(&all, &counts).enumerate().map(read).collect()
     }
 
     /// Gives all ranks the concatenated bytes of every rank, and each rank's length, at a [meeting](Self::meet).
@@ -146,6 +149,20 @@ impl Ranks {
         exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
+    /// Sends each rank its bytes, and fills each buffer from its rank. Nothing is sent where there are no bytes.
+    pub(crate) fn exchange_with_all(
+        &self,
+        doing: &str,
+        send: &[Vec<u8>],
+        receive: &mut [Vec<u8>],
+    ) -> Result<(), Error> {
+        let send = send.iter().map(|bytes| &bytes[..]).enumerate();
+        let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
+        let places = receive.iter_mut().map(|place| &mut place[..]).enumerate();
+        let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
+        self.exchange_bytes(doing, &send, &mut places)
+    }
+
     /// The error for a message from a rank that can't be read.
     pub(crate) fn garbled(&self, rank: usize, what: &str) -> Error {
         let rank = self.in_program(rank);
@@ -157,9 +174,6 @@ impl Ranks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use super::super::CollectiveOp;
     use super::*;
     use crate::ranks::group::ProcessGroup;
@@ -169,7 +183,7 @@ mod tests {
     fn heard(sent: &[u8]) -> Vec<Result<Vec<Vec<String>>, String>> {
         ThreadGroup::run(2, |group| {
             let is_peer = group.rank() == 1;
-            let ranks = Ranks::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()));
+            let ranks = Ranks::of_test(group);
             let header = Header::keyless(CollectiveOp::Exchange, "texts");
             let mine = vec!["one".to_owned()];
             if is_peer {

@@ -16,6 +16,8 @@ pub(crate) enum CollectiveOp {
     End,
     Split,
     Release,
+    /// The release after a sweep on sets, which ranks that find nothing to compute reach long before others.
+    EndSweep,
     Exchange,
     RankMap,
     Gather,
@@ -33,6 +35,7 @@ impl CollectiveOp {
             Self::End => "ends",
             Self::Split => "splits its process set for",
             Self::Release => "releases",
+            Self::EndSweep => "ends a sweep on",
             Self::Exchange => "exchanges",
             Self::RankMap => "maps in parallel",
             Self::Gather => "gathers",
@@ -54,8 +57,8 @@ pub(crate) struct Header {
     pub(crate) key: Key,
     /// The part that may differ from rank to rank.
     pub(crate) body: Body,
-    /// Whether this rank is to save the next state of an iteration.
-    pub(super) saves_state: bool,
+    /// Whether a state of an iteration is due on this rank.
+    pub(super) is_state_due: bool,
     /// For messages: the name of the app or of the operation. Other ranks get its first bytes.
     pub(crate) what: String,
     /// Why this rank failed. Not sent with the header.
@@ -84,7 +87,7 @@ pub(crate) enum Body {
     },
     /// A split or a release: the process set that this rank goes to or comes from, and its place there; whether its
     /// store is to be committed on this occasion, and whether it has distributed results that may move.
-    Part {
+    Subset {
         set: u64,
         place: i64,
         commits: bool,
@@ -139,7 +142,7 @@ impl Header {
             sequence: 0,
             key,
             body: Body::Nothing,
-            saves_state: false,
+            is_state_due: false,
             what: what.into(),
             failure: String::new(),
         }
@@ -263,7 +266,7 @@ mod tests {
                 has: Has::Results(RUN),
                 evict: u32::MAX,
             },
-            Body::Part {
+            Body::Subset {
                 set: u64::MAX,
                 place: i64::MIN,
                 commits: true,
@@ -281,7 +284,7 @@ mod tests {
             let what = "x".repeat(TEXT);
             let mut header = Header::new(CollectiveOp::Agree, Key::from_bytes([7; 32]), what);
             header.sequence = u64::MAX;
-            header.saves_state = true;
+            header.is_state_due = true;
             header.body = body;
             let bytes = header.to_bytes();
             assert_eq!(bytes.len(), MEETING_BYTES);

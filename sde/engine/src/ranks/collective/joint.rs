@@ -117,9 +117,6 @@ impl Collective for Ranks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use super::*;
     use crate::ranks::group::ProcessGroup;
     use crate::ranks::threads::ThreadGroup;
@@ -128,7 +125,7 @@ mod tests {
     fn heard(alike: [u8; 2], mine: [Result<usize, &str>; 2]) -> Vec<Result<Vec<usize>, String>> {
         ThreadGroup::run(2, |group| {
             let rank = group.rank();
-            let ranks = Ranks::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()));
+            let ranks = Ranks::of_test(group);
             let ranks: &dyn Collective = &ranks;
             let alike = Digest::from_bytes([alike[rank]; 32]);
             let mine = mine[rank].map_err(Error::invalid_argument);

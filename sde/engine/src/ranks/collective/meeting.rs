@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use super::header::{CollectiveOp, Header, MEETING_BYTES};
-use super::{Ranks, RunInputs, differ, not_here};
+use super::{Ranks, RunInputs, StateTurn, differ, not_here};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::GroupError;
+use crate::sync::lock;
 
 impl Ranks {
     /// Sends this rank's header, which may tell of a [failure](Header::with_failure), and gives the headers of all
@@ -28,8 +29,7 @@ impl Ranks {
         self.may_meet(&header)?;
         self.closed.store(false, Ordering::Relaxed);
         header.sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        header.saves_state =
-            self.may_save_state.load(Ordering::Relaxed) || self.saves_state.load(Ordering::Relaxed);
+        header.is_state_due = *lock(&self.state_turn) != StateTurn::NotDue;
         let what = header.describe();
         let stretch = crate::stretch!(
             "collective",
@@ -41,12 +41,13 @@ impl Ranks {
         if !met.iter().all(|other| other.fits(&header)) {
             return Err(self.disagree(&header, &met, given));
         }
-        if met.iter().all(|other| other.saves_state) {
-            self.may_save_state.store(false, Ordering::Relaxed);
-            self.saves_state.store(true, Ordering::Relaxed);
-        } else if self.takes_state() {
-            // Other ranks have saved their states; here a run failed before it had one, so this rank asks again.
-            self.want_state();
+        if header.is_state_due {
+            // Where all had agreed before, a run that failed had no state to save on this rank, and had one on others.
+            let is_due_on_all = met.iter().all(|other| other.is_state_due);
+            *lock(&self.state_turn) = match is_due_on_all {
+                true => StateTurn::Agreed,
+                false => StateTurn::Due,
+            };
         }
         stretch.end("met");
         match met.iter().position(Header::has_failed) {
@@ -68,7 +69,8 @@ impl Ranks {
         if !self.is_own_thread() {
             return Err(not_here(header.describe()));
         }
-        if self.is_split() && header.op != CollectiveOp::Release {
+        let releases = matches!(header.op, CollectiveOp::Release | CollectiveOp::EndSweep);
+        if self.is_split() && !releases {
             let doing = header.describe();
             return Err(ErrorKind::IsSplit { doing }.into());
         }
@@ -82,7 +84,10 @@ impl Ranks {
     }
 
     fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
-        let met = self.meet_patiently(&own.to_bytes(), what);
+        let met = match own.op {
+            CollectiveOp::EndSweep => self.meet_group(&own.to_bytes(), |_| ()),
+            _ => self.meet_patiently(&own.to_bytes(), what),
+        };
         let met = met.map_err(|error| self.break_off(what, error))?;
         let headers: Option<Vec<_>> = met.chunks(MEETING_BYTES).map(Header::from_bytes).collect();
         let headers = headers.filter(|headers| headers.len() == self.size());

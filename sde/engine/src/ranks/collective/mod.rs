@@ -17,7 +17,7 @@ mod rounds;
 
 pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
-pub(crate) use gather::parts;
+pub(crate) use gather::{not_sent, pieces};
 pub use header::MEETING_BYTES;
 pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 pub use joint::Collective;
@@ -55,11 +55,21 @@ pub(crate) struct Ranks {
     doomed: Mutex<Vec<Option<Error>>>,
     /// The error that ended all collective operations.
     broken: OnceLock<Error>,
-    /// Whether this rank is ready to save the next state of an iteration, having saved the last one that was due.
-    may_save_state: AtomicBool,
-    /// Whether all ranks said at a meeting that they are ready: the next state is saved, by all of them.
-    saves_state: AtomicBool,
+    /// Whether the next state of an iteration is saved.
+    state_turn: Mutex<StateTurn>,
     late: Late,
+}
+
+/// Whether the next state of an iteration is saved. If each rank saved at its own time, no saved state might be common
+/// to all. So the ranks tell one another at meetings that happen anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StateTurn {
+    #[default]
+    NotDue,
+    /// It is due on this rank, and passed over until it is on all.
+    Due,
+    /// It was due on all ranks at the last meeting: all of them save the next state.
+    Agreed,
 }
 
 /// The id of the process set that the program began with.
@@ -74,6 +84,12 @@ impl Ranks {
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
         let world = (0..group.size()).collect();
         Self::of(group, WORLD, world, (patience, late), OnceLock::new())
+    }
+
+    /// Ranks for a test, which are never late.
+    #[cfg(test)]
+    pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
+        Self::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()))
     }
 
     fn of(
@@ -95,14 +111,18 @@ impl Ranks {
             closed: AtomicBool::new(false),
             doomed: Mutex::default(),
             broken: OnceLock::new(),
-            may_save_state: AtomicBool::new(false),
-            saves_state: AtomicBool::new(false),
+            state_turn: Mutex::default(),
             late,
         }
     }
 
     /// A process set of some of these ranks: `members` has their numbers, in the order that they have there.
-    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>, color: u32, members: &[usize]) -> Self {
+    pub(crate) fn subset(
+        &self,
+        group: Box<dyn ProcessGroup>,
+        color: u32,
+        members: &[usize],
+    ) -> Self {
         let world = members.iter().map(|rank| self.in_program(*rank)).collect();
         // All ranks are at one sequence number, so the hash is equal on the ranks of one color.
         let mut hasher = blake3::Hasher::new();
@@ -144,18 +164,22 @@ impl Ranks {
         self.sequence.load(Ordering::Relaxed)
     }
 
-    /// Asks that the next state of an iteration be saved, as soon as all ranks want this.
-    ///
-    /// If each rank saved at its own time, no saved state might be common to all. So none is saved before all ranks
-    /// have saved the one before, or could not. They tell one another at meetings that happen anyway. Of the last two
-    /// states that each rank has saved, one is common to all.
-    pub(crate) fn want_state(&self) {
-        self.may_save_state.store(true, Ordering::Relaxed);
+    /// Notes that a state of an iteration is due on this rank, which has saved the last one that was, or could not.
+    pub(crate) fn note_state_due(&self) {
+        let mut turn = lock(&self.state_turn);
+        if *turn == StateTurn::NotDue {
+            *turn = StateTurn::Due;
+        }
     }
 
     /// Whether to save the state being made now; all ranks decide alike.
-    pub(crate) fn takes_state(&self) -> bool {
-        self.saves_state.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_state_turn(&self) -> bool {
+        let mut turn = lock(&self.state_turn);
+        let is_agreed = *turn == StateTurn::Agreed;
+        if is_agreed {
+            *turn = StateTurn::NotDue;
+        }
+        is_agreed
     }
 
     /// Whether these are all the ranks of the program.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::header::{Body, Header, short};
-use super::{Ranks, parts};
+use super::{Ranks, pieces};
 use crate::error::Error;
 use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, fill};
 use crate::sync::lock;
@@ -48,9 +48,9 @@ impl Ranks {
     ) -> Result<Vec<T>, Error> {
         let header = || header.clone();
         if count == 1 {
-            let level = self.level();
+            // At its end too: a rank that another's failure stopped has met that rank's end already.
+            let _level = self.level();
             let went = each(0, self);
-            drop(level);
             self.meet(header().with_failure(went.as_ref().err()))?;
             return went.map(|one| vec![one]);
         }
@@ -134,15 +134,11 @@ impl Ranks {
         let send: Vec<_> = send.collect();
         let room = |rank: usize| self.zeroed(what, lengths(rank).iter().sum());
         let mut came: Vec<Vec<u8>> = ranks.map(room).collect::<Result<_, Error>>()?;
-        let send = send.iter().map(|bytes| &bytes[..]).enumerate();
-        let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
-        let places = came.iter_mut().map(|bytes| &mut bytes[..]).enumerate();
-        let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
-        self.exchange_bytes(what, &send, &mut places)?;
+        self.exchange_with_all(what, &send, &mut came)?;
         let mut answers: Vec<_> = asked.iter().map(|(at, _)| (*at, Answer::new())).collect();
         for (rank, of_rank) in came.iter().enumerate() {
             let lengths = lengths(rank);
-            for ((_, answer), bytes) in answers.iter_mut().zip(parts(of_rank, &lengths)) {
+            for ((_, answer), bytes) in answers.iter_mut().zip(pieces(of_rank, &lengths)) {
                 answer.push(bytes.to_vec());
             }
         }
@@ -165,7 +161,8 @@ impl Stepping {
         answer.ok_or_else(|| {
             // Only the first open question counts: a function that goes on in spite of the error gets no more answers.
             progress.question.get_or_insert_with(question);
-            GroupError::Other("it waits for the next round".to_owned())
+            let why = "other ranks answer in the next round; pass this error on";
+            GroupError::Other(why.to_owned())
         })
     }
 
@@ -256,13 +253,7 @@ mod tests {
     use crate::ranks::threads::ThreadGroup;
 
     fn on_ranks<T: Send>(size: usize, program: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
-        ThreadGroup::run(size, |group| {
-            program(&Ranks::world(
-                Box::new(group),
-                Duration::MAX,
-                Arc::new(|_, _| ()),
-            ))
-        })
+        ThreadGroup::run(size, |group| program(&Ranks::of_test(group)))
     }
 
     fn header() -> Header {

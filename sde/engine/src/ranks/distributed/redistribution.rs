@@ -109,31 +109,21 @@ impl Redistribution<'_> {
     /// On all ranks alike, if one does something else.
     pub fn exchange(&self, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let size = self.ranks();
-        let of = |rank: usize| send.get(rank).map_or(&[][..], Vec::as_slice);
         self.ranks.meet(Header::keyless(CollectiveOp::Move, WHAT))?;
-        let told: Vec<[u8; 8]> = (0..size)
-            .map(|rank| (of(rank).len() as u64).to_le_bytes())
+        let length = |rank: usize| send.get(rank).map_or(0, Vec::len) as u64;
+        let told: Vec<_> = (0..size)
+            .map(|rank| length(rank).to_le_bytes().to_vec())
             .collect();
-        let mut heard = vec![[0; 8]; size];
-        let send: Vec<_> = told.iter().map(|length| &length[..]).enumerate().collect();
-        let mut receive: Vec<_> = heard
-            .iter_mut()
-            .map(|length| &mut length[..])
-            .enumerate()
-            .collect();
-        self.ranks.exchange_bytes("lengths", &send, &mut receive)?;
-        let room = |length: [u8; 8]| {
-            let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
-            self.ranks.zeroed(WHAT, length)
-        };
-        let mut received = heard.into_iter().map(room).collect::<Result<Vec<_>, _>>()?;
-        let send: Vec<_> = (0..size).map(|rank| (rank, of(rank))).collect();
-        let mut receive: Vec<_> = received
-            .iter_mut()
-            .map(|bytes| &mut bytes[..])
-            .enumerate()
-            .collect();
-        self.ranks.exchange_bytes(WHAT, &send, &mut receive)?;
+        let mut received = vec![vec![0; 8]; size];
+        self.ranks
+            .exchange_with_all("lengths", &told, &mut received)?;
+        for place in &mut received {
+            let length = place.first_chunk().copied().map_or(0, u64::from_le_bytes);
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            *place = self.ranks.zeroed(WHAT, length)?;
+        }
+        let send = &send[..send.len().min(size)];
+        self.ranks.exchange_with_all(WHAT, send, &mut received)?;
         Ok(received)
     }
 }

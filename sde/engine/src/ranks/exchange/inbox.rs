@@ -312,8 +312,6 @@ impl Payload for ReceivedValue {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::outbox::Outbox;
     use super::*;
     use crate::cache::tests::entry;
@@ -381,7 +379,7 @@ mod tests {
     /// No memory is allocated for impossible lengths.
     #[test]
     fn lengths_that_can_not_be_are_errors() {
-        let ranks = Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()));
+        let ranks = Ranks::of_test(OneProcess);
         let exchange = Exchange {
             ranks: &ranks,
             what: "results",

@@ -17,10 +17,10 @@ use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Entry;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_sent};
 use crate::result_map::Wire;
 
 use inbox::Inbox;
@@ -86,7 +86,7 @@ pub(crate) struct Exchanged {
 
 /// The bytes that all ranks together pack in one round, and the least that one of many ranks packs.
 const BATCH: usize = 8 << 20;
-const PART: usize = 64 << 10;
+const LEAST: usize = 64 << 10;
 
 impl Exchange<'_> {
     /// Offers these entries, encoded by `pack`, and gets the offers that this rank `wants`, by the rank that offers
@@ -137,18 +137,16 @@ impl Exchange<'_> {
         entries: &mut std::slice::Iter<'e, Arc<Entry>>,
         pack: &mut impl FnMut(&'e Entry, &mut Outbox<'e>),
     ) -> Result<Packed<'e>, Error> {
-        let part = (BATCH / self.ranks.size()).max(PART);
+        let most = (BATCH / self.ranks.size()).max(LEAST);
         let mut outbox = Outbox::new(&self.wire);
-        while outbox.len() < part
+        while outbox.len() < most
             && let Some(entry) = entries.next()
         {
             pack(entry, &mut outbox);
-            outbox.expect(entries.as_slice().len(), part);
+            outbox.expect(entries.as_slice().len(), most);
         }
-        outbox.close().map_err(|source| {
-            let doing = format!("sending {} to other ranks", self.what);
-            ErrorKind::Archive { doing, source }.into()
-        })
+        let packed = outbox.close();
+        packed.map_err(|source| not_sent(self.what, source))
     }
 
     /// Tells all ranks this rank's offers.
@@ -174,16 +172,12 @@ impl Exchange<'_> {
     /// Asks each rank for the offers that this one wants; gives the offers that each wants of this one.
     fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
         let own = self.ranks.rank();
-        let bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
-        let others = |rank: &usize| *rank != own;
-        let send = (0..bits.len()).filter(|rank| !bits[*rank].is_empty() && others(rank));
-        let send: Vec<_> = send.map(|rank| (rank, &bits[rank][..])).collect();
-        let mut asked = vec![vec![0; bits[own].len()]; bits.len()];
-        asked[own].clone_from(&bits[own]);
-        let places = asked.iter_mut().map(|bits| &mut bits[..]).enumerate();
-        let receive = places.filter(|(rank, place)| !place.is_empty() && others(rank));
-        self.ranks
-            .exchange_bytes(self.what, &send, &mut receive.collect::<Vec<_>>())?;
+        let mut bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
+        let mine = std::mem::take(&mut bits[own]);
+        let mut asked = vec![vec![0; mine.len()]; bits.len()];
+        asked[own].clear();
+        self.ranks.exchange_with_all(self.what, &bits, &mut asked)?;
+        asked[own] = mine;
         let of_rank = |bits: &Vec<u8>| from_bits(bits, wanted[own].len());
         Ok(asked.iter().map(of_rank).collect())
     }

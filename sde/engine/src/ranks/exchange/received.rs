@@ -32,9 +32,7 @@ impl Arrived {
             Self::Unpacked(entry) => Some(entry.clone()),
         }
     }
-}
 
-impl Arrived {
     fn bytes(&self) -> usize {
         match self {
             Self::Packed(entry) => as_usize(entry.offer().bytes()),

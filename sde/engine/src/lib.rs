@@ -37,7 +37,7 @@ mod sync;
 
 pub use app::{
     App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
-    LinkedApp, Nearest, Parameter, Part, Prepared, ResultSpec, Settings, Slot, SlotSummary, SubApp,
+    LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
     Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Provenance, Record, RecordHead};
@@ -61,8 +61,8 @@ pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGrou
 #[doc(hidden)]
 pub use ranks::{MEETING_BYTES, renumbered};
 pub use result_map::{
-    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
-    Wire, WireBuffer,
+    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
+    Tags, Value, Wire, WireBuffer,
 };
 #[doc(inline)]
 pub use sde_last_value as last_value;

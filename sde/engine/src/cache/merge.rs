@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::entry::{Entry, Served};
 use super::record::Record;
-use crate::app::{ResolvedApp, ResultSpec};
+use crate::app::ResolvedApp;
 use crate::error::{Error, ErrorKind, join_names};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
+use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, ResultSpec, Tags};
 
 /// Checks the returned results against the declared ones, and joins them with the values that an earlier entry still
 /// has. `own` is the time that the run took by itself. The map for the caller also has the results that the cache does

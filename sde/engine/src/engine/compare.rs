@@ -10,11 +10,10 @@ use std::sync::Mutex;
 
 use super::Engine;
 use super::run_state::Run;
-use crate::app::ResultSpec;
 use crate::cache::{Count, Entry, RecordHead};
 use crate::error::join_names;
 use crate::event::RunId;
-use crate::result_map::{ResultMap, have_same_bits};
+use crate::result_map::{ResultMap, ResultSpec, have_same_bits};
 use crate::sync::lock;
 
 /// The pairs of computations that were compared, the latest of them: a store gives both at each look.

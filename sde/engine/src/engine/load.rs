@@ -8,12 +8,11 @@ use std::sync::Arc;
 use super::Engine;
 use super::handle::Policy;
 use super::run_state::Run;
-use crate::app::ResultSpec;
 use crate::cache::{Entry, Record, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
 use crate::ranks::{is_complete, with_parts};
-use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
+use crate::result_map::{Content, Named, Origin, ResultMap, ResultSpec, Stored};
 
 impl Engine {
     /// Looks in the store for an entry that serves the call.

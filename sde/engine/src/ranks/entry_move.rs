@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::distributed::{DistOps, Placement, Redistribution};
 use super::parts::origin_of;
-use crate::app::{AppInfo, ResultSpec, Synchronize};
+use crate::app::{AppInfo, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind};
-use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags};
+use crate::result_map::{Content, Named, Origin, ResultMap, ResultSpec, Stored, Tags};
 
 /// An entry that moves, as seen by one rank.
 pub(super) struct EntryMove<'a> {

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::distributed::{DistOps, Placement};
-use crate::app::ResultSpec;
 use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap, Tag};
+use crate::result_map::{
+    Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap, ResultSpec, Tag,
+};
 
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;

@@ -139,7 +139,7 @@ pub(crate) fn bind(from: &Handle, resolved: &ResolvedApp, entry: &Entry) {
 /// The descriptors of this rank's parts.
 pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
     let specs = info.results.iter();
-    let part_descriptor = |spec: &crate::app::ResultSpec| {
+    let part_descriptor = |spec: &crate::result_map::ResultSpec| {
         let ops = spec.parts?;
         let value = entry.results.get_erased(&spec.name).ok()?;
         Some((spec.name.to_string(), (ops.part_descriptor)(&value)?))

@@ -10,6 +10,7 @@ mod codec;
 mod compared;
 mod map;
 mod size;
+mod spec;
 mod stored;
 mod tag;
 mod value;
@@ -20,7 +21,9 @@ pub(crate) use compared::have_same_bits;
 pub(crate) use map::{Content, NOT_KEPT, Named, WeakResultMap, no_result};
 pub use map::{Origin, ResultMap};
 pub use size::MemorySize;
+#[cfg(test)]
 pub(crate) use size::SizeOf;
+pub use spec::ResultSpec;
 pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
 pub(crate) use value::WeakValue;

@@ -1,6 +1,7 @@
 //! The description of an app.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::helpers::FunctionCode;
@@ -40,7 +41,7 @@ pub struct AppInfo {
     pub(crate) failures: Failure,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) slots: Vec<Slot>,
-    pub(crate) results: Vec<ResultSpec>,
+    pub(crate) results: Vec<Arc<ResultSpec>>,
     pub(crate) synchronize: Option<Synchronize>,
     /// The source of a function, if the app is one.
     pub(super) source: Option<&'static FunctionCode>,
@@ -159,8 +160,8 @@ impl AppInfo {
 
     /// Adds a result that every run of the app returns.
     #[must_use]
-    pub fn result(mut self, result: ResultSpec) -> Self {
-        self.results.push(result);
+    pub fn result(mut self, result: impl Into<Arc<ResultSpec>>) -> Self {
+        self.results.push(result.into());
         self
     }
 
@@ -237,7 +238,7 @@ impl AppInfo {
 
     /// The declared results.
     #[must_use]
-    pub fn results(&self) -> &[ResultSpec] {
+    pub fn results(&self) -> &[Arc<ResultSpec>] {
         &self.results
     }
 }

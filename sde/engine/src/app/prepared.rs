@@ -179,7 +179,8 @@ impl ResolvedApp {
 
     /// The declaration of the result of that name.
     pub(crate) fn result(&self, name: &str) -> Option<&ResultSpec> {
-        self.info.results.iter().find(|spec| spec.name == name)
+        let mut results = self.info.results.iter();
+        results.find(|spec| spec.name == name).map(Arc::as_ref)
     }
 }
 

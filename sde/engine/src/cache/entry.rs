@@ -71,7 +71,7 @@ impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
     pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
-        let is_needed = |named: &Named| named.tags.unwrap_or_default().is_needed();
+        let is_needed = |named: &Named| named.tags.is_needed();
         let settled = |named: &Named| match named.content {
             Content::Held(_) => true,
             Content::Gone(_) => !is_needed(named),
@@ -324,7 +324,7 @@ impl Entry {
             None if self.whole => None,
             None => {
                 let results = given.results();
-                let needed = |named: &&Named| named.tags.unwrap_or_default().is_needed();
+                let needed = |named: &&Named| named.tags.is_needed();
                 if let Some(lacking) = results
                     .iter()
                     .filter(needed)

@@ -370,7 +370,7 @@ impl Memory {
     fn class(&self, entry: &Entry) -> u8 {
         let first = &self.budget.first;
         let of = |named: &Named| {
-            let tags = named.tags.unwrap_or_default();
+            let tags = named.tags;
             first
                 .iter()
                 .position(|tag| tags.contains(*tag))

@@ -30,7 +30,7 @@ pub(crate) fn merge(
         })
     };
     check_names(resolved, returned).map_err(undeclared)?;
-    let mut given = Vec::with_capacity(returned.results().len());
+    let mut given = Vec::with_capacity(resolved.info.results.len());
     for spec in &resolved.info.results {
         let new = returned.get_erased(&spec.name)?;
         let said = returned.find(&spec.name).and_then(|named| named.tags);
@@ -38,11 +38,9 @@ pub(crate) fn merge(
         check_result(spec, &new, tags).map_err(undeclared)?;
         let old = previous.and_then(|entry| still_there(entry, &spec.name));
         given.push(Named {
-            name: spec.name.clone(),
-            tags: Some(tags),
-            codec: spec.codec,
-            size: Some(spec.size),
             content: old.unwrap_or(Content::Held(new)),
+            spec: Arc::clone(spec),
+            tags,
         });
     }
     let origin = Origin {
@@ -113,7 +111,8 @@ fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<()
 }
 
 fn still_there(entry: &Entry, name: &str) -> Option<Content> {
-    let named = entry.results.find(name)?;
+    let mut results = entry.results.results().iter();
+    let named = results.find(|named| named.name == name)?;
     // Output files are as the last run wrote them, so the earlier value may not match them.
     if entry.has_files && named.has_files() {
         return None;
@@ -129,7 +128,7 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
 
 /// The cache's map: of `no_cache` results it has weak references to the values that callers hold.
 fn kept_of(given: &ResultMap) -> ResultMap {
-    let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
+    let not_kept = |named: &Named| !named.tags.is_cached();
     if !given.results().iter().any(not_kept) {
         return given.clone();
     }

@@ -12,7 +12,7 @@ use crate::app::{AppId, CodeId};
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Tag, Tags};
+use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, ResultSpec, Tag, Tags};
 
 fn key() -> Key {
     Key::from_bytes([7; 32])
@@ -28,11 +28,9 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         run,
     };
     let y = Named {
-        name: "y".into(),
-        tags: None,
-        codec: Some(Codec::of::<u64>()),
-        size: None,
         content: Content::Held(ErasedValue::new(number)),
+        spec: Arc::new(ResultSpec::new::<u64>("y")),
+        tags: Tags::NONE,
     };
     let provenance = Arc::new(Provenance {
         app,
@@ -235,10 +233,9 @@ fn what_is_not_needed_may_be_gone() {
         let entry = entry(1);
         let mut results = entry.results.results().to_vec();
         let gone = Named {
-            name: "gone".into(),
-            tags: Some(tags),
             content: Content::Gone("a test"),
-            ..results[0].clone()
+            spec: Arc::new(ResultSpec::new::<u64>("gone")),
+            tags,
         };
         results.push(gone);
         let results = ResultMap::from_parts(entry.origin(), results);

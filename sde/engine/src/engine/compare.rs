@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::Engine;
 use super::run_state::Run;
@@ -50,7 +50,7 @@ impl Engine {
         if need_not_agree || !self.compared.is_new((one.min(two), one.max(two))) {
             return;
         }
-        let differ = |spec: &&ResultSpec| differ(spec, results, &other.results);
+        let differ = |spec: &&Arc<ResultSpec>| differ(spec, results, &other.results);
         let specs = run.app.resolved.info.results.iter().filter(differ);
         let names: Vec<_> = specs.map(|spec| format!("\"{}\"", spec.name)).collect();
         if names.is_empty() {

@@ -171,7 +171,7 @@ impl Engine {
 
 /// An entry with the results that its app declares, whose values are read when asked for.
 pub(crate) fn entry_of(
-    specs: &[ResultSpec],
+    specs: &[Arc<ResultSpec>],
     stored: &StoredEntry,
     previous: Option<&Entry>,
 ) -> Entry {
@@ -181,7 +181,7 @@ pub(crate) fn entry_of(
             .iter()
             .find(|result| result.name == spec.name);
         let held = previous.and_then(|entry| {
-            match &entry.results.find(&spec.name)?.content {
+            match entry.results.find(&spec.name)?.content {
                 // Reading it once more would give the same.
                 Content::Stored(stored) if stored.is_damaged() => {
                     Some(Content::Gone("what was stored of it is damaged"))
@@ -199,11 +199,9 @@ pub(crate) fn entry_of(
             _ => Content::Gone("it was not saved"),
         };
         Named {
-            name: spec.name.clone(),
-            tags: Some(found.map_or(spec.tags, |result| result.tags)),
-            codec: spec.codec,
-            size: Some(spec.size),
             content,
+            spec: Arc::clone(spec),
+            tags: found.map_or(spec.tags, |result| result.tags),
         }
     });
     let origin = Origin {

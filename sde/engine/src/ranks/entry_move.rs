@@ -56,7 +56,7 @@ impl EntryMove<'_> {
 
     /// Moves the results by the app's own function.
     fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, AppError> {
-        let stays = |spec: &ResultSpec| self.stays(&spec.name, spec.tags);
+        let stays = |spec: &Arc<ResultSpec>| self.stays(&spec.name, spec.tags);
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
@@ -95,8 +95,7 @@ impl EntryMove<'_> {
                 Err(_) if spec.parts.is_none() => self.replica(spec, self.arrived(name)),
                 Err(_) => Content::Gone(STAYED),
             };
-            let mut given = map.results().iter();
-            let given = given.find(|given| given.name == name);
+            let given = map.find(name);
             let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
             results.push(named(spec, tags, content));
         }
@@ -175,12 +174,10 @@ impl EntryMove<'_> {
     }
 }
 
-fn named(spec: &ResultSpec, tags: Tags, content: Content) -> Named {
+fn named(spec: &Arc<ResultSpec>, tags: Tags, content: Content) -> Named {
     Named {
-        name: spec.name.clone(),
-        tags: Some(tags),
-        codec: spec.codec,
-        size: Some(spec.size),
         content,
+        spec: Arc::clone(spec),
+        tags,
     }
 }

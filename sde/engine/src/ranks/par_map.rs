@@ -289,16 +289,13 @@ impl Engine {
             None => known.map(|entry| entry.results.clone()),
         };
         let content = |name: &str| {
-            let mut results = here.iter().flat_map(ResultMap::results);
-            let content = &results.find(|named| named.name == name)?.content;
+            let content = here.as_ref()?.find(name)?.content;
             content.is_there().then(|| content.clone())
         };
         let results = app.resolved.info.results.iter().map(|spec| Named {
-            name: spec.name.clone(),
-            tags: Some(spec.tags),
-            codec: spec.codec,
-            size: Some(spec.size),
             content: content(&spec.name).unwrap_or(Content::Gone(NOT_SENT)),
+            spec: Arc::clone(spec),
+            tags: spec.tags,
         });
         ResultMap::from_parts(origin, results)
     }

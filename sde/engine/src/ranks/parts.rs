@@ -90,9 +90,12 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
         .iter()
         .map(|named| match list_of(named) {
             Some(list) if named.content.is_there() => Named {
-                codec: Some(Codec::of::<PartsList>()),
                 content: Content::Held(list),
-                ..named.clone()
+                spec: Arc::new(ResultSpec {
+                    codec: Some(Codec::of::<PartsList>()),
+                    ..ResultSpec::clone(named)
+                }),
+                tags: named.tags,
             },
             _ => named.clone(),
         });
@@ -105,7 +108,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 
 /// The entry without its distributed results.
 pub(crate) fn replicas_of(entry: &Entry) -> Entry {
-    let replica = |named: &Named| match named.tags.unwrap_or_default() {
+    let replica = |named: &Named| match named.tags {
         tags if tags.contains(Tag::Distributed) => Named {
             content: Content::Gone("it lies on the larger process set"),
             ..named.clone()

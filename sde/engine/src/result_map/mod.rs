@@ -9,6 +9,7 @@ mod bulk_types;
 mod codec;
 mod compared;
 mod map;
+mod named;
 mod size;
 mod spec;
 mod stored;
@@ -18,8 +19,9 @@ mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
-pub(crate) use map::{Content, NOT_KEPT, Named, WeakResultMap, no_result};
 pub use map::{Origin, ResultMap};
+pub(crate) use map::{WeakResultMap, no_result};
+pub(crate) use named::{Content, NOT_KEPT, Named};
 pub use size::MemorySize;
 #[cfg(test)]
 pub(crate) use size::SizeOf;

@@ -55,6 +55,15 @@ impl ResultSpec {
         }
     }
 
+    /// A result as a store tells of it.
+    pub(crate) fn stored(name: Cow<'static, str>, tags: Tags, codec: Option<Codec>) -> Self {
+        Self {
+            tags,
+            codec,
+            ..Self::unsaved::<()>(name)
+        }
+    }
+
     /// A result of which each rank of the process set has a part, tagged `distributed`; for apps
     /// that are [`distributed`](crate::AppInfo::distributed).
     #[must_use]

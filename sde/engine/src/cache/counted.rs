@@ -23,7 +23,7 @@ impl AppCache {
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
         self.counted
             .as_ref()
-            .map_or(entry.nanos, |(memory, _)| memory.cost(entry))
+            .map_or(entry.nanos(), |(memory, _)| memory.cost(entry))
     }
 
     /// Takes note of a use, if uses matter.

@@ -1,7 +1,7 @@
 //! The entry of one key: the record of its run and the results.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::eviction::Uses;
@@ -15,6 +15,9 @@ use crate::sync::lock;
 
 /// The [account](Entry::account) of an entry that is in no list.
 pub(super) const NO_ACCOUNT: u32 = u32::MAX;
+
+/// The bytes of an entry whose values were not asked for their size.
+const NOT_MEASURED: usize = usize::MAX;
 
 /// An epoch is a multiple of this. The bits below number the periods of the epoch.
 pub(crate) const PERIODS: u64 = 1 << 24;
@@ -37,8 +40,6 @@ pub(crate) struct Entry {
     /// Whether a result has output files, which are looked at on each hit.
     pub(crate) has_files: bool,
     deterministic: bool,
-    /// Nanoseconds to compute it, with nested runs.
-    pub(crate) nanos: u64,
     /// When and how often it was used, if the budget needs that; see [`Uses`].
     pub(super) uses: AtomicU64,
     /// The value of `result`, if that is the only result and is held.
@@ -53,7 +54,8 @@ pub(crate) struct Entry {
     pub(crate) own_nanos: u64,
     /// Nanoseconds to compute again the evicted entries that it depends on, as far as they were looked for.
     dependencies_nanos: AtomicU64,
-    bytes: OnceLock<usize>,
+    /// Bytes of its values, or [`NOT_MEASURED`].
+    bytes: AtomicUsize,
     /// About how many bytes its record and its places in tables take.
     record_bytes: AtomicU32,
     /// Its account with the budget that counts it; written with the budget's list locked.
@@ -93,7 +95,6 @@ impl Entry {
             whole: is_whole && !has_files,
             has_files,
             deterministic: !record.nondeterministic,
-            nanos: nanos(record.took),
             uses: AtomicU64::new(0),
             only,
             results,
@@ -102,7 +103,7 @@ impl Entry {
             record: record.head,
             inputs: Mutex::new(record.inputs),
             dependencies_nanos: AtomicU64::new(0),
-            bytes: OnceLock::new(),
+            bytes: AtomicUsize::new(NOT_MEASURED),
             record_bytes: AtomicU32::new(u32::try_from(record_bytes).unwrap_or(u32::MAX)),
             account: AtomicU32::new(NO_ACCOUNT),
             is_saved: AtomicBool::new(false),
@@ -196,6 +197,11 @@ impl Entry {
         self.checked.store(epoch, Ordering::Release);
     }
 
+    /// Nanoseconds to compute it, with nested runs.
+    pub(crate) fn nanos(&self) -> u64 {
+        nanos(self.record.took)
+    }
+
     pub(crate) fn is_saved(&self) -> bool {
         self.is_saved.load(Ordering::Relaxed)
     }
@@ -220,15 +226,25 @@ impl Entry {
         let all = || self.results.results().iter().map(Named::bytes);
         let failure = || self.failure.as_ref().map_or(0, Error::memory);
         let sum = || all().fold(failure(), usize::saturating_add);
-        // Outside the cell: measuring runs user code, which may ask for this size.
-        let known = self.bytes.get().copied();
-        let bytes = known.unwrap_or_else(sum);
-        *self.bytes.get_or_init(|| bytes)
+        let known = self.bytes.load(Ordering::Relaxed);
+        if known != NOT_MEASURED {
+            return known;
+        }
+        // Measuring runs user code, which may ask for this size: the size noted first stands.
+        let bytes = sum().min(NOT_MEASURED - 1);
+        let relaxed = Ordering::Relaxed;
+        let noted = self
+            .bytes
+            .compare_exchange(NOT_MEASURED, bytes, relaxed, relaxed);
+        noted.err().unwrap_or(bytes)
     }
 
     /// Bytes of its values if [`bytes`](Self::bytes) was called before, else 0.
     pub(super) fn known_bytes(&self) -> usize {
-        self.bytes.get().copied().unwrap_or(0)
+        match self.bytes.load(Ordering::Relaxed) {
+            NOT_MEASURED => 0,
+            bytes => bytes,
+        }
     }
 
     pub(super) fn record_memory(&self) -> usize {

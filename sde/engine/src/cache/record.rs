@@ -44,7 +44,7 @@ pub struct RecordHead {
     /// The computation.
     pub run: RunId,
     /// The runs it called itself: app and key.
-    pub calls: Vec<(Arc<str>, Key)>,
+    pub calls: Box<[(Arc<str>, Key)]>,
     /// Whether it, or a run nested in it, was non-deterministic.
     pub nondeterministic: bool,
     /// Whether it, or a run nested in it, was refreshed, made again after an invalidation, or resumed from a saved

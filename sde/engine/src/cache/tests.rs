@@ -45,7 +45,7 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         provenance,
         key: key(),
         run,
-        calls: Vec::new(),
+        calls: Box::default(),
         nondeterministic: false,
         anew: false,
         made_at: SystemTime::UNIX_EPOCH,

@@ -236,7 +236,7 @@ impl Engine {
     fn dependencies_nanos(&self, entry: &Entry) -> u64 {
         let mut sum = 0_u64;
         let mut seen = HashSet::new();
-        let mut next: Vec<_> = entry.record.calls.clone();
+        let mut next = entry.record.calls.to_vec();
         while let Some((app, key)) = next.pop()
             && seen.len() < MOST_DEPENDENCIES
         {

@@ -211,7 +211,7 @@ impl Look<'_> {
         let (one, all) = (|| entry.only.clone(), || Some(entry.results.clone()));
         self.cache.used(entry);
         self.take_from(one, all, Source::Map).then(|| Taken {
-            nanos: entry.nanos,
+            nanos: entry.nanos(),
             entry: keep.then(|| Arc::clone(entry)),
         })
     }
@@ -276,7 +276,7 @@ impl RecentHit {
             only: only.map(ErasedValue::downgrade),
             results: entry.results.downgrade(),
             entry: Arc::downgrade(entry),
-            nanos: entry.nanos,
+            nanos: entry.nanos(),
         };
         (hit, blocks)
     }

@@ -23,6 +23,7 @@ mod cache;
 mod checkpoint;
 mod console;
 mod engine;
+mod entry;
 mod error;
 mod event;
 mod inputs;
@@ -40,7 +41,7 @@ pub use app::{
     LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
     Synchronize,
 };
-pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Provenance, Record, RecordHead};
+pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
 pub use checkpoint::{
     Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, SavePolicy,
     Saved, SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
@@ -51,6 +52,7 @@ pub use engine::{
     AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,
     Subset, Transfer,
 };
+pub use entry::{Provenance, Record, RecordHead};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
-use super::entry::{Entry, Served};
 use super::ledger::Owner;
 use super::memory::Memory;
-use super::record::Provenance;
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
+use crate::entry::{Entry, Provenance, Served};
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::app_cache::{AppCache, Change, Slot};
-use super::entry::Entry;
 use super::memory::Stays;
+use crate::entry::Entry;
 
 impl AppCache {
     /// Measures the values of an entry before it is put into the map, if a budget counts this cache.

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::{Entry, Served};
-use super::record::Record;
 use crate::app::ResolvedApp;
+use crate::entry::{Entry, Record, Served};
 use crate::error::{Error, ErrorKind, join_names};
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, ResultSpec, Tags};
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Change, Claimed, Decision};
-use super::entry::{Entry, Served};
-use super::record::{Provenance, Record, RecordHead};
 use super::run_flight::RunFlight;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use crate::app::{AppId, CodeId};
+use crate::entry::{Entry, Provenance, Record, RecordHead, Served};
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::{Digest, Key};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::stats::bytes;
+use crate::cache::eviction::Uses;
 use crate::cache::{AppCache, EVICTED, Entry, Listed, Memory, RecordHead, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
@@ -117,7 +118,7 @@ impl Engine {
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
         let mut entries = cache.entries();
         // The sort reads each use once: entries may be used meanwhile.
-        entries.sort_by_cached_key(|entry| (entry.last_use(), entry.record.made_at));
+        entries.sort_by_cached_key(|entry| (Uses::of(&entry.uses).last(), entry.record.made_at));
         let mut left = entries
             .iter()
             .map(|entry| entry.bytes())

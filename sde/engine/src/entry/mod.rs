@@ -1,20 +1,20 @@
 //! The entry of one key: the record of its run and the results.
 
+mod record;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::eviction::Uses;
-use super::record::{Record, RecordHead};
-use super::stats::nanos;
 use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
 use crate::sync::lock;
+pub use record::{Provenance, Record, RecordHead};
 
 /// The [account](Entry::account) of an entry that is in no list.
-pub(super) const NO_ACCOUNT: u32 = u32::MAX;
+pub(crate) const NO_ACCOUNT: u32 = u32::MAX;
 
 /// The bytes of an entry whose values were not asked for their size.
 const NOT_MEASURED: usize = usize::MAX;
@@ -40,8 +40,8 @@ pub(crate) struct Entry {
     /// Whether a result has output files, which are looked at on each hit.
     pub(crate) has_files: bool,
     deterministic: bool,
-    /// When and how often it was used, if the budget needs that; see [`Uses`].
-    pub(super) uses: AtomicU64,
+    /// When and how often it was used, if the budget needs that; see `Uses`.
+    pub(crate) uses: AtomicU64,
     /// The value of `result`, if that is the only result and is held.
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
@@ -59,7 +59,7 @@ pub(crate) struct Entry {
     /// About how many bytes its record and its places in tables take.
     record_bytes: AtomicU32,
     /// Its account with the budget that counts it; written with the budget's list locked.
-    pub(super) account: AtomicU32,
+    pub(crate) account: AtomicU32,
     /// Whether a store has it, as far as is known.
     is_saved: AtomicBool,
 }
@@ -111,7 +111,7 @@ impl Entry {
     }
 
     /// An entry that this process computed, in `own` time without nested runs.
-    pub(super) fn computed(
+    pub(crate) fn computed(
         record: Record,
         results: ResultMap,
         checked: u64,
@@ -207,7 +207,7 @@ impl Entry {
     }
 
     /// Nanoseconds to compute again the evicted entries that it depends on, as far as they were looked for.
-    pub(super) fn dependencies_nanos(&self) -> u64 {
+    pub(crate) fn dependencies_nanos(&self) -> u64 {
         self.dependencies_nanos.load(Ordering::Relaxed)
     }
 
@@ -240,25 +240,20 @@ impl Entry {
     }
 
     /// Bytes of its values if [`bytes`](Self::bytes) was called before, else 0.
-    pub(super) fn known_bytes(&self) -> usize {
+    pub(crate) fn known_bytes(&self) -> usize {
         match self.bytes.load(Ordering::Relaxed) {
             NOT_MEASURED => 0,
             bytes => bytes,
         }
     }
 
-    pub(super) fn record_memory(&self) -> usize {
+    pub(crate) fn record_memory(&self) -> usize {
         self.record_bytes.load(Ordering::Relaxed) as usize
     }
 
     /// About how many bytes the entry takes, without values that were not measured.
     pub(crate) fn known_memory(&self) -> usize {
         self.known_bytes().saturating_add(self.record_memory())
-    }
-
-    /// The tick of its last use, if uses are noted.
-    pub(crate) fn last_use(&self) -> u64 {
-        Uses::of(&self.uses).last()
     }
 
     /// Whether it holds values, or references to them.
@@ -298,7 +293,7 @@ impl Entry {
     }
 
     /// Adds this cache to the caches that are counted as holders of its values, or takes it off.
-    pub(super) fn note_listed(&self, is_listed: bool) {
+    pub(crate) fn note_listed(&self, is_listed: bool) {
         for named in self.results.results() {
             if let Content::Held(value) = &named.content {
                 value.note_in_caches(self.holds(value), is_listed);
@@ -367,7 +362,7 @@ impl Entry {
     }
 
     /// Time that reading its values took, and their bytes in the store.
-    pub(super) fn read_time(&self) -> (Duration, usize) {
+    pub(crate) fn read_time(&self) -> (Duration, usize) {
         let stored = self
             .results
             .results()
@@ -382,7 +377,7 @@ impl Entry {
     }
 
     /// This entry with the stored values that were read since held like computed ones; `None` if none was.
-    pub(super) fn with_read(&self) -> Option<Self> {
+    pub(crate) fn with_read(&self) -> Option<Self> {
         let results = self.results.results();
         let read = |named: &Named| match &named.content {
             Content::Stored(stored) => stored.if_read().map(Content::Held),
@@ -395,7 +390,7 @@ impl Entry {
     }
 
     /// Whether a value may be read from a store later.
-    pub(super) fn may_be_read(&self) -> bool {
+    pub(crate) fn may_be_read(&self) -> bool {
         let may_be_read = |named: &Named| matches!(&named.content, Content::Stored(stored) if !stored.is_damaged());
         !self.has_files && self.results.results().iter().any(may_be_read)
     }
@@ -430,6 +425,10 @@ impl Served {
             Err(_) => self,
         }
     }
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn held_or_gone(value: Option<ErasedValue>) -> Content {

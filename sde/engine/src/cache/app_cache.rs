@@ -174,7 +174,7 @@ impl AppCache {
             return None;
         };
         self.used(entry);
-        entry.failure.clone().filter(|_| entry.is_checked(epoch))
+        entry.failure().cloned().filter(|_| entry.is_checked(epoch))
     }
 
     /// Calls `look` with the result of [`entry`](Self::entry). The map's guard is held, so `look` must look at the

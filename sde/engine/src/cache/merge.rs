@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::app::ResolvedApp;
 use crate::entry::{Entry, Record, Served};
 use crate::error::{Error, ErrorKind, join_names};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, ResultSpec, Tags};
+use crate::result_map::{Content, ErasedValue, Named, ResultMap, ResultSpec, Results, Tags};
 
 /// Checks the returned results against the declared ones, and joins them with the values that an earlier entry still
 /// has. `own` is the time that the run took by itself. The map for the caller also has the results that the cache does
@@ -42,15 +42,14 @@ pub(crate) fn merge(
             tags,
         });
     }
-    let origin = Origin {
-        app: Arc::clone(&resolved.name),
-        key: record.key,
-        run: record.run,
-    };
-    let map = ResultMap::from_parts(origin, given);
-    Ok(Served {
-        entry: Arc::new(Entry::computed(record, kept_of(&map), epoch, own)),
-        map,
+    let given: Results = given.into_iter().collect();
+    Ok(match kept_of(&given) {
+        None => Served::whole(Arc::new(Entry::computed(record, given, epoch, own))),
+        Some(kept) => {
+            let entry = Arc::new(Entry::computed(record, kept, epoch, own));
+            let map = entry.giving(given);
+            Served { entry, map }
+        }
     })
 }
 
@@ -110,8 +109,7 @@ fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<()
 }
 
 fn still_there(entry: &Entry, name: &str) -> Option<Content> {
-    let mut results = entry.results.results().iter();
-    let named = results.find(|named| named.name == name)?;
+    let named = entry.results.find(name)?;
     // Output files are as the last run wrote them, so the earlier value may not match them.
     if entry.has_files && named.has_files() {
         return None;
@@ -125,14 +123,15 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
     }
 }
 
-/// The cache's map: of `no_cache` results it has weak references to the values that callers hold.
-fn kept_of(given: &ResultMap) -> ResultMap {
+/// The results that the cache keeps, if it does not keep all: of `no_cache` results it has weak references to the values
+/// that callers hold.
+fn kept_of(given: &Results) -> Option<Results> {
     let not_kept = |named: &Named| !named.tags.is_cached();
-    if !given.results().iter().any(not_kept) {
-        return given.clone();
-    }
-    given.replacing(|named| match &named.content {
-        Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
-        _ => None,
+    let has_any = given.results().iter().any(not_kept);
+    has_any.then(|| {
+        given.replacing(|named| match &named.content {
+            Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
+            _ => None,
+        })
     })
 }

@@ -11,7 +11,7 @@ use crate::entry::{Entry, Provenance, Record, RecordHead, Served};
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, ResultSpec, Tag, Tags};
+use crate::result_map::{Content, ErasedValue, Named, ResultSpec, Tag, Tags};
 
 fn key() -> Key {
     Key::from_bytes([7; 32])
@@ -21,11 +21,6 @@ fn key() -> Key {
 pub(crate) fn entry(number: u64) -> Arc<Entry> {
     let app = Arc::<str>::from("app");
     let run = RunId { process: 1, number };
-    let origin = Origin {
-        app: Arc::clone(&app),
-        key: key(),
-        run,
-    };
     let y = Named {
         content: Content::Held(ErasedValue::new(number)),
         spec: Arc::new(ResultSpec::new::<u64>("y")),
@@ -55,13 +50,11 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         head,
         inputs: Arc::default(),
     };
-    let results = ResultMap::from_parts(origin, vec![y]);
-    Arc::new(Entry::new(record, results, 0))
+    Arc::new(Entry::new(record, [y], 0))
 }
 
 fn served(entry: Arc<Entry>) -> Served {
-    let map = entry.results.clone();
-    Served { entry, map }
+    Served::whole(entry)
 }
 
 fn flight(cache: &AppCache) -> Arc<RunFlight> {
@@ -237,7 +230,6 @@ fn what_is_not_needed_may_be_gone() {
             tags,
         };
         results.push(gone);
-        let results = ResultMap::from_parts(entry.origin(), results);
         Entry::new(entry.full_record(), results, 0)
     };
     assert!(without(Tag::Expendable.into()).is_whole_and_checked(0));

@@ -13,9 +13,7 @@ use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::ranks::group::ProcessGroup;
-use crate::result_map::{
-    Codec, Content, ErasedValue, NOT_KEPT, Named, Origin, Payload, ResultMap, ResultSpec, Tags,
-};
+use crate::result_map::{Codec, Content, ErasedValue, NOT_KEPT, Named, Payload, ResultSpec, Tags};
 
 /// A durable home of entries.
 ///
@@ -347,12 +345,7 @@ impl SavedEntry {
                 tags,
             }
         };
-        let origin = Origin {
-            app: Arc::clone(&record.app),
-            key: record.key,
-            run: record.run,
-        };
-        let results = ResultMap::from_parts(origin, results.into_iter().map(named));
+        let results = results.into_iter().map(named);
         Self::of(Arc::new(Entry::new(record, results, 0)), selection)
     }
 

@@ -174,7 +174,7 @@ impl Engine {
         if is_pending && !is_saved_later && !keeps_values {
             self.forget_pending(entry, &keys);
         }
-        if !keeps_record && entry.failure.is_none() {
+        if !keeps_record && entry.failure().is_none() {
             self.note_forgotten(&entry.record);
         }
         cache.counters.evicted(bytes, cost);

@@ -12,7 +12,7 @@ use crate::cache::{Entry, Record, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
 use crate::ranks::{is_complete, with_parts};
-use crate::result_map::{Content, Named, Origin, ResultMap, ResultSpec, Stored};
+use crate::result_map::{Content, Named, ResultMap, ResultSpec, Stored};
 
 impl Engine {
     /// Looks in the store for an entry that serves the call.
@@ -60,7 +60,7 @@ impl Engine {
         let specs = &run.app.resolved.info.results;
         let alone = Arc::new(entry_of(specs, &stored, None));
         run.note_known(Arc::clone(&alone));
-        let found = (&alone.record, &alone.results);
+        let found = (&alone.record, &ResultMap::of(Arc::clone(&alone)));
         for other in &stored.others {
             self.compare(run, found, &entry_of(specs, other, None));
         }
@@ -181,7 +181,7 @@ pub(crate) fn entry_of(
             .iter()
             .find(|result| result.name == spec.name);
         let held = previous.and_then(|entry| {
-            match entry.results.find(&spec.name)?.content {
+            match &entry.results.find(&spec.name)?.content {
                 // Reading it once more would give the same.
                 Content::Stored(stored) if stored.is_damaged() => {
                     Some(Content::Gone("what was stored of it is damaged"))
@@ -204,17 +204,8 @@ pub(crate) fn entry_of(
             tags: found.map_or(spec.tags, |result| result.tags),
         }
     });
-    let origin = Origin {
-        app: Arc::clone(&stored.record.app),
-        key: stored.record.key,
-        run: stored.record.run,
-    };
     // Not checked in any epoch: its nested runs' dependencies are checked before use.
-    let entry = Entry::new(
-        stored.record.clone(),
-        ResultMap::from_parts(origin, results),
-        u64::MAX,
-    );
+    let entry = Entry::new(stored.record.clone(), results, u64::MAX);
     entry.set_saved(true);
     entry
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
 use crate::key::Key;
-use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
+use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, ResultMap, Results};
 use crate::sync::lock;
 pub use record::{Provenance, Record, RecordHead};
 
@@ -39,14 +39,14 @@ pub(crate) struct Entry {
     pub(crate) whole: bool,
     /// Whether a result has output files, which are looked at on each hit.
     pub(crate) has_files: bool,
+    /// Whether `result` is the only result, and held.
+    has_only: bool,
     deterministic: bool,
+    /// About how many bytes its record and its places in tables take.
+    record_bytes: AtomicU32,
     /// When and how often it was used, if the budget needs that; see `Uses`.
     pub(crate) uses: AtomicU64,
-    /// The value of `result`, if that is the only result and is held.
-    pub(crate) only: Option<ErasedValue>,
-    pub(crate) results: ResultMap,
-    /// The error of a run that failed permanently.
-    pub(crate) failure: Option<Error>,
+    pub(crate) results: Results,
     pub(crate) record: RecordHead,
     /// Empty once a store has them.
     inputs: Mutex<Arc<[ValueSummary]>>,
@@ -56,8 +56,6 @@ pub(crate) struct Entry {
     dependencies_nanos: AtomicU64,
     /// Bytes of its values, or [`NOT_MEASURED`].
     bytes: AtomicUsize,
-    /// About how many bytes its record and its places in tables take.
-    record_bytes: AtomicU32,
     /// Its account with the budget that counts it; written with the budget's list locked.
     pub(crate) account: AtomicU32,
     /// Whether a store has it, as far as is known.
@@ -71,7 +69,21 @@ const ENTRY: usize =
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
-    pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
+    pub(crate) fn new(
+        record: Record,
+        results: impl IntoIterator<Item = Named>,
+        checked: u64,
+    ) -> Self {
+        Self::of(record, results.into_iter().collect(), checked)
+    }
+
+    fn of(record: Record, results: Results, checked: u64) -> Self {
+        let has_files = results.results().iter().any(Named::has_files);
+        Self::build(record, results, has_files, checked)
+    }
+
+    /// `has_files` says whether a result has output files: looking encodes the values.
+    fn build(record: Record, results: Results, has_files: bool, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
         let is_needed = |named: &Named| named.tags.is_needed();
         let settled = |named: &Named| match named.content {
@@ -79,26 +91,18 @@ impl Entry {
             Content::Gone(_) => !is_needed(named),
             Content::Elsewhere(_) | Content::Stored(_) => false,
         };
-        let only = match results.results() {
-            [one] if one.name == "result" => match &one.content {
-                Content::Held(value) => Some(value.clone()),
-                _ => None,
-            },
-            _ => None,
-        };
-        let has_files = results.results().iter().any(Named::has_files);
+        let has_only = matches!(&results, Results::One(one) if one.name == "result" && held(one));
         let is_whole = results.results().iter().all(settled) && results.results().iter().any(held);
-        let names = size_of_val(results.results()) + ResultMap::BLOCK;
-        let record_bytes = names + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
+        let record_bytes =
+            results.owned() + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
         Self {
             checked: AtomicU64::new(checked),
             whole: is_whole && !has_files,
             has_files,
             deterministic: !record.nondeterministic,
             uses: AtomicU64::new(0),
-            only,
+            has_only,
             results,
-            failure: None,
             own_nanos: nanos(record.took),
             record: record.head,
             inputs: Mutex::new(record.inputs),
@@ -111,47 +115,51 @@ impl Entry {
     }
 
     /// An entry that this process computed, in `own` time without nested runs.
-    pub(crate) fn computed(
-        record: Record,
-        results: ResultMap,
-        checked: u64,
-        own: Duration,
-    ) -> Self {
+    pub(crate) fn computed(record: Record, results: Results, checked: u64, own: Duration) -> Self {
         Self {
             own_nanos: nanos(own),
-            ..Self::new(record, results, checked)
+            ..Self::of(record, results, checked)
         }
     }
 
     /// The entry of a run that failed permanently, valid for this epoch.
     pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
-        Self {
-            failure: Some(error),
-            ..Self::computed(record, ResultMap::new(), epoch, own)
-        }
+        Self::computed(record, Results::Failed(error), epoch, own)
     }
 
     /// This entry with another record and other results. Own time, uses, epoch and saved state stay.
-    fn with(&self, record: Record, results: ResultMap) -> Self {
+    fn with(&self, record: Record, results: Results) -> Self {
         Self {
             own_nanos: self.own_nanos,
             uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
             is_saved: AtomicBool::new(self.is_saved()),
-            ..Self::new(record, results, self.checked.load(Ordering::Acquire))
+            ..Self::of(record, results, self.checked.load(Ordering::Acquire))
         }
     }
 
-    pub(crate) fn origin(&self) -> Origin {
-        Origin {
-            app: Arc::clone(&self.record.app),
-            key: self.record.key,
-            run: self.record.run,
+    /// The value of `result`, if that is the only result and is held.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&ErasedValue> {
+        match &self.results {
+            Results::One(Named {
+                content: Content::Held(value),
+                ..
+            }) if self.has_only => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The error of a run that failed permanently.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        match &self.results {
+            Results::Failed(error) => Some(error),
+            Results::One(_) | Results::Several(_) => None,
         }
     }
 
     /// This entry with another record. That one's dependencies must have been current whenever this entry's were.
     pub(crate) fn with_record(&self, record: Record) -> Self {
-        self.with(record, self.results.clone())
+        self.with(record, self.results.replacing(|_| None))
     }
 
     /// The whole record; without inputs once a store has them.
@@ -223,15 +231,12 @@ impl Entry {
     /// Bytes of its values. A stored value that was not read counts as if it was. The first call asks the values, which
     /// runs user code: never call it with a lock held.
     pub(crate) fn bytes(&self) -> usize {
-        let all = || self.results.results().iter().map(Named::bytes);
-        let failure = || self.failure.as_ref().map_or(0, Error::memory);
-        let sum = || all().fold(failure(), usize::saturating_add);
         let known = self.bytes.load(Ordering::Relaxed);
         if known != NOT_MEASURED {
             return known;
         }
         // Measuring runs user code, which may ask for this size: the size noted first stands.
-        let bytes = sum().min(NOT_MEASURED - 1);
+        let bytes = self.results.bytes().min(NOT_MEASURED - 1);
         let relaxed = Ordering::Relaxed;
         let noted = self
             .bytes
@@ -275,28 +280,21 @@ impl Entry {
     /// Whether anything but caches holds one of the values for which `leaves` holds. Several entries may share a value.
     pub(crate) fn is_in_use(&self, leaves: impl Fn(&Named) -> bool) -> bool {
         let in_use = |named: &Named| match &named.content {
-            Content::Held(value) => value.holders() > value.in_caches().max(self.holds(value)),
+            Content::Held(value) => value.holders() > value.in_caches().max(1),
             Content::Elsewhere(value) => value.is_there(),
             Content::Stored(stored) => stored.is_in_use(),
             Content::Gone(_) => false,
         };
         let mut results = self.results.results().iter();
-        self.results.is_shared()
-            || self.failure.as_ref().is_some_and(Error::is_shared)
+        self.failure().is_some_and(Error::is_shared)
             || results.any(|named| leaves(named) && in_use(named))
-    }
-
-    /// How many references to one of its values the entry has.
-    fn holds(&self, value: &ErasedValue) -> usize {
-        let only = self.only.as_ref();
-        1 + usize::from(only.is_some_and(|only| only.ptr_eq(value)))
     }
 
     /// Adds this cache to the caches that are counted as holders of its values, or takes it off.
     pub(crate) fn note_listed(&self, is_listed: bool) {
         for named in self.results.results() {
             if let Content::Held(value) = &named.content {
-                value.note_in_caches(self.holds(value), is_listed);
+                value.note_in_caches(1, is_listed);
             }
         }
     }
@@ -309,24 +307,43 @@ impl Entry {
     ///
     /// The check looks at the map that is given: a value that only callers hold may go between a look and a second
     /// upgrade.
-    pub(crate) fn serve(&self, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        let given = self.give();
-        match self.lacking(&given, names) {
-            None => Ok(given),
-            Some(why) => Err(why),
+    pub(crate) fn serve(self: &Arc<Self>, names: Option<&[&str]>) -> Result<ResultMap, String> {
+        let given = self.upgraded();
+        if let Some(why) = self.lacking(given.as_ref().unwrap_or(&self.results), names) {
+            return Err(why);
         }
+        Ok(match given {
+            Some(given) => self.giving(given),
+            None => ResultMap::of(Arc::clone(self)),
+        })
+    }
+
+    /// The map of an entry like this one that is in no cache, with these results.
+    pub(crate) fn giving(&self, results: Results) -> ResultMap {
+        let given = Self::build(self.full_record(), results, self.has_files, u64::MAX);
+        ResultMap::of(Arc::new(given))
     }
 
     /// The reason that a caller without names would not be served. Takes no reference to a value: it is called with the
     /// map locked.
     pub(crate) fn lacks(&self) -> Option<String> {
-        self.lacking(&self.results, None)
+        self.refusal(None)
     }
 
-    fn lacking(&self, given: &ResultMap, names: Option<&[&str]>) -> Option<String> {
+    /// The reason that a caller would not be served.
+    pub(crate) fn refusal(&self, names: Option<&[&str]>) -> Option<String> {
+        self.lacking(&self.results, names)
+    }
+
+    fn lacking(&self, given: &Results, names: Option<&[&str]>) -> Option<String> {
         match names {
             Some(names) => {
-                let lacking = names.iter().find(|name| !given.can_give(name))?;
+                let can_give = |name| {
+                    given
+                        .find(name)
+                        .is_some_and(|named| named.content.can_give())
+                };
+                let lacking = names.iter().find(|name| !can_give(name))?;
                 Some(format!(
                     "result \"{}\" is gone",
                     crate::error::printable(lacking)
@@ -349,15 +366,15 @@ impl Entry {
         }
     }
 
-    /// The map for a caller, which holds the values that only callers held so far.
-    fn give(&self) -> ResultMap {
+    /// The results, holding the values that only callers held so far, if there are any.
+    fn upgraded(&self) -> Option<Results> {
         let elsewhere = |named: &Named| matches!(named.content, Content::Elsewhere(_));
-        if self.whole || !self.results.results().iter().any(elsewhere) {
-            return self.results.clone();
-        }
-        self.results.replacing(|named| match &named.content {
-            Content::Elsewhere(weak) => Some(held_or_gone(weak.upgrade())),
-            _ => None,
+        let has_any = !self.whole && self.results.results().iter().any(elsewhere);
+        has_any.then(|| {
+            self.results.replacing(|named| match &named.content {
+                Content::Elsewhere(weak) => Some(held_or_gone(weak.upgrade())),
+                _ => None,
+            })
         })
     }
 
@@ -411,6 +428,14 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// An entry that gives what it has.
+    pub(crate) fn whole(entry: Arc<Entry>) -> Self {
+        Self {
+            map: ResultMap::of(Arc::clone(&entry)),
+            entry,
+        }
+    }
+
     /// The answer to a caller that published this entry: the winner in its place, if that has the results asked for,
     /// else its own.
     pub(crate) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {

@@ -12,7 +12,7 @@ use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind};
-use crate::result_map::{Content, Named, Origin, ResultMap, ResultSpec, Stored, Tags};
+use crate::result_map::{Content, Named, ResultMap, ResultSpec, Stored, Tags};
 
 /// An entry that moves, as seen by one rank.
 pub(super) struct EntryMove<'a> {
@@ -20,7 +20,7 @@ pub(super) struct EntryMove<'a> {
     pub(super) over: Redistribution<'a>,
     pub(super) transfer: &'a Transfer,
     /// The entry as this rank had it.
-    pub(super) own: Option<&'a Entry>,
+    pub(super) own: Option<&'a Arc<Entry>>,
     /// The record, and the results that are the same on all ranks that had the entry.
     pub(super) received: &'a StoredEntry,
     pub(super) info: &'a AppInfo,
@@ -60,7 +60,8 @@ impl EntryMove<'_> {
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
-        let made = synchronize(self.own.map(|entry| &entry.results), &self.over)?;
+        let own = self.own.map(|entry| ResultMap::of(Arc::clone(entry)));
+        let made = synchronize(own.as_ref(), &self.over)?;
         made.map(|map| self.of_app(&map)).transpose()
     }
 
@@ -159,18 +160,8 @@ impl EntryMove<'_> {
     }
 
     fn entry(&self, results: Vec<Named>) -> Entry {
-        let record = self.record();
-        let origin = Origin {
-            app: Arc::clone(&record.app),
-            key: record.key,
-            run: record.run,
-        };
         // The dependencies of nested runs are checked before the entry is used.
-        Entry::new(
-            record.clone(),
-            ResultMap::from_parts(origin, results),
-            u64::MAX,
-        )
+        Entry::new(self.record().clone(), results, u64::MAX)
     }
 }
 

@@ -13,9 +13,7 @@ use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{
-    Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap, ResultSpec, Tag,
-};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Payload, ResultSpec, Tag};
 
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
@@ -99,11 +97,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
             },
             _ => named.clone(),
         });
-    Entry::new(
-        entry.full_record(),
-        ResultMap::from_parts(entry.origin(), results),
-        u64::MAX,
-    )
+    Entry::new(entry.full_record(), results, u64::MAX)
 }
 
 /// The entry without its distributed results.
@@ -116,11 +110,7 @@ pub(crate) fn replicas_of(entry: &Entry) -> Entry {
         _ => named.clone(),
     };
     let results = entry.results.results().iter().map(replica);
-    Entry::new(
-        entry.full_record(),
-        ResultMap::from_parts(entry.origin(), results),
-        u64::MAX,
-    )
+    Entry::new(entry.full_record(), results, u64::MAX)
 }
 
 /// The entry that each rank saves for its part.
@@ -129,11 +119,6 @@ pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> 
     let results = entry.results.results().iter().filter(is_part).cloned();
     let mut record = entry.full_record();
     record.key = part_key(&entry.record.key, rank);
-    let origin = Origin {
-        key: record.key,
-        ..entry.origin()
-    };
-    let results = ResultMap::from_parts(origin, results);
     Entry::new(record, results, u64::MAX)
 }
 

@@ -106,7 +106,7 @@ impl Engine {
                     descriptors: Vec::new(),
                 },
                 transfer: change.transfer,
-                own: held.get(&moving.key).map(|entry| &**entry),
+                own: held.get(&moving.key),
                 received,
                 info,
                 target: target.id(),

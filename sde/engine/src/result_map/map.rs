@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::named::{Content, NOT_KEPT, Named};
+use super::named::Content;
 use super::tag::Tags;
 use super::value::{ErasedValue, Value};
+use crate::entry::Entry;
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::event::RunId;
 use crate::key::Key;
@@ -44,7 +45,7 @@ pub struct ResultMap(Contents);
 #[derive(Clone)]
 enum Contents {
     Returned(Arc<SmallVec<[Returned; 1]>>),
-    Published(Arc<NamedResults>),
+    Published(Arc<Entry>),
 }
 
 /// A result of a map that is not published.
@@ -56,28 +57,12 @@ struct Returned {
     content: Content,
 }
 
-struct NamedResults {
-    origin: Origin,
-    /// Inline for one, since most maps have one.
-    results: SmallVec<[Named; 1]>,
-}
-
 /// A result of any map.
 pub(crate) struct Found<'a> {
     name: &'a str,
     /// `None` for the declared ones.
     pub(crate) tags: Option<Tags>,
     pub(crate) content: &'a Content,
-}
-
-/// A weak reference to a map.
-pub(crate) struct WeakResultMap(Weak<NamedResults>);
-
-impl WeakResultMap {
-    #[inline]
-    pub(crate) fn upgrade(&self) -> Option<ResultMap> {
-        self.0.upgrade().map(Contents::Published).map(ResultMap)
-    }
 }
 
 /// The computation that a published map comes from.
@@ -193,15 +178,7 @@ impl ResultMap {
                 why,
             })
         };
-        match named.content {
-            Content::Held(value) => Ok(value.clone()),
-            Content::Elsewhere(weak) => weak.upgrade().ok_or_else(|| gone(NOT_KEPT.to_owned())),
-            Content::Stored(stored) => stored
-                .get()
-                .cloned()
-                .map_err(|error| gone(error.to_string())),
-            Content::Gone(why) => Err(gone((*why).to_owned())),
-        }
+        named.content.get().map_err(gone)
     }
 
     /// Whether the result of that name can be given, as far as is known without reading it from a store.
@@ -213,10 +190,8 @@ impl ResultMap {
 
     /// Whether the result of that name can be given. Reads it if it is in a store.
     pub(crate) fn can_give(&self, name: &str) -> bool {
-        self.find(name).is_some_and(|named| match named.content {
-            Content::Stored(stored) => stored.get().is_ok(),
-            content => content.is_there(),
-        })
+        self.find(name)
+            .is_some_and(|named| named.content.can_give())
     }
 
     /// The names of all results in the order of the app's returns, gone ones included.
@@ -232,11 +207,26 @@ impl ResultMap {
 
     /// The computation that the map comes from; `None` before it is published.
     #[must_use]
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<Origin> {
+        let record = &self.entry()?.record;
+        Some(Origin {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            run: record.run,
+        })
+    }
+
+    /// The entry that gives the results; `None` before they are published.
+    pub(crate) fn entry(&self) -> Option<&Arc<Entry>> {
         match &self.0 {
             Contents::Returned(_) => None,
-            Contents::Published(published) => Some(&published.origin),
+            Contents::Published(entry) => Some(entry),
         }
+    }
+
+    /// The map of an entry.
+    pub(crate) fn of(entry: Arc<Entry>) -> Self {
+        Self(Contents::Published(entry))
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<Found<'_>> {
@@ -246,7 +236,7 @@ impl ResultMap {
     fn found(&self) -> impl Iterator<Item = Found<'_>> {
         let (returned, published) = match &self.0 {
             Contents::Returned(returned) => (&***returned, [].as_slice()),
-            Contents::Published(published) => ([].as_slice(), &*published.results),
+            Contents::Published(entry) => ([].as_slice(), entry.results.results()),
         };
         let returned = returned.iter().map(|one| Found {
             name: &one.name,
@@ -264,52 +254,6 @@ impl ResultMap {
         match self.origin() {
             Some(origin) => origin.to_string(),
             None => "this result map".to_owned(),
-        }
-    }
-
-    pub(crate) fn from_parts(origin: Origin, results: impl IntoIterator<Item = Named>) -> Self {
-        let results = results.into_iter().collect();
-        Self(Contents::Published(Arc::new(NamedResults {
-            origin,
-            results,
-        })))
-    }
-
-    /// This map with the contents that `replacement` gives in place of its own.
-    pub(crate) fn replacing(&self, replacement: impl Fn(&Named) -> Option<Content>) -> Self {
-        let Contents::Published(published) = &self.0 else {
-            return self.clone();
-        };
-        let results = published.results.iter().map(|named| Named {
-            content: replacement(named).unwrap_or_else(|| named.content.clone()),
-            ..named.clone()
-        });
-        Self::from_parts(published.origin.clone(), results)
-    }
-
-    /// Bytes of a map that a weak reference keeps allocated.
-    pub(crate) const BLOCK: usize = size_of::<NamedResults>();
-
-    pub(crate) fn downgrade(&self) -> WeakResultMap {
-        WeakResultMap(match &self.0 {
-            Contents::Returned(_) => Weak::new(),
-            Contents::Published(published) => Arc::downgrade(published),
-        })
-    }
-
-    /// Whether there are other clones of this map.
-    pub(crate) fn is_shared(&self) -> bool {
-        match &self.0 {
-            Contents::Returned(returned) => Arc::strong_count(returned) > 1,
-            Contents::Published(published) => Arc::strong_count(published) > 1,
-        }
-    }
-
-    /// The published results.
-    pub(crate) fn results(&self) -> &[Named] {
-        match &self.0 {
-            Contents::Returned(_) => &[],
-            Contents::Published(published) => &published.results,
         }
     }
 }

@@ -19,9 +19,9 @@ mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
+pub(crate) use map::no_result;
 pub use map::{Origin, ResultMap};
-pub(crate) use map::{WeakResultMap, no_result};
-pub(crate) use named::{Content, NOT_KEPT, Named};
+pub(crate) use named::{Content, NOT_KEPT, Named, Results};
 pub use size::MemorySize;
 #[cfg(test)]
 pub(crate) use size::SizeOf;

@@ -7,6 +7,7 @@ use super::spec::ResultSpec;
 use super::stored::Stored;
 use super::tag::Tags;
 use super::value::{ErasedValue, WeakValue};
+use crate::error::{Error, printable};
 use crate::output_file::{OutputFile, in_value};
 
 /// Why a `no_cache` result is gone.
@@ -91,6 +92,24 @@ pub(crate) enum Content {
 }
 
 impl Content {
+    /// The value, or why it can't be given. Reads it if it is in a store.
+    pub(crate) fn get(&self) -> Result<ErasedValue, String> {
+        match self {
+            Self::Held(value) => Ok(value.clone()),
+            Self::Elsewhere(weak) => weak.upgrade().ok_or_else(|| NOT_KEPT.to_owned()),
+            Self::Stored(stored) => stored.get().cloned().map_err(|error| error.to_string()),
+            Self::Gone(why) => Err((*why).to_owned()),
+        }
+    }
+
+    /// Whether the value can be given. Reads it if it is in a store.
+    pub(crate) fn can_give(&self) -> bool {
+        match self {
+            Self::Stored(stored) => stored.get().is_ok(),
+            content => content.is_there(),
+        }
+    }
+
     /// Whether the value can be given, as far as is known without reading it.
     pub(crate) fn is_there(&self) -> bool {
         match self {
@@ -98,6 +117,87 @@ impl Content {
             Self::Elsewhere(weak) => weak.is_there(),
             Self::Stored(stored) => !stored.is_damaged(),
             Self::Gone(_) => false,
+        }
+    }
+}
+
+/// The results of an entry.
+pub(crate) enum Results {
+    /// Most runs have one result.
+    One(Named),
+    Several(Box<[Named]>),
+    /// The error of a run that failed permanently.
+    Failed(Error),
+}
+
+impl Results {
+    pub(crate) fn results(&self) -> &[Named] {
+        match self {
+            Self::One(named) => std::slice::from_ref(named),
+            Self::Several(list) => list,
+            Self::Failed(_) => &[],
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Named> {
+        self.results().iter().find(|named| named.name == name)
+    }
+
+    pub(crate) fn tags(&self, name: &str) -> Option<Tags> {
+        self.find(name).map(|named| named.tags)
+    }
+
+    /// The value of that name, or why there is none.
+    pub(crate) fn get_erased(&self, name: &str) -> Result<ErasedValue, String> {
+        match self.find(name) {
+            Some(named) => named.content.get(),
+            None => Err(format!("there is no result \"{}\"", printable(name))),
+        }
+    }
+
+    /// Bytes that they own besides themselves and their values.
+    pub(crate) fn owned(&self) -> usize {
+        match self {
+            Self::Several(list) => size_of_val(&**list),
+            Self::One(_) | Self::Failed(_) => 0,
+        }
+    }
+
+    /// Bytes of the values. A stored value that was not read counts as if it was.
+    pub(crate) fn bytes(&self) -> usize {
+        let failure = match self {
+            Self::Failed(error) => error.memory(),
+            Self::One(_) | Self::Several(_) => 0,
+        };
+        let all = self.results().iter().map(Named::bytes);
+        all.fold(failure, usize::saturating_add)
+    }
+
+    /// These results with the contents that `replacement` gives in place of their own.
+    pub(crate) fn replacing(&self, replacement: impl Fn(&Named) -> Option<Content>) -> Self {
+        match self {
+            Self::Failed(error) => Self::Failed(error.clone()),
+            results => results
+                .results()
+                .iter()
+                .map(|named| Named {
+                    content: replacement(named).unwrap_or_else(|| named.content.clone()),
+                    ..named.clone()
+                })
+                .collect(),
+        }
+    }
+}
+
+impl FromIterator<Named> for Results {
+    fn from_iter<I: IntoIterator<Item = Named>>(results: I) -> Self {
+        let mut results = results.into_iter();
+        match (results.next(), results.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => {
+                let first = first.into_iter().chain(second);
+                Self::Several(first.chain(results).collect())
+            }
         }
     }
 }

@@ -203,10 +203,10 @@ impl<'a> ErasedCall<'a> {
     /// The outcome of a hit that it took results of.
     fn into_outcome(self) -> Option<Outcome> {
         let (results, source) = self.taken.into_inner()?;
-        let origin = results.origin()?;
+        let record = &results.entry()?.record;
         Some(Outcome {
-            key: origin.key,
-            made_by: origin.run,
+            key: record.key,
+            made_by: record.run,
             source,
             results,
         })

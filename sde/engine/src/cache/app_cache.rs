@@ -1,17 +1,18 @@
 //! The entries and flights of one app type.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry as Place;
+use dashmap::{DashMap, SharedValue};
 
 use super::ledger::Owner;
 use super::memory::Memory;
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
+use super::slot::{Change, Slot};
 use super::stats::Counters;
 use crate::entry::{Entry, Provenance, Served};
 use crate::error::Error;
@@ -26,7 +27,7 @@ const SHARDS: usize = 128;
 /// The cache of one app type.
 pub(crate) struct AppCache {
     pub(crate) name: Arc<str>,
-    pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
+    pub(super) map: DashMap<Slot, (), BuildKeyHasher>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
     /// The budget that counts its entries, if any, and the owner that they count for.
@@ -46,27 +47,6 @@ pub(crate) struct AppCache {
     generation: AtomicU64,
 }
 
-/// The state of one key in the map.
-#[derive(Clone)]
-pub(crate) enum Slot {
-    /// An entry; some of its values may be gone.
-    Ready(Arc<Entry>),
-    /// A computation, and the entry that the key had before it.
-    Flying(Arc<RunFlight>, Option<Arc<Entry>>),
-    /// The entry of a run that failed permanently; it holds for the epoch in which it was checked.
-    Failed(Arc<Entry>),
-}
-
-impl Slot {
-    /// The entry, even if its values are gone or it is being computed again.
-    pub(super) fn entry(&self) -> Option<&Arc<Entry>> {
-        match self {
-            Self::Ready(entry) | Self::Flying(_, Some(entry)) => Some(entry),
-            Self::Flying(_, None) | Self::Failed(_) => None,
-        }
-    }
-}
-
 /// The earlier slot and the entry taken off the list. Drop both with no lock held and no thread waiting: destructors
 /// may use the engine.
 pub(crate) type Before = (Option<Slot>, Option<Arc<Entry>>);
@@ -81,13 +61,6 @@ pub(crate) enum Decision {
     },
     /// The results of this entry, which was decided on before.
     Lost(Arc<Entry>),
-}
-
-/// A change to the slot of a key.
-pub(super) enum Change {
-    Keep,
-    Put(Slot),
-    Remove,
 }
 
 /// The outcome of claiming a key.
@@ -166,7 +139,7 @@ impl AppCache {
 
     /// The failure that is remembered for a key in this epoch.
     pub(crate) fn failure(&self, key: &Key, epoch: u64) -> Option<Error> {
-        self.failure_of(&*self.map.get(key)?, epoch)
+        self.failure_of(self.map.get(key)?.key(), epoch)
     }
 
     fn failure_of(&self, slot: &Slot, epoch: u64) -> Option<Error> {
@@ -186,7 +159,7 @@ impl AppCache {
         look: impl FnOnce(&Arc<Entry>) -> R,
     ) -> Option<R> {
         let _held = Held::of::<Slot>();
-        self.map.get(key)?.entry().map(look)
+        self.map.get(key)?.key().entry().map(look)
     }
 
     /// Whether a run of this key may be going on, in this engine.
@@ -197,9 +170,7 @@ impl AppCache {
     /// Whether the key is being computed.
     pub(crate) fn is_flying(&self, key: &Key) -> bool {
         let slot = self.map.get(key);
-        slot.is_some_and(
-            |slot| matches!(&*slot, Slot::Flying(flight, _) if !flight.flight.is_complete()),
-        )
+        slot.is_some_and(|slot| slot.key().under_way().is_some())
     }
 
     /// The one step that decides which caller computes. An entry that `is_new` to the caller is given; the caller
@@ -213,26 +184,21 @@ impl AppCache {
         epoch: Option<u64>,
         is_new: impl Fn(&Arc<Entry>) -> bool,
     ) -> (Claimed, Before) {
-        self.change(key, |slot| match slot {
-            Some(Slot::Flying(flight, _)) if !flight.flight.is_complete() => {
-                (Claimed::Theirs(Arc::clone(flight)), Change::Keep)
+        self.change(key, |slot| {
+            if let Some(flight) = slot.and_then(Slot::under_way) {
+                return (Claimed::Theirs(Arc::clone(flight)), Change::Keep);
             }
-            slot => {
-                let failure = |(slot, epoch)| self.failure_of(slot, epoch);
-                if let Some(error) = slot.zip(epoch).and_then(failure) {
-                    return (Claimed::Failed(error), Change::Keep);
-                }
-                let previous = slot.and_then(Slot::entry);
-                if let Some(entry) = previous.filter(|entry| is_new(entry)) {
-                    return (Claimed::Ready(Arc::clone(entry)), Change::Keep);
-                }
-                let flight = self.new_flight(key);
-                let flying = Slot::Flying(Arc::clone(&flight), previous.cloned());
-                (
-                    Claimed::Mine(flight, previous.cloned()),
-                    Change::Put(flying),
-                )
+            let failure = |(slot, epoch)| self.failure_of(slot, epoch);
+            if let Some(error) = slot.zip(epoch).and_then(failure) {
+                return (Claimed::Failed(error), Change::Keep);
             }
+            let previous = slot.and_then(Slot::entry).cloned();
+            if let Some(entry) = previous.as_ref().filter(|entry| is_new(entry)) {
+                return (Claimed::Ready(Arc::clone(entry)), Change::Keep);
+            }
+            let flight = self.new_flight(key);
+            let flying = Slot::flying(&flight, previous.clone());
+            (Claimed::Mine(flight, previous), Change::Put(flying))
         })
     }
 
@@ -244,32 +210,35 @@ impl AppCache {
         change: impl FnOnce(Option<&Slot>) -> (R, Change),
     ) -> (R, Before) {
         let _held = Held::of::<Slot>();
+        let hash = self.map.hasher().hash_one(key);
+        let of_key = |(slot, _): &(Slot, SharedValue<()>)| *slot.key() == key;
+        let shard = self.map.determine_shard(hash as usize);
+        let mut shard = self.map.shards()[shard].write();
+        let there = shard.get_mut(hash, of_key);
+        let (result, change) = change(there.as_deref().map(|(slot, _)| slot));
         let count = |before: Option<&Slot>, after: Option<&Slot>| {
             let (memory, owner) = self.counted.as_ref()?;
             memory.change(*owner, self.counts_of(before), self.counts_of(after))
         };
-        match self.map.entry(key) {
-            Place::Vacant(vacant) => {
-                let (result, change) = change(None);
-                let Change::Put(slot) = change else {
-                    return (result, (None, None));
-                };
+        let before = match (there, change) {
+            (_, Change::Keep) | (None, Change::Remove) => (None, None),
+            (None, Change::Put(slot)) => {
                 let uncounted = count(None, Some(&slot));
-                vacant.insert(slot);
-                (result, (None, uncounted))
+                let hash_of = |(slot, _): &(Slot, _)| self.map.hasher().hash_one(slot);
+                shard.insert(hash, (slot, SharedValue::new(())), hash_of);
+                (None, uncounted)
             }
-            Place::Occupied(mut occupied) => match change(Some(occupied.get())) {
-                (result, Change::Keep) => (result, (None, None)),
-                (result, Change::Put(slot)) => {
-                    let uncounted = count(Some(occupied.get()), Some(&slot));
-                    (result, (Some(occupied.insert(slot)), uncounted))
-                }
-                (result, Change::Remove) => {
-                    let uncounted = count(Some(occupied.get()), None);
-                    (result, (Some(occupied.remove()), uncounted))
-                }
-            },
-        }
+            (Some((there, _)), Change::Put(slot)) => {
+                let uncounted = count(Some(there), Some(&slot));
+                (Some(std::mem::replace(there, slot)), uncounted)
+            }
+            (Some((there, _)), Change::Remove) => {
+                let uncounted = count(Some(there), None);
+                let removed = shard.remove_entry(hash, of_key);
+                (removed.map(|(slot, _)| slot), uncounted)
+            }
+        };
+        (result, before)
     }
 
     /// The entry of a slot that the budget counts. Failures of runs that ranks made together do not count: nothing
@@ -301,9 +270,7 @@ impl AppCache {
             Ok(()) => {}
         }
         self.change(flight.key, |slot| match slot {
-            Some(Slot::Flying(other, _)) if !other.flight.is_complete() => {
-                (won(None, false), Change::Keep)
-            }
+            Some(slot) if slot.under_way().is_some() => (won(None, false), Change::Keep),
             Some(Slot::Ready(first)) if first.lacks().is_none() => {
                 (Decision::Lost(Arc::clone(first)), Change::Keep)
             }
@@ -311,8 +278,7 @@ impl AppCache {
                 let flight = self.new_flight(flight.key);
                 // No other thread has the new flight yet, so this decision stands.
                 let _ = flight.flight.decide(Arc::clone(entry));
-                let previous = slot.and_then(Slot::entry).cloned();
-                let flying = Slot::Flying(Arc::clone(&flight), previous);
+                let flying = Slot::flying(&flight, slot.and_then(Slot::entry).cloned());
                 (won(Some(flight), true), Change::Put(flying))
             }
         })
@@ -320,8 +286,8 @@ impl AppCache {
 
     /// The entry that was decided on for a key and is not visible yet.
     pub(crate) fn decided(&self, key: &Key) -> Option<Arc<Entry>> {
-        let flight = match &*self.map.get(key)? {
-            Slot::Flying(flight, _) => Arc::clone(flight),
+        let flight = match self.map.get(key)?.key() {
+            Slot::Flying(flying) => Arc::clone(&flying.flight),
             Slot::Ready(_) | Slot::Failed(..) => return None,
         };
         flight.flight.decided()
@@ -341,7 +307,9 @@ impl AppCache {
         let show = |slot: Option<&Slot>| match slot {
             // The guard is held: a thread that swaps the contents raises the generation first and needs this guard to
             // take the entry out.
-            Some(Slot::Flying(flying, _)) if !std::ptr::eq(&**flying, flight) => ((), Change::Keep),
+            Some(Slot::Flying(other)) if !std::ptr::eq(&*other.flight, flight) => {
+                ((), Change::Keep)
+            }
             Some(Slot::Ready(_)) => ((), Change::Keep),
             // A flight that began during a swap was taken out with the earlier ones; and the holder of this flight may
             // have failed.
@@ -376,8 +344,8 @@ impl AppCache {
             let entry = Arc::clone(&entry);
             match slot {
                 _ if self.generation() != generation => (false, Change::Keep),
-                Some(Slot::Flying(flight, _)) => {
-                    let flying = Slot::Flying(Arc::clone(flight), Some(entry));
+                Some(Slot::Flying(flying)) => {
+                    let flying = Slot::flying(&flying.flight, Some(entry));
                     (true, Change::Put(flying))
                 }
                 _ => (true, Change::Put(Slot::Ready(entry))),
@@ -399,19 +367,17 @@ impl AppCache {
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
             return;
         }
-        let ((), _before) = self.change(flight.key, |slot| match (slot, &keep) {
+        let ((), _before) = self.change(flight.key, |slot| match slot {
             // Another computation was decided on; its results are on their way to a disk.
             _ if flight.flight.decided().is_some() => ((), Change::Keep),
-            (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
-                ((), Change::Keep)
+            Some(Slot::Flying(flying)) if std::ptr::eq(&*flying.flight, flight) => {
+                let change = match (&flying.previous, &keep) {
+                    (Some(previous), _) => Change::Put(Slot::Ready(Arc::clone(previous))),
+                    (None, Some(failed)) => Change::Put(Slot::Failed(Arc::clone(failed))),
+                    (None, None) => Change::Remove,
+                };
+                ((), change)
             }
-            (Some(Slot::Flying(_, Some(previous))), _) => {
-                ((), Change::Put(Slot::Ready(Arc::clone(previous))))
-            }
-            (Some(Slot::Flying(_, None)), Some(failed)) => {
-                ((), Change::Put(Slot::Failed(Arc::clone(failed))))
-            }
-            (Some(Slot::Flying(_, None)), None) => ((), Change::Remove),
             _ => ((), Change::Keep),
         });
         if keep.is_some() {
@@ -444,10 +410,12 @@ impl AppCache {
                 None,
                 after.map_or(Change::Remove, |after| Change::Put(Slot::Ready(after))),
             ),
-            Some(Slot::Flying(flight, Some(there))) if Arc::ptr_eq(there, before) => {
-                (None, Change::Put(Slot::Flying(Arc::clone(flight), after)))
-            }
-            other => (other.and_then(Slot::entry).cloned(), Change::Keep),
+            other => match (other.and_then(Slot::entry), other) {
+                (Some(there), Some(Slot::Flying(flying))) if Arc::ptr_eq(there, before) => {
+                    (None, Change::Put(Slot::flying(&flying.flight, after)))
+                }
+                (there, _) => (there.cloned(), Change::Keep),
+            },
         });
         other
     }
@@ -457,7 +425,7 @@ impl AppCache {
     pub(crate) fn forget_all(&self) -> impl Sized + use<> {
         self.generation.fetch_add(1, Ordering::AcqRel);
         let (mut before, mut uncounted) = (Vec::new(), Vec::new());
-        self.map.retain(|_, slot| {
+        self.map.retain(|slot, ()| {
             if let Some((memory, owner)) = &self.counted {
                 uncounted.push(memory.change(*owner, self.counts_of(Some(slot)), None));
             }
@@ -473,14 +441,17 @@ impl AppCache {
             Slot::Failed(entry) => Some(Arc::clone(entry)),
             _ => None,
         };
-        self.map.iter().filter_map(|slot| failed(&slot)).collect()
+        self.map
+            .iter()
+            .filter_map(|slot| failed(slot.key()))
+            .collect()
     }
 
     /// Every entry, even if its values are gone.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.map
             .iter()
-            .filter_map(|slot| slot.entry().cloned())
+            .filter_map(|slot| slot.key().entry().cloned())
             .collect()
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::app_cache::{AppCache, Change, Slot};
+use super::app_cache::AppCache;
 use super::memory::Stays;
+use super::slot::{Change, Slot};
 use crate::entry::Entry;
 
 impl AppCache {
@@ -62,7 +63,7 @@ impl AppCache {
             return;
         };
         if let Some(slot) = self.map.get(&entry.record.key)
-            && let Some(there) = self.counts_of(Some(&slot))
+            && let Some(there) = self.counts_of(Some(slot.key()))
             && Arc::ptr_eq(there, entry)
         {
             memory.count_again(*owner, entry, why);
@@ -75,7 +76,7 @@ impl Drop for AppCache {
     fn drop(&mut self) {
         if let Some((memory, owner)) = &self.counted {
             for slot in &self.map {
-                memory.change(*owner, self.counts_of(Some(&slot)), None);
+                memory.change(*owner, self.counts_of(Some(slot.key())), None);
             }
         }
     }

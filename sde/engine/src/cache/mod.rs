@@ -15,6 +15,7 @@ mod merge;
 mod run_cost;
 mod run_flight;
 mod scratches;
+mod slot;
 mod stats;
 mod table;
 #[cfg(test)]

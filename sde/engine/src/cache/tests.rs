@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::app_cache::{AppCache, Change, Claimed, Decision};
+use super::app_cache::{AppCache, Claimed, Decision};
 use super::run_flight::RunFlight;
+use super::slot::Change;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use crate::app::{AppId, CodeId};
 use crate::entry::{Entry, Provenance, Record, RecordHead, Served};

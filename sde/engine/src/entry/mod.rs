@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
-use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, ResultMap, Results};
 use crate::sync::lock;
 pub use record::{Provenance, Record, RecordHead};
@@ -64,8 +63,7 @@ pub(crate) struct Entry {
 
 /// Bytes of an entry besides its values and the lists of its record: its allocations, its place in the map, which may
 /// be half empty, and its place in the list of the budget.
-const ENTRY: usize =
-    size_of::<Entry>() + 2 * size_of::<(Key, Arc<Entry>, usize)>() + 160 + 8 * BLOCK;
+const ENTRY: usize = size_of::<Entry>() + 2 * (size_of::<[usize; 2]>() + 1) + 160 + 8 * BLOCK;
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.

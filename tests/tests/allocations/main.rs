@@ -256,6 +256,37 @@ fn a_small_result_takes_little_memory_once_it_is_saved() {
     assert!(each < 600, "{each} bytes");
 }
 
+/// A weak reference keeps the block of its value allocated, and these values lie in theirs.
+#[test]
+fn a_value_that_left_takes_no_memory_once_the_program_lets_it_go() {
+    const LENGTH: usize = size_of::<[[u64; 32]; 32]>();
+    #[sde::app]
+    fn block(x: u64) -> [[u64; 32]; 32] {
+        [[x; 32]; 32]
+    }
+    const RESULTS: usize = 100;
+    let budget = MemoryBudget::bytes(2 * LENGTH);
+    let sde = Sde::builder()
+        .memory_budget(budget)
+        .build()
+        .expect("an engine");
+    let taken = || BYTES.get() - FREED.get();
+    let before = taken();
+    let call = |x| block.call(&sde, x).expect("no error");
+    let held: Vec<_> = (0..RESULTS as u64).map(call).collect();
+    let computed = sde.stats().total.computed;
+    let again: Vec<_> = (0..RESULTS as u64).map(call).collect();
+    assert_eq!(sde.stats().total.computed, computed, "they are held");
+    assert!(taken() - before > RESULTS * LENGTH);
+    drop((held, again));
+    // A few entries are looked at each time.
+    for x in RESULTS as u64..2 * RESULTS as u64 {
+        call(x);
+    }
+    let left = taken() - before;
+    assert!(left < RESULTS * LENGTH / 4, "{left} bytes");
+}
+
 /// How much more memory these results take, as the thread has asked for it.
 fn taken_by(sde: &Sde, numbers: std::ops::Range<u64>) -> usize {
     let taken = || BYTES.get() - FREED.get();

@@ -118,19 +118,19 @@ impl AppCache {
         self.look_ready(key, Arc::clone)
     }
 
-    /// Holds the values of an entry that were read since like computed ones, so that they are found as fast and count
-    /// with their size. Gives the entry that stands afterwards.
-    pub(crate) fn hold_read(&self, entry: Arc<Entry>) -> Arc<Entry> {
-        let Some(read) = entry.with_read() else {
+    /// Has the values of an entry as they are by now: those that were read are held like computed ones, so that they are
+    /// found as fast and count with their size. Gives the entry that stands afterwards.
+    pub(crate) fn update_values(&self, entry: Arc<Entry>) -> Arc<Entry> {
+        let Some(now) = entry.with_values_as_they_are() else {
             return entry;
         };
-        let read = self.measured(Arc::new(read));
+        let now = self.measured(Arc::new(now));
         if let Some((memory, _)) = &self.counted {
             memory.note_read_time(entry.read_time());
         }
         let (stands, _before) = self.change(entry.record.key, |slot| match slot {
             Some(Slot::Ready(there)) if Arc::ptr_eq(there, &entry) => {
-                (Arc::clone(&read), Change::Put(Slot::Ready(read)))
+                (Arc::clone(&now), Change::Put(Slot::Ready(now)))
             }
             _ => (Arc::clone(&entry), Change::Keep),
         });

@@ -81,6 +81,3 @@ impl Drop for AppCache {
         }
     }
 }
-
-/// The reason given for a value that was evicted.
-pub(crate) const EVICTED: &str = "it was dropped to make room";

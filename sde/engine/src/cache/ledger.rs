@@ -8,7 +8,6 @@ use std::time::Instant;
 use super::eviction::Eviction;
 use crate::app::TypeIndex;
 use crate::entry::{Entry, NO_ACCOUNT};
-use crate::result_map::Named;
 
 pub(super) struct Ledger {
     /// By [`Entry::account`].
@@ -16,25 +15,20 @@ pub(super) struct Ledger {
     free: Vec<u32>,
     /// Entries that may leave.
     pub(super) eviction: Eviction,
-    /// Entries that the program holds too, looked at again in turn. `set_aside` has those that came since the last
-    /// look; some may have gone again.
-    pub(super) in_use: Turns,
-    pub(super) set_aside: Vec<u32>,
     /// Entries of apps whose values stay because no store has them. They are tried again in turn: a store may have them
     /// by now.
     pub(super) kept: Turns,
-    /// Entries from a store whose values were not read yet, so they count with the length of their encoding. They may
-    /// be gone.
-    pub(super) unread: VecDeque<(TypeIndex, Weak<Entry>)>,
+    /// Entries whose values the program may read or let go with nobody told, looked at in turn. Until a stored value is
+    /// read it counts with the length of its encoding. The entries may be gone.
+    pub(super) watched: VecDeque<(TypeIndex, Weak<Entry>)>,
     /// Entries that may leave, by arrival, if the budget has a maximal age.
     pub(super) by_age: BTreeSet<(Instant, u32)>,
-    /// Bytes of all accounts, without taken ones and without the values in use.
+    /// Bytes of all accounts, without taken ones.
     pub(super) bytes: usize,
     pub(super) taken_bytes: usize,
     pub(super) collective_bytes: usize,
     pub(super) entries: usize,
     pub(super) kept_bytes: usize,
-    pub(super) in_use_bytes: usize,
 }
 
 pub(super) struct Account {
@@ -53,7 +47,8 @@ pub(super) enum AccountState {
     MayLeave,
     /// No store has it.
     Kept,
-    InUse,
+    /// The program holds its values: only the record is the cache's.
+    Referring,
     /// A victim whose fate is not decided yet.
     Taken,
     /// It leaves on all ranks together.
@@ -80,17 +75,14 @@ impl Ledger {
             accounts: Vec::new(),
             free: Vec::new(),
             eviction,
-            in_use: Turns::default(),
-            set_aside: Vec::new(),
             kept: Turns::default(),
-            unread: VecDeque::new(),
+            watched: VecDeque::new(),
             by_age: BTreeSet::new(),
             bytes: 0,
             taken_bytes: 0,
             collective_bytes: 0,
             entries: 0,
             kept_bytes: 0,
-            in_use_bytes: 0,
         }
     }
 
@@ -114,7 +106,6 @@ impl Ledger {
             (self.accounts.len() - 1) as u32
         });
         entry.account.store(at, Ordering::Relaxed);
-        entry.note_listed(true);
         self.accounts[at as usize] = Account {
             entry: Some(Arc::clone(entry)),
             owner,
@@ -148,21 +139,9 @@ impl Ledger {
         match state {
             AccountState::Collective => self.collective_bytes -= less,
             AccountState::Kept => self.kept_bytes -= less,
-            AccountState::MayLeave | AccountState::InUse | AccountState::Taken => {}
+            AccountState::MayLeave | AccountState::Referring | AccountState::Taken => {}
         }
         Some(state)
-    }
-
-    /// Whether an entry set aside as in use still is; `None` if its account is not in that state.
-    pub(super) fn is_in_use(
-        &self,
-        at: u32,
-        leaves: impl Fn(&Entry, &Named) -> bool,
-    ) -> Option<bool> {
-        let account = &self.accounts[at as usize];
-        let entry = account.entry.as_ref()?;
-        let leaves = |named: &Named| leaves(entry, named);
-        (account.state == AccountState::InUse).then(|| entry.is_in_use(leaves))
     }
 
     fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
@@ -185,7 +164,6 @@ impl Ledger {
         let account = std::mem::replace(account, free);
         let entry = account.entry.as_ref()?;
         entry.account.store(NO_ACCOUNT, Ordering::Relaxed);
-        entry.note_listed(false);
         Some(account)
     }
 
@@ -198,7 +176,7 @@ impl Ledger {
     /// Adds an account to the sums of its state, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
         let account = &self.accounts[at as usize];
-        let (bytes, record) = (account.bytes(), account.record);
+        let bytes = account.bytes();
         let Account {
             owner,
             values,
@@ -223,6 +201,7 @@ impl Ledger {
                     };
                 }
             }
+            AccountState::Referring => add(&mut self.bytes, bytes),
             AccountState::Taken => add(&mut self.taken_bytes, bytes),
             AccountState::Collective => {
                 add(&mut self.bytes, bytes);
@@ -233,15 +212,6 @@ impl Ledger {
                 add(&mut self.kept_bytes, bytes);
                 if values > 0 && matches!(owner, Owner::App(_)) {
                     self.kept.set(at, is_there);
-                }
-            }
-            AccountState::InUse => {
-                // The program holds only the values; the record stays the cache's.
-                add(&mut self.in_use_bytes, values);
-                add(&mut self.bytes, record);
-                self.in_use.set(at, is_there);
-                if is_there {
-                    self.set_aside.push(at);
                 }
             }
         }
@@ -262,10 +232,6 @@ impl Turns {
         let at = *after.or_else(|| self.accounts.first())?;
         self.next = at + 1;
         Some(at)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.accounts.len()
     }
 
     fn set(&mut self, at: u32, is_there: bool) {

@@ -25,9 +25,8 @@ pub(crate) struct Memory {
     /// A copy of the eviction's tick, for hits, which take no lock.
     tick: AtomicU64,
     is_over: AtomicBool,
-    /// Whether the list has entries from a store that count with the length of their encoding and may have been read
-    /// since.
-    has_unread: AtomicBool,
+    /// Whether the list has entries whose values may have been read or let go since.
+    has_watched: AtomicBool,
     list: Mutex<Ledger>,
     /// The average time of reading from the store, so far.
     nanos_per_kib: AtomicUsize,
@@ -45,8 +44,6 @@ pub struct MemoryUse {
     pub entries: usize,
     /// The part of [`bytes`](Self::bytes) that can't leave: it is to be saved, and no store has it.
     pub kept_bytes: usize,
-    /// Further bytes: values that the program was found to hold too when it was their turn to leave.
-    pub in_use_bytes: usize,
     /// Further bytes: results that other ranks sent and nobody has asked for yet.
     pub received_bytes: usize,
     /// The budget.
@@ -62,13 +59,8 @@ pub(crate) struct Listed {
 /// Victims are taken in pieces of this many bytes: a store that saves them first makes a copy.
 const PIECE: usize = 16 << 20;
 
-/// How many unread entries from a store are looked at each time.
-const UNREAD_LOOKS: usize = 4;
-
-/// How many entries still in use are looked at in vain whenever an entry comes. Looks go on until as many bytes were
-/// looked at as came, up to `MOST_LOOKS`.
-const LOOKS_IN_VAIN: usize = 2;
-const MOST_LOOKS: usize = 256;
+/// How many watched entries are looked at each time.
+const WATCHED_LOOKS: usize = 4;
 
 impl Memory {
     /// `None` if the budget limits nothing.
@@ -79,7 +71,7 @@ impl Memory {
                 budget,
                 tick: AtomicU64::new(1),
                 is_over: AtomicBool::new(false),
-                has_unread: AtomicBool::new(false),
+                has_watched: AtomicBool::new(false),
                 list: Mutex::new(list),
                 nanos_per_kib: AtomicUsize::new(1 << 10),
                 has_warned: AtomicBool::new(false),
@@ -150,22 +142,26 @@ impl Memory {
                     .then_some(account.came)
             };
             let came = removed.as_ref().and_then(is_same).unwrap_or(came);
-            let is_only_a_record = !entry.holds_values() && !entry.is_saved();
             let keeps_records = !self.budget.forgets_records && entry.is_ever_saved();
+            let is_only_a_record = !entry.holds_values() && !entry.is_saved();
+            let refers = !entry.holds_values() && entry.has_references();
             let state = match owner {
+                Owner::App(_) if refers => AccountState::Referring,
                 _ if is_only_a_record && keeps_records => AccountState::Kept,
                 Owner::Ranks => AccountState::Collective,
                 Owner::App(_) => AccountState::MayLeave,
             };
             self.insert(&mut list, owner, entry, state, came);
             if let Owner::App(app) = owner
-                && entry.may_be_read()
+                && entry.values_may_change()
             {
-                list.unread.push_back((app, Arc::downgrade(entry)));
+                list.watched.push_back((app, Arc::downgrade(entry)));
             }
         }
-        let came = after.filter(|_| had.is_none());
-        self.look_again(&mut list, came.map_or(0, |entry| entry.known_bytes()));
+        // One entry kept for want of a store is tried again.
+        if let Some(at) = list.kept.next() {
+            self.may_leave_again(&mut list, at);
+        }
         self.note(&list);
         removed.and_then(|account| account.entry)
     }
@@ -178,7 +174,6 @@ impl Memory {
             (_, Stays::Kept) => AccountState::Kept,
             (Owner::Ranks, _) => AccountState::Collective,
             (_, Stays::ForNow) => AccountState::MayLeave,
-            (_, Stays::InUse) => AccountState::InUse,
         };
         let came = before.as_ref().and_then(|account| account.came);
         self.insert(&mut list, owner, entry, state, came);
@@ -243,8 +238,8 @@ impl Memory {
             || list.eviction.count() > self.budget.entries
             || self.is_oldest_too_old(list);
         self.is_over.store(is_over, Ordering::Release);
-        self.has_unread
-            .store(!list.unread.is_empty(), Ordering::Relaxed);
+        self.has_watched
+            .store(!list.watched.is_empty(), Ordering::Relaxed);
     }
 
     /// Bytes of free room in the budget; an eighth of the budget at least.
@@ -266,15 +261,15 @@ impl Memory {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Takes some entries from a store that may have been read since the last look, more than come at a time. The
-    /// caller gives back those that were not read.
-    pub(crate) fn take_unread(&self) -> Vec<Listed> {
-        if !self.has_unread.load(Ordering::Relaxed) {
+    /// Takes some entries whose values may have been read or let go since the last look, more than come at a time. The
+    /// caller gives back those that have not changed.
+    pub(crate) fn take_watched(&self) -> Vec<Listed> {
+        if !self.has_watched.load(Ordering::Relaxed) {
             return Vec::new();
         }
         let mut list = lock(&self.list);
-        let some = list.unread.len().min(UNREAD_LOOKS);
-        let taken: Vec<_> = list.unread.drain(..some).collect();
+        let some = list.watched.len().min(WATCHED_LOOKS);
+        let taken: Vec<_> = list.watched.drain(..some).collect();
         self.note(&list);
         drop(list);
         let there = |(app, entry): (TypeIndex, Weak<Entry>)| {
@@ -284,10 +279,10 @@ impl Memory {
         taken.into_iter().filter_map(there).collect()
     }
 
-    pub(crate) fn give_back_unread(&self, unread: &Listed) {
+    pub(crate) fn give_back_watched(&self, watched: &Listed) {
         let mut list = lock(&self.list);
-        let entry = Arc::downgrade(&unread.entry);
-        list.unread.push_back((unread.app, entry));
+        let entry = Arc::downgrade(&watched.entry);
+        list.watched.push_back((watched.app, entry));
         self.note(&list);
     }
 
@@ -297,43 +292,9 @@ impl Memory {
             bytes: list.bytes + list.taken_bytes,
             entries: list.entries,
             kept_bytes: list.kept_bytes,
-            in_use_bytes: list.in_use_bytes,
             received_bytes: 0,
             limit: self.budget.limit(),
         }
-    }
-
-    /// Lets entries leave again that are not in use any more. Those set aside since the last look go first: callers
-    /// drop the latest results soonest. Then others have their turn, at least as many bytes as came, up to
-    /// `MOST_LOOKS`. One entry kept for want of a store is tried again.
-    fn look_again(&self, list: &mut Ledger, came: usize) {
-        if let Some(at) = list.kept.next() {
-            self.may_leave_again(list, at);
-        }
-        for at in std::mem::take(&mut list.set_aside) {
-            self.is_still_in_use(list, at);
-        }
-        let (mut in_vain, mut bytes) = (0, 0_usize);
-        for _ in 0..MOST_LOOKS.min(list.in_use.len()) {
-            if in_vain >= LOOKS_IN_VAIN && bytes >= came {
-                break;
-            }
-            if let Some(at) = list.in_use.next() {
-                bytes = bytes.saturating_add(list.accounts[at as usize].bytes());
-                in_vain += usize::from(self.is_still_in_use(list, at));
-            }
-        }
-    }
-
-    /// Whether an entry that was in use still is; a free one may leave again.
-    fn is_still_in_use(&self, list: &mut Ledger, at: u32) -> bool {
-        let keeps = |entry: &Entry| self.budget.only_saved && !entry.is_saved();
-        let leaves = |entry: &Entry, named: &Named| !keeps(entry) || !named.is_ever_saved();
-        let is_in_use = list.is_in_use(at, leaves);
-        if is_in_use == Some(false) {
-            self.may_leave_again(list, at);
-        }
-        is_in_use == Some(true)
     }
 
     fn may_leave_again(&self, list: &mut Ledger, at: u32) {
@@ -388,8 +349,6 @@ pub(crate) enum Stays {
     ForNow,
     /// No store has it.
     Kept,
-    /// The program holds it too.
-    InUse,
 }
 
 /// The key as a number for the eviction's history. A key is a digest: a part of it will do.

@@ -24,7 +24,6 @@ pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Before, Claimed, Decision};
 pub use budget::{EvictionOrder, MemoryBudget};
-pub(crate) use counted::EVICTED;
 pub use memory::MemoryUse;
 pub(crate) use memory::{Listed, Memory, Stays};
 pub(crate) use merge::merge;

@@ -1,8 +1,9 @@
 //! Keeping remembered entries within their budget.
 //!
 //! A call that remembers an entry and finds the budget exceeded makes room, with nothing locked. It takes victims off
-//! the list of counted entries, has those saved that are to be, and drops each that may leave. The others are listed
-//! again.
+//! the list of counted entries, has those saved that are to be, and downgrades each that may leave: references take the
+//! place of its values. An entry leaves whole if nothing else holds a value of it, unless its record is to stay. The
+//! other victims are listed again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use std::time::Duration;
 use super::Engine;
 use super::stats::bytes;
 use crate::cache::eviction::Uses;
-use crate::cache::{AppCache, EVICTED, Entry, Listed, Memory, RecordHead, Stays};
+use crate::cache::{AppCache, Entry, Listed, Memory, RecordHead, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::ProcessSet;
-use crate::result_map::Named;
+use crate::result_map::{EVICTED, Named};
 use crate::sync::lock;
 
 impl Engine {
@@ -41,21 +42,20 @@ impl Engine {
         let Some((memory, _)) = &cache.counted else {
             return;
         };
-        self.count_what_was_read(memory);
+        self.update_watched(memory);
         if memory.is_over() {
             self.evict_over_budget(memory);
         }
     }
 
-    /// Counts entries from a store that were read since by the memory of their values, no longer by the length of their
-    /// encodings.
-    fn count_what_was_read(&self, memory: &Memory) {
-        for unread in memory.take_unread() {
-            let cache = self.caches.at(unread.app);
-            let stands = cache.map(|cache| cache.hold_read(Arc::clone(&unread.entry)));
+    /// Looks at some entries whose values the program may have read or let go.
+    fn update_watched(&self, memory: &Memory) {
+        for watched in memory.take_watched() {
+            let cache = self.caches.at(watched.app);
+            let stands = cache.map(|cache| cache.update_values(Arc::clone(&watched.entry)));
             // A replaced entry leaves the list when nobody holds it any more.
-            if stands.is_some_and(|stands| Arc::ptr_eq(&stands, &unread.entry)) {
-                memory.give_back_unread(&unread);
+            if stands.is_some_and(|stands| Arc::ptr_eq(&stands, &watched.entry)) {
+                memory.give_back_watched(&watched);
             }
         }
     }
@@ -68,14 +68,11 @@ impl Engine {
             if victims.is_empty() {
                 break;
             }
-            let cache = |listed: Listed| Some((self.caches.at(listed.app)?, listed.entry));
-            let mut victims = Victims(victims.into_iter().filter_map(cache).collect());
-            self.save_before_dropping(victims.0.iter().map(|(_, entry)| entry.record.key));
-            while let Some((cache, entry)) = victims.0.last() {
-                if let Err(why) = self.evict(cache, entry, rule) {
-                    cache.count_again(entry, why);
-                }
-                victims.0.pop();
+            let victim = |of: Listed| Some(Victim::of(self.caches.at(of.app)?, of.entry));
+            let victims: Vec<_> = victims.into_iter().filter_map(victim).collect();
+            self.save_before_dropping(victims.iter().filter_map(Victim::key));
+            for victim in victims {
+                self.evict(victim, rule);
             }
         }
         self.warn_of_what_cant_leave(memory);
@@ -95,11 +92,10 @@ impl Engine {
         for (cache, entry) in leave {
             let rule = cache.counted.as_ref().map(|(memory, _)| Rule::of(memory));
             let rule = Rule {
-                although_in_use: true,
+                on_all_ranks: true,
                 ..rule.unwrap_or(Rule::OF_NO_BUDGET)
             };
-            if let Err(why) = self.evict(&cache, &entry, rule) {
-                cache.count_again(&entry, why);
+            if !self.evict(Victim::of(&cache, Arc::clone(&entry)), rule) {
                 set.note_not_evicted(cache, &entry);
             }
         }
@@ -130,16 +126,44 @@ impl Engine {
                 break;
             }
             self.save_before_dropping([entry.record.key].into_iter());
-            if self.evict(cache, &entry, rule).is_ok() {
-                left = left.saturating_sub(entry.bytes());
-                let_go = let_go.saturating_add(entry.bytes());
+            let bytes = entry.bytes();
+            if self.evict(Victim::of(cache, entry), rule) {
+                left = left.saturating_sub(bytes);
+                let_go = let_go.saturating_add(bytes);
             }
         }
         let_go
     }
 
-    /// Drops an entry from its cache, or says why it stays.
-    fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
+    /// Has the values of an entry leave its cache, and the entry if nothing is left of it. Says whether they left.
+    fn evict(&self, mut victim: Victim<'_>, rule: Rule) -> bool {
+        let cache = victim.cache;
+        let Some(entry) = &victim.entry else {
+            return false;
+        };
+        let (after, keeps_record) = match self.downgrade(cache, entry, rule) {
+            Ok(downgraded) => downgraded,
+            Err(why) => {
+                victim.stays = why;
+                return false;
+            }
+        };
+        // The values that nothing else holds are dropped here.
+        drop(victim.entry.take());
+        if !keeps_record && !after.has_references() {
+            cache.evict(&after, None);
+        }
+        true
+    }
+
+    /// Puts references in the place of an entry's values, or says why they stay. Gives the entry with the references,
+    /// and whether its record is to stay in memory.
+    fn downgrade(
+        &self,
+        cache: &AppCache,
+        entry: &Arc<Entry>,
+        rule: Rule,
+    ) -> Result<(Arc<Entry>, bool), Stays> {
         let keys = self.saved_under([entry.record.key].into_iter());
         let is_pending = keys.iter().any(|key| self.pending.has(key));
         let is_saved_later = is_pending && self.policy != SavePolicy::Never;
@@ -158,18 +182,20 @@ impl Engine {
         if keeps_record && !results.any(|named| named.is_held() && leaves(named)) {
             return Err(Stays::Kept);
         }
-        if !rule.although_in_use && entry.is_in_use(leaves) {
-            return Err(Stays::InUse);
-        }
         if !entry.is_read_back() && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
             return Err(Stays::ForNow);
         }
         let cost = cache.cost(entry);
-        let after = keeps_record.then(|| Arc::new(entry.without(leaves, EVICTED)));
-        let stays = after.as_ref().map_or(0, |after| after.bytes());
-        let bytes = entry.bytes().saturating_sub(stays);
-        if !cache.evict(entry, after) {
-            return Err(Stays::InUse);
+        let after = Arc::new(match rule.on_all_ranks {
+            // The other ranks hold their parts no more.
+            true => entry.without(leaves, EVICTED),
+            false => entry.downgraded(leaves),
+        });
+        let bytes = entry.bytes().saturating_sub(after.bytes());
+        // A failure has no values to be referred to.
+        let stands = entry.failure().is_none().then(|| Arc::clone(&after));
+        if !cache.evict(entry, stands) {
+            return Err(Stays::ForNow);
         }
         if is_pending && !is_saved_later && !keeps_values {
             self.forget_pending(entry, &keys);
@@ -184,7 +210,7 @@ impl Engine {
             bytes,
             cost: Duration::from_nanos(cost),
         });
-        Ok(())
+        Ok((after, keeps_record))
     }
 
     /// Takes an evicted entry that is never to be saved off the pending ones.
@@ -283,13 +309,32 @@ impl Engine {
     }
 }
 
-/// Victims not decided on yet. They stay if a store, or the destructor of one before them, panics.
-struct Victims<'a>(Vec<(&'a Arc<AppCache>, Arc<Entry>)>);
+/// An entry that is to leave its cache. It is listed again unless it is taken out: if a store, or the destructor of a
+/// victim before it, panics, too.
+struct Victim<'a> {
+    cache: &'a AppCache,
+    entry: Option<Arc<Entry>>,
+    stays: Stays,
+}
 
-impl Drop for Victims<'_> {
+impl<'a> Victim<'a> {
+    fn of(cache: &'a AppCache, entry: Arc<Entry>) -> Self {
+        Self {
+            cache,
+            entry: Some(entry),
+            stays: Stays::ForNow,
+        }
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(self.entry.as_ref()?.record.key)
+    }
+}
+
+impl Drop for Victim<'_> {
     fn drop(&mut self) {
-        for (cache, entry) in self.0.drain(..) {
-            cache.count_again(&entry, Stays::ForNow);
+        if let Some(entry) = self.entry.take() {
+            self.cache.count_again(&entry, self.stays);
         }
     }
 }
@@ -299,21 +344,22 @@ impl Drop for Victims<'_> {
 struct Rule {
     only_saved: bool,
     keeps_records: bool,
-    although_in_use: bool,
+    /// All ranks drop the values now, also those in use here.
+    on_all_ranks: bool,
 }
 
 impl Rule {
     const OF_NO_BUDGET: Self = Self {
         only_saved: false,
         keeps_records: true,
-        although_in_use: false,
+        on_all_ranks: false,
     };
 
     fn of(memory: &Memory) -> Self {
         Self {
             only_saved: memory.budget.only_saved,
             keeps_records: !memory.budget.forgets_records,
-            although_in_use: false,
+            on_all_ranks: false,
         }
     }
 }

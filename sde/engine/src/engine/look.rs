@@ -98,7 +98,7 @@ impl Engine {
             }
             Some(Err(entry)) => match self.serve(&entry, look.options.names) {
                 Ok(map) => {
-                    let entry = look.cache.hold_read(entry);
+                    let entry = look.cache.update_values(entry);
                     if entry.is_whole_and_checked(moment) {
                         offer(&entry);
                     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
-use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, ResultMap, Results};
+use crate::result_map::{Content, ErasedValue, Named, ResultMap, Results, why_let_go};
 use crate::sync::lock;
 pub use record::{Provenance, Record, RecordHead};
 
@@ -275,28 +275,6 @@ impl Entry {
         self.is_saved() && !self.results.results().iter().any(is_lost)
     }
 
-    /// Whether anything but caches holds one of the values for which `leaves` holds. Several entries may share a value.
-    pub(crate) fn is_in_use(&self, leaves: impl Fn(&Named) -> bool) -> bool {
-        let in_use = |named: &Named| match &named.content {
-            Content::Held(value) => value.holders() > value.in_caches().max(1),
-            Content::Elsewhere(value) => value.is_there(),
-            Content::Stored(stored) => stored.is_in_use(),
-            Content::Gone(_) => false,
-        };
-        let mut results = self.results.results().iter();
-        self.failure().is_some_and(Error::is_shared)
-            || results.any(|named| leaves(named) && in_use(named))
-    }
-
-    /// Adds this cache to the caches that are counted as holders of its values, or takes it off.
-    pub(crate) fn note_listed(&self, is_listed: bool) {
-        for named in self.results.results() {
-            if let Content::Held(value) = &named.content {
-                value.note_in_caches(1, is_listed);
-            }
-        }
-    }
-
     /// The map for a caller who asks for the named results, or for all that are neither `no_cache` nor `expendable`.
     /// The error names a result that is gone.
     ///
@@ -370,7 +348,10 @@ impl Entry {
         let has_any = !self.whole && self.results.results().iter().any(elsewhere);
         has_any.then(|| {
             self.results.replacing(|named| match &named.content {
-                Content::Elsewhere(weak) => Some(held_or_gone(weak.upgrade())),
+                Content::Elsewhere(weak) => Some(match weak.upgrade() {
+                    Some(value) => Content::Held(value),
+                    None => Content::Gone(why_let_go(named.tags)),
+                }),
                 _ => None,
             })
         })
@@ -391,23 +372,44 @@ impl Entry {
         })
     }
 
-    /// This entry with the stored values that were read since held like computed ones; `None` if none was.
-    pub(crate) fn with_read(&self) -> Option<Self> {
+    /// This entry as its values are by now, if that has changed: stored values that were read are held like computed
+    /// ones, and references to values that nothing holds any more are gone. Such a reference keeps the value's block
+    /// allocated.
+    pub(crate) fn with_values_as_they_are(&self) -> Option<Self> {
         let results = self.results.results();
-        let read = |named: &Named| match &named.content {
-            Content::Stored(stored) => stored.if_read().map(Content::Held),
-            _ => None,
+        let now = |named: &Named| match &named.content {
+            Content::Stored(stored) if !self.has_files => stored.if_read().map(Content::Held),
+            _ => named
+                .is_lost()
+                .then(|| Content::Gone(why_let_go(named.tags))),
         };
-        if self.whole || self.has_files || !results.iter().any(|named| read(named).is_some()) {
+        if self.whole || !results.iter().any(|named| now(named).is_some()) {
             return None;
         }
-        Some(self.with(self.full_record(), self.results.replacing(read)))
+        Some(self.with(self.full_record(), self.results.replacing(now)))
     }
 
-    /// Whether a value may be read from a store later.
-    pub(crate) fn may_be_read(&self) -> bool {
-        let may_be_read = |named: &Named| matches!(&named.content, Content::Stored(stored) if !stored.is_damaged());
-        !self.has_files && self.results.results().iter().any(may_be_read)
+    /// Whether a value may be read from a store later, or let go by the program.
+    pub(crate) fn values_may_change(&self) -> bool {
+        let may_change = |named: &Named| match &named.content {
+            Content::Stored(stored) => !self.has_files && !stored.is_damaged(),
+            Content::Elsewhere(_) => true,
+            Content::Held(_) | Content::Gone(_) => false,
+        };
+        self.results.results().iter().any(may_change)
+    }
+
+    /// Whether it has references to values that only the program holds.
+    pub(crate) fn has_references(&self) -> bool {
+        let is_reference =
+            |named: &Named| matches!(&named.content, Content::Elsewhere(weak) if weak.is_there());
+        self.results.results().iter().any(is_reference)
+    }
+
+    /// This entry with references in place of the values for which `leaves` holds.
+    pub(crate) fn downgraded(&self, leaves: impl Fn(&Named) -> bool) -> Self {
+        let downgraded = |named: &Named| leaves(named).then(|| named.content.downgraded());
+        self.with(self.full_record(), self.results.replacing(downgraded))
     }
 
     /// This entry without the values for which `drop` holds.
@@ -452,10 +454,6 @@ impl Served {
 
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn held_or_gone(value: Option<ErasedValue>) -> Content {
-    value.map_or(Content::Gone(NOT_KEPT), Content::Held)
 }
 
 fn size_of_summaries(inputs: &[ValueSummary]) -> usize {

@@ -53,11 +53,6 @@ impl Error {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether there are other clones of this error.
-    pub(crate) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
-
     /// The error's approximate size in bytes. An app's error counts as the length of its text, which user code makes.
     pub(crate) fn memory(&self) -> usize {
         user_code("the text of an error");

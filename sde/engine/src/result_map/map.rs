@@ -178,7 +178,10 @@ impl ResultMap {
                 why,
             })
         };
-        named.content.get().map_err(gone)
+        named
+            .content
+            .get(named.tags.unwrap_or_default())
+            .map_err(gone)
     }
 
     /// Whether the result of that name can be given, as far as is known without reading it from a store.

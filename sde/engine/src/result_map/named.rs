@@ -13,6 +13,17 @@ use crate::output_file::{OutputFile, in_value};
 /// Why a `no_cache` result is gone.
 pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds it any more";
 
+/// Why a value is gone that was evicted.
+pub(crate) const EVICTED: &str = "it was dropped to make room";
+
+/// Why a value with these tags is gone, if only callers held it.
+pub(crate) fn why_let_go(tags: Tags) -> &'static str {
+    match tags.is_cached() {
+        true => EVICTED,
+        false => NOT_KEPT,
+    }
+}
+
 /// A result of one run.
 ///
 /// It dereferences to its declaration: `named.name` is the name.
@@ -63,6 +74,11 @@ impl Named {
         self.tags.is_checkpointed()
     }
 
+    /// Whether it was a reference to a value that nothing holds any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(&self.content, Content::Elsewhere(weak) if !weak.is_there())
+    }
+
     /// Whether it holds its value, or a stored value to be read.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.content, Content::Held(_) | Content::Stored(_))
@@ -92,11 +108,11 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// The value, or why it can't be given. Reads it if it is in a store.
-    pub(crate) fn get(&self) -> Result<ErasedValue, String> {
+    /// The value, which has these tags, or why it can't be given. Reads it if it is in a store.
+    pub(crate) fn get(&self, tags: Tags) -> Result<ErasedValue, String> {
         match self {
             Self::Held(value) => Ok(value.clone()),
-            Self::Elsewhere(weak) => weak.upgrade().ok_or_else(|| NOT_KEPT.to_owned()),
+            Self::Elsewhere(weak) => weak.upgrade().ok_or_else(|| why_let_go(tags).to_owned()),
             Self::Stored(stored) => stored.get().cloned().map_err(|error| error.to_string()),
             Self::Gone(why) => Err((*why).to_owned()),
         }
@@ -117,6 +133,18 @@ impl Content {
             Self::Elsewhere(weak) => weak.is_there(),
             Self::Stored(stored) => !stored.is_damaged(),
             Self::Gone(_) => false,
+        }
+    }
+
+    /// This content without a share in the value: a reference to it, for as long as anything else holds it.
+    pub(crate) fn downgraded(&self) -> Self {
+        match self {
+            Self::Held(value) => Self::Elsewhere(value.downgrade()),
+            Self::Stored(stored) => match stored.if_read() {
+                Some(value) => Self::Elsewhere(value.downgrade()),
+                None => Self::Gone(EVICTED),
+            },
+            Self::Elsewhere(_) | Self::Gone(_) => self.clone(),
         }
     }
 }
@@ -150,7 +178,7 @@ impl Results {
     /// The value of that name, or why there is none.
     pub(crate) fn get_erased(&self, name: &str) -> Result<ErasedValue, String> {
         match self.find(name) {
-            Some(named) => named.content.get(),
+            Some(named) => named.content.get(named.tags),
             None => Err(format!("there is no result \"{}\"", printable(name))),
         }
     }
@@ -175,17 +203,11 @@ impl Results {
 
     /// These results with the contents that `replacement` gives in place of their own.
     pub(crate) fn replacing(&self, replacement: impl Fn(&Named) -> Option<Content>) -> Self {
-        match self {
-            Self::Failed(error) => Self::Failed(error.clone()),
-            results => results
-                .results()
-                .iter()
-                .map(|named| Named {
-                    content: replacement(named).unwrap_or_else(|| named.content.clone()),
-                    ..named.clone()
-                })
-                .collect(),
-        }
+        let results = self.results().iter().map(|named| Named {
+            content: replacement(named).unwrap_or_else(|| named.content.clone()),
+            ..named.clone()
+        });
+        results.collect()
     }
 }
 

@@ -119,12 +119,6 @@ impl Stored {
         self.0.value.get()?.as_ref().ok().cloned()
     }
 
-    /// Whether anything else holds this value or another clone of this handle.
-    pub(crate) fn is_in_use(&self) -> bool {
-        let read = self.0.value.get().and_then(|value| value.as_ref().ok());
-        Arc::strong_count(&self.0) > 1 || read.is_some_and(|value| value.holders() > 1)
-    }
-
     /// Its bytes in the store: about its size in memory once it is read.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = self

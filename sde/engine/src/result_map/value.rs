@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::key::{
@@ -34,8 +33,6 @@ pub struct Value<T: ?Sized>(Arc<ValueBlock<T>>);
 struct ValueBlock<T: ?Sized> {
     /// The part of a parent's encoding that stands for this value; made at first use.
     commitment: OnceLock<Box<Commitment>>,
-    /// How many references from entries counted by a memory budget it has.
-    in_caches: AtomicUsize,
     _at_drop: AtDrop,
     value: T,
 }
@@ -55,7 +52,6 @@ impl<T> Value<T> {
     pub fn new(value: T) -> Self {
         Self(Arc::new(ValueBlock {
             commitment: OnceLock::new(),
-            in_caches: AtomicUsize::new(0),
             _at_drop: AtDrop,
             value,
         }))
@@ -159,16 +155,11 @@ impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Value<T> {
 /// The operations on a shared value of any type.
 trait AnyShared: Any + Send + Sync {
     fn type_name(&self) -> &'static str;
-    fn in_caches(&self) -> &AtomicUsize;
 }
 
 impl<T: Send + Sync + 'static> AnyShared for ValueBlock<T> {
     fn type_name(&self) -> &'static str {
         std::any::type_name::<T>()
-    }
-
-    fn in_caches(&self) -> &AtomicUsize {
-        &self.in_caches
     }
 }
 
@@ -213,23 +204,6 @@ impl ErasedValue {
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// How many strong references the value has.
-    pub(crate) fn holders(&self) -> usize {
-        Arc::strong_count(&self.0)
-    }
-
-    /// How many of them are of entries counted by a memory budget.
-    pub(crate) fn in_caches(&self) -> usize {
-        self.0.in_caches().load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn note_in_caches(&self, times: usize, are_there: bool) {
-        match are_there {
-            true => self.0.in_caches().fetch_add(times, Ordering::Relaxed),
-            false => self.0.in_caches().fetch_sub(times, Ordering::Relaxed),
-        };
     }
 
     /// How many bytes the value's own fields take, without what they own.

@@ -228,7 +228,7 @@ impl EntryBody {
             provenance: Arc::clone(of.shared()),
             key,
             run: self.run(of),
-            calls: self.calls.clone(),
+            calls: self.calls.as_slice().into(),
             nondeterministic: self.flags & NONDETERMINISTIC != 0,
             anew: self.flags & ANEW != 0,
             made_at: self.made_at(saved_at),

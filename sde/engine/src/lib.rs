@@ -23,6 +23,7 @@ mod cache;
 mod checkpoint;
 mod console;
 mod engine;
+mod entry;
 mod error;
 mod event;
 mod inputs;
@@ -37,10 +38,10 @@ mod sync;
 
 pub use app::{
     App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
-    LinkedApp, Nearest, Parameter, Part, Prepared, ResultSpec, Settings, Slot, SlotSummary, SubApp,
+    LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
     Synchronize,
 };
-pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Provenance, Record, RecordHead};
+pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
 pub use checkpoint::{
     Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, SavePolicy,
     Saved, SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
@@ -51,6 +52,7 @@ pub use engine::{
     AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,
     Subset, Transfer,
 };
+pub use entry::{Provenance, Record, RecordHead};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
@@ -61,8 +63,8 @@ pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGrou
 #[doc(hidden)]
 pub use ranks::{MEETING_BYTES, renumbered};
 pub use result_map::{
-    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
-    Wire, WireBuffer,
+    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
+    Tags, Value, Wire, WireBuffer,
 };
 #[doc(inline)]
 pub use sde_last_value as last_value;

@@ -240,9 +240,8 @@ impl Archiver for Acknowledges {
     sde_tests::forward!(0: find, find_scratch, marks, describe);
 }
 
-/// Found by hostile use: 10^6 small results took 2.1 GiB. Known to fail: the test says what one takes now.
+/// Found by hostile use: 10^6 small results took 2.1 GiB.
 #[test]
-#[should_panic(expected = "700 bytes or more")]
 fn a_small_result_takes_little_memory_once_it_is_saved() {
     const RESULTS: usize = 10_000;
     let builder = Sde::builder()
@@ -254,7 +253,7 @@ fn a_small_result_takes_little_memory_once_it_is_saved() {
     taken_by(&sde, 0..RESULTS as u64);
     sde.checkpoint().expect("a save");
     let each = (BYTES.get() - FREED.get() - before) / RESULTS;
-    assert!(each < 600, "{} bytes or more", each / 100 * 100);
+    assert!(each < 600, "{each} bytes");
 }
 
 /// A weak reference keeps the block of its value allocated, and these values lie in theirs.

@@ -208,7 +208,7 @@ fn records_name_what_was_called() {
     let records = sde.records();
     let of = |app: &str| records.iter().find(|record| &*record.app == app);
     let (caller, callee) = (of("middle").expect("it ran"), of("inner").expect("it ran"));
-    assert_eq!(caller.calls, [(callee.app.clone(), callee.key)]);
+    assert_eq!(*caller.calls, [(callee.app.clone(), callee.key)]);
     assert_eq!(caller.inputs[0].name, "x");
     let invalidated = sde.invalidate(&callee.key, "a test").expect("an entry");
     assert_eq!(invalidated.dependents, [(caller.app.clone(), caller.key)]);

@@ -36,6 +36,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "checkpoint",
             "console",
             "engine",
+            "entry",
             "error",
             "event",
             "inputs",

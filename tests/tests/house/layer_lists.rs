@@ -43,6 +43,7 @@ pub const SDE: Layered = Layered {
             "ranks::threads",
         ],
         &[
+            "entry",
             "inputs",
             "output_file",
             "result_map",

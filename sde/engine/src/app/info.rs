@@ -1,6 +1,7 @@
 //! The description of an app.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::helpers::FunctionCode;
@@ -8,8 +9,8 @@ use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::{AppError, Failure};
-use crate::ranks::distributed::{DistOps, Distributed, Redistribution};
-use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tag, Tags};
+use crate::ranks::distributed::Redistribution;
+use crate::result_map::{ResultMap, ResultSpec};
 
 /// The description of an app: its identity, its traits, its settings and its results.
 ///
@@ -40,7 +41,7 @@ pub struct AppInfo {
     pub(crate) failures: Failure,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) slots: Vec<Slot>,
-    pub(crate) results: Vec<ResultSpec>,
+    pub(crate) results: Vec<Arc<ResultSpec>>,
     pub(crate) synchronize: Option<Synchronize>,
     /// The source of a function, if the app is one.
     pub(super) source: Option<&'static FunctionCode>,
@@ -160,19 +161,19 @@ impl AppInfo {
 
     /// Adds a result that every run of the app returns.
     #[must_use]
-    pub fn result(mut self, result: ResultSpec) -> Self {
-        self.results.push(result);
+    pub fn result(mut self, result: impl Into<Arc<ResultSpec>>) -> Self {
+        self.results.push(result.into());
         self
     }
 
     /// Says how the results of a `distributed` app get from one process set to others, in place of the redistribution
-    /// of their types ([`Distributed::redistribute_parts`]). The function is called on all ranks concerned, with the
+    /// of their types ([`redistribute_parts`](crate::Distributed::redistribute_parts)). The function is called on all ranks concerned, with the
     /// results on the ranks that had them. It gives the results of each rank that goes on with them: new parts of
     /// distributed results, made for instance by the type's own function from [`Redistribution::of_result`]. It may
     /// leave out results that are equal on all ranks: ranks that lack those get them anyway. A distributed result
     /// without a part is computed again where it is needed.
     ///
-    /// The function may be called several times for one value, as [`Distributed::redistribute_parts`] is: where several
+    /// The function may be called several times for one value, as [`redistribute_parts`](crate::Distributed::redistribute_parts) is: where several
     /// values move at once, what it asks of other ranks is an error until they have answered. It passes that error on.
     #[must_use]
     pub fn synchronize(mut self, with: Synchronize) -> Self {
@@ -240,145 +241,8 @@ impl AppInfo {
 
     /// The declared results.
     #[must_use]
-    pub fn results(&self) -> &[ResultSpec] {
+    pub fn results(&self) -> &[Arc<ResultSpec>] {
         &self.results
-    }
-}
-
-/// One result that an app declares: its name, its type and its tags.
-#[derive(Clone, Debug)]
-pub struct ResultSpec {
-    pub(crate) name: Cow<'static, str>,
-    pub(crate) about: Cow<'static, str>,
-    pub(crate) tags: Tags,
-    /// `None` if it can't be saved, and so must be `expendable` or `no_cache`.
-    pub(crate) codec: Option<Codec>,
-    /// How its parts move between ranks, if it has parts.
-    pub(crate) parts: Option<DistOps>,
-    /// How the size of its values is measured.
-    pub(crate) size: SizeOf,
-    /// Whether two computations of one key must agree in it.
-    pub(crate) is_compared: bool,
-    pub(crate) type_name: &'static str,
-}
-
-impl ResultSpec {
-    /// A result of a type that can be saved.
-    #[must_use]
-    pub fn new<T: Storable>(name: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            name: name.into(),
-            about: Cow::Borrowed(""),
-            tags: Tags::NONE,
-            codec: Some(Codec::of::<T>()),
-            parts: None,
-            size: SizeOf::encoded::<T>(),
-            is_compared: true,
-            type_name: std::any::type_name::<T>(),
-        }
-    }
-
-    /// A result of a type that can't be saved. It must be tagged `expendable` (the default) or `no_cache`.
-    #[must_use]
-    pub fn unsaved<T: Send + Sync + 'static>(name: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            name: name.into(),
-            about: Cow::Borrowed(""),
-            tags: Tag::Expendable.into(),
-            codec: None,
-            parts: None,
-            size: SizeOf::flat::<T>(),
-            is_compared: true,
-            type_name: std::any::type_name::<T>(),
-        }
-    }
-
-    /// A result of which each rank of the process set has a part, tagged `distributed`; for apps
-    /// that are [`distributed`](AppInfo::distributed).
-    #[must_use]
-    pub fn distributed<T: Distributed>(name: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            tags: Tag::Distributed.into(),
-            parts: Some(DistOps::of::<T>()),
-            ..Self::new::<T>(name)
-        }
-    }
-
-    /// Has the values tell their size to a [budget](crate::MemoryBudget). Otherwise lists of numbers count with their
-    /// elements, other values that can be saved with the length of their encoding, and the rest with their own fields.
-    /// `T` is the type of the result.
-    #[must_use]
-    pub fn sized<T: MemorySize + Send + Sync + 'static>(mut self) -> Self {
-        self.size = SizeOf::told::<T>();
-        self
-    }
-
-    /// Says that two computations of one key may give other bits for this result, such as a text with a date in it, or
-    /// a set walked in any order. Other results are compared when two computations of a key meet; other bits are a
-    /// warning and count as [`differing`](crate::AppStats::differing). Keys do not depend on it.
-    #[must_use]
-    pub fn not_compared(mut self) -> Self {
-        self.is_compared = false;
-        self
-    }
-
-    /// Describes the result, with its unit.
-    #[must_use]
-    pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
-        self.about = text.into();
-        self
-    }
-
-    /// The result with these tags in place of its tags. A result declared by [`distributed`](Self::distributed) keeps
-    /// that tag; no other result may have it.
-    #[must_use]
-    pub fn tagged(mut self, tags: impl Into<Tags>) -> Self {
-        self.tags = self.all_tags(tags.into());
-        self
-    }
-
-    /// The tags of a value that is returned with the tags `said`.
-    pub(crate) fn all_tags(&self, said: Tags) -> Tags {
-        match self.parts {
-            Some(_) => said.with(Tag::Distributed),
-            None => said,
-        }
-    }
-
-    /// Why this result can't have a value with these tags.
-    pub(crate) fn refused(&self, tags: Tags) -> Option<String> {
-        let is_whole = self.parts.is_none() && tags.contains(Tag::Distributed);
-        is_whole.then(|| {
-            format!(
-                "\"{}\" is tagged distributed, and nothing says how a {} is put together from the parts of several ranks: \
-                 declare it with `ResultSpec::distributed`, or leave the tag out",
-                self.name, self.type_name
-            )
-        })
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The description.
-    #[must_use]
-    pub fn description(&self) -> &str {
-        &self.about
-    }
-
-    /// The tags.
-    #[must_use]
-    pub fn tags(&self) -> Tags {
-        self.tags
-    }
-
-    /// The name of its type, for messages.
-    #[must_use]
-    pub fn type_name(&self) -> &'static str {
-        self.type_name
     }
 }
 

@@ -37,7 +37,7 @@ pub use difference::{Difference, Nearest, Part};
 pub(crate) use frame::{Frame, OnThread, ThreadContext, ancestry, depth_here, stack};
 pub use helpers::{FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, Source};
 pub use identity::{AppId, CodeId};
-pub use info::{AppInfo, Cost, ResultSpec, Synchronize};
+pub use info::{AppInfo, Cost, Synchronize};
 pub use instance::Instance;
 pub use linked::LinkedApp;
 pub(crate) use linked::{TypeIndex, linked_apps};

@@ -17,6 +17,7 @@ use super::slot::SubApp;
 use super::summary::AppSetup;
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
+use crate::result_map::ResultSpec;
 
 /// An app that is ready to run: checked, identified, immutable.
 ///
@@ -171,8 +172,9 @@ impl ResolvedApp {
     }
 
     /// The declaration of the result of that name.
-    pub(crate) fn result(&self, name: &str) -> Option<&super::info::ResultSpec> {
-        self.info.results.iter().find(|spec| spec.name == name)
+    pub(crate) fn result(&self, name: &str) -> Option<&ResultSpec> {
+        let mut results = self.info.results.iter();
+        results.find(|spec| spec.name == name).map(Arc::as_ref)
     }
 }
 

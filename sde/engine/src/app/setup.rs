@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::definition::App;
-use super::info::{AppInfo, ResultSpec};
+use super::info::AppInfo;
 use super::parameter::{Parameter, Setting, Settings};
 use super::slot::SubApp;
 use crate::error::{Error, join_names, printable};
+use crate::result_map::ResultSpec;
 
 /// The settings of one app: what was set, over the declared defaults.
 #[derive(Clone)]

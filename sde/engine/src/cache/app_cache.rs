@@ -7,15 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use dashmap::{DashMap, SharedValue};
 
-use super::entry::{Entry, Served};
 use super::ledger::Owner;
 use super::memory::Memory;
-use super::record::Provenance;
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::slot::{Change, Slot};
 use super::stats::Counters;
+use crate::entry::{Entry, Provenance, Served};
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
@@ -148,7 +147,7 @@ impl AppCache {
             return None;
         };
         self.used(entry);
-        entry.failure.clone().filter(|_| entry.is_checked(epoch))
+        entry.failure().cloned().filter(|_| entry.is_checked(epoch))
     }
 
     /// Calls `look` with the result of [`entry`](Self::entry). The map's guard is held, so `look` must look at the

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::app_cache::AppCache;
-use super::entry::Entry;
 use super::memory::Stays;
 use super::slot::{Change, Slot};
+use crate::entry::Entry;
 
 impl AppCache {
     /// Measures the values of an entry before it is put into the map, if a budget counts this cache.
@@ -24,7 +24,7 @@ impl AppCache {
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
         self.counted
             .as_ref()
-            .map_or(entry.nanos, |(memory, _)| memory.cost(entry))
+            .map_or(entry.nanos(), |(memory, _)| memory.cost(entry))
     }
 
     /// Takes note of a use, if uses matter.

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::entry::{Entry, NO_ACCOUNT};
 use super::eviction::Eviction;
 use crate::app::TypeIndex;
+use crate::entry::{Entry, NO_ACCOUNT};
 
 pub(super) struct Ledger {
     /// By [`Entry::account`].

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
-use super::entry::Entry;
 use super::eviction::{Candidate, Eviction, Uses};
 use super::ledger::{Account, AccountState, Ledger, Owner};
 use crate::app::TypeIndex;
+use crate::entry::Entry;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
 use crate::sync::lock;
@@ -331,7 +331,7 @@ impl Memory {
     fn class(&self, entry: &Entry) -> u8 {
         let first = &self.budget.first;
         let of = |named: &Named| {
-            let tags = named.tags.unwrap_or_default();
+            let tags = named.tags;
             first
                 .iter()
                 .position(|tag| tags.contains(*tag))

@@ -7,11 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::{Entry, Served};
-use super::record::Record;
-use crate::app::{ResolvedApp, ResultSpec};
+use crate::app::ResolvedApp;
+use crate::entry::{Entry, Record, Served};
 use crate::error::{Error, ErrorKind, join_names};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
+use crate::result_map::{Content, ErasedValue, Named, ResultMap, ResultSpec, Results, Tags};
 
 /// Checks the returned results against the declared ones, and joins them with the values that an earlier entry still
 /// has. `own` is the time that the run took by itself. The map for the caller also has the results that the cache does
@@ -30,7 +29,7 @@ pub(crate) fn merge(
         })
     };
     check_names(resolved, returned).map_err(undeclared)?;
-    let mut given = Vec::with_capacity(returned.results().len());
+    let mut given = Vec::with_capacity(resolved.info.results.len());
     for spec in &resolved.info.results {
         let new = returned.get_erased(&spec.name)?;
         let said = returned.find(&spec.name).and_then(|named| named.tags);
@@ -38,22 +37,19 @@ pub(crate) fn merge(
         check_result(spec, &new, tags).map_err(undeclared)?;
         let old = previous.and_then(|entry| still_there(entry, &spec.name));
         given.push(Named {
-            name: spec.name.clone(),
-            tags: Some(tags),
-            codec: spec.codec,
-            size: Some(spec.size),
             content: old.unwrap_or(Content::Held(new)),
+            spec: Arc::clone(spec),
+            tags,
         });
     }
-    let origin = Origin {
-        app: Arc::clone(&resolved.name),
-        key: record.key,
-        run: record.run,
-    };
-    let map = ResultMap::from_parts(origin, given);
-    Ok(Served {
-        entry: Arc::new(Entry::computed(record, kept_of(&map), epoch, own)),
-        map,
+    let given: Results = given.into_iter().collect();
+    Ok(match kept_of(&given) {
+        None => Served::whole(Arc::new(Entry::computed(record, given, epoch, own))),
+        Some(kept) => {
+            let entry = Arc::new(Entry::computed(record, kept, epoch, own));
+            let map = entry.giving(given);
+            Served { entry, map }
+        }
     })
 }
 
@@ -127,14 +123,15 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
     }
 }
 
-/// The cache's map: of `no_cache` results it has weak references to the values that callers hold.
-fn kept_of(given: &ResultMap) -> ResultMap {
-    let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
-    if !given.results().iter().any(not_kept) {
-        return given.clone();
-    }
-    given.replacing(|named| match &named.content {
-        Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
-        _ => None,
+/// The results that the cache keeps, if it does not keep all: of `no_cache` results it has weak references to the values
+/// that callers hold.
+fn kept_of(given: &Results) -> Option<Results> {
+    let not_kept = |named: &Named| !named.tags.is_cached();
+    let has_any = given.results().iter().any(not_kept);
+    has_any.then(|| {
+        given.replacing(|named| match &named.content {
+            Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
+            _ => None,
+        })
     })
 }

@@ -7,13 +7,11 @@
 mod app_cache;
 mod budget;
 mod counted;
-mod entry;
 pub mod eviction;
 pub(crate) mod flight;
 mod ledger;
 mod memory;
 mod merge;
-mod record;
 mod run_cost;
 mod run_flight;
 mod scratches;
@@ -26,14 +24,16 @@ pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Before, Claimed, Decision};
 pub use budget::{EvictionOrder, MemoryBudget};
-pub(crate) use entry::{Entry, PERIODS, Served, UNCHECKED, epoch_of};
 pub use memory::MemoryUse;
 pub(crate) use memory::{Listed, Memory, Stays};
 pub(crate) use merge::merge;
-pub use record::{Provenance, Record, RecordHead};
 pub(crate) use run_cost::SHORT;
 pub(crate) use run_flight::RunFlight;
 pub(crate) use scratches::ScratchState;
 pub use stats::AppStats;
 pub(crate) use stats::Count;
 pub(crate) use table::CacheTable;
+
+pub(crate) use crate::entry::{
+    Entry, PERIODS, Provenance, Record, RecordHead, Served, UNCHECKED, epoch_of,
+};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::stats::nanos;
+use crate::entry::nanos;
 
 /// A shorter run is not worth announcing to other processes.
 pub(crate) const SHORT: Duration = Duration::from_millis(20);

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::entry::Entry;
 use super::flight::Flight;
 use super::waits::Awaited;
 use crate::app::Wake;
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::key::Key;
 use crate::result_map::ResultMap;

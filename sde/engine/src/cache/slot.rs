@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::entry::Entry;
 use super::run_flight::RunFlight;
+use crate::entry::Entry;
 use crate::key::Key;
 
 /// The state of one key. The key lies in the entry or the flight only: the map has a pointer for each, since a map is half

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use sde_last_value::own_thread_number;
 
+use crate::entry::nanos;
 use crate::event::Source;
 
 /// How many threads have a line of their own; the others share one.
@@ -147,10 +148,6 @@ impl Counters {
             time_saved: Duration::from_nanos(sum(Count::NanosSaved)),
         }
     }
-}
-
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Counts and times of the runs of one app, or of all apps.

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Claimed, Decision};
-use super::entry::{Entry, Served};
-use super::record::{Provenance, Record, RecordHead};
 use super::run_flight::RunFlight;
 use super::slot::Change;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use crate::app::{AppId, CodeId};
+use crate::entry::{Entry, Provenance, Record, RecordHead, Served};
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Tag, Tags};
+use crate::result_map::{Content, ErasedValue, Named, ResultSpec, Tag, Tags};
 
 fn key() -> Key {
     Key::from_bytes([7; 32])
@@ -23,17 +22,10 @@ fn key() -> Key {
 pub(crate) fn entry(number: u64) -> Arc<Entry> {
     let app = Arc::<str>::from("app");
     let run = RunId { process: 1, number };
-    let origin = Origin {
-        app: Arc::clone(&app),
-        key: key(),
-        run,
-    };
     let y = Named {
-        name: "y".into(),
-        tags: None,
-        codec: Some(Codec::of::<u64>()),
-        size: None,
         content: Content::Held(ErasedValue::new(number)),
+        spec: Arc::new(ResultSpec::new::<u64>("y")),
+        tags: Tags::NONE,
     };
     let provenance = Arc::new(Provenance {
         app,
@@ -48,7 +40,7 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         provenance,
         key: key(),
         run,
-        calls: Vec::new(),
+        calls: Box::default(),
         nondeterministic: false,
         anew: false,
         made_at: SystemTime::UNIX_EPOCH,
@@ -59,13 +51,11 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         head,
         inputs: Arc::default(),
     };
-    let results = ResultMap::from_parts(origin, vec![y]);
-    Arc::new(Entry::new(record, results, 0))
+    Arc::new(Entry::new(record, [y], 0))
 }
 
 fn served(entry: Arc<Entry>) -> Served {
-    let map = entry.results.clone();
-    Served { entry, map }
+    Served::whole(entry)
 }
 
 fn flight(cache: &AppCache) -> Arc<RunFlight> {
@@ -236,10 +226,9 @@ fn what_is_not_needed_may_be_gone() {
         let entry = entry(1);
         let mut results = entry.results.results().to_vec();
         let gone = Named {
-            name: "gone".into(),
-            tags: Some(tags),
             content: Content::Gone("a test"),
-            ..results[0].clone()
+            spec: Arc::new(ResultSpec::new::<u64>("gone")),
+            tags,
         };
         results.push(gone);
         let entry = Entry::unchecked(entry.full_record(), results);

@@ -13,9 +13,7 @@ use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::ranks::group::ProcessGroup;
-use crate::result_map::{
-    Codec, Content, ErasedValue, NOT_KEPT, Named, Origin, Payload, ResultMap, Tags,
-};
+use crate::result_map::{Codec, Content, ErasedValue, NOT_KEPT, Named, Payload, ResultSpec, Tags};
 
 /// A durable home of entries.
 ///
@@ -339,19 +337,15 @@ impl SavedEntry {
         selection: Selection,
         results: impl IntoIterator<Item = (N, Tags, Option<(ErasedValue, Codec)>)>,
     ) -> Self {
-        let named = |(name, tags, value): (N, _, Option<_>)| Named {
-            name: name.into(),
-            tags: Some(tags),
-            codec: value.as_ref().map(|(_, codec)| *codec),
-            size: None,
-            content: value.map_or(Content::Gone(NOT_KEPT), |(value, _)| Content::Held(value)),
+        let named = |(name, tags, value): (N, _, Option<_>)| {
+            let codec = value.as_ref().map(|(_, codec)| *codec);
+            Named {
+                content: value.map_or(Content::Gone(NOT_KEPT), |(value, _)| Content::Held(value)),
+                spec: Arc::new(ResultSpec::stored(name.into(), tags, codec)),
+                tags,
+            }
         };
-        let origin = Origin {
-            app: Arc::clone(&record.app),
-            key: record.key,
-            run: record.run,
-        };
-        let results = ResultMap::from_parts(origin, results.into_iter().map(named));
+        let results = results.into_iter().map(named);
         Self::of(Arc::new(Entry::new(record, results, 0)), selection)
     }
 
@@ -376,7 +370,7 @@ impl SavedEntry {
     /// All its results; those without a value are named only.
     pub fn results(&self) -> impl ExactSizeIterator<Item = SavedResult<'_>> {
         self.entry.results.results().iter().map(|named| {
-            let tags = named.tags.unwrap_or_default();
+            let tags = named.tags;
             let value = match &named.content {
                 _ if !self.selection.takes(tags) => None,
                 Content::Held(value) => Some(value),

@@ -265,7 +265,7 @@ fn slot_of(selection: Selection, entry: Arc<Entry>) -> Slot {
 /// The entry without the values that the selection leaves out, so that the list of entries to archive keeps no
 /// intermediate alive.
 fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
-    let left_out = |named: &Named| !selection.takes(named.tags.unwrap_or_default());
+    let left_out = |named: &Named| !selection.takes(named.tags);
     match entry.results.results().iter().any(left_out) {
         true => Arc::new(entry.without(left_out, "it is not saved here")),
         false => Arc::clone(entry),

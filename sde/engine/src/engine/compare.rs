@@ -6,15 +6,14 @@
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::Engine;
 use super::run_state::Run;
-use crate::app::ResultSpec;
 use crate::cache::{Count, Entry, RecordHead};
 use crate::error::join_names;
 use crate::event::RunId;
-use crate::result_map::{ResultMap, have_same_bits};
+use crate::result_map::{Content, ResultMap, ResultSpec, have_same_bits};
 use crate::sync::lock;
 
 /// The pairs of computations that were compared, the latest of them: a store gives both at each look.
@@ -51,7 +50,11 @@ impl Engine {
         if need_not_agree || !self.compared.is_new((one.min(two), one.max(two))) {
             return;
         }
-        let differ = |spec: &&ResultSpec| differ(spec, results, &other.results);
+        let differ = |spec: &&Arc<ResultSpec>| {
+            let one = results.find(&spec.name).map(|found| found.content);
+            let other = other.results.find(&spec.name).map(|named| &named.content);
+            differ(spec, one, other)
+        };
         let specs = run.app.resolved.info.results.iter().filter(differ);
         let names: Vec<_> = specs.map(|spec| format!("\"{}\"", spec.name)).collect();
         if names.is_empty() {
@@ -73,12 +76,11 @@ impl Engine {
 }
 
 /// Whether a result is known to have other bits. Parts of ranks are not compared, nor are values without an encoding.
-fn differ(spec: &ResultSpec, one: &ResultMap, other: &ResultMap) -> bool {
-    let content = |map: &ResultMap| Some(map.find(&spec.name)?.content.clone());
+fn differ(spec: &ResultSpec, one: Option<&Content>, other: Option<&Content>) -> bool {
     let codec = spec
         .codec
         .filter(|_| spec.is_compared && spec.parts.is_none());
-    let compared = || have_same_bits(&codec?, &content(one)?, &content(other)?);
+    let compared = || have_same_bits(&codec?, one?, other?);
     // A value whose `Serialize` panics can't be saved either.
     let compared = catch_unwind(AssertUnwindSafe(compared));
     matches!(compared, Ok(Some(false)))

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::stats::bytes;
+use crate::cache::eviction::Uses;
 use crate::cache::{AppCache, Entry, Listed, Memory, RecordHead, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
@@ -113,7 +114,7 @@ impl Engine {
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
         let mut entries = cache.entries();
         // The sort reads each use once: entries may be used meanwhile.
-        entries.sort_by_cached_key(|entry| (entry.last_use(), entry.record.made_at));
+        entries.sort_by_cached_key(|entry| (Uses::of(&entry.uses).last(), entry.record.made_at));
         let mut left = entries
             .iter()
             .map(|entry| entry.bytes())
@@ -192,14 +193,14 @@ impl Engine {
         });
         let bytes = entry.bytes().saturating_sub(after.bytes());
         // A failure has no values to be referred to.
-        let stands = entry.failure.is_none().then(|| Arc::clone(&after));
+        let stands = entry.failure().is_none().then(|| Arc::clone(&after));
         if !cache.evict(entry, stands) {
             return Err(Stays::ForNow);
         }
         if is_pending && !is_saved_later && !keeps_values {
             self.forget_pending(entry, &keys);
         }
-        if !keeps_record && entry.failure.is_none() {
+        if !keeps_record && entry.failure().is_none() {
             self.note_forgotten(&entry.record);
         }
         cache.counters.evicted(bytes, cost);
@@ -262,7 +263,7 @@ impl Engine {
     fn dependencies_nanos(&self, entry: &Entry) -> u64 {
         let mut sum = 0_u64;
         let mut seen = HashSet::new();
-        let mut next: Vec<_> = entry.record.calls.clone();
+        let mut next = entry.record.calls.to_vec();
         while let Some((app, key)) = next.pop()
             && seen.len() < MOST_DEPENDENCIES
         {

@@ -121,7 +121,7 @@ impl Engine {
             parent.dependencies.note_anew(saw.is_anew());
         }
         let head = RecordHead {
-            calls,
+            calls: calls.into(),
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew(),
             took: took.max(said),

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use super::Engine;
 use super::handle::Policy;
 use super::run_state::Run;
-use crate::app::ResultSpec;
 use crate::cache::{Entry, Record, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::{is_complete, with_parts};
-use crate::result_map::{Content, Named, Stored};
+use crate::result_map::{Content, Named, ResultMap, ResultSpec, Stored};
 
 impl Engine {
     /// Looks in the store for an entry that serves the call.
@@ -70,7 +69,7 @@ impl Engine {
         let specs = &run.app.resolved.info.results;
         let alone = Arc::new(entry_of(specs, &stored, None));
         run.note_known(Arc::clone(&alone));
-        let found = (&alone.record, &alone.results);
+        let found = (&alone.record, &ResultMap::of(Arc::clone(&alone)));
         for other in &stored.others {
             self.compare(run, found, &entry_of(specs, other, None));
         }
@@ -181,7 +180,7 @@ impl Engine {
 
 /// An entry with the results that its app declares, whose values are read when asked for.
 pub(crate) fn entry_of(
-    specs: &[ResultSpec],
+    specs: &[Arc<ResultSpec>],
     stored: &StoredEntry,
     previous: Option<&Entry>,
 ) -> Entry {
@@ -209,11 +208,9 @@ pub(crate) fn entry_of(
             _ => Content::Gone("it was not saved"),
         };
         Named {
-            name: spec.name.clone(),
-            tags: Some(found.map_or(spec.tags, |result| result.tags)),
-            codec: spec.codec,
-            size: Some(spec.size),
             content,
+            spec: Arc::clone(spec),
+            tags: found.map_or(spec.tags, |result| result.tags),
         }
     });
     let entry = Entry::unchecked(stored.record.clone(), results);

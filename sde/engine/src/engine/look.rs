@@ -11,7 +11,7 @@ use crate::event::Source;
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
 use crate::output_file::{Content, OutputFile};
-use crate::result_map::{ErasedValue, Named, ResultMap, WeakResultMap, WeakValue};
+use crate::result_map::{ErasedValue, Named, ResultMap, WeakValue};
 
 /// The outcome of looking up the encoded inputs.
 pub(super) enum Looked {
@@ -124,18 +124,18 @@ impl Engine {
 
     /// The values that an entry gives for these names, or why it may not be used. Output files that were deleted or
     /// changed are put back.
-    pub(crate) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        let map = self.usable_map(entry, names)?;
+    pub(crate) fn serve(
+        &self,
+        entry: &Arc<Entry>,
+        names: Option<&[&str]>,
+    ) -> Result<ResultMap, String> {
+        // Before values are read.
+        if let Some(why) = self.outdated(entry) {
+            return Err(why);
+        }
+        let map = entry.serve(names)?;
         self.with_files(entry, names, OutputFile::ensure)?;
         Ok(map)
-    }
-
-    fn usable_map(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        // Before values are read.
-        match self.outdated(entry) {
-            Some(why) => Err(why),
-            None => entry.serve(names),
-        }
     }
 
     /// Why an entry may not be used, whatever is left of its values.
@@ -159,9 +159,8 @@ impl Engine {
 
     /// Why an entry may not be used; `None` if it may. Nothing is put back.
     pub(crate) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
-        let usable = self.usable_map(entry, names);
-        let checked = usable.and_then(|_| self.with_files(entry, names, OutputFile::check));
-        checked.err()
+        let refused = self.outdated(entry).or_else(|| entry.refusal(names));
+        refused.or_else(|| self.with_files(entry, names, OutputFile::check).err())
     }
 
     /// Does something with each output file of the named results, or of all; gives the first error.
@@ -208,10 +207,11 @@ impl Look<'_> {
     /// does nothing else, since it runs with the map's guard held.
     #[inline]
     fn take(&self, entry: &Arc<Entry>, keep: bool) -> Option<Taken> {
-        let (one, all) = (|| entry.only.clone(), || Some(entry.results.clone()));
+        let one = || entry.only().cloned();
+        let all = || Some(ResultMap::of(Arc::clone(entry)));
         self.cache.used(entry);
         self.take_from(one, all, Source::Map).then(|| Taken {
-            nanos: entry.nanos,
+            nanos: entry.nanos(),
             entry: keep.then(|| Arc::clone(entry)),
         })
     }
@@ -227,7 +227,8 @@ impl Look<'_> {
             self.cache.used(entry);
         }
         let one = || hit.only.as_ref().and_then(WeakValue::upgrade);
-        let is_taken = self.take_from(one, || hit.results.upgrade(), Source::Recent);
+        let all = || hit.entry.upgrade().map(ResultMap::of);
+        let is_taken = self.take_from(one, all, Source::Recent);
         is_taken.then_some(Taken {
             nanos: hit.nanos,
             entry,
@@ -255,7 +256,6 @@ impl Look<'_> {
 /// Weak references to a whole entry and its values.
 pub(super) struct RecentHit {
     only: Option<WeakValue>,
-    results: WeakResultMap,
     entry: Weak<Entry>,
     /// The time it saves.
     nanos: u64,
@@ -268,15 +268,12 @@ const MAX_BLOCK: usize = 256;
 impl RecentHit {
     /// The hit, and how many bytes its weak references may keep allocated.
     fn of(entry: &Arc<Entry>) -> (Self, usize) {
-        let only = entry.only.as_ref();
-        let only = only.filter(|value| value.block_size() <= MAX_BLOCK);
-        let blocks =
-            size_of::<Entry>() + ResultMap::BLOCK + only.map_or(0, ErasedValue::block_size);
+        let only = entry.only().filter(|value| value.block_size() <= MAX_BLOCK);
+        let blocks = size_of::<Entry>() + only.map_or(0, ErasedValue::block_size);
         let hit = Self {
             only: only.map(ErasedValue::downgrade),
-            results: entry.results.downgrade(),
             entry: Arc::downgrade(entry),
-            nanos: entry.nanos,
+            nanos: entry.nanos(),
         };
         (hit, blocks)
     }

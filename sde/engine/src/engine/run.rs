@@ -131,7 +131,7 @@ impl Engine {
             Source::Computed | Source::Duplicate => cache.counters.add(source.into(), 1),
             // A call that waited saved no time that it knows of.
             Source::Waited => cache.counters.hit(source, 0),
-            _ => cache.counters.hit(source, entry.nanos),
+            _ => cache.counters.hit(source, entry.nanos()),
         }
         if source.is_hit() {
             cache.used(entry);

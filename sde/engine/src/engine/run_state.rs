@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
             provenance: self.cache.provenance(provenance),
             key: self.key,
             run: number,
-            calls: Vec::new(),
+            calls: Box::default(),
             nondeterministic: resolved.nondeterministic,
             anew: false,
             made_at,

@@ -124,7 +124,7 @@ impl Engine {
         selection: Selection,
         entries: &[Arc<Entry>],
     ) {
-        let tags = |named: &Named| named.tags.unwrap_or_default();
+        let tags = |named: &Named| named.tags;
         let has_all = |entry: &Entry| {
             let mut results = entry.results.results().iter();
             match selection {

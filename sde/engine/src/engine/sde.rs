@@ -169,7 +169,7 @@ impl Sde {
         let why = "it was cleaned from memory";
         self.engine().sets.clean(app, goes, why);
         if let Some(cache) = self.engine().caches.named(app) {
-            cache.clean(|named| goes(named.tags.unwrap_or_default()), why);
+            cache.clean(|named| goes(named.tags), why);
             if tags.is_empty() {
                 let of_sets = self.engine().sets.caches(app);
                 let in_set = |key: &Key| of_sets.iter().any(|cache| cache.is_flying(key));

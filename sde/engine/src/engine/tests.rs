@@ -4,12 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use super::handle::Handle;
-use crate::app::{App, AppInfo, ResultSpec};
+use crate::app::{App, AppInfo};
 use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
-use crate::result_map::{Codec, ErasedValue, Json, ResultMap, SizeOf, Tag, Wire};
+use crate::result_map::{Codec, ErasedValue, Json, ResultMap, ResultSpec, SizeOf, Tag, Wire};
 use crate::sync::lock;
 use crate::{Event, MemoryArchiver, MemoryBudget, Policy, Sde};
 

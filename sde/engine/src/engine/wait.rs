@@ -121,7 +121,7 @@ impl Engine {
         let names = run.options.names;
         // The flight's map holds values that the entry may have let go since.
         let given = flight.given().filter(|given| {
-            let of_this_run = given.origin().is_some_and(|origin| origin.run == made);
+            let of_this_run = given.entry().is_some_and(|of| of.record.run == made);
             of_this_run && names.is_none_or(|names| names.iter().all(|name| given.has(name)))
         });
         let map = match given {

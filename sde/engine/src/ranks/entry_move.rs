@@ -10,12 +10,12 @@ use super::collective::Ranks;
 use super::distributed::{DistOps, Placement, Redistribution};
 use super::parts::{Descriptors, origin_of};
 use super::sets::ProcessSet;
-use crate::app::{AppInfo, ResultSpec, Synchronize};
+use crate::app::{AppInfo, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind, panic_message};
-use crate::result_map::{Content, Named, ResultMap, Stored, Tags, Wire};
+use crate::result_map::{Content, Named, ResultMap, ResultSpec, Stored, Tags, Wire};
 
 /// The ranks that had results, and those that are to have them, all numbered as in the larger set.
 pub(super) struct SetChange<'a> {
@@ -36,7 +36,7 @@ pub(super) struct EntryMove<'a> {
     /// The descriptors of each distributed result's parts, in the order of `from`.
     pub(super) descriptors: &'a Descriptors,
     /// The entry as this rank had it.
-    pub(super) own: Option<&'a Entry>,
+    pub(super) own: Option<&'a Arc<Entry>>,
     /// The record, and the results that are the same on all ranks that had the entry.
     pub(super) received: &'a StoredEntry,
     pub(super) info: AppInfo,
@@ -90,11 +90,12 @@ impl EntryMove<'_> {
         over: &Redistribution<'_>,
         synchronize: Synchronize,
     ) -> Result<Option<Entry>, AppError> {
-        let stays = |spec: &ResultSpec| self.stays(&spec.name, spec.tags);
+        let stays = |spec: &Arc<ResultSpec>| self.stays(&spec.name, spec.tags);
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
-        let made = synchronize(self.own.map(|entry| &entry.results), over)?;
+        let own = self.own.map(|entry| ResultMap::of(Arc::clone(entry)));
+        let made = synchronize(own.as_ref(), over)?;
         made.map(|map| self.of_app(&map)).transpose()
     }
 
@@ -128,8 +129,7 @@ impl EntryMove<'_> {
                 Err(_) if spec.parts.is_none() => self.replica(spec, self.arrived(name)),
                 Err(_) => Content::Gone(STAYED),
             };
-            let mut given = map.results().iter();
-            let given = given.find(|given| given.name == name);
+            let given = map.find(name);
             let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
             Ok((tags, content))
         })
@@ -153,14 +153,12 @@ impl EntryMove<'_> {
         &self,
         of_result: impl Fn(&ResultSpec) -> Result<(Tags, Content), AppError>,
     ) -> Result<Entry, AppError> {
-        let named = |spec: &ResultSpec| {
+        let named = |spec: &Arc<ResultSpec>| {
             let (tags, content) = of_result(spec)?;
             Ok(Named {
-                name: spec.name.clone(),
-                tags: Some(tags),
-                codec: spec.codec,
-                size: Some(spec.size),
                 content,
+                spec: Arc::clone(spec),
+                tags,
             })
         };
         let results: Result<Vec<_>, AppError> = self.info.results.iter().map(named).collect();

@@ -7,18 +7,19 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::deal::{Agent, MOST, Share, StopOnPanic};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
 use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
+use crate::entry::{Entry, Provenance, Record, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, short};
-use crate::result_map::{Content, Named, Origin, ResultMap};
+use crate::result_map::{Content, Named, ResultMap};
 
 /// The reason given for a value that stayed on another rank.
 const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its key, with all ranks";
@@ -256,40 +257,57 @@ impl Engine {
             // Results of other ranks are recorded but never looked up.
             let entry = self.cache_of(&app.resolved).entry(&key);
             if let Some(entry) = entry {
-                return Ok(entry.results.clone());
+                return Ok(ResultMap::of(entry));
             }
         }
         from.results(app, inputs)
     }
 
-    /// The result map of a run of which another rank keeps some or all values.
+    /// The result map of a run of which another rank keeps some or all values, and the whole record.
     fn elsewhere(&self, app: &CalledApp<'_>, offer: &Offer) -> ResultMap {
-        let origin = Origin {
-            app: Arc::clone(&app.resolved.name),
-            key: offer.key,
-            run: offer.run,
-        };
-        let known = self.cache_of(&app.resolved).entry(&offer.key);
+        let resolved = &app.resolved;
+        let known = self.cache_of(resolved).entry(&offer.key);
         let here = match self.sets.received.find(&offer.key) {
             Some(stored) => {
-                let entry = entry_of(&app.resolved.info.results, &stored, known.as_deref());
-                Some(entry.results)
+                let entry = entry_of(&resolved.info.results, &stored, known.as_deref());
+                Some(Arc::new(entry))
             }
-            None => known.map(|entry| entry.results.clone()),
+            None => known,
         };
         let content = |name: &str| {
-            let mut results = here.iter().flat_map(ResultMap::results);
-            let content = &results.find(|named| named.name == name)?.content;
+            let content = &here.as_ref()?.results.find(name)?.content;
             content.is_there().then(|| content.clone())
         };
-        let results = app.resolved.info.results.iter().map(|spec| Named {
-            name: spec.name.clone(),
-            tags: Some(spec.tags),
-            codec: spec.codec,
-            size: Some(spec.size),
+        let results = resolved.info.results.iter().map(|spec| Named {
             content: content(&spec.name).unwrap_or(Content::Gone(NOT_SENT)),
+            spec: Arc::clone(spec),
+            tags: spec.tags,
         });
-        ResultMap::from_parts(origin, results)
+        let provenance = Provenance {
+            app: Arc::clone(&resolved.name),
+            code: resolved.info.code.clone(),
+            id: resolved.id,
+            setup: Arc::clone(resolved.setup(&*app.app)),
+            dependencies: Vec::new(),
+            host: Arc::default(),
+            target: Arc::default(),
+        };
+        let head = RecordHead {
+            provenance: Arc::new(provenance),
+            key: offer.key,
+            run: offer.run,
+            calls: Box::default(),
+            nondeterministic: offer.nondeterministic,
+            anew: false,
+            made_at: SystemTime::UNIX_EPOCH,
+            took: Duration::ZERO,
+            thread: 0,
+        };
+        let record = Record {
+            head,
+            inputs: Arc::default(),
+        };
+        ResultMap::of(Arc::new(Entry::unchecked(record, results)))
     }
 }
 

@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::distributed::{DistOps, Placement};
-use crate::app::ResultSpec;
 use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::Archiver;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Payload, Tag};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Payload, ResultSpec, Tag};
 
 /// The descriptors of all parts of each distributed result, by its name.
 pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
@@ -86,9 +85,12 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     let results = entry.results.results().iter();
     let results = results.map(|named| match list_of(named) {
         Some(list) if named.content.is_there() => Named {
-            codec: Some(Codec::of::<PartsList>()),
             content: Content::Held(list),
-            ..named.clone()
+            spec: Arc::new(ResultSpec {
+                codec: Some(Codec::of::<PartsList>()),
+                ..ResultSpec::clone(named)
+            }),
+            tags: named.tags,
         },
         _ => named.clone(),
     });
@@ -97,7 +99,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 
 /// The entry without its distributed results.
 pub(crate) fn replicas_of(entry: &Entry) -> Entry {
-    let replica = |named: &Named| match named.tags.unwrap_or_default() {
+    let replica = |named: &Named| match named.tags {
         tags if tags.contains(Tag::Distributed) => Named {
             content: Content::Gone("it lies on the larger process set"),
             ..named.clone()

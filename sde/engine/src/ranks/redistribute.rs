@@ -80,7 +80,7 @@ impl Engine {
                 change,
                 from: &moving.from,
                 descriptors: &moving.descriptors,
-                own: held.get(key).map(|entry| &**entry),
+                own: held.get(key),
                 received: replicated.get(key)?,
                 info: known.remove(key)?,
                 wire: &*wire,

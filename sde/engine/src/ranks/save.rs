@@ -51,7 +51,7 @@ impl Engine {
             return ShortDigest::default();
         };
         for named in entry.results.results() {
-            let tags = named.tags.unwrap_or_default();
+            let tags = named.tags;
             let value = entry.results.get_erased(&named.name);
             let (Ok(value), Some(codec)) = (value, named.codec) else {
                 continue;
@@ -128,7 +128,7 @@ pub(crate) fn bind(from: &Handle, resolved: &ResolvedApp, entry: &Entry) {
 /// The descriptors of this rank's parts.
 pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
     let specs = info.results.iter();
-    let part_descriptor = |spec: &crate::app::ResultSpec| {
+    let part_descriptor = |spec: &Arc<crate::result_map::ResultSpec>| {
         let ops = spec.parts?;
         let value = entry.results.get_erased(&spec.name).ok()?;
         Some((spec.name.to_string(), (ops.part_descriptor)(&value)?))
@@ -183,6 +183,6 @@ pub(crate) fn has_parts(resolved: &ResolvedApp, entry: &Entry) -> bool {
     };
     parts
         .filter_map(|spec| entry.results.results().iter().find(|n| n.name == spec.name))
-        .filter(|named| named.tags.unwrap_or_default().is_needed())
+        .filter(|named| named.tags.is_needed())
         .all(there)
 }

@@ -20,6 +20,7 @@ use crate::inputs::Inputs;
 use crate::key::Key;
 use crate::parallel::new_thread;
 use crate::ranks::collective::{Body, CollectiveOp, Desk, Header};
+use crate::result_map::ResultMap;
 
 /// A sweep on sets of ranks, as seen by one rank.
 struct Sweep<'a> {
@@ -99,7 +100,7 @@ impl Engine {
             let key = listed.keys[at].filter(|_| app.resolved.nondeterministic);
             match key.and_then(|key| cache.entry(&key)) {
                 // The result is recorded but never looked up.
-                Some(entry) => Ok(entry.results.clone()),
+                Some(entry) => Ok(ResultMap::of(entry)),
                 None => run(inputs),
             }
         };

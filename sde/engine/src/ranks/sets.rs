@@ -243,7 +243,7 @@ impl Sets {
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool, why: &'static str) {
         self.received.clean(app, &goes);
         for cache in self.caches(app) {
-            cache.clean(|named| goes(named.tags.unwrap_or_default()), why);
+            cache.clean(|named| goes(named.tags), why);
         }
     }
 

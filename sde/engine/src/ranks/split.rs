@@ -127,7 +127,7 @@ impl Engine {
 /// ([`Engine::of_larger_set`]).
 fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
     let is_named = |named: &Named| {
-        let tags = named.tags.unwrap_or_default();
+        let tags = named.tags;
         let has_part = tags.contains(Tag::Distributed) && named.content.is_there();
         has_part && !transfer.stays(&entry.record, &named.name, tags)
     };

@@ -1,7 +1,7 @@
 //! Comparing the bits of two values.
 
 use super::codec::Codec;
-use super::map::Content;
+use super::named::Content;
 use super::stored::Stored;
 use super::value::ErasedValue;
 use crate::bulk::BulkBytes;

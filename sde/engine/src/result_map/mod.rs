@@ -9,7 +9,9 @@ mod bulk_types;
 mod codec;
 mod compared;
 mod map;
+mod named;
 mod size;
+mod spec;
 mod stored;
 mod tag;
 mod value;
@@ -17,10 +19,13 @@ mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
-pub(crate) use map::{Content, EVICTED, NOT_KEPT, Named, WeakResultMap, no_result};
+pub(crate) use map::no_result;
 pub use map::{Origin, ResultMap};
+pub(crate) use named::{Content, EVICTED, NOT_KEPT, Named, Results, why_let_go};
 pub use size::MemorySize;
+#[cfg(test)]
 pub(crate) use size::SizeOf;
+pub use spec::ResultSpec;
 pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
 pub(crate) use value::WeakValue;

@@ -11,7 +11,7 @@ use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
-use crate::result_map::{Origin, ResultMap, no_result};
+use crate::result_map::{ResultMap, no_result};
 
 /// How a call uses the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,10 +213,10 @@ impl Call for ErasedCall<'_> {
     }
 
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        let Some(Origin { key, run, .. }) = results.origin() else {
+        let Some(entry) = results.entry() else {
             return false;
         };
-        let (key, made_by) = (*key, *run);
+        let (key, made_by) = (entry.record.key, entry.record.run);
         self.taken.set(Some(Outcome {
             results,
             key,

@@ -252,7 +252,7 @@ impl PackedEntry {
             provenance: Arc::clone(&kind.provenance),
             key: self.offer.key,
             run: self.offer.run,
-            calls: own.calls.into_owned(),
+            calls: own.calls.into(),
             nondeterministic: self.offer.nondeterministic,
             anew: own.anew,
             made_at: own.made_at,

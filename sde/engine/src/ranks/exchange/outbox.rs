@@ -144,7 +144,7 @@ impl<'e> Outbox<'e> {
                 Content::Stored(stored) => stored.get().ok(),
                 Content::Elsewhere(_) | Content::Gone(_) => None,
             };
-            let tags = named.tags.unwrap_or_default();
+            let tags = named.tags;
             let codec = named.codec.filter(|_| !stays(&named.name, tags));
             let Some((value, codec)) = value.zip(codec) else {
                 places.push(ValuePlace::None);
@@ -281,7 +281,7 @@ impl ResultKind {
     fn of(named: &Named) -> Self {
         Self {
             name: named.name.to_string(),
-            tags: named.tags.unwrap_or_default(),
+            tags: named.tags,
             type_name: type_name(named).to_owned(),
             has_files: named.has_files(),
         }
@@ -289,7 +289,7 @@ impl ResultKind {
 
     fn is_of(&self, named: &Named) -> bool {
         self.name == *named.name
-            && self.tags == named.tags.unwrap_or_default()
+            && self.tags == named.tags
             && self.type_name == type_name(named)
             && self.has_files == named.has_files()
     }
@@ -299,11 +299,10 @@ impl ResultKind {
 fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool) -> Sent {
     let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
     let results = entry.results.results().iter().zip(values);
-    let lacking = results
-        .filter(|(named, place)| !is_sent(place) && named.tags.unwrap_or_default().is_needed());
+    let lacking = results.filter(|(named, place)| !is_sent(place) && named.tags.is_needed());
     let mut is_whole = values.iter().any(is_sent);
     for (named, _) in lacking {
-        if stays(&named.name, named.tags.unwrap_or_default()) {
+        if stays(&named.name, named.tags) {
             return Sent::Chosen;
         }
         is_whole = false;

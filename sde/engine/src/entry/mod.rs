@@ -1,19 +1,22 @@
 //! The entry of one key: the record of its run and the results.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+mod record;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::eviction::Uses;
-use super::record::{Record, RecordHead};
-use super::stats::nanos;
 use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
+use crate::result_map::{Content, ErasedValue, Named, ResultMap, Results, why_let_go};
 use crate::sync::lock;
+pub use record::{Provenance, Record, RecordHead};
 
 /// The [account](Entry::account) of an entry that is in no list.
-pub(super) const NO_ACCOUNT: u32 = u32::MAX;
+pub(crate) const NO_ACCOUNT: u32 = u32::MAX;
+
+/// The bytes of an entry whose values were not asked for their size.
+const NOT_MEASURED: usize = usize::MAX;
 
 /// An epoch is a multiple of this. The bits below number the periods of the epoch.
 pub(crate) const PERIODS: u64 = 1 << 24;
@@ -35,16 +38,14 @@ pub(crate) struct Entry {
     pub(crate) whole: bool,
     /// Whether a result has output files, which are looked at on each hit.
     pub(crate) has_files: bool,
+    /// Whether `result` is the only result, and held.
+    has_only: bool,
     deterministic: bool,
-    /// Nanoseconds to compute it, with nested runs.
-    pub(crate) nanos: u64,
-    /// When and how often it was used, if the budget needs that; see [`Uses`].
-    pub(super) uses: AtomicU64,
-    /// The value of `result`, if that is the only result and is held.
-    pub(crate) only: Option<ErasedValue>,
-    pub(crate) results: ResultMap,
-    /// The error of a run that failed permanently.
-    pub(crate) failure: Option<Error>,
+    /// About how many bytes its record and its places in tables take.
+    record_bytes: AtomicU32,
+    /// When and how often it was used, if the budget needs that; see `Uses`.
+    pub(crate) uses: AtomicU64,
+    pub(crate) results: Results,
     pub(crate) record: RecordHead,
     /// Empty once a store has them.
     inputs: Mutex<Arc<[ValueSummary]>>,
@@ -52,11 +53,10 @@ pub(crate) struct Entry {
     pub(crate) own_nanos: u64,
     /// Nanoseconds to compute again the evicted entries that it depends on, as far as they were looked for.
     dependencies_nanos: AtomicU64,
-    bytes: OnceLock<usize>,
-    /// About how many bytes its record and its places in tables take.
-    record_bytes: AtomicU32,
+    /// Bytes of its values, or [`NOT_MEASURED`].
+    bytes: AtomicUsize,
     /// Its account with the budget that counts it; written with the budget's list locked.
-    pub(super) account: AtomicU32,
+    pub(crate) account: AtomicU32,
     /// Whether a store has it, as far as is known.
     is_saved: AtomicBool,
 }
@@ -70,40 +70,45 @@ pub(crate) const UNCHECKED: u64 = u64::MAX;
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
-    pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
+    pub(crate) fn new(
+        record: Record,
+        results: impl IntoIterator<Item = Named>,
+        checked: u64,
+    ) -> Self {
+        Self::of(record, results.into_iter().collect(), checked)
+    }
+
+    fn of(record: Record, results: Results, checked: u64) -> Self {
+        let has_files = results.results().iter().any(Named::has_files);
+        Self::build(record, results, has_files, checked)
+    }
+
+    /// `has_files` says whether a result has output files: looking encodes the values.
+    fn build(record: Record, results: Results, has_files: bool, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
-        let is_needed = |named: &Named| named.tags.unwrap_or_default().is_needed();
+        let is_needed = |named: &Named| named.tags.is_needed();
         let settled = |named: &Named| match named.content {
             Content::Held(_) => true,
             Content::Gone(_) => !is_needed(named),
             Content::Elsewhere(_) | Content::Stored(_) => false,
         };
-        let only = match results.results() {
-            [one] if one.name == "result" => match &one.content {
-                Content::Held(value) => Some(value.clone()),
-                _ => None,
-            },
-            _ => None,
-        };
-        let has_files = results.results().iter().any(Named::has_files);
+        let has_only = matches!(&results, Results::One(one) if one.name == "result" && held(one));
         let is_whole = results.results().iter().all(settled) && results.results().iter().any(held);
-        let names = size_of_val(results.results()) + ResultMap::BLOCK;
-        let record_bytes = names + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
+        let record_bytes =
+            results.owned() + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
         Self {
             checked: AtomicU64::new(checked),
             whole: is_whole && !has_files,
             has_files,
             deterministic: !record.nondeterministic,
-            nanos: nanos(record.took),
             uses: AtomicU64::new(0),
-            only,
+            has_only,
             results,
-            failure: None,
             own_nanos: nanos(record.took),
             record: record.head,
             inputs: Mutex::new(record.inputs),
             dependencies_nanos: AtomicU64::new(0),
-            bytes: OnceLock::new(),
+            bytes: AtomicUsize::new(NOT_MEASURED),
             record_bytes: AtomicU32::new(u32::try_from(record_bytes).unwrap_or(u32::MAX)),
             account: AtomicU32::new(NO_ACCOUNT),
             is_saved: AtomicBool::new(false),
@@ -111,50 +116,56 @@ impl Entry {
     }
 
     /// An entry that this process computed, in `own` time without nested runs.
-    pub(super) fn computed(
-        record: Record,
-        results: ResultMap,
-        checked: u64,
-        own: Duration,
-    ) -> Self {
+    pub(crate) fn computed(record: Record, results: Results, checked: u64, own: Duration) -> Self {
         Self {
             own_nanos: nanos(own),
-            ..Self::new(record, results, checked)
+            ..Self::of(record, results, checked)
         }
     }
 
     /// The entry of a run that failed permanently, valid for this epoch.
     pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
-        Self {
-            failure: Some(error),
-            ..Self::computed(record, ResultMap::new(), epoch, own)
-        }
+        Self::computed(record, Results::Failed(error), epoch, own)
     }
 
     /// The entry of a record with these results. Its dependencies are checked before it is used.
     pub(crate) fn unchecked(record: Record, results: impl IntoIterator<Item = Named>) -> Self {
-        let origin = Origin {
-            app: Arc::clone(&record.app),
-            key: record.key,
-            run: record.run,
-        };
-        let results = ResultMap::from_parts(origin, results);
         Self::new(record, results, UNCHECKED)
     }
 
     /// This entry with another record and other results. Own time, uses, epoch and saved state stay.
-    fn with(&self, record: Record, results: ResultMap) -> Self {
+    fn with(&self, record: Record, results: Results) -> Self {
         Self {
             own_nanos: self.own_nanos,
             uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
             is_saved: AtomicBool::new(self.is_saved()),
-            ..Self::new(record, results, self.checked.load(Ordering::Acquire))
+            ..Self::of(record, results, self.checked.load(Ordering::Acquire))
+        }
+    }
+
+    /// The value of `result`, if that is the only result and is held.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&ErasedValue> {
+        match &self.results {
+            Results::One(Named {
+                content: Content::Held(value),
+                ..
+            }) if self.has_only => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The error of a run that failed permanently.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        match &self.results {
+            Results::Failed(error) => Some(error),
+            Results::One(_) | Results::Several(_) => None,
         }
     }
 
     /// This entry with another record. That one's dependencies must have been current whenever this entry's were.
     pub(crate) fn with_record(&self, record: Record) -> Self {
-        self.with(record, self.results.clone())
+        self.with(record, self.results.replacing(|_| None))
     }
 
     /// The whole record; without inputs once a store has them.
@@ -200,12 +211,17 @@ impl Entry {
         self.checked.store(epoch, Ordering::Release);
     }
 
+    /// Nanoseconds to compute it, with nested runs.
+    pub(crate) fn nanos(&self) -> u64 {
+        nanos(self.record.took)
+    }
+
     pub(crate) fn is_saved(&self) -> bool {
         self.is_saved.load(Ordering::Relaxed)
     }
 
     /// Nanoseconds to compute again the evicted entries that it depends on, as far as they were looked for.
-    pub(super) fn dependencies_nanos(&self) -> u64 {
+    pub(crate) fn dependencies_nanos(&self) -> u64 {
         self.dependencies_nanos.load(Ordering::Relaxed)
     }
 
@@ -221,21 +237,28 @@ impl Entry {
     /// Bytes of its values. A stored value that was not read counts as if it was. The first call asks the values, which
     /// runs user code: never call it with a lock held.
     pub(crate) fn bytes(&self) -> usize {
-        let all = || self.results.results().iter().map(Named::bytes);
-        let failure = || self.failure.as_ref().map_or(0, Error::memory);
-        let sum = || all().fold(failure(), usize::saturating_add);
-        // Outside the cell: measuring runs user code, which may ask for this size.
-        let known = self.bytes.get().copied();
-        let bytes = known.unwrap_or_else(sum);
-        *self.bytes.get_or_init(|| bytes)
+        let known = self.bytes.load(Ordering::Relaxed);
+        if known != NOT_MEASURED {
+            return known;
+        }
+        // Measuring runs user code, which may ask for this size: the size noted first stands.
+        let bytes = self.results.bytes().min(NOT_MEASURED - 1);
+        let relaxed = Ordering::Relaxed;
+        let noted = self
+            .bytes
+            .compare_exchange(NOT_MEASURED, bytes, relaxed, relaxed);
+        noted.err().unwrap_or(bytes)
     }
 
     /// Bytes of its values if [`bytes`](Self::bytes) was called before, else 0.
-    pub(super) fn known_bytes(&self) -> usize {
-        self.bytes.get().copied().unwrap_or(0)
+    pub(crate) fn known_bytes(&self) -> usize {
+        match self.bytes.load(Ordering::Relaxed) {
+            NOT_MEASURED => 0,
+            bytes => bytes,
+        }
     }
 
-    pub(super) fn record_memory(&self) -> u32 {
+    pub(crate) fn record_memory(&self) -> u32 {
         self.record_bytes.load(Ordering::Relaxed)
     }
 
@@ -243,11 +266,6 @@ impl Entry {
     pub(crate) fn known_memory(&self) -> usize {
         self.known_bytes()
             .saturating_add(self.record_memory() as usize)
-    }
-
-    /// The tick of its last use, if uses are noted.
-    pub(crate) fn last_use(&self) -> u64 {
-        Uses::of(&self.uses).last()
     }
 
     /// Whether it holds values, or references to them.
@@ -274,24 +292,43 @@ impl Entry {
     ///
     /// The check looks at the map that is given: a value that only callers hold may go between a look and a second
     /// upgrade.
-    pub(crate) fn serve(&self, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        let given = self.give();
-        match self.lacking(&given, names) {
-            None => Ok(given),
-            Some(why) => Err(why),
+    pub(crate) fn serve(self: &Arc<Self>, names: Option<&[&str]>) -> Result<ResultMap, String> {
+        let given = self.upgraded();
+        if let Some(why) = self.lacking(given.as_ref().unwrap_or(&self.results), names) {
+            return Err(why);
         }
+        Ok(match given {
+            Some(given) => self.giving(given),
+            None => ResultMap::of(Arc::clone(self)),
+        })
+    }
+
+    /// The map of an entry like this one that is in no cache, with these results.
+    pub(crate) fn giving(&self, results: Results) -> ResultMap {
+        let given = Self::build(self.full_record(), results, self.has_files, u64::MAX);
+        ResultMap::of(Arc::new(given))
     }
 
     /// The reason that a caller without names would not be served. Takes no reference to a value: it is called with the
     /// map locked.
     pub(crate) fn lacks(&self) -> Option<String> {
-        self.lacking(&self.results, None)
+        self.refusal(None)
     }
 
-    fn lacking(&self, given: &ResultMap, names: Option<&[&str]>) -> Option<String> {
+    /// The reason that a caller would not be served.
+    pub(crate) fn refusal(&self, names: Option<&[&str]>) -> Option<String> {
+        self.lacking(&self.results, names)
+    }
+
+    fn lacking(&self, given: &Results, names: Option<&[&str]>) -> Option<String> {
         match names {
             Some(names) => {
-                let lacking = names.iter().find(|name| !given.can_give(name))?;
+                let can_give = |name| {
+                    given
+                        .find(name)
+                        .is_some_and(|named| named.content.can_give())
+                };
+                let lacking = names.iter().find(|name| !can_give(name))?;
                 Some(format!(
                     "result \"{}\" is gone",
                     crate::error::printable(lacking)
@@ -300,7 +337,7 @@ impl Entry {
             None if self.whole => None,
             None => {
                 let results = given.results();
-                let needed = |named: &&Named| named.tags.unwrap_or_default().is_needed();
+                let needed = |named: &&Named| named.tags.is_needed();
                 if let Some(lacking) = results
                     .iter()
                     .filter(needed)
@@ -314,23 +351,23 @@ impl Entry {
         }
     }
 
-    /// The map for a caller, which holds the values that only callers held so far.
-    fn give(&self) -> ResultMap {
+    /// The results, holding the values that only callers held so far, if there are any.
+    fn upgraded(&self) -> Option<Results> {
         let elsewhere = |named: &Named| matches!(named.content, Content::Elsewhere(_));
-        if self.whole || !self.results.results().iter().any(elsewhere) {
-            return self.results.clone();
-        }
-        self.results.replacing(|named| match &named.content {
-            Content::Elsewhere(weak) => Some(match weak.upgrade() {
-                Some(value) => Content::Held(value),
-                None => Content::Gone(named.why_let_go()),
-            }),
-            _ => None,
+        let has_any = !self.whole && self.results.results().iter().any(elsewhere);
+        has_any.then(|| {
+            self.results.replacing(|named| match &named.content {
+                Content::Elsewhere(weak) => Some(match weak.upgrade() {
+                    Some(value) => Content::Held(value),
+                    None => Content::Gone(why_let_go(named.tags)),
+                }),
+                _ => None,
+            })
         })
     }
 
     /// Time that reading its values took, and their bytes in the store.
-    pub(super) fn read_time(&self) -> (Duration, usize) {
+    pub(crate) fn read_time(&self) -> (Duration, usize) {
         let stored = self
             .results
             .results()
@@ -347,11 +384,13 @@ impl Entry {
     /// This entry as its values are by now, if that has changed: stored values that were read are held like computed
     /// ones, and references to values that nothing holds any more are gone. Such a reference keeps the value's block
     /// allocated.
-    pub(super) fn with_values_as_they_are(&self) -> Option<Self> {
+    pub(crate) fn with_values_as_they_are(&self) -> Option<Self> {
         let results = self.results.results();
         let now = |named: &Named| match &named.content {
             Content::Stored(stored) if !self.has_files => stored.if_read().map(Content::Held),
-            _ => named.is_lost().then(|| Content::Gone(named.why_let_go())),
+            _ => named
+                .is_lost()
+                .then(|| Content::Gone(why_let_go(named.tags))),
         };
         if self.whole || !results.iter().any(|named| now(named).is_some()) {
             return None;
@@ -360,7 +399,7 @@ impl Entry {
     }
 
     /// Whether a value may be read from a store later, or let go by the program.
-    pub(super) fn values_may_change(&self) -> bool {
+    pub(crate) fn values_may_change(&self) -> bool {
         let may_change = |named: &Named| match &named.content {
             Content::Stored(stored) => !self.has_files && !stored.is_damaged(),
             Content::Elsewhere(_) => true,
@@ -398,6 +437,14 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// An entry that gives what it has.
+    pub(crate) fn whole(entry: Arc<Entry>) -> Self {
+        Self {
+            map: ResultMap::of(Arc::clone(&entry)),
+            entry,
+        }
+    }
+
     /// The answer to a caller that published this entry: the winner in its place, if that has the results asked for,
     /// else its own.
     pub(crate) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
@@ -412,6 +459,10 @@ impl Served {
             Err(_) => self,
         }
     }
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn size_of_summaries(inputs: &[ValueSummary]) -> usize {

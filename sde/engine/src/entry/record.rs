@@ -44,7 +44,7 @@ pub struct RecordHead {
     /// The computation.
     pub run: RunId,
     /// The runs it called itself: app and key.
-    pub calls: Vec<(Arc<str>, Key)>,
+    pub calls: Box<[(Arc<str>, Key)]>,
     /// Whether it, or a run nested in it, was non-deterministic.
     pub nondeterministic: bool,
     /// Whether it, or a run nested in it, was refreshed, made again after an invalidation, or resumed from a saved
@@ -117,7 +117,7 @@ impl RecordHead {
     }
 
     /// About how many bytes it owns besides itself, with its share of parts common to several records.
-    pub(super) fn owned(&self) -> usize {
+    pub(crate) fn owned(&self) -> usize {
         // A live app holds its setup too, so one holder is discounted.
         let share = |holders: usize| (holders - 1).max(1);
         let of_setup = self.setup.memory() / share(Arc::strong_count(&self.setup));

@@ -289,6 +289,7 @@ pub(super) fn a_panic_on_one_rank_is_an_error_on_the_others(ranks: Ranks<'_>) {
             1 => assert!(caught.is_err()),
             _ => assert!(caught.unwrap().is_err()),
         }
+        assert_ne!(sde.stats().total.failures, 0);
         assert_eq!(*count.call(sde, 1).unwrap(), 3);
     });
 }

@@ -118,6 +118,23 @@ fn two_calls_that_compute_one_key_at_once_are_compared() {
     }
 }
 
+/// A body that reads a clock warned once for each key of a sweep.
+#[test]
+fn an_app_is_warned_of_ten_times() {
+    let (sde, watch) = watched(Sde::builder());
+    let calls = Counter::new();
+    let app = number("clock", move |_, _| Ok(calls.add() as u64));
+    for key in 0..12 {
+        let inputs = x(key);
+        for policy in [Policy::Use, Policy::Refresh] {
+            let request = sde.request(&app, &inputs).policy(policy);
+            request.run().expect("a result");
+        }
+    }
+    assert_eq!((differing(&sde), told(&watch).len()), (12, 10));
+    one_says(&told(&watch), "are only counted");
+}
+
 /// A store that lets nobody encode before a gate is open.
 struct Gated(MemoryArchiver, Gate);
 

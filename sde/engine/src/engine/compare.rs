@@ -23,6 +23,9 @@ pub(super) struct Compared(Mutex<HashSet<(RunId, RunId)>>);
 /// More pairs are not remembered.
 const MOST: usize = 1 << 16;
 
+/// An app is warned of so often: a body that reads a clock differs for each key of a sweep.
+const WARNINGS: u64 = 10;
+
 impl Compared {
     fn is_new(&self, pair: (RunId, RunId)) -> bool {
         let mut pairs = lock(&self.0);
@@ -61,10 +64,15 @@ impl Engine {
             return;
         }
         run.cache.counters.add(Count::Differing, 1);
+        let more = match run.cache.counters.sum().differing {
+            ..WARNINGS => "",
+            WARNINGS => "; further keys of the app are only counted, in `AppStats::differing`",
+            _ => return,
+        };
         self.warn(|| {
             format!(
                 "{} [{}] was computed twice, and the runs {} and {} gave other bits for {}; declare the app `nondeterministic`, \
-                 or a result whose bits do not matter (a date, the order of a `HashSet`) `not_compared`",
+                 or a result whose bits do not matter (a date, the order of a `HashSet`) `not_compared`{more}",
                 run.cache.name,
                 run.key.short(),
                 other.record.run,

@@ -107,6 +107,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// # Errors
     /// As [`Handle::run`](crate::Handle::run); and that the request was
     /// cancelled, or that nothing is remembered where only that was allowed.
+    #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
         let app = self.handle.resolve(self.app)?;
         self.handle.execute(&app, self.inputs, &self.options)
@@ -154,6 +155,7 @@ impl Handle {
     }
 
     /// Runs a call with [`Inputs`].
+    #[inline]
     pub(crate) fn execute(
         &self,
         app: &CalledApp<'_>,
@@ -164,16 +166,25 @@ impl Handle {
             inputs,
             taken: Cell::new(None),
         };
-        let outcome = self.engine.run(self, app, &mut call, options)?;
-        let outcome = outcome.or_else(|| call.taken.take());
-        // The engine gives an outcome or has the call take one.
-        outcome.ok_or_else(|| no_result(&app.resolved.name, "result", &[]))
+        match self.engine.run(self, app, &mut call, options)? {
+            Some(outcome) => Ok(outcome),
+            None => match call.into_outcome() {
+                Some(outcome) => Ok(outcome),
+                None => Err(nothing_given(app)),
+            },
+        }
     }
 
     /// The results of a call with no more to say of it.
     pub(crate) fn results(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<ResultMap, Error> {
         Ok(self.execute(app, inputs, &Options::default())?.results)
     }
+}
+
+/// The error of a call that neither took results nor was given any. The engine makes no such call.
+#[cold]
+fn nothing_given(app: &CalledApp<'_>) -> Error {
+    no_result(&app.resolved.name, "result", &[])
 }
 
 /// The outcome of a request: the results, and how they were got.
@@ -195,8 +206,23 @@ pub struct Outcome {
 /// A call with [`Inputs`].
 struct ErasedCall<'a> {
     inputs: &'a Inputs,
-    /// The outcome that it took of a hit.
-    taken: Cell<Option<Outcome>>,
+    /// The results that it took of a hit, and where that was found.
+    taken: Cell<Option<(ResultMap, Source)>>,
+}
+
+impl ErasedCall<'_> {
+    /// The outcome of a hit that it took results of.
+    #[inline]
+    fn into_outcome(self) -> Option<Outcome> {
+        let (results, source) = self.taken.into_inner()?;
+        let record = &results.entry()?.record;
+        Some(Outcome {
+            key: record.key,
+            made_by: record.run,
+            source,
+            results,
+        })
+    }
 }
 
 impl Call for ErasedCall<'_> {
@@ -213,16 +239,7 @@ impl Call for ErasedCall<'_> {
     }
 
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        let Some(entry) = results.entry() else {
-            return false;
-        };
-        let (key, made_by) = (entry.record.key, entry.record.run);
-        self.taken.set(Some(Outcome {
-            results,
-            key,
-            source,
-            made_by,
-        }));
+        self.taken.set(Some((results, source)));
         true
     }
 

@@ -212,6 +212,7 @@ impl Entry {
     }
 
     /// Nanoseconds to compute it, with nested runs.
+    #[inline]
     pub(crate) fn nanos(&self) -> u64 {
         nanos(self.record.took)
     }
@@ -461,6 +462,7 @@ impl Served {
     }
 }
 
+#[inline]
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -228,6 +228,7 @@ impl ResultMap {
     }
 
     /// The map of an entry.
+    #[inline]
     pub(crate) fn of(entry: Arc<Entry>) -> Self {
         Self(Contents::Published(entry))
     }

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use dashmap::{DashMap, SharedValue};
 
+use super::key_state::{Change, KeyState};
 use super::ledger::Owner;
 use super::memory::Memory;
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
-use super::slot::{Change, Slot};
 use super::stats::Counters;
 use crate::entry::{Entry, Provenance, Served};
 use crate::error::Error;
@@ -27,7 +27,7 @@ const SHARDS: usize = 128;
 /// The cache of one app type.
 pub(crate) struct AppCache {
     pub(crate) name: Arc<str>,
-    pub(super) map: DashMap<Slot, (), BuildKeyHasher>,
+    pub(super) map: DashMap<KeyState, (), BuildKeyHasher>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
     /// The budget that counts its entries, if any, and the owner that they count for.
@@ -49,7 +49,7 @@ pub(crate) struct AppCache {
 
 /// The earlier slot and the entry taken off the list. Drop both with no lock held and no thread waiting: destructors
 /// may use the engine.
-pub(crate) type Before = (Option<Slot>, Option<Arc<Entry>>);
+pub(crate) type Before = (Option<KeyState>, Option<Arc<Entry>>);
 
 /// Which of several computations gives a key its results.
 pub(crate) enum Decision {
@@ -118,8 +118,8 @@ impl AppCache {
         self.look_ready(key, Arc::clone)
     }
 
-    /// Has the values of an entry as they are by now: those that were read are held like computed ones, so that they are
-    /// found as fast and count with their size. Gives the entry that stands afterwards.
+    /// Brings an entry's values up to date. Values that were read are then held like computed ones: a call finds them as
+    /// fast, and they count with their size. Gives the entry that stands afterwards.
     pub(crate) fn update_values(&self, entry: Arc<Entry>) -> Arc<Entry> {
         let Some(now) = entry.with_values_as_they_are() else {
             return entry;
@@ -128,13 +128,10 @@ impl AppCache {
         if let Some((memory, _)) = &self.counted {
             memory.note_read_time(entry.read_time());
         }
-        let (stands, _before) = self.change(entry.record.key, |slot| match slot {
-            Some(Slot::Ready(there)) if Arc::ptr_eq(there, &entry) => {
-                (Arc::clone(&now), Change::Put(Slot::Ready(now)))
-            }
-            _ => (Arc::clone(&entry), Change::Keep),
-        });
-        stands
+        match self.replace_unless_flying(&entry, Some(Arc::clone(&now))) {
+            true => now,
+            false => entry,
+        }
     }
 
     /// The failure that is remembered for a key in this epoch.
@@ -142,8 +139,8 @@ impl AppCache {
         self.failure_of(self.map.get(key)?.key(), epoch)
     }
 
-    fn failure_of(&self, slot: &Slot, epoch: u64) -> Option<Error> {
-        let Slot::Failed(entry) = slot else {
+    fn failure_of(&self, slot: &KeyState, epoch: u64) -> Option<Error> {
+        let KeyState::Failed(entry) = slot else {
             return None;
         };
         self.used(entry);
@@ -158,7 +155,7 @@ impl AppCache {
         key: &Key,
         look: impl FnOnce(&Arc<Entry>) -> R,
     ) -> Option<R> {
-        let _held = Held::of::<Slot>();
+        let _held = Held::of::<KeyState>();
         self.map.get(key)?.key().entry().map(look)
     }
 
@@ -185,19 +182,19 @@ impl AppCache {
         is_new: impl Fn(&Arc<Entry>) -> bool,
     ) -> (Claimed, Before) {
         self.change(key, |slot| {
-            if let Some(flight) = slot.and_then(Slot::under_way) {
+            if let Some(flight) = slot.and_then(KeyState::under_way) {
                 return (Claimed::Theirs(Arc::clone(flight)), Change::Keep);
             }
             let failure = |(slot, epoch)| self.failure_of(slot, epoch);
             if let Some(error) = slot.zip(epoch).and_then(failure) {
                 return (Claimed::Failed(error), Change::Keep);
             }
-            let previous = slot.and_then(Slot::entry).cloned();
+            let previous = slot.and_then(KeyState::entry).cloned();
             if let Some(entry) = previous.as_ref().filter(|entry| is_new(entry)) {
                 return (Claimed::Ready(Arc::clone(entry)), Change::Keep);
             }
             let flight = self.new_flight(key);
-            let flying = Slot::flying(&flight, previous.clone());
+            let flying = KeyState::flying(&flight, previous.clone());
             (Claimed::Mine(flight, previous), Change::Put(flying))
         })
     }
@@ -207,16 +204,16 @@ impl AppCache {
     pub(super) fn change<R>(
         &self,
         key: Key,
-        change: impl FnOnce(Option<&Slot>) -> (R, Change),
+        change: impl FnOnce(Option<&KeyState>) -> (R, Change),
     ) -> (R, Before) {
-        let _held = Held::of::<Slot>();
+        let _held = Held::of::<KeyState>();
         let hash = self.map.hasher().hash_one(key);
-        let of_key = |(slot, _): &(Slot, SharedValue<()>)| *slot.key() == key;
+        let of_key = |(slot, _): &(KeyState, SharedValue<()>)| *slot.key() == key;
         let shard = self.map.determine_shard(hash as usize);
         let mut shard = self.map.shards()[shard].write();
         let there = shard.get_mut(hash, of_key);
         let (result, change) = change(there.as_deref().map(|(slot, _)| slot));
-        let count = |before: Option<&Slot>, after: Option<&Slot>| {
+        let count = |before: Option<&KeyState>, after: Option<&KeyState>| {
             let (memory, owner) = self.counted.as_ref()?;
             memory.change(*owner, self.counts_of(before), self.counts_of(after))
         };
@@ -224,7 +221,7 @@ impl AppCache {
             (_, Change::Keep) | (None, Change::Remove) => (None, None),
             (None, Change::Put(slot)) => {
                 let uncounted = count(None, Some(&slot));
-                let hash_of = |(slot, _): &(Slot, _)| self.map.hasher().hash_one(slot);
+                let hash_of = |(slot, _): &(KeyState, _)| self.map.hasher().hash_one(slot);
                 shard.insert(hash, (slot, SharedValue::new(())), hash_of);
                 (None, uncounted)
             }
@@ -243,9 +240,9 @@ impl AppCache {
 
     /// The entry of a slot that the budget counts. Failures of runs that ranks made together do not count: nothing
     /// evicts these on all ranks.
-    pub(super) fn counts_of<'s>(&self, slot: Option<&'s Slot>) -> Option<&'s Arc<Entry>> {
+    pub(super) fn counts_of<'s>(&self, slot: Option<&'s KeyState>) -> Option<&'s Arc<Entry>> {
         match slot? {
-            Slot::Failed(entry) => {
+            KeyState::Failed(entry) => {
                 let is_of_app = matches!(self.counted, Some((_, Owner::App(_))));
                 is_of_app.then_some(entry)
             }
@@ -271,14 +268,14 @@ impl AppCache {
         }
         self.change(flight.key, |slot| match slot {
             Some(slot) if slot.under_way().is_some() => (won(None, false), Change::Keep),
-            Some(Slot::Ready(first)) if first.lacks().is_none() => {
+            Some(KeyState::Ready(first)) if first.serves_all() => {
                 (Decision::Lost(Arc::clone(first)), Change::Keep)
             }
             slot => {
                 let flight = self.new_flight(flight.key);
                 // No other thread has the new flight yet, so this decision stands.
                 let _ = flight.flight.decide(Arc::clone(entry));
-                let flying = Slot::flying(&flight, slot.and_then(Slot::entry).cloned());
+                let flying = KeyState::flying(&flight, slot.and_then(KeyState::entry).cloned());
                 (won(Some(flight), true), Change::Put(flying))
             }
         })
@@ -287,8 +284,8 @@ impl AppCache {
     /// The entry that was decided on for a key and is not visible yet.
     pub(crate) fn decided(&self, key: &Key) -> Option<Arc<Entry>> {
         let flight = match self.map.get(key)?.key() {
-            Slot::Flying(flying) => Arc::clone(&flying.flight),
-            Slot::Ready(_) | Slot::Failed(..) => return None,
+            KeyState::Flying(flying) => Arc::clone(&flying.flight),
+            KeyState::Ready(_) | KeyState::Failed(..) => return None,
         };
         flight.flight.decided()
     }
@@ -304,18 +301,18 @@ impl AppCache {
     ) -> Before {
         flight.set_given(&made.map);
         let entry = || Arc::clone(&made.entry);
-        let show = |slot: Option<&Slot>| match slot {
+        let show = |slot: Option<&KeyState>| match slot {
             // The guard is held: a thread that swaps the contents raises the generation first and needs this guard to
             // take the entry out.
-            Some(Slot::Flying(other)) if !std::ptr::eq(&*other.flight, flight) => {
+            Some(KeyState::Flying(other)) if !std::ptr::eq(&*other.flight, flight) => {
                 ((), Change::Keep)
             }
-            Some(Slot::Ready(_)) => ((), Change::Keep),
+            Some(KeyState::Ready(_)) => ((), Change::Keep),
             // A flight that began during a swap was taken out with the earlier ones; and the holder of this flight may
             // have failed.
             _ if self.is_current(flight) => {
                 when_visible();
-                ((), Change::Put(Slot::Ready(entry())))
+                ((), Change::Put(KeyState::Ready(entry())))
             }
             _ => ((), Change::Keep),
         };
@@ -344,11 +341,11 @@ impl AppCache {
             let entry = Arc::clone(&entry);
             match slot {
                 _ if self.generation() != generation => (false, Change::Keep),
-                Some(Slot::Flying(flying)) => {
-                    let flying = Slot::flying(&flying.flight, Some(entry));
+                Some(KeyState::Flying(flying)) => {
+                    let flying = KeyState::flying(&flying.flight, Some(entry));
                     (true, Change::Put(flying))
                 }
-                _ => (true, Change::Put(Slot::Ready(entry))),
+                _ => (true, Change::Put(KeyState::Ready(entry))),
             }
         });
         recorded
@@ -370,10 +367,10 @@ impl AppCache {
         let ((), _before) = self.change(flight.key, |slot| match slot {
             // Another computation was decided on; its results are on their way to a disk.
             _ if flight.flight.decided().is_some() => ((), Change::Keep),
-            Some(Slot::Flying(flying)) if std::ptr::eq(&*flying.flight, flight) => {
+            Some(KeyState::Flying(flying)) if std::ptr::eq(&*flying.flight, flight) => {
                 let change = match (&flying.previous, &keep) {
-                    (Some(previous), _) => Change::Put(Slot::Ready(Arc::clone(previous))),
-                    (None, Some(failed)) => Change::Put(Slot::Failed(Arc::clone(failed))),
+                    (Some(previous), _) => Change::Put(KeyState::Ready(Arc::clone(previous))),
+                    (None, Some(failed)) => Change::Put(KeyState::Failed(Arc::clone(failed))),
                     (None, None) => Change::Remove,
                 };
                 ((), change)
@@ -393,7 +390,7 @@ impl AppCache {
         for entry in self.entries() {
             let mut before = entry;
             // Repeated until the entry looked at is the one replaced.
-            while before.results.results().iter().any(&drop) {
+            while before.results.iter().any(&drop) {
                 let after = self.measured(Arc::new(before.without(&drop, why)));
                 match self.replace(&before, Some(after)) {
                     Some(there) => before = there,
@@ -406,13 +403,17 @@ impl AppCache {
     /// Replaces an entry by another or by none. If the map has a different entry by now, gives that one.
     fn replace(&self, before: &Arc<Entry>, after: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
         let (other, _before) = self.change(before.record.key, |slot| match slot {
-            Some(Slot::Ready(there) | Slot::Failed(there)) if Arc::ptr_eq(there, before) => (
-                None,
-                after.map_or(Change::Remove, |after| Change::Put(Slot::Ready(after))),
-            ),
-            other => match (other.and_then(Slot::entry), other) {
-                (Some(there), Some(Slot::Flying(flying))) if Arc::ptr_eq(there, before) => {
-                    (None, Change::Put(Slot::flying(&flying.flight, after)))
+            Some(KeyState::Ready(there) | KeyState::Failed(there))
+                if Arc::ptr_eq(there, before) =>
+            {
+                (
+                    None,
+                    after.map_or(Change::Remove, |after| Change::Put(KeyState::Ready(after))),
+                )
+            }
+            other => match (other.and_then(KeyState::entry), other) {
+                (Some(there), Some(KeyState::Flying(flying))) if Arc::ptr_eq(there, before) => {
+                    (None, Change::Put(KeyState::flying(&flying.flight, after)))
                 }
                 (there, _) => (there.cloned(), Change::Keep),
             },
@@ -437,8 +438,8 @@ impl AppCache {
 
     /// The entry of each run that failed permanently.
     pub(crate) fn failures(&self) -> Vec<Arc<Entry>> {
-        let failed = |slot: &Slot| match slot {
-            Slot::Failed(entry) => Some(Arc::clone(entry)),
+        let failed = |slot: &KeyState| match slot {
+            KeyState::Failed(entry) => Some(Arc::clone(entry)),
             _ => None,
         };
         self.map

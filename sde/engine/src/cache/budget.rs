@@ -19,8 +19,9 @@ use crate::result_map::Tag;
 /// | records of runs of which no result is ever saved | with the rest of their values |
 /// | failures that are [permanent](crate::Failure::Permanent) | the run is tried again when it is asked for |
 /// | `no_cache` results, and runs in progress | are not counted |
-/// | results that the program holds too | calls get them for as long as the program holds them |
+/// | results that the program holds too | like all others; calls get them for as long as the program holds them |
 /// | results that ranks made together | the least recently used first, whatever the order, the tags and the costs; also those that the program holds |
+///
 /// Where entries that can't leave take most of the budget, the rest may still take an eighth of it. Where they take
 /// more than all of it, a warning says so, once.
 ///

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::app_cache::AppCache;
+use super::key_state::{Change, KeyState};
 use super::memory::Stays;
-use super::slot::{Change, Slot};
 use crate::entry::Entry;
 
 impl AppCache {
@@ -37,12 +37,16 @@ impl AppCache {
 
     /// Drops an entry, or replaces it by `after`. Does nothing if the entry is being computed again or was replaced.
     /// Says whether it did.
-    pub(crate) fn evict(&self, entry: &Arc<Entry>, after: Option<Arc<Entry>>) -> bool {
-        let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there) | Slot::Failed(there)) if Arc::ptr_eq(there, entry));
+    pub(crate) fn replace_unless_flying(
+        &self,
+        entry: &Arc<Entry>,
+        after: Option<Arc<Entry>>,
+    ) -> bool {
+        let is_it = |slot: Option<&KeyState>| matches!(slot, Some(KeyState::Ready(there) | KeyState::Failed(there)) if Arc::ptr_eq(there, entry));
         let (is_evicted, _before) =
             self.change(entry.record.key, |slot| match (is_it(slot), after) {
                 (false, _) => (false, Change::Keep),
-                (true, Some(after)) => (true, Change::Put(Slot::Ready(after))),
+                (true, Some(after)) => (true, Change::Put(KeyState::Ready(after))),
                 (true, None) => (true, Change::Remove),
             });
         is_evicted

@@ -96,24 +96,24 @@ impl Ledger {
         state: AccountState,
         came: Option<Instant>,
     ) -> u32 {
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.accounts.push(Account {
-                entry: None,
-                owner,
-                record: 0,
-                values: 0,
-                state: AccountState::Kept,
-            });
-            (self.accounts.len() - 1) as u32
-        });
-        entry.account.store(at, Ordering::Relaxed);
-        self.accounts[at as usize] = Account {
+        let account = Account {
             entry: Some(Arc::clone(entry)),
             owner,
             record: entry.record_memory(),
             values: entry.known_bytes(),
             state,
         };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.accounts[at as usize] = account;
+                at
+            }
+            None => {
+                self.accounts.push(account);
+                (self.accounts.len() - 1) as u32
+            }
+        };
+        entry.account.store(at, Ordering::Relaxed);
         self.came.extend(came.map(|came| (at, came)));
         self.entries += 1;
         self.count(at, true);
@@ -121,9 +121,14 @@ impl Ledger {
     }
 
     /// Takes an entry off, if it is here.
-    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> Option<Account> {
+    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
         let at = self.find(entry)?;
-        self.close(at)
+        self.count(at, false);
+        self.came.remove(&at);
+        self.entries -= 1;
+        self.free.push(at);
+        entry.account.store(NO_ACCOUNT, Ordering::Relaxed);
+        self.accounts[at as usize].entry.take()
     }
 
     /// When an entry came, if that is noted.
@@ -154,23 +159,6 @@ impl Ledger {
         let at = entry.account.load(Ordering::Relaxed);
         let here = self.accounts.get(at as usize)?.entry.as_ref()?;
         Arc::ptr_eq(here, entry).then_some(at)
-    }
-
-    fn close(&mut self, at: u32) -> Option<Account> {
-        self.count(at, false);
-        self.came.remove(&at);
-        self.entries -= 1;
-        self.free.push(at);
-        let account = &mut self.accounts[at as usize];
-        let free = Account {
-            entry: None,
-            state: AccountState::Kept,
-            ..*account
-        };
-        let account = std::mem::replace(account, free);
-        let entry = account.entry.as_ref()?;
-        entry.account.store(NO_ACCOUNT, Ordering::Relaxed);
-        Some(account)
     }
 
     pub(super) fn set_state(&mut self, at: u32, state: AccountState) {

@@ -89,6 +89,9 @@ impl Memory {
 
     /// Averages in the time that reading some values took.
     pub(super) fn note_read_time(&self, (took, bytes): (Duration, usize)) {
+        if bytes == 0 {
+            return;
+        }
         let now = usize::try_from(took.as_nanos()).unwrap_or(usize::MAX) / (bytes / 1024 + 1);
         let before = self.nanos_per_kib.load(Ordering::Relaxed);
         let average = before - before / 8 + now / 8;
@@ -163,7 +166,7 @@ impl Memory {
             self.may_leave_again(&mut list, at);
         }
         self.note(&list);
-        removed.and_then(|account| account.entry)
+        removed
     }
 
     /// Lists a victim again that stays, or an entry whose cost has changed. Called with the guard of its map held.
@@ -337,7 +340,7 @@ impl Memory {
                 .position(|tag| tags.contains(*tag))
                 .unwrap_or(first.len())
         };
-        let last = entry.results.results().iter().map(of).max();
+        let last = entry.results.iter().map(of).max();
         last.unwrap_or(0) as u8
     }
 }

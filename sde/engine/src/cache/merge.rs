@@ -115,7 +115,7 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
         return None;
     }
     match &named.content {
-        Content::Elsewhere(weak) => weak.upgrade().map(Content::Held),
+        Content::Weak(weak) => weak.upgrade().map(Content::Held),
         Content::Held(value) => Some(Content::Held(value.clone())),
         // Nobody holds a value that was not read yet: the computed one is as good, and whole.
         Content::Stored(stored) => stored.if_read().map(Content::Held),
@@ -127,10 +127,10 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
 /// that callers hold.
 fn kept_of(given: &Results) -> Option<Results> {
     let not_kept = |named: &Named| !named.tags.is_cached();
-    let has_any = given.results().iter().any(not_kept);
+    let has_any = given.iter().any(not_kept);
     has_any.then(|| {
         given.replacing(|named| match &named.content {
-            Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
+            Content::Held(value) if not_kept(named) => Some(Content::Weak(value.downgrade())),
             _ => None,
         })
     })

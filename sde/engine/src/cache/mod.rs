@@ -9,13 +9,13 @@ mod budget;
 mod counted;
 pub mod eviction;
 pub(crate) mod flight;
+mod key_state;
 mod ledger;
 mod memory;
 mod merge;
 mod run_cost;
 mod run_flight;
 mod scratches;
-mod slot;
 mod stats;
 mod table;
 #[cfg(test)]
@@ -33,7 +33,3 @@ pub(crate) use scratches::ScratchState;
 pub use stats::AppStats;
 pub(crate) use stats::Count;
 pub(crate) use table::CacheTable;
-
-pub(crate) use crate::entry::{
-    Entry, PERIODS, Provenance, Record, RecordHead, Served, UNCHECKED, epoch_of,
-};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Claimed, Decision};
+use super::key_state::Change;
 use super::run_flight::RunFlight;
-use super::slot::Change;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use crate::app::{AppId, CodeId};
 use crate::entry::{Entry, Provenance, Record, RecordHead, Served};
@@ -180,7 +180,7 @@ fn what_was_cleaned_is_not_put_back() {
         unreachable!("nobody else is there");
     };
     cache.clean(|_| true, "cleaned");
-    let cleaned = |entry: &Entry| entry.lacks().is_some();
+    let cleaned = |entry: &Entry| !entry.serves_all();
     assert!(!cleaned(&previous));
     cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
     assert!(cache.entry(&key()).is_some_and(|entry| cleaned(&entry)));
@@ -201,7 +201,7 @@ fn what_comes_while_a_flight_is_cleaned_stays_and_is_cleaned() {
     cache.clean(drops, "cleaned");
     let there = cache
         .entry(&key())
-        .map(|e| (e.record.run.number, e.lacks().is_some()));
+        .map(|e| (e.record.run.number, !e.serves_all()));
     assert_eq!(there, Some((2, true)));
 }
 
@@ -224,7 +224,7 @@ fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
 fn what_is_not_needed_may_be_gone() {
     let without = |tags: Tags| {
         let entry = entry(1);
-        let mut results = entry.results.results().to_vec();
+        let mut results = entry.results.to_vec();
         let gone = Named {
             content: Content::Gone("a test"),
             spec: Arc::new(ResultSpec::new::<u64>("gone")),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::announced::{Announced, Holder};
 use super::journal::Journal;
-use crate::cache::{Entry, Record};
+use crate::entry::{Entry, Record};
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
@@ -346,7 +346,7 @@ impl SavedEntry {
             }
         };
         let results = results.into_iter().map(named);
-        Self::of(Arc::new(Entry::new(record, results, 0)), selection)
+        Self::of(Arc::new(Entry::unchecked(record, results)), selection)
     }
 
     fn of(entry: Arc<Entry>, selection: Selection) -> Self {
@@ -369,13 +369,13 @@ impl SavedEntry {
 
     /// All its results; those without a value are named only.
     pub fn results(&self) -> impl ExactSizeIterator<Item = SavedResult<'_>> {
-        self.entry.results.results().iter().map(|named| {
+        self.entry.results.iter().map(|named| {
             let tags = named.tags;
             let value = match &named.content {
                 _ if !self.selection.takes(tags) => None,
                 Content::Held(value) => Some(value),
                 Content::Stored(stored) => stored.get().ok(),
-                Content::Elsewhere(_) | Content::Gone(_) => None,
+                Content::Weak(_) | Content::Gone(_) => None,
             };
             SavedResult {
                 name: &named.name,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::archiver::{
     Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, Selection, StoredEntry, StoredResult,
 };
-use crate::cache::Record;
+use crate::entry::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;
 use crate::output_file::in_value;

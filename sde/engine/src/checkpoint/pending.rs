@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::archiver::{Mark, Selection};
-use crate::cache::Entry;
+use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{BuildKeyHasher, Key};
@@ -266,7 +266,7 @@ fn slot_of(selection: Selection, entry: Arc<Entry>) -> Slot {
 /// intermediate alive.
 fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     let left_out = |named: &Named| !selection.takes(named.tags);
-    match entry.results.results().iter().any(left_out) {
+    match entry.results.iter().any(left_out) {
         true => Arc::new(entry.without(left_out, "it is not saved here")),
         false => Arc::clone(entry),
     }

@@ -11,8 +11,9 @@ use std::thread::ThreadId;
 use std::time::Instant;
 
 use crate::app::{Frame, ancestry};
-use crate::cache::{Entry, SHORT};
+use crate::cache::SHORT;
 use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection};
+use crate::entry::Entry;
 use crate::key::Key;
 use crate::sync::{lock, wait, wait_timeout};
 

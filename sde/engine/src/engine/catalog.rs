@@ -8,7 +8,7 @@ use super::Engine;
 use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
-use crate::cache::Entry;
+use crate::entry::Entry;
 use crate::error::{Error, close_names, join_names, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};

@@ -8,7 +8,8 @@ use super::execute::Begun;
 use super::handle::Policy;
 use super::run_state::Run;
 use super::share::{SharedClaim, not_now};
-use crate::cache::{self, AppCache, Entry, RunFlight, Served};
+use crate::cache::{self, AppCache, RunFlight};
+use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
 

@@ -1,8 +1,7 @@
 //! Two computations of one key, compared where both are at hand.
 //!
-//! Nothing is computed for it, and no long value is read: a call that was not the first to end, a run that fills a gap or
-//! refreshes, and a look into a store that several processes have written to come upon two results of one key anyway.
-//! Other bits say that a key lacks something that the result rests on, or that the app is not deterministic.
+//! Nothing is computed for it, and no long value is read. Two results of one key meet anyway: when a second call ends,
+//! when a run fills a gap or refreshes, and when several processes have written to a store. Other bits say that a key lacks something that the result rests on, or that the app is not deterministic.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use super::Engine;
 use super::run_state::Run;
-use crate::cache::{Count, Entry, RecordHead};
+use crate::cache::Count;
+use crate::entry::{Entry, RecordHead};
 use crate::error::join_names;
 use crate::event::RunId;
 use crate::result_map::{Content, ResultMap, ResultSpec, have_same_bits};

@@ -13,8 +13,9 @@ use std::time::Duration;
 use super::Engine;
 use super::stats::bytes;
 use crate::cache::eviction::Uses;
-use crate::cache::{AppCache, Entry, Listed, Memory, RecordHead, Stays};
+use crate::cache::{AppCache, Listed, Memory, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
+use crate::entry::{Entry, RecordHead};
 use crate::error::printable;
 use crate::event::Event;
 use crate::key::Key;
@@ -151,7 +152,7 @@ impl Engine {
         // The values that nothing else holds are dropped here.
         drop(victim.entry.take());
         if !keeps_record && !after.has_references() {
-            cache.evict(&after, None);
+            cache.replace_unless_flying(&after, None);
         }
         true
     }
@@ -178,7 +179,7 @@ impl Engine {
         let is_anew = !is_stored && entry.record.anew;
         let keeps_record = keeps_values || is_only_here && rule.keeps_records || is_anew;
         let leaves = |named: &Named| !keeps_values || !named.is_ever_saved();
-        let mut results = entry.results.results().iter();
+        let mut results = entry.results.iter();
         if keeps_record && !results.any(|named| named.is_held() && leaves(named)) {
             return Err(Stays::Kept);
         }
@@ -194,7 +195,7 @@ impl Engine {
         let bytes = entry.bytes().saturating_sub(after.bytes());
         // A failure has no values to be referred to.
         let stands = entry.failure().is_none().then(|| Arc::clone(&after));
-        if !cache.evict(entry, stands) {
+        if !cache.replace_unless_flying(entry, stands) {
             return Err(Stays::ForNow);
         }
         if is_pending && !is_saved_later && !keeps_values {
@@ -242,7 +243,7 @@ impl Engine {
             let mut results = stored.results.iter();
             results.any(|result| result.name == named.name && result.payload.is_some())
         };
-        let results = entry.results.results().iter();
+        let results = entry.results.iter();
         let mut saved = results.filter(|named| named.is_held() && named.is_ever_saved());
         stored.record.gives_the_same(&entry.record) && saved.all(is_there)
     }
@@ -271,7 +272,7 @@ impl Engine {
             if let Some(callee) = callee
                 && seen.insert(key)
                 && !callee.is_saved()
-                && callee.lacks().is_some()
+                && !callee.serves_all()
             {
                 sum = sum.saturating_add(callee.own_nanos);
                 next.extend(callee.record.calls.iter().cloned());

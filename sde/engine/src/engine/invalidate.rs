@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use super::Engine;
-use crate::cache::{AppCache, Entry, RecordHead};
+use crate::cache::AppCache;
 use crate::checkpoint::Mark;
+use crate::entry::{Entry, RecordHead};
 use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
 use crate::key::Key;

@@ -6,7 +6,8 @@ use super::Engine;
 use super::handle::{CalledApp, Options, Policy};
 use super::run_state::Keyed;
 use crate::app::Frame;
-use crate::cache::{AppCache, Entry, Served};
+use crate::cache::AppCache;
+use crate::entry::{Entry, Served};
 use crate::event::Source;
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
@@ -175,7 +176,7 @@ impl Engine {
         }
         let archiver = self.archiver();
         let is_wanted = |named: &&Named| names.is_none_or(|names| names.contains(&&*named.name));
-        for named in entry.results.results().iter().filter(is_wanted) {
+        for named in entry.results.iter().filter(is_wanted) {
             for file in named.files()? {
                 each(&file, &|to| match &archiver {
                     Some(archiver) => archiver.content(&file.digest(), to),

@@ -59,8 +59,9 @@ use std::time::{Duration, SystemTime};
 use sde_last_value::Recent;
 
 use crate::cache::waits::Waits;
-use crate::cache::{AppCache, CacheTable, Entry, PERIODS, RunFlight, epoch_of};
+use crate::cache::{AppCache, CacheTable, RunFlight};
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
+use crate::entry::{Entry, PERIODS, epoch_of};
 use crate::error::{Error, panic_message};
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;

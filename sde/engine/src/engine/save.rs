@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use crate::cache::Entry;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Replaced, SavePolicy, Saved, Selection};
+use crate::entry::Entry;
 use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
 use crate::event::Event;
 use crate::key::Key;
@@ -126,7 +126,7 @@ impl Engine {
     ) {
         let tags = |named: &Named| named.tags;
         let has_all = |entry: &Entry| {
-            let mut results = entry.results.results().iter();
+            let mut results = entry.results.iter();
             match selection {
                 // An entry without archived results still goes to an archive, with its record.
                 Selection::Checkpoint => results.any(|named| tags(named).is_archived()),

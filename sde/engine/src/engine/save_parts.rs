@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use super::Engine;
 use super::save::{caught, is_writing, write, write_encoded};
 use crate::app::ThreadContext;
-use crate::cache::Entry;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedScratch, Selection};
+use crate::entry::Entry;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Engine;
-use crate::cache::Entry;
 use crate::checkpoint::Archiver;
+use crate::entry::Entry;
 use crate::key::{BuildKeyHasher, Key};
 use crate::sync::lock;
 

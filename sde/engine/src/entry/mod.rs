@@ -79,7 +79,7 @@ impl Entry {
     }
 
     fn of(record: Record, results: Results, checked: u64) -> Self {
-        let has_files = results.results().iter().any(Named::has_files);
+        let has_files = results.iter().any(Named::has_files);
         Self::build(record, results, has_files, checked)
     }
 
@@ -90,10 +90,10 @@ impl Entry {
         let settled = |named: &Named| match named.content {
             Content::Held(_) => true,
             Content::Gone(_) => !is_needed(named),
-            Content::Elsewhere(_) | Content::Stored(_) => false,
+            Content::Weak(_) | Content::Stored(_) => false,
         };
         let has_only = matches!(&results, Results::One(one) if one.name == "result" && held(one));
-        let is_whole = results.results().iter().all(settled) && results.results().iter().any(held);
+        let is_whole = results.iter().all(settled) && results.iter().any(held);
         let record_bytes =
             results.owned() + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
         Self {
@@ -135,11 +135,14 @@ impl Entry {
 
     /// This entry with another record and other results. Own time, uses, epoch and saved state stay.
     fn with(&self, record: Record, results: Results) -> Self {
+        // No file comes by a change, and looking for one encodes a value.
+        let has_files = self.has_files && results.iter().any(Named::has_files);
+        let checked = self.checked.load(Ordering::Acquire);
         Self {
             own_nanos: self.own_nanos,
             uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
             is_saved: AtomicBool::new(self.is_saved()),
-            ..Self::of(record, results, self.checked.load(Ordering::Acquire))
+            ..Self::build(record, results, has_files, checked)
         }
     }
 
@@ -269,20 +272,20 @@ impl Entry {
             .saturating_add(self.record_memory() as usize)
     }
 
-    /// Whether it holds values, or references to them.
+    /// Whether it holds values, or stored values to be read.
     pub(crate) fn holds_values(&self) -> bool {
-        self.results.results().iter().any(Named::is_held)
+        self.results.iter().any(Named::is_held)
     }
 
     /// Whether any of its results is meant for a store.
     pub(crate) fn is_ever_saved(&self) -> bool {
-        self.results.results().iter().any(Named::is_ever_saved)
+        self.results.iter().any(Named::is_ever_saved)
     }
 
     /// Whether a store can give back all values that it holds.
     pub(crate) fn is_read_back(&self) -> bool {
         let is_lost = |named: &Named| named.is_held() && !named.is_ever_saved();
-        self.is_saved() && !self.results.results().iter().any(is_lost)
+        self.is_saved() && !self.results.iter().any(is_lost)
     }
 
     /// The map for a caller who asks for the named results, or for all that are neither `no_cache` nor `expendable`.
@@ -306,14 +309,13 @@ impl Entry {
 
     /// The map of an entry like this one that is in no cache, with these results.
     pub(crate) fn giving(&self, results: Results) -> ResultMap {
-        let given = Self::build(self.full_record(), results, self.has_files, u64::MAX);
+        let given = Self::build(self.full_record(), results, self.has_files, UNCHECKED);
         ResultMap::of(Arc::new(given))
     }
 
-    /// The reason that a caller without names would not be served. Takes no reference to a value: it is called with the
-    /// map locked.
-    pub(crate) fn lacks(&self) -> Option<String> {
-        self.refusal(None)
+    /// Whether a caller without names would be served. Takes no reference to a value: it is called with the map locked.
+    pub(crate) fn serves_all(&self) -> bool {
+        self.refusal(None).is_none()
     }
 
     /// The reason that a caller would not be served.
@@ -337,7 +339,7 @@ impl Entry {
             }
             None if self.whole => None,
             None => {
-                let results = given.results();
+                let results = given;
                 let needed = |named: &&Named| named.tags.is_needed();
                 if let Some(lacking) = results
                     .iter()
@@ -354,11 +356,11 @@ impl Entry {
 
     /// The results, holding the values that only callers held so far, if there are any.
     fn upgraded(&self) -> Option<Results> {
-        let elsewhere = |named: &Named| matches!(named.content, Content::Elsewhere(_));
-        let has_any = !self.whole && self.results.results().iter().any(elsewhere);
+        let elsewhere = |named: &Named| matches!(named.content, Content::Weak(_));
+        let has_any = !self.whole && self.results.iter().any(elsewhere);
         has_any.then(|| {
             self.results.replacing(|named| match &named.content {
-                Content::Elsewhere(weak) => Some(match weak.upgrade() {
+                Content::Weak(weak) => Some(match weak.upgrade() {
                     Some(value) => Content::Held(value),
                     None => Content::Gone(why_let_go(named.tags)),
                 }),
@@ -371,7 +373,6 @@ impl Entry {
     pub(crate) fn read_time(&self) -> (Duration, usize) {
         let stored = self
             .results
-            .results()
             .iter()
             .filter_map(|named| match &named.content {
                 Content::Stored(stored) => Some((stored.took()?, stored.bytes())),
@@ -382,11 +383,10 @@ impl Entry {
         })
     }
 
-    /// This entry as its values are by now, if that has changed: stored values that were read are held like computed
-    /// ones, and references to values that nothing holds any more are gone. Such a reference keeps the value's block
-    /// allocated.
+    /// This entry with its values as they are now, if that has changed. Values that were read are held like computed
+    /// ones. References to values that are gone are dropped, since a reference keeps the value's block allocated.
     pub(crate) fn with_values_as_they_are(&self) -> Option<Self> {
-        let results = self.results.results();
+        let results = &self.results;
         let now = |named: &Named| match &named.content {
             Content::Stored(stored) if !self.has_files => stored.if_read().map(Content::Held),
             _ => named
@@ -403,17 +403,17 @@ impl Entry {
     pub(crate) fn values_may_change(&self) -> bool {
         let may_change = |named: &Named| match &named.content {
             Content::Stored(stored) => !self.has_files && !stored.is_damaged(),
-            Content::Elsewhere(_) => true,
+            Content::Weak(_) => true,
             Content::Held(_) | Content::Gone(_) => false,
         };
-        self.results.results().iter().any(may_change)
+        self.results.iter().any(may_change)
     }
 
     /// Whether it has references to values that only the program holds.
     pub(crate) fn has_references(&self) -> bool {
         let is_reference =
-            |named: &Named| matches!(&named.content, Content::Elsewhere(weak) if weak.is_there());
-        self.results.results().iter().any(is_reference)
+            |named: &Named| matches!(&named.content, Content::Weak(weak) if weak.is_there());
+        self.results.iter().any(is_reference)
     }
 
     /// This entry with references in place of the values for which `leaves` holds.

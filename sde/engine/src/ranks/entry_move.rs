@@ -11,9 +11,9 @@ use super::distributed::{DistOps, Placement, Redistribution};
 use super::parts::{Descriptors, origin_of};
 use super::sets::ProcessSet;
 use crate::app::{AppInfo, Synchronize};
-use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
+use crate::entry::{Entry, Record};
 use crate::error::{AppError, Error, ErrorKind, panic_message};
 use crate::result_map::{Content, Named, ResultMap, ResultSpec, Stored, Tags, Wire};
 
@@ -188,10 +188,8 @@ impl EntryMove<'_> {
 
     /// The content of a result that is the same on all ranks.
     fn replica(&self, spec: &ResultSpec, arrived: Option<&StoredResult>) -> Content {
-        let own = self.own.iter().flat_map(|entry| entry.results.results());
-        let mut own = own.filter(|named| named.name == spec.name);
-        let held = own.next().filter(|named| named.content.is_there());
-        if let Some(held) = held {
+        let own = self.own.and_then(|own| own.results.find(&spec.name));
+        if let Some(held) = own.filter(|named| named.content.is_there()) {
             return held.content.clone();
         }
         let value = arrived.and_then(|result| result.payload.clone());

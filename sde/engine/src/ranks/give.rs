@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::collective::{CollectiveOp, Header, Ranks};
 use super::exchange::{Exchange, Offer, Outbox, PackedEntry};
 use crate::app::TypeIndex;
-use crate::cache::{AppCache, Entry};
+use crate::cache::AppCache;
 use crate::engine::{Engine, Transfer, entry_of};
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
@@ -162,7 +163,7 @@ impl Engine {
     fn held_run(&self, key: &Key) -> Option<RunId> {
         let in_cache = |cache: &Arc<AppCache>| {
             let entry = cache.entry(key)?;
-            entry.lacks().is_none().then_some(entry.record.run)
+            entry.serves_all().then_some(entry.record.run)
         };
         let received = self.sets.received.run_of(key);
         received.or_else(|| self.caches.all().find_map(in_cache))
@@ -193,5 +194,5 @@ impl Engine {
 
 /// Whether an entry may be offered: if it lacks values, another rank may have them, unless the run is not deterministic.
 pub(crate) fn can_give(entry: &Entry) -> bool {
-    entry.record.nondeterministic || entry.lacks().is_none()
+    entry.record.nondeterministic || entry.serves_all()
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::distributed::{DistOps, Placement};
-use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::Archiver;
+use crate::entry::{Entry, RecordHead};
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
@@ -82,7 +82,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
             descriptors: descriptors.clone(),
         }))
     };
-    let results = entry.results.results().iter();
+    let results = entry.results.iter();
     let results = results.map(|named| match list_of(named) {
         Some(list) if named.content.is_there() => Named {
             content: Content::Held(list),
@@ -106,14 +106,14 @@ pub(crate) fn replicas_of(entry: &Entry) -> Entry {
         },
         _ => named.clone(),
     };
-    let results = entry.results.results().iter().map(replica);
+    let results = entry.results.iter().map(replica);
     Entry::unchecked(entry.full_record(), results)
 }
 
 /// The entry that each rank saves for its part.
 pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Entry {
     let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
-    let results = entry.results.results().iter().filter(is_part).cloned();
+    let results = entry.results.iter().filter(is_part).cloned();
     let mut record = entry.full_record();
     record.key = part_key(&entry.record.key, rank);
     Entry::unchecked(record, results)

@@ -16,9 +16,9 @@ use super::exchange::{Exchange, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
 use crate::app::{AppInfo, TypeIndex};
-use crate::cache::Entry;
 use crate::checkpoint::StoredEntry;
 use crate::engine::Engine;
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
@@ -112,8 +112,8 @@ impl Engine {
         let info = self.catalog.info_of(&record.app, &record.code);
         let is_there = |named: &Named| named.content.is_there();
         match info.and_then(|info| info.synchronize) {
-            Some(_) => entry.lacks().is_none(),
-            None => entry.results.results().iter().any(is_there),
+            Some(_) => entry.serves_all(),
+            None => entry.results.iter().any(is_there),
         }
     }
 

@@ -13,8 +13,9 @@ use super::parts::replicas_of;
 use super::save::{bind, check_replicas, has_parts, to_save};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
-use crate::cache::{AppCache, Entry, RecordHead, Served};
+use crate::cache::AppCache;
 use crate::engine::{CalledApp, Engine, Keyed, Options, Outcome, Policy, Run, ToSave, Unpublished};
+use crate::entry::{Entry, RecordHead, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
@@ -193,7 +194,7 @@ impl Engine {
         }
         let load = || {
             let loaded = self.load(run, known.as_deref());
-            loaded.filter(|loaded| has_parts(&run.app.resolved, &loaded.entry))
+            loaded.filter(|loaded| has_parts(&loaded.entry))
         };
         let loaded = load().or_else(|| {
             let archiver = self.archiver()?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::distributed::Placement;
 use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
 use crate::app::{AppInfo, Handle, ResolvedApp};
-use crate::cache::{Entry, RecordHead};
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::{Engine, ToSave};
+use crate::entry::{Entry, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, short};
 use crate::result_map::{Content, Tag, WireBuffer};
@@ -50,7 +50,7 @@ impl Engine {
         let Some(wire) = self.wire().ok().filter(|_| compared) else {
             return ShortDigest::default();
         };
-        for named in entry.results.results() {
+        for named in entry.results.iter() {
             let tags = named.tags;
             let value = entry.results.get_erased(&named.name);
             let (Ok(value), Some(codec)) = (value, named.codec) else {
@@ -171,18 +171,8 @@ pub(crate) fn with_parts(
 }
 
 /// Whether every distributed result of an entry can be had. Reads those that are in a store.
-pub(crate) fn has_parts(resolved: &ResolvedApp, entry: &Entry) -> bool {
-    let parts = resolved
-        .info
-        .results
-        .iter()
-        .filter(|spec| spec.parts.is_some());
-    let there = |named: &crate::result_map::Named| match &named.content {
-        Content::Stored(stored) => stored.get().is_ok(),
-        content => content.is_there(),
-    };
-    parts
-        .filter_map(|spec| entry.results.results().iter().find(|n| n.name == spec.name))
-        .filter(|named| named.tags.is_needed())
-        .all(there)
+pub(crate) fn has_parts(entry: &Entry) -> bool {
+    let parts = entry.results.iter().filter(|named| named.parts.is_some());
+    let needed = parts.filter(|named| named.tags.is_needed());
+    needed.map(|named| &named.content).all(Content::can_give)
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::collective::Ranks;
 use super::exchange::Received;
-use crate::cache::{AppCache, Entry, RecordHead};
+use crate::cache::AppCache;
+use crate::entry::{Entry, RecordHead};
 use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
@@ -62,7 +63,7 @@ impl ProcessSet {
     /// Whether all values that a run needs of this computation are here.
     pub(crate) fn has(&self, record: &RecordHead) -> bool {
         let entry = self.entry(&record.key);
-        entry.is_some_and(|entry| entry.record.run == record.run && entry.lacks().is_none())
+        entry.is_some_and(|entry| entry.record.run == record.run && entry.serves_all())
     }
 
     fn clear(&self) {
@@ -229,7 +230,7 @@ impl Sets {
     pub(crate) fn entry_of_larger(&self, key: &Key) -> Option<Arc<Entry>> {
         let all = self.all();
         let mut larger = all.iter().rev().skip(1);
-        larger.find_map(|set| set.entry(key).filter(|entry| entry.lacks().is_none()))
+        larger.find_map(|set| set.entry(key).filter(|entry| entry.serves_all()))
     }
 
     /// Records an ordinary run whose results are to be given to other ranks later: one within a part of the ranks.

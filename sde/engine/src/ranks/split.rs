@@ -8,8 +8,8 @@ use super::collective::{Body, CollectiveOp, Header, Ranks};
 use super::entry_move::SetChange;
 use super::group::ProcessGroup;
 use super::sets::{ProcessSet, Runs};
-use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};
+use crate::entry::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::result_map::{Named, Tag};
 
@@ -131,7 +131,7 @@ fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
         let has_part = tags.contains(Tag::Distributed) && named.content.is_there();
         has_part && !transfer.stays(&entry.record, &named.name, tags)
     };
-    entry.results.results().iter().any(is_named)
+    entry.results.iter().any(is_named)
 }
 
 /// The ranks of each set that ranks go to or come from, in the set's order.

@@ -31,7 +31,7 @@ pub(crate) fn have_same_bits(codec: &Codec, one: &Content, other: &Content) -> O
 fn value_of(content: &Content) -> Option<ErasedValue> {
     match content {
         Content::Held(value) => Some(value.clone()),
-        Content::Elsewhere(weak) => weak.upgrade(),
+        Content::Weak(weak) => weak.upgrade(),
         Content::Stored(stored) => stored.if_read(),
         Content::Gone(_) => None,
     }

@@ -240,7 +240,7 @@ impl ResultMap {
     fn found(&self) -> impl Iterator<Item = Found<'_>> {
         let (returned, published) = match &self.0 {
             Contents::Returned(returned) => (&***returned, [].as_slice()),
-            Contents::Published(entry) => ([].as_slice(), entry.results.results()),
+            Contents::Published(entry) => ([].as_slice(), &*entry.results),
         };
         let returned = returned.iter().map(|one| Found {
             name: &one.name,
@@ -284,7 +284,7 @@ impl fmt::Debug for ResultMap {
         for named in self.found() {
             let what: &dyn fmt::Debug = match named.content {
                 Content::Held(value) => &value.type_name(),
-                Content::Elsewhere(_) => &"held by others",
+                Content::Weak(_) => &"held by others",
                 Content::Stored(_) => &"in the store",
                 Content::Gone(why) => why,
             };

@@ -58,7 +58,7 @@ impl Named {
         let held;
         let value = match &self.content {
             Content::Held(value) => Some(value),
-            Content::Elsewhere(weak) => {
+            Content::Weak(weak) => {
                 held = weak.upgrade();
                 held.as_ref()
             }
@@ -74,9 +74,9 @@ impl Named {
         self.tags.is_checkpointed()
     }
 
-    /// Whether it was a reference to a value that nothing holds any more.
+    /// Whether it is a reference to a value that nothing holds any more.
     pub(crate) fn is_lost(&self) -> bool {
-        matches!(&self.content, Content::Elsewhere(weak) if !weak.is_there())
+        matches!(&self.content, Content::Weak(weak) if !weak.is_there())
     }
 
     /// Whether it holds its value, or a stored value to be read.
@@ -89,7 +89,7 @@ impl Named {
         match &self.content {
             Content::Held(value) => self.size.of(value),
             Content::Stored(stored) => stored.bytes(),
-            Content::Elsewhere(_) | Content::Gone(_) => 0,
+            Content::Weak(_) | Content::Gone(_) => 0,
         }
     }
 }
@@ -99,8 +99,8 @@ impl Named {
 pub(crate) enum Content {
     /// Held by this map.
     Held(ErasedValue),
-    /// Held by callers only.
-    Elsewhere(WeakValue),
+    /// A reference to a value that the program or another entry may hold.
+    Weak(WeakValue),
     /// In the store, to be read when asked for.
     Stored(Stored),
     /// Gone, for this reason.
@@ -112,7 +112,7 @@ impl Content {
     pub(crate) fn get(&self, tags: Tags) -> Result<ErasedValue, String> {
         match self {
             Self::Held(value) => Ok(value.clone()),
-            Self::Elsewhere(weak) => weak.upgrade().ok_or_else(|| why_let_go(tags).to_owned()),
+            Self::Weak(weak) => weak.upgrade().ok_or_else(|| why_let_go(tags).to_owned()),
             Self::Stored(stored) => stored.get().cloned().map_err(|error| error.to_string()),
             Self::Gone(why) => Err((*why).to_owned()),
         }
@@ -130,7 +130,7 @@ impl Content {
     pub(crate) fn is_there(&self) -> bool {
         match self {
             Self::Held(_) => true,
-            Self::Elsewhere(weak) => weak.is_there(),
+            Self::Weak(weak) => weak.is_there(),
             Self::Stored(stored) => !stored.is_damaged(),
             Self::Gone(_) => false,
         }
@@ -139,12 +139,12 @@ impl Content {
     /// This content without a share in the value: a reference to it, for as long as anything else holds it.
     pub(crate) fn downgraded(&self) -> Self {
         match self {
-            Self::Held(value) => Self::Elsewhere(value.downgrade()),
+            Self::Held(value) => Self::Weak(value.downgrade()),
             Self::Stored(stored) => match stored.if_read() {
-                Some(value) => Self::Elsewhere(value.downgrade()),
+                Some(value) => Self::Weak(value.downgrade()),
                 None => Self::Gone(EVICTED),
             },
-            Self::Elsewhere(_) | Self::Gone(_) => self.clone(),
+            Self::Weak(_) | Self::Gone(_) => self.clone(),
         }
     }
 }
@@ -158,17 +158,21 @@ pub(crate) enum Results {
     Failed(Error),
 }
 
-impl Results {
-    pub(crate) fn results(&self) -> &[Named] {
+impl Deref for Results {
+    type Target = [Named];
+
+    fn deref(&self) -> &[Named] {
         match self {
             Self::One(named) => std::slice::from_ref(named),
             Self::Several(list) => list,
             Self::Failed(_) => &[],
         }
     }
+}
 
+impl Results {
     pub(crate) fn find(&self, name: &str) -> Option<&Named> {
-        self.results().iter().find(|named| named.name == name)
+        self.iter().find(|named| named.name == name)
     }
 
     pub(crate) fn tags(&self, name: &str) -> Option<Tags> {
@@ -197,13 +201,13 @@ impl Results {
             Self::Failed(error) => error.memory(),
             Self::One(_) | Self::Several(_) => 0,
         };
-        let all = self.results().iter().map(Named::bytes);
+        let all = self.iter().map(Named::bytes);
         all.fold(failure, usize::saturating_add)
     }
 
     /// These results with the contents that `replacement` gives in place of their own.
     pub(crate) fn replacing(&self, replacement: impl Fn(&Named) -> Option<Content>) -> Self {
-        let results = self.results().iter().map(|named| Named {
+        let results = self.iter().map(|named| Named {
             content: replacement(named).unwrap_or_else(|| named.content.clone()),
             ..named.clone()
         });

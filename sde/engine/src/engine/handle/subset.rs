@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
-use crate::cache::RecordHead;
+use crate::entry::RecordHead;
 use crate::error::Error;
 use crate::key::Key;
 use crate::ranks::CollectiveOp;

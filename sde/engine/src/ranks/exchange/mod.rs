@@ -16,7 +16,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::Entry;
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Offer, Sent, runs};
-use crate::cache::{Entry, Provenance, RecordHead};
+use crate::entry::{Entry, Provenance, RecordHead};
 use crate::error::ArchiveError;
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Key, Scalar};
@@ -137,12 +137,12 @@ impl<'e> Outbox<'e> {
         entry: &'e Entry,
         stays: &impl Fn(&str, Tags) -> bool,
     ) -> Result<Vec<ValuePlace>, ArchiveError> {
-        let mut places = Vec::with_capacity(entry.results.results().len());
-        for named in entry.results.results() {
+        let mut places = Vec::with_capacity(entry.results.len());
+        for named in entry.results.iter() {
             let value = match &named.content {
                 Content::Held(value) => Some(value),
                 Content::Stored(stored) => stored.get().ok(),
-                Content::Elsewhere(_) | Content::Gone(_) => None,
+                Content::Weak(_) | Content::Gone(_) => None,
             };
             let tags = named.tags;
             let codec = named.codec.filter(|_| !stays(&named.name, tags));
@@ -255,7 +255,7 @@ impl<'a> OwnPart<'a> {
 
 impl EntryKind {
     fn of(entry: &Entry, inputs: &[ValueSummary]) -> Self {
-        let results = entry.results.results().iter().map(ResultKind::of);
+        let results = entry.results.iter().map(ResultKind::of);
         Self {
             provenance: Arc::clone(&entry.record.provenance),
             inputs: inputs.iter().map(|input| input.name.clone()).collect(),
@@ -265,8 +265,8 @@ impl EntryKind {
 
     fn is_of(&self, entry: &Entry, inputs: &[ValueSummary]) -> bool {
         let provenance = &entry.record.provenance;
-        let results = entry.results.results();
-        let mut of_results = self.results.iter().zip(results);
+        let results = &entry.results;
+        let mut of_results = self.results.iter().zip(results.iter());
         (Arc::ptr_eq(&self.provenance, provenance) || self.provenance == *provenance)
             && self
                 .inputs
@@ -298,7 +298,7 @@ impl ResultKind {
 /// Which part of an entry with these values is sent.
 fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool) -> Sent {
     let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
-    let results = entry.results.results().iter().zip(values);
+    let results = entry.results.iter().zip(values);
     let lacking = results.filter(|(named, place)| !is_sent(place) && named.tags.is_needed());
     let mut is_whole = values.iter().any(is_sent);
     for (named, _) in lacking {

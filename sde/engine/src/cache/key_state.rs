@@ -8,10 +8,10 @@ use super::run_flight::RunFlight;
 use crate::entry::Entry;
 use crate::key::Key;
 
-/// The state of one key. The key lies in the entry or the flight only: the map has a pointer for each, since a map is half
-/// empty when it has just grown.
+/// The state of one key. The map has only this pointer for each key, since it is half empty when it has just grown. So the
+/// key lies in the entry or the flight.
 #[derive(Clone)]
-pub(crate) enum Slot {
+pub(crate) enum KeyState {
     /// An entry; some of its values may be gone.
     Ready(Arc<Entry>),
     Flying(Box<Flying>),
@@ -26,7 +26,7 @@ pub(crate) struct Flying {
     pub(super) previous: Option<Arc<Entry>>,
 }
 
-impl Slot {
+impl KeyState {
     pub(super) fn flying(flight: &Arc<RunFlight>, previous: Option<Arc<Entry>>) -> Self {
         let flight = Arc::clone(flight);
         Self::Flying(Box::new(Flying { flight, previous }))
@@ -59,29 +59,29 @@ impl Slot {
     }
 }
 
-impl Borrow<Key> for Slot {
+impl Borrow<Key> for KeyState {
     fn borrow(&self) -> &Key {
         self.key()
     }
 }
 
-impl Hash for Slot {
+impl Hash for KeyState {
     fn hash<H: Hasher>(&self, to: &mut H) {
         self.key().hash(to);
     }
 }
 
-impl PartialEq for Slot {
+impl PartialEq for KeyState {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Slot {}
+impl Eq for KeyState {}
 
 /// A change to the slot of a key.
 pub(super) enum Change {
     Keep,
-    Put(Slot),
+    Put(KeyState),
     Remove,
 }

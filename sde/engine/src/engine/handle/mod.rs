@@ -86,7 +86,7 @@ impl Handle {
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        Ok(self.request(app, inputs).run()?.results)
+        self.results(&self.resolve(app)?, inputs)
     }
 
     /// As [`run`](Self::run), and makes sure that the named results are there, whatever their tags. Values that are

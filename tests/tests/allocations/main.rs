@@ -287,6 +287,26 @@ fn a_value_that_left_takes_no_memory_once_the_program_lets_it_go() {
     assert!(left < RESULTS * LENGTH / 4, "{left} bytes");
 }
 
+/// Without a budget nobody looks at references later.
+#[test]
+fn a_value_that_was_evicted_without_a_budget_takes_no_memory() {
+    const LENGTH: usize = size_of::<[[u64; 32]; 32]>();
+    #[sde::app(name = "allocations.evicted")]
+    fn evicted(x: u64) -> [[u64; 32]; 32] {
+        [[x; 32]; 32]
+    }
+    const RESULTS: usize = 100;
+    let sde = Sde::new();
+    let taken = || BYTES.get() - FREED.get();
+    let before = taken();
+    for x in 0..RESULTS as u64 {
+        evicted.call(&sde, x).expect("no error");
+    }
+    assert_eq!(sde.evict("allocations.evicted", 0), RESULTS * LENGTH);
+    let left = taken() - before;
+    assert!(left < RESULTS * LENGTH / 2, "{left} bytes");
+}
+
 /// How much more memory these results take, as the thread has asked for it.
 fn taken_by(sde: &Sde, numbers: std::ops::Range<u64>) -> usize {
     let taken = || BYTES.get() - FREED.get();

@@ -89,6 +89,9 @@ impl Memory {
 
     /// Averages in the time that reading some values took.
     pub(super) fn note_read_time(&self, (took, bytes): (Duration, usize)) {
+        if bytes == 0 {
+            return;
+        }
         let now = usize::try_from(took.as_nanos()).unwrap_or(usize::MAX) / (bytes / 1024 + 1);
         let before = self.nanos_per_kib.load(Ordering::Relaxed);
         let average = before - before / 8 + now / 8;
@@ -121,6 +124,8 @@ impl Memory {
         let removed = before.and_then(|entry| list.remove(entry));
         let had = before.filter(|entry| entry.holds_values());
         match (had, after) {
+            // The record stays, and its references go.
+            (None, Some(entry)) if before.is_some() && !entry.holds_values() => {}
             (None, Some(entry)) => {
                 list.eviction.came(number(&entry.record.key), &entry.uses);
                 self.tick.store(list.eviction.tick(), Ordering::Relaxed);
@@ -347,7 +352,7 @@ impl Memory {
 pub(crate) enum Stays {
     /// It costs more than was known.
     ForNow,
-    /// No store has it.
+    /// No store has it, or its key is being computed again: listed as one that may leave, it would be the next victim.
     Kept,
 }
 

@@ -16,6 +16,7 @@ mod errors;
 mod eviction;
 mod failures;
 mod handles;
+mod held;
 mod helper_names;
 mod helpers;
 mod identity;

@@ -296,3 +296,30 @@ fn what_is_refreshed_is_later_whatever_the_clocks_say() {
     sde.clean_cache("counting", []).unwrap();
     assert_eq!(got(&sde, Policy::Use), 2);
 }
+
+/// The earlier entry can't leave while its key is computed again: a run that made room within that computation took it
+/// as a victim for ever.
+#[test]
+fn what_is_computed_again_is_no_victim_meanwhile() {
+    use super::budget::{KIB, field, with};
+
+    #[sde::app(name = "refresh.wide")]
+    fn wide(sde: &sde::Handle, number: u64) -> Result<Vec<u8>, sde::Error> {
+        for n in 0..3 {
+            field.call(sde, 10 * number + n, 50)?;
+        }
+        Ok(vec![1; 100 * KIB])
+    }
+    let _dog = Watchdog::new("a run that is made again", LIMIT);
+    for by_age in [false, true] {
+        let mut budget = sde::MemoryBudget::bytes(120 * KIB);
+        if by_age {
+            budget = sde::MemoryBudget::unlimited().max_age(std::time::Duration::ZERO);
+        }
+        let sde = with(budget);
+        drop(wide.call(&sde, 1).expect("no error"));
+        let inputs = inputs! { number: 1_u64 };
+        let again = sde.request(&wide, &inputs).policy(Policy::Refresh).run();
+        assert_eq!(again.expect("no error").source, Source::Computed);
+    }
+}

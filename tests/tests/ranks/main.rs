@@ -5,6 +5,7 @@ mod alone;
 mod counting;
 mod dealing;
 mod evicting;
+mod held;
 mod late;
 mod splitting;
 

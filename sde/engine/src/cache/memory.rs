@@ -124,6 +124,8 @@ impl Memory {
         let removed = before.and_then(|entry| list.remove(entry));
         let had = before.filter(|entry| entry.holds_values());
         match (had, after) {
+            // The record stays, and its references go.
+            (None, Some(entry)) if before.is_some() && !entry.holds_values() => {}
             (None, Some(entry)) => {
                 list.eviction.came(number(&entry.record.key), &entry.uses);
                 self.tick.store(list.eviction.tick(), Ordering::Relaxed);
@@ -350,7 +352,7 @@ impl Memory {
 pub(crate) enum Stays {
     /// It costs more than was known.
     ForNow,
-    /// No store has it.
+    /// No store has it, or its key is being computed again: listed as one that may leave, it would be the next victim.
     Kept,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn merge(
         None => Served::whole(Arc::new(Entry::computed(record, given, epoch, own))),
         Some(kept) => {
             let entry = Arc::new(Entry::computed(record, kept, epoch, own));
-            let map = entry.giving(given);
+            let map = ResultMap::of(entry.giving(given));
             Served { entry, map }
         }
     })

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Claimed, Decision};
+use super::budget::MemoryBudget;
+use super::eviction::Uses;
 use super::key_state::Change;
+use super::ledger::Owner;
+use super::memory::Memory;
 use super::run_flight::RunFlight;
 use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
-use crate::app::{AppId, CodeId};
+use crate::app::{AppId, CodeId, TypeIndex};
 use crate::entry::{Entry, Provenance, Record, RecordHead, Served};
 use crate::error::Error;
 use crate::event::RunId;
@@ -296,4 +300,25 @@ fn a_wait_that_was_given_up_closes_no_cycle() {
     let waiting = wait(2, 1);
     assert!(matches!(waiting, Verdict::Wait(_)));
     assert!(matches!(wait(1, 2), Verdict::Cycle(_)));
+}
+
+/// It counted as the value's coming back, of which the order of eviction learned that what left is soon asked for again;
+/// and as a value that was read in no time, so that stored ones seemed to cost nothing.
+#[test]
+fn references_that_are_dropped_are_no_use_and_no_reading() {
+    let memory = Memory::new(MemoryBudget::bytes(1 << 20));
+    let owner = Owner::App(TypeIndex::of("app"));
+    let cache = AppCache::new("app".into(), memory.map(|memory| (memory, owner)));
+    let first = entry(1);
+    assert!(cache.record(&first, cache.generation()));
+    let refers = Arc::new(first.downgraded(|_| true));
+    assert!(cache.replace_unless_flying(&first, Some(Arc::clone(&refers))));
+    drop(first);
+    let saved = entry(2);
+    saved.set_saved(true);
+    let look = |entry: &Entry| (Uses::of(&entry.uses).last(), cache.cost(&saved));
+    let before = look(&refers);
+    let now = cache.update_values(refers);
+    assert!(!now.values_may_change());
+    assert_eq!(look(&now), before);
 }

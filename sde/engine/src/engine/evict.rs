@@ -52,10 +52,15 @@ impl Engine {
     /// Looks at some entries whose values the program may have read or let go.
     fn update_watched(&self, memory: &Memory) {
         for watched in memory.take_watched() {
-            let cache = self.caches.at(watched.app);
-            let stands = cache.map(|cache| cache.update_values(Arc::clone(&watched.entry)));
-            // A replaced entry leaves the list when nobody holds it any more.
-            if stands.is_some_and(|stands| Arc::ptr_eq(&stands, &watched.entry)) {
+            let Some(cache) = self.caches.at(watched.app) else {
+                continue;
+            };
+            // A replaced entry leaves the list, though the program may hold a map of it.
+            let there = cache.entry(&watched.entry.record.key);
+            let is_it = |now: &Arc<Entry>| Arc::ptr_eq(now, &watched.entry);
+            if let Some(entry) = there.filter(is_it)
+                && is_it(&cache.update_values(entry))
+            {
                 memory.give_back_watched(&watched);
             }
         }
@@ -127,8 +132,10 @@ impl Engine {
                 break;
             }
             self.save_before_dropping([entry.record.key].into_iter());
-            let bytes = entry.bytes();
-            if self.evict(Victim::of(cache, entry), rule) {
+            let (key, bytes) = (entry.record.key, entry.bytes());
+            // What the program holds too is not let go yet.
+            let is_held = || cache.entry(&key).is_some_and(|left| left.has_references());
+            if self.evict(Victim::of(cache, entry), rule) && !is_held() {
                 left = left.saturating_sub(bytes);
                 let_go = let_go.saturating_add(bytes);
             }
@@ -153,6 +160,9 @@ impl Engine {
         drop(victim.entry.take());
         if !keeps_record && !after.has_references() {
             cache.replace_unless_flying(&after, None);
+        } else {
+            // A reference keeps the block of its value allocated.
+            cache.update_values(after);
         }
         true
     }
@@ -196,7 +206,7 @@ impl Engine {
         // A failure has no values to be referred to.
         let stands = entry.failure().is_none().then(|| Arc::clone(&after));
         if !cache.replace_unless_flying(entry, stands) {
-            return Err(Stays::ForNow);
+            return Err(Stays::Kept);
         }
         if is_pending && !is_saved_later && !keeps_values {
             self.forget_pending(entry, &keys);

@@ -190,7 +190,11 @@ pub(crate) fn entry_of(
             .iter()
             .find(|result| result.name == spec.name);
         let held = previous.and_then(|entry| {
-            match &entry.results.find(&spec.name)?.content {
+            let named = entry.results.find(&spec.name)?;
+            match &named.content {
+                Content::Weak(value) if named.tags.is_cached() => {
+                    value.upgrade().map(Content::Held)
+                }
                 // Reading it once more would give the same.
                 Content::Stored(stored) if stored.is_damaged() => {
                     Some(Content::Gone("what was stored of it is damaged"))

@@ -262,7 +262,7 @@ impl Engine {
             let entries = cache.entries();
             entries
                 .iter()
-                .for_each(|entry| drop(self.pending.add(entry)));
+                .for_each(|entry| drop(self.pending.add(&entry.holding())));
             cache.scratches.none_is_saved();
         }
         let marks = self.invalidations.all().into_iter();

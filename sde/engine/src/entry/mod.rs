@@ -301,16 +301,20 @@ impl Entry {
         if let Some(why) = self.lacking(given.as_ref().unwrap_or(&self.results), names) {
             return Err(why);
         }
-        Ok(match given {
-            Some(given) => self.giving(given),
-            None => ResultMap::of(Arc::clone(self)),
-        })
+        let entry = given.map_or_else(|| Arc::clone(self), |given| self.giving(given));
+        Ok(ResultMap::of(entry))
     }
 
-    /// The map of an entry like this one that is in no cache, with these results.
-    pub(crate) fn giving(&self, results: Results) -> ResultMap {
+    /// This entry, or one in no cache that holds the values that only others held so far.
+    pub(crate) fn holding(self: &Arc<Self>) -> Arc<Self> {
+        let given = self.upgraded();
+        given.map_or_else(|| Arc::clone(self), |given| self.giving(given))
+    }
+
+    /// An entry like this one that is in no cache, with these results.
+    pub(crate) fn giving(&self, results: Results) -> Arc<Self> {
         let given = Self::build(self.full_record(), results, self.has_files, UNCHECKED);
-        ResultMap::of(Arc::new(given))
+        Arc::new(given)
     }
 
     /// Whether a caller without names would be served. Takes no reference to a value: it is called with the map locked.

@@ -175,7 +175,11 @@ impl Engine {
         caches: impl IntoIterator<Item = &'a Arc<AppCache>>,
         key: &Key,
     ) -> Option<Arc<Entry>> {
-        let entry = |cache: &Arc<AppCache>| cache.entry(key).filter(|entry| can_give(entry));
+        let entry = |cache: &Arc<AppCache>| {
+            let entry = cache.entry(key).filter(|entry| can_give(entry))?;
+            // With the values that have left and are held all the same: this call's own, for one.
+            Some(entry.holding())
+        };
         let in_memory = caches.into_iter().find_map(entry);
         in_memory.or_else(|| self.stored_to_give(key))
     }

@@ -210,7 +210,7 @@ impl Handle {
     /// first. It is for apps whose values fill something scarce, such as a device's memory.
     ///
     /// Evicted values are computed, or read from the store, again; nothing else changes. Values that the program holds
-    /// too stay. Values still to be saved are saved before they go. `keep` is for each process set anew. Nothing is let
+    /// too count as not let go, and calls get them for as long as it holds them. Values still to be saved are saved before they go. `keep` is for each process set anew. Nothing is let
     /// go of an app that did not run, or of which no value was dropped.
     pub fn evict(&self, app: &str, keep: usize) -> usize {
         self.engine.evict_down_to(app, keep)

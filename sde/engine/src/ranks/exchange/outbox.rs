@@ -145,7 +145,8 @@ impl<'e> Outbox<'e> {
                 Content::Weak(_) | Content::Gone(_) => None,
             };
             let tags = named.tags;
-            let codec = named.codec.filter(|_| !stays(&named.name, tags));
+            let is_sent = tags.is_cached() && !stays(&named.name, tags);
+            let codec = named.codec.filter(|_| is_sent);
             let Some((value, codec)) = value.zip(codec) else {
                 places.push(ValuePlace::None);
                 continue;

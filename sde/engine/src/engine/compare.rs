@@ -1,7 +1,8 @@
 //! Two computations of one key, compared where both are at hand.
 //!
 //! Nothing is computed for it, and no long value is read. Two results of one key meet anyway: when a second call ends,
-//! when a run fills a gap or refreshes, and when several processes have written to a store. Other bits say that a key lacks something that the result rests on, or that the app is not deterministic.
+//! when a run fills a gap or refreshes, and when several processes have written to a store. Other bits say that a key
+//! lacks something that the result rests on, or that the app is not deterministic.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

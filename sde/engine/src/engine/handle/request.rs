@@ -162,10 +162,7 @@ impl Handle {
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
-        let mut call = ErasedCall {
-            inputs,
-            taken: Cell::new(None),
-        };
+        let mut call = ErasedCall::of(inputs);
         match self.engine.run(self, app, &mut call, options)? {
             Some(outcome) => Ok(outcome),
             None => match call.into_outcome() {
@@ -178,10 +175,7 @@ impl Handle {
     /// The results of a call with no more to say of it. An outcome would copy the key out of the entry.
     #[inline]
     pub(crate) fn results(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<ResultMap, Error> {
-        let mut call = ErasedCall {
-            inputs,
-            taken: Cell::new(None),
-        };
+        let mut call = ErasedCall::of(inputs);
         match self.engine.run(self, app, &mut call, &Options::default())? {
             Some(outcome) => Ok(outcome.results),
             None => match call.taken.into_inner() {
@@ -221,7 +215,13 @@ struct ErasedCall<'a> {
     taken: Cell<Option<(ResultMap, Source)>>,
 }
 
-impl ErasedCall<'_> {
+impl<'a> ErasedCall<'a> {
+    #[inline]
+    fn of(inputs: &'a Inputs) -> Self {
+        let taken = Cell::new(None);
+        Self { inputs, taken }
+    }
+
     /// The outcome of a hit that it took results of.
     #[inline]
     fn into_outcome(self) -> Option<Outcome> {

@@ -311,15 +311,12 @@ fn what_is_computed_again_is_no_victim_meanwhile() {
         Ok(vec![1; 100 * KIB])
     }
     let _dog = Watchdog::new("a run that is made again", LIMIT);
-    for by_age in [false, true] {
-        let mut budget = sde::MemoryBudget::bytes(120 * KIB);
-        if by_age {
-            budget = sde::MemoryBudget::unlimited().max_age(std::time::Duration::ZERO);
-        }
-        let sde = with(budget);
-        drop(wide.call(&sde, 1).expect("no error"));
-        let inputs = inputs! { number: 1_u64 };
-        let again = sde.request(&wide, &inputs).policy(Policy::Refresh).run();
-        assert_eq!(again.expect("no error").source, Source::Computed);
-    }
+    let order = sde::EvictionOrder::LeastRecentlyUsed;
+    let sde = with(sde::MemoryBudget::bytes(120 * KIB).order(order));
+    drop(wide.call(&sde, 1).expect("no error"));
+    let inputs = inputs! { number: 1_u64 };
+    let before = sde.peek(&wide, &inputs).expect("a key");
+    assert!(matches!(before, sde::Peek::Hit { .. }), "{before}");
+    let again = sde.request(&wide, &inputs).policy(Policy::Refresh).run();
+    assert_eq!(again.expect("no error").source, Source::Computed);
 }

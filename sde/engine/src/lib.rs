@@ -211,7 +211,9 @@ pub mod __private {
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
-    pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
+    pub use crate::error::returned::{
+        ByFrom, ByItself, ErrorOfApp, ErrorType, OfAlias, OfValue, ValueType, is_remembered,
+    };
     pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};
     pub use crate::key::{EncodedCursor, name_frame};

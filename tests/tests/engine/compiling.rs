@@ -68,6 +68,24 @@ fn what_an_app_can_not_fail_with() {
     }
 }
 
+/// A `Result` under an alias was taken for a value, so its errors were remembered.
+#[test]
+fn what_an_app_can_not_return() {
+    let app = |returns: &str| {
+        format!(
+            "type Answer<T = f64> = Result<T, sde::AppError>;\n\
+             #[sde::app]\npub fn root(x: f64) -> {returns} {{ Ok(x.sqrt()).into() }}"
+        )
+    };
+    assert_eq!(refusal(&app("Result<f64, sde::AppError>")), None);
+    for alias in ["Answer", "Answer<f64>", "sde::Value<Answer>"] {
+        let said = refusal(&app(alias)).expect("refused");
+        let first = said.lines().next().unwrap_or_default();
+        assert!(first.contains("a `Result` under another name"), "{said}");
+        assert!(said.contains("write `Result<T, E>` out"), "{said}");
+    }
+}
+
 #[test]
 fn what_can_not_be_a_helper() {
     let said = refusal("#[sde::helper]\npub mod part {}").expect("refused");

@@ -3,6 +3,8 @@
 //! A `Box<dyn Error>` can't become an [`AppError`] by `From`: its content can't be shared between threads, and the
 //! standard library may add a conversion that would conflict. The macro knows the declared type, and selects the
 //! conversion by the order of method lookup: first [`ByFrom`], then, one reference further, [`ByItself`].
+//!
+//! A value that is itself a `Result` is refused by the same order: first [`OfAlias`], then [`OfValue`].
 
 use std::error::Error as StdError;
 use std::marker::PhantomData;
@@ -87,3 +89,50 @@ impl ErrorOfApp for Box<dyn StdError + Send> {
         error.into_app_error()
     }
 }
+
+/// The type of a value that a function returns outside `Result<..>`.
+pub struct ValueType<T>(PhantomData<T>);
+
+impl<T> ValueType<T> {
+    /// The type `T`.
+    pub const NEW: Self = Self(PhantomData);
+}
+
+/// Finds an alias of `Result`.
+pub trait OfAlias {
+    /// What it is.
+    fn kind(&self) -> Alias {
+        Alias
+    }
+}
+
+impl<T, E> OfAlias for ValueType<Result<T, E>> {}
+
+/// Finds any other type.
+pub trait OfValue {
+    /// What it is.
+    fn kind(&self) -> PlainValue {
+        PlainValue
+    }
+}
+
+impl<T> OfValue for &ValueType<T> {}
+
+/// An alias of `Result`.
+pub struct Alias;
+
+/// A type that is no `Result`.
+pub struct PlainValue;
+
+/// A kind of value that can be remembered.
+#[diagnostic::on_unimplemented(
+    message = "an app can't return a `Result` under another name: its errors would be remembered as values",
+    label = "this is a `Result`",
+    note = "write `Result<T, E>` out, with the value's type first"
+)]
+pub trait Remembered {}
+
+impl Remembered for PlainValue {}
+
+/// Refuses a value that is a `Result`.
+pub fn is_remembered(_: impl Remembered) {}

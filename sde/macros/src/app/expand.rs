@@ -3,7 +3,7 @@
 //! Names that it adds begin with `__`: a variable can't have the name of an app of its module.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType, Type};
@@ -26,6 +26,7 @@ pub(super) fn expand(
     let call = call_method(function, &arguments, &output);
     let parallel = parallel::methods(visibility, &arguments.list, &output.value);
     let app = app_impl(attributes, function, &arguments, &output, source);
+    let check = output.check();
     Ok(quote! {
         #(#docs)*
         #[allow(non_camel_case_types)]
@@ -34,6 +35,8 @@ pub(super) fn expand(
 
         const _: () = {
             static __RESOLVED: ::sde::__private::ResolvedOnce = ::sde::__private::ResolvedOnce::new();
+
+            #check
 
             impl #name {
                 #call
@@ -109,6 +112,22 @@ impl Output {
                 fallible,
                 shared: false,
             },
+        }
+    }
+
+    /// Refuses to compile if the value is a `Result` under another name. It comes first, so that the compiler tells it
+    /// before what else is wrong with such a value.
+    fn check(&self) -> TokenStream {
+        let value = &self.value;
+        // At the type, for the compiler's message.
+        let kind = quote_spanned!(value.span()=> (&__type).kind());
+        quote! {
+            #[allow(dead_code)]
+            fn __check() {
+                use ::sde::__private::{OfAlias as _, OfValue as _};
+                let __type = ::sde::__private::ValueType::<#value>::NEW;
+                ::sde::__private::is_remembered(#kind);
+            }
         }
     }
 

@@ -54,7 +54,6 @@
 //! - A random number makes an app `nondeterministic`, unless its seed is an argument.
 //! - Floats count by their bits: 0.0 and -0.0 are different arguments, as are 0.1 + 0.2 and 0.3; a NaN equals itself. Under
 //!   [`Rounded`](key::Rounded) only a few digits count.
-//! - `Result` is to be written out as what a function returns: under an alias of it errors are remembered as values.
 //! - Memory grows with each result up to half of what there is, then what is saved leaves; with `Sde::builder()` it grows unless there is a
 //!   [`MemoryBudget`]. What `par_call` returns is held by the program (`par_call_each` holds nothing).
 //! - The function becomes a value of its name: `let mean = mean.call(..)` does not compile.

@@ -92,6 +92,7 @@ pub use sde_last_value as last_value;
 /// |---|---|
 /// | `name = ".."` | the stable name; by default the function's, which counts with its module |
 /// | `version = ".."` | takes the place of the source's digest; raise it by hand |
+/// | `code = file` | the whole source file is the code, without documentation and format; for a function that calls much that is not marked |
 /// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
 /// | `failures = "permanent"` or `"transient"` | how [long](Failure) errors last, where they don't say; not `permanent` for a child process, which Ctrl-C kills too |
@@ -115,6 +116,9 @@ pub use sde_last_value as last_value;
 /// assert_eq!(*average.call(&Sde::new(), &[0.0, 1.0, 4.0], 1.0)?, 4.0 / 3.0);
 /// # Ok::<(), sde::Error>(())
 /// ```
+///
+/// On an `impl App for T` it adds the digest of the block's source, with those of its helpers, to the
+/// [`AppInfo::named`] that `info` gives. Only `code = file` can stand in the brackets there; `info` says the rest.
 ///
 /// A type that can't be in the key does not compile:
 ///
@@ -181,8 +185,7 @@ pub use sde_macros::app;
 /// crates of the program. All of one name count, wherever they are; too many cost a computation once one
 /// of them is edited. Another helper, another text of it or another module in its crate is other code, and the
 /// app's results are computed again; [`Part::Helper`] names what changed. An app that names none has
-/// the key that it had. One with a `version` says itself when its code is another: there helpers do not count, nor do they in
-/// types that implement [`App`].
+/// the key that it had. One with a version says itself when its code is another: there helpers do not count.
 ///
 /// Where several helpers have one name, which one a bare name means counts too, as the compiler resolves it: `use v1::step` changed to
 /// `use v2::step` is other code. For that a function or a constant has a hidden trait of its name beside it. If there is a module or

@@ -34,12 +34,14 @@ pub(crate) fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
     while let Some(token) = tokens.next() {
         match token {
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                match tokens.peek() {
-                    Some(TokenTree::Group(group)) if is_doc(&group.stream()) => {
-                        tokens.next();
-                    }
+                let mut ahead = tokens.clone();
+                ahead.next_if(
+                    |next| matches!(next, TokenTree::Punct(sign) if sign.as_char() == '!'),
+                );
+                match ahead.next() {
+                    Some(TokenTree::Group(group)) if is_doc(&group.stream()) => tokens = ahead,
                     _ => put(b'p', "#"),
-                };
+                }
             }
             TokenTree::Punct(punct) => {
                 let mut text = punct.as_char().to_string();
@@ -122,7 +124,7 @@ mod tests {
     fn format_comments_and_documentation_do_not_count() {
         let plain = digest("fn f(x: f64) -> f64 { if x < -1.0 { g(x, 2) } else { x } }");
         let other = digest(
-            "/// Says something.\n#[doc = \"and more\"]\nfn f( x : f64 )->f64{\n // why\n if x <-1.0 {g (x,2)} else {x}\n}",
+            "//! Of a file.\n/// Says something.\n#[doc = \"and more\"]\nfn f( x : f64 )->f64{\n // why\n if x <-1.0 {g (x,2)} else {x}\n}",
         );
         assert_eq!(plain, other);
     }

@@ -7,6 +7,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Item, Lit, Meta, MetaList, PatIdent, Token};
 
@@ -14,9 +15,31 @@ use crate::digest;
 
 /// The `Source` value of this item.
 pub(crate) fn of(item: &TokenStream) -> TokenStream {
-    let (digest, words) = (digest::of(item.clone()), digest::words(item.clone()));
+    of_text(item.clone(), item)
+}
+
+/// The `Source` value of this item, with its whole file as its text.
+pub(crate) fn of_file(item: &TokenStream) -> syn::Result<TokenStream> {
+    let place = item.span();
+    let refuse = |why: String| syn::Error::new(place, why);
+    // Tests of this crate have no files.
+    let path = proc_macro::is_available().then(|| place.unwrap().local_file());
+    let path = path.flatten().ok_or_else(|| {
+        refuse("the compiler does not say which file this is: leave `code = file` out".to_owned())
+    })?;
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|error| refuse(format!("can't read {}: {error}", path.display())))?;
+    let tokens = text
+        .parse()
+        .map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+    Ok(of_text(tokens, item))
+}
+
+/// The `Source` value of this text. Bare names are those of the item, as they are resolved where it stands.
+fn of_text(text: TokenStream, item: &TokenStream) -> TokenStream {
+    let (digest, words) = (digest::of(text.clone()), digest::words(text.clone()));
     let mut conditions = Vec::new();
-    find_conditions(item.clone(), &mut conditions);
+    find_conditions(text, &mut conditions);
     let names = names(item);
     quote! {
         ::sde::__private::Source {

@@ -18,6 +18,31 @@ enum Order {
     First,
 }
 
+#[derive(sde::Fingerprint)]
+struct Edited;
+
+#[sde::app]
+impl sde::App for Edited {
+    fn info(&self) -> sde::AppInfo {
+        described("helped.edited")
+    }
+
+    fn run(&self, _: &sde::Handle, inputs: &sde::Inputs) -> Result<sde::ResultMap, sde::AppError> {
+        let x = inputs.get::<f64>("x")?;
+        Ok(sde::ResultMap::new().with("result", x * 10.0))
+    }
+}
+
+/// Not marked.
+fn plain(x: f64) -> f64 {
+    100.0 * x
+}
+
+#[sde::app(name = "helped.whole_file", code = file)]
+fn whole_file(x: f64) -> f64 {
+    plain(x)
+}
+
 use v2::step;
 
 include!("helped/program.rs");

@@ -222,6 +222,36 @@ fn an_app_that_contradicts_itself() {
     says(&text, "parameter \"p\" is declared twice");
 }
 
+struct BySource;
+
+impl sde::Fingerprint for BySource {
+    fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+        to.structure("tag_rules.BySource", |_| Ok(()))
+    }
+}
+
+/// A version that is raised by hand would have no effect beside a digest.
+#[sde::app]
+impl sde::App for BySource {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("tag_rules.by_source", "1")
+    }
+
+    fn run(&self, _: &sde::Handle, _: &sde::Inputs) -> Result<ResultMap, sde::AppError> {
+        Ok(ResultMap::new())
+    }
+}
+
+#[test]
+fn an_app_whose_code_is_not_known() {
+    let sde = Sde::new();
+    let app = made(AppInfo::named("app"), |_, _| Ok(ResultMap::new()));
+    let text = sde.run(&app, &inputs! {}).unwrap_err().to_string();
+    says(&text, "mark its `impl App` with `#[sde::app]`");
+    let text = sde.run(&BySource, &inputs! {}).unwrap_err().to_string();
+    says(&text, "and it has a version: write `AppInfo::named`");
+}
+
 /// Holds its body until all who were told to wait do so.
 struct AllWait(std::sync::Barrier);
 

@@ -27,9 +27,10 @@ use crate::result_map::ResultMap;
 /// #[derive(Fingerprint)]
 /// struct Mean;
 ///
+/// #[sde::app]
 /// impl App for Mean {
 ///     fn info(&self) -> AppInfo {
-///         AppInfo::new("Mean", "1").result(ResultSpec::new::<f64>("mean"))
+///         AppInfo::named("Mean").result(ResultSpec::new::<f64>("mean"))
 ///     }
 ///
 ///     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {

@@ -62,14 +62,39 @@ impl AppInfo {
         Self::with_code(name.into(), CodeId::Version(version.into()))
     }
 
-    /// The description of a function whose code is known by its digest. Used by
-    /// the macros.
+    /// The description of an app with this stable name whose code is known by its source: its `impl App` is marked
+    /// [`#[sde::app]`](macro@crate::app). Without the mark it can't run.
+    #[must_use]
+    pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
+        Self::with_code(name.into(), CodeId::Version(Cow::Borrowed("")))
+    }
+
+    /// Adds the source. A version stays, and is refused beside it. Used by the macros.
     #[doc(hidden)]
     #[must_use]
-    pub fn from_source(name: &'static str, source: &'static FunctionCode) -> Self {
-        Self {
-            source: Some(source),
-            ..Self::with_code(Cow::Borrowed(name), source.code().clone())
+    pub fn in_source(mut self, source: &'static FunctionCode) -> Self {
+        self.source = Some(source);
+        if self.lacks_code() {
+            self.code = source.code().clone();
+        }
+        self
+    }
+
+    fn lacks_code(&self) -> bool {
+        matches!(&self.code, CodeId::Version(version) if version.is_empty())
+    }
+
+    /// Why its code is not known.
+    pub(super) fn unknown_code(&self) -> Option<&'static str> {
+        match (&self.code, self.source) {
+            (CodeId::Version(_), Some(_)) => Some(
+                "its `impl App` is marked `#[sde::app]`, which knows it by its source, and it has a version: \
+                 write `AppInfo::named`, or leave the mark out",
+            ),
+            (_, None) if self.lacks_code() => Some(
+                "it has no version: mark its `impl App` with `#[sde::app]`, or give `AppInfo::new` one",
+            ),
+            _ => None,
         }
     }
 

@@ -96,7 +96,8 @@ impl Setup {
         )?;
         names("slot", info.slots.iter().map(|s| &*s.name).collect())?;
         names("result", info.results.iter().map(|r| &*r.name).collect())?;
-        match info.results.iter().find_map(|spec| self.refused(spec)) {
+        let refused = info.results.iter().find_map(|spec| self.refused(spec));
+        match refused.or_else(|| info.unknown_code().map(str::to_owned)) {
             None => Ok(()),
             Some(why) => Err(self.contradiction(why)),
         }

@@ -11,6 +11,8 @@ pub(super) struct Attributes {
     pub(super) name: Option<LitStr>,
     pub(super) version: Option<LitStr>,
     pub(super) about: Option<LitStr>,
+    /// Whether the whole file is its code.
+    pub(super) is_file: bool,
     pub(super) tags: Vec<Tag>,
     /// Whether all ranks run it together.
     pub(super) is_distributed: bool,
@@ -86,6 +88,10 @@ impl Attributes {
             "version" => return once(&mut self.version),
             "about" => return once(&mut self.about),
             "tags" => return self.take_tags(input),
+            "code" => {
+                self.is_file = true;
+                return file(input);
+            }
             "author" | "citation" => {
                 let text = text(input)?;
                 quote!(.#word(#text))
@@ -107,7 +113,7 @@ impl Attributes {
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
-                    "expected one of: name, version, about, author, citation = \"..\"; \
+                    "expected one of: name, version, about, author, citation = \"..\"; code = file; \
                      tags(intermediate | expendable | no_cache | distributed); \
                      failures = \"permanent\" | \"transient\"; \
                      nondeterministic, distributed, not_thread_safe, sized, not_compared",
@@ -153,12 +159,26 @@ impl Attributes {
             ));
         }
         match &self.version {
+            Some(version) if self.is_file => Err(syn::Error::new(
+                version.span(),
+                "a version takes the place of the source, so `code = file` has no effect: leave one of them out",
+            )),
             Some(version) if version.value().is_empty() => Err(syn::Error::new(
                 version.span(),
                 "an empty version says nothing; leave it out to use the digest of the source",
             )),
             _ => Ok(()),
         }
+    }
+}
+
+/// `= file`.
+fn file(input: ParseStream<'_>) -> syn::Result<()> {
+    input.parse::<Token![=]>()?;
+    let word: Ident = input.parse()?;
+    match word == "file" {
+        true => Ok(()),
+        false => Err(syn::Error::new(word.span(), "expected `code = file`")),
     }
 }
 

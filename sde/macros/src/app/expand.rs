@@ -361,7 +361,7 @@ fn info(
         None => quote!({
             static __CODE: ::sde::__private::FunctionCode =
                 ::sde::__private::FunctionCode::new(#source, ::std::module_path!(), #is_named);
-            ::sde::AppInfo::from_source(#stable, &__CODE)
+            ::sde::AppInfo::named(#stable).in_source(&__CODE)
         }),
     };
     let about = match &attributes.about {

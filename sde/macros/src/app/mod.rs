@@ -4,6 +4,8 @@
 //! `App`. Its typed `call` borrows the arguments from the caller, so that a hit
 //! allocates nothing; its `App::run` takes them from `Inputs`. Both write the same
 //! names and values to the key.
+//!
+//! On an `impl App` it adds the digest of the source to what `info` gives.
 
 mod arguments;
 mod attributes;
@@ -11,16 +13,63 @@ mod expand;
 mod parallel;
 
 use proc_macro2::TokenStream;
-use syn::ItemFn;
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{ImplItem, Item, ItemImpl, parse_quote};
 
+use self::attributes::Attributes;
 use crate::source;
 
 /// The expansion of the attribute.
 pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let source = source::of(&item);
-    let attributes = syn::parse2(attribute)?;
-    let function: ItemFn = syn::parse2(item)?;
-    expand::expand(&attributes, &function, &source)
+    let attributes: Attributes = syn::parse2(attribute.clone())?;
+    let source = match attributes.is_file {
+        true => source::of_file(&item)?,
+        false => source::of(&item),
+    };
+    match syn::parse2(item)? {
+        Item::Fn(function) => expand::expand(&attributes, &function, &source),
+        Item::Impl(block) if attributes.is_file || attribute.is_empty() => {
+            with_source(block, &source)
+        }
+        Item::Impl(_) => Err(syn::Error::new(
+            attribute.span(),
+            "on an `impl App` only `code = file` can stand here: `info` says the rest",
+        )),
+        other => Err(syn::Error::new(
+            other.span(),
+            "`#[sde::app]` goes on a function, or on an `impl App for ..`",
+        )),
+    }
+}
+
+/// The `impl App`, whose `info` has the source added.
+fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenStream> {
+    let is_app = block
+        .trait_
+        .as_ref()
+        .and_then(|(_, path, _)| path.segments.last());
+    if is_app.is_none_or(|name| name.ident != "App") {
+        return Err(syn::Error::new(
+            block.impl_token.span(),
+            "`#[sde::app]` goes on `impl App for ..`: mark the methods of another `impl` with `#[sde::helper]`",
+        ));
+    }
+    let info = block.items.iter_mut().find_map(|item| match item {
+        ImplItem::Fn(function) if function.sig.ident == "info" => Some(function),
+        _ => None,
+    });
+    // Without one, the compiler says what is missing.
+    if let Some(info) = info {
+        let body = &info.block;
+        info.block = parse_quote!({
+            static __CODE: ::sde::__private::FunctionCode =
+                ::sde::__private::FunctionCode::new(#source, ::std::module_path!(), true);
+            let __info = || -> ::sde::AppInfo { #body };
+            __info().in_source(&__CODE)
+        });
+    }
+    Ok(quote!(#block))
 }
 
 #[cfg(test)]
@@ -76,6 +125,9 @@ mod tests {
             ("fn f(f: f64) -> f64 { f }", "the name of its function"),
             ("fn f((x, y): (f64, f64)) -> f64 { x }", "need names"),
             ("fn f(&self) -> f64 { 1.0 }", "a method can't be an app"),
+            ("impl Display for F {}", "goes on `impl App for ..`"),
+            ("impl F {}", "goes on `impl App for ..`"),
+            ("struct F;", "on a function, or on an `impl App for ..`"),
         ];
         for (function, expected) in told {
             let said = refused(function);

@@ -66,6 +66,28 @@ fn versioned(x: f64) -> f64 {
     twice(x)
 }
 
+fn described(name: &'static str) -> sde::AppInfo {
+    sde::AppInfo::named(name).result(sde::ResultSpec::new::<f64>("result"))
+}
+
+#[derive(sde::Fingerprint)]
+struct Scaled;
+
+#[sde::app]
+impl sde::App for Scaled {
+    fn info(&self) -> sde::AppInfo {
+        described("helped.scaled")
+    }
+
+    fn run(
+        &self,
+        _: &sde::Handle,
+        inputs: &sde::Inputs,
+    ) -> Result<sde::ResultMap, sde::AppError> {
+        Ok(sde::ResultMap::new().with("result", twice(*inputs.get::<f64>("x")?)))
+    }
+}
+
 /// Says what a peek says of two, and then of each its result and where that came from.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::args_os().nth(1).ok_or("give a directory")?;
@@ -92,6 +114,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("size", sde.request(&size, &x).run()?),
         ("order", sde.request(&order, &x).run()?),
         ("imported", sde.request(&imported, &x).run()?),
+        ("edited", sde.request(&Edited, &x).run()?),
+        ("scaled", sde.request(&Scaled, &x).run()?),
+        ("whole_file", sde.request(&whole_file, &x).run()?),
     ] {
         let result = outcome.results.get::<f64>("result")?;
         println!("{name}: {result} {:?}", outcome.source);

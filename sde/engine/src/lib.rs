@@ -206,9 +206,16 @@ pub use sde_macros::helper;
 
 pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 
-/// For the macros, the store, and the simulator of evictions; not for direct use.
+/// For the macros, the store, and the simulator of evictions; not for direct use. The macros name nothing at the root,
+/// so that an item can move without breaking the programs that use them.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::{
+        App, AppError, AppInfo, Distributed, Encoder, ErasedValue, Failure, Fingerprint,
+        FingerprintError, Handle, Inputs, LinkedApp, MemorySize, Placement, Redistribution, Result,
+        ResultMap, ResultSpec, SavedParts, Storable, Tag, Value, ValueSummary,
+    };
+
     pub use crate::app::{
         FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, ResolvedOnce, Source,
     };

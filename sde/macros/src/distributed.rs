@@ -37,11 +37,11 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         let clause = generics.make_where_clause();
         clause
             .predicates
-            .push(syn::parse_quote!(Self: ::sde::Storable));
+            .push(syn::parse_quote!(Self: ::sde::__private::Storable));
         for Field { ty, is_same, .. } in &fields {
             clause.predicates.push(match is_same {
-                true => syn::parse_quote!(#ty: ::sde::Storable + ::sde::Fingerprint + ::std::clone::Clone),
-                false => syn::parse_quote!(#ty: ::sde::Distributed),
+                true => syn::parse_quote!(#ty: ::sde::__private::Storable + ::sde::__private::Fingerprint + ::std::clone::Clone),
+                false => syn::parse_quote!(#ty: ::sde::__private::Distributed),
             });
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     ];
     Ok(quote! {
         #[automatically_derived]
-        impl #impl_generics ::sde::Distributed for #name #type_generics #where_clause {
+        impl #impl_generics ::sde::__private::Distributed for #name #type_generics #where_clause {
             #(#functions)*
         }
     })
@@ -118,7 +118,7 @@ fn part_descriptor(fields: &[Field]) -> TokenStream {
              ..
          }| match is_same {
             true => quote_spanned!(*span=> ::sde::__private::descriptor_of_same(&self.#member)),
-            false => quote_spanned!(*span=> ::sde::Distributed::part_descriptor(&self.#member)),
+            false => quote_spanned!(*span=> ::sde::__private::Distributed::part_descriptor(&self.#member)),
         },
     );
     quote! {
@@ -140,7 +140,7 @@ fn redistribute_parts(fields: &[Field]) -> TokenStream {
                 let #variable = {
                     let __descriptors = ::sde::__private::descriptors_of(__over.descriptors(), #place)?;
                     let __over = __over.with_descriptors(__descriptors);
-                    <#ty as ::sde::Distributed>::redistribute_parts(#part, &__over)?
+                    <#ty as ::sde::__private::Distributed>::redistribute_parts(#part, &__over)?
                 };
             },
         }
@@ -150,8 +150,8 @@ fn redistribute_parts(fields: &[Field]) -> TokenStream {
     quote! {
         fn redistribute_parts(
             __part: ::std::option::Option<&Self>,
-            __over: &::sde::Redistribution<'_>,
-        ) -> ::std::result::Result<::std::option::Option<Self>, ::sde::AppError> {
+            __over: &::sde::__private::Redistribution<'_>,
+        ) -> ::std::result::Result<::std::option::Option<Self>, ::sde::__private::AppError> {
             #(#moved)*
             ::std::result::Result::Ok(match (#(#variables,)*) {
                 (#(::std::option::Option::Some(#variables),)*) => {
@@ -182,8 +182,8 @@ fn assemble(fields: &[Field]) -> TokenStream {
             let #variable = {
                 let __descriptors = ::sde::__private::descriptors_of(__parts.descriptors(), #place)?;
                 let __read = |__part: usize| ::std::result::Result::Ok(__parts.read(__part)?.#member);
-                let __parts = ::sde::SavedParts::new(&__descriptors, &__read);
-                <#ty as ::sde::Distributed>::assemble(&__parts, __rank, __ranks)?
+                let __parts = ::sde::__private::SavedParts::new(&__descriptors, &__read);
+                <#ty as ::sde::__private::Distributed>::assemble(&__parts, __rank, __ranks)?
             };
         }
     });
@@ -191,10 +191,10 @@ fn assemble(fields: &[Field]) -> TokenStream {
     let variables = fields.iter().map(Field::variable);
     quote! {
         fn assemble(
-            __parts: &::sde::SavedParts<'_, Self>,
+            __parts: &::sde::__private::SavedParts<'_, Self>,
             __rank: usize,
             __ranks: usize,
-        ) -> ::std::result::Result<Self, ::sde::AppError> {
+        ) -> ::std::result::Result<Self, ::sde::__private::AppError> {
             #same
             #(#parted)*
             ::std::result::Result::Ok(Self { #(#members: #variables),* })
@@ -213,7 +213,7 @@ fn check(fields: &[Field]) -> TokenStream {
          }| {
             let check = match is_same {
                 true => quote!(::sde::__private::check_same(#name, &__descriptors)?;),
-                false => quote!(<#ty as ::sde::Distributed>::check(&__descriptors)?;),
+                false => quote!(<#ty as ::sde::__private::Distributed>::check(&__descriptors)?;),
             };
             quote! {
                 let __descriptors = ::sde::__private::descriptors_of(__all, #place)?;
@@ -224,7 +224,7 @@ fn check(fields: &[Field]) -> TokenStream {
     quote! {
         fn check(
             __all: &[::std::vec::Vec<u64>],
-        ) -> ::std::result::Result<(), ::sde::AppError> {
+        ) -> ::std::result::Result<(), ::sde::__private::AppError> {
             #(#checks)*
             ::std::result::Result::Ok(())
         }
@@ -234,10 +234,10 @@ fn check(fields: &[Field]) -> TokenStream {
 fn bind(fields: &[Field]) -> TokenStream {
     let parted = fields.iter().filter(|field| !field.is_same);
     let bound = parted.map(|Field { member, name, .. }| {
-        quote!(::sde::Distributed::bind(&self.#member, &__at.field(#name));)
+        quote!(::sde::__private::Distributed::bind(&self.#member, &__at.field(#name));)
     });
     quote! {
-        fn bind(&self, __at: &::sde::Placement) {
+        fn bind(&self, __at: &::sde::__private::Placement) {
             #(#bound)*
         }
     }

@@ -26,7 +26,9 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(syn::parse_quote!(::sde::MemorySize));
+        parameter
+            .bounds
+            .push(syn::parse_quote!(::sde::__private::MemorySize));
     }
     let mut arms = TokenStream::new();
     for (path, fields) in variants {
@@ -41,7 +43,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             counted.push(variable);
         }
         arms.extend(quote! {
-            #path { #(#bindings,)* .. } => 0_usize #(.saturating_add(::sde::MemorySize::owned_size(#counted)))*,
+            #path { #(#bindings,)* .. } => 0_usize #(.saturating_add(::sde::__private::MemorySize::owned_size(#counted)))*,
         });
     }
     let owned = match arms.is_empty() {
@@ -52,7 +54,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
-        impl #impl_generics ::sde::MemorySize for #name #type_generics #where_clause {
+        impl #impl_generics ::sde::__private::MemorySize for #name #type_generics #where_clause {
             fn memory_size(&self) -> usize {
                 let __owned = #owned;
                 ::std::mem::size_of::<Self>().saturating_add(__owned)

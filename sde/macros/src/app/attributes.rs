@@ -35,10 +35,10 @@ pub(super) enum Tag {
 impl Tag {
     pub(super) fn path(self) -> TokenStream {
         match self {
-            Self::Intermediate => quote!(::sde::Tag::Intermediate),
-            Self::Expendable => quote!(::sde::Tag::Expendable),
-            Self::NoCache => quote!(::sde::Tag::NoCache),
-            Self::Distributed => quote!(::sde::Tag::Distributed),
+            Self::Intermediate => quote!(::sde::__private::Tag::Intermediate),
+            Self::Expendable => quote!(::sde::__private::Tag::Expendable),
+            Self::NoCache => quote!(::sde::__private::Tag::NoCache),
+            Self::Distributed => quote!(::sde::__private::Tag::Distributed),
         }
     }
 }
@@ -184,8 +184,8 @@ fn file(input: ParseStream<'_>) -> syn::Result<()> {
 
 fn failures(text: &LitStr) -> syn::Result<TokenStream> {
     match text.value().as_str() {
-        "permanent" => Ok(quote!(.failures(::sde::Failure::Permanent))),
-        "transient" => Ok(quote!(.failures(::sde::Failure::Transient))),
+        "permanent" => Ok(quote!(.failures(::sde::__private::Failure::Permanent))),
+        "transient" => Ok(quote!(.failures(::sde::__private::Failure::Transient))),
         _ => Err(syn::Error::new(
             text.span(),
             "expected \"permanent\" or \"transient\"",

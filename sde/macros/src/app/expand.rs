@@ -152,7 +152,7 @@ impl Output {
         };
         quote! {
             let __value = #value;
-            ::std::result::Result::Ok(::sde::ResultMap::new().#with("result", __value))
+            ::std::result::Result::Ok(::sde::__private::ResultMap::new().#with("result", __value))
         }
     }
 }
@@ -175,9 +175,9 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
         #[allow(clippy::too_many_arguments)]
         #visibility fn call(
             &self,
-            __sde: &::sde::Handle,
+            __sde: &::sde::__private::Handle,
             #(#parameters),*
-        ) -> ::sde::Result<::sde::Value<#value>> {
+        ) -> ::sde::__private::Result<::sde::__private::Value<#value>> {
             let mut __call = __SdeCall(
                 (::std::marker::PhantomData, ::std::default::Default::default()),
                 #(::std::option::Option::Some(#names),)*
@@ -213,33 +213,33 @@ fn app_impl(
         #body
         #call
 
-        impl ::sde::Fingerprint for #name {
+        impl ::sde::__private::Fingerprint for #name {
             fn fingerprint(
                 &self,
-                __to: &mut ::sde::Encoder<'_>,
-            ) -> ::std::result::Result<(), ::sde::FingerprintError> {
+                __to: &mut ::sde::__private::Encoder<'_>,
+            ) -> ::std::result::Result<(), ::sde::__private::FingerprintError> {
                 __to.structure(#stable, |_| ::std::result::Result::Ok(()))
             }
         }
 
-        impl ::sde::App for #name {
-            fn info(&self) -> ::sde::AppInfo {
+        impl ::sde::__private::App for #name {
+            fn info(&self) -> ::sde::__private::AppInfo {
                 #info
             }
 
             fn run(
                 &self,
-                __sde: &::sde::Handle,
-                __inputs: &::sde::Inputs,
-            ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
+                __sde: &::sde::__private::Handle,
+                __inputs: &::sde::__private::Inputs,
+            ) -> ::std::result::Result<::sde::__private::ResultMap, ::sde::__private::AppError> {
                 let _ = (__sde, __inputs);
                 #run
             }
         }
 
         ::sde::__private::inventory::submit! {
-            ::sde::LinkedApp::function(
-                || ::sde::App::info(&#name),
+            ::sde::__private::LinkedApp::function(
+                || ::sde::__private::App::info(&#name),
                 ::std::concat!(
                     ::std::module_path!(), " (", ::std::file!(), ":", ::std::line!(), ")"
                 ),
@@ -279,7 +279,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
             // The value taken from a hit.
             (
                 ::std::marker::PhantomData<&'call ()>,
-                ::std::cell::Cell<::std::option::Option<::sde::Value<#value>>>,
+                ::std::cell::Cell<::std::option::Option<::sde::__private::Value<#value>>>,
             ),
             #fields
         );
@@ -287,8 +287,8 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
         impl ::sde::__private::Call for __SdeCall<'_> {
             fn encode(
                 &self,
-                __to: &mut ::sde::Encoder<'_>,
-            ) -> ::std::result::Result<(), ::sde::FingerprintError> {
+                __to: &mut ::sde::__private::Encoder<'_>,
+            ) -> ::std::result::Result<(), ::sde::__private::FingerprintError> {
                 #(if let ::std::option::Option::Some(__value) = &self.#places {
                     #encoded
                 })*
@@ -296,7 +296,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 ::std::result::Result::Ok(())
             }
 
-            fn take_one(&self, __value: ::sde::ErasedValue) -> bool {
+            fn take_one(&self, __value: ::sde::__private::ErasedValue) -> bool {
                 let __value = __value.into_value::<#value>();
                 let __is_taken = __value.is_some();
                 self.0.1.set(__value);
@@ -306,7 +306,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
             fn summaries(
                 &self,
                 __cursor: &mut ::sde::__private::EncodedCursor<'_>,
-            ) -> ::std::vec::Vec<::sde::ValueSummary> {
+            ) -> ::std::vec::Vec<::sde::__private::ValueSummary> {
                 let mut __summaries = ::std::vec::Vec::with_capacity(#count);
                 #(__summaries.extend(
                     self.#places
@@ -319,12 +319,12 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
 
             fn compute(
                 &mut self,
-                _: &dyn ::sde::App,
-                __sde: &::sde::Handle,
-            ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
+                _: &dyn ::sde::__private::App,
+                __sde: &::sde::__private::Handle,
+            ) -> ::std::result::Result<::sde::__private::ResultMap, ::sde::__private::AppError> {
                 let _ = __sde;
                 #(let ::std::option::Option::Some(#taken) = self.#places.take() else {
-                    return ::std::result::Result::Err(::sde::AppError::message(
+                    return ::std::result::Result::Err(::sde::__private::AppError::message(
                         "a call was computed twice",
                     ));
                 };)*
@@ -357,11 +357,11 @@ fn info(
 ) -> TokenStream {
     let is_named = attributes.name.is_some();
     let new = match &attributes.version {
-        Some(version) => quote!(::sde::AppInfo::new(#stable, #version)),
+        Some(version) => quote!(::sde::__private::AppInfo::new(#stable, #version)),
         None => quote!({
             static __CODE: ::sde::__private::FunctionCode =
                 ::sde::__private::FunctionCode::new(#source, ::std::module_path!(), #is_named);
-            ::sde::AppInfo::named(#stable).in_source(&__CODE)
+            ::sde::__private::AppInfo::named(#stable).in_source(&__CODE)
         }),
     };
     let about = match &attributes.about {
@@ -371,10 +371,10 @@ fn info(
     let value = &output.value;
     let spec = match attributes.is_unsaved() {
         _ if attributes.has_parts() => {
-            quote!(::sde::ResultSpec::distributed::<#value>("result"))
+            quote!(::sde::__private::ResultSpec::distributed::<#value>("result"))
         }
-        true => quote!(::sde::ResultSpec::unsaved::<#value>("result")),
-        false => quote!(::sde::ResultSpec::new::<#value>("result")),
+        true => quote!(::sde::__private::ResultSpec::unsaved::<#value>("result")),
+        false => quote!(::sde::__private::ResultSpec::new::<#value>("result")),
     };
     let tags: Vec<_> = attributes.tags.iter().map(|tag| tag.path()).collect();
     let tagged = (!tags.is_empty()).then(|| quote!(.tagged([#(#tags),*])));

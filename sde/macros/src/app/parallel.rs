@@ -41,7 +41,7 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
         _ => (quote!((#(#types,)*)), quote!((#(#names,)*))),
     };
     let to_inputs = quote! {
-        |#pattern| ::sde::Inputs::new()
+        |#pattern| ::sde::__private::Inputs::new()
             #(.with(#texts, ::std::convert::Into::<#tys>::into(#names)))*
     };
     quote! {
@@ -54,10 +54,10 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
         #[allow(dead_code)]
         #visibility fn par_call<#(#parameters,)* __I: ::std::iter::IntoIterator<Item = #item>>(
             &self,
-            __sde: &::sde::Handle,
+            __sde: &::sde::__private::Handle,
             __items: __I,
-        ) -> ::sde::Result<::std::vec::Vec<::sde::Value<#value>>> {
-            let __list: ::std::vec::Vec<::sde::Inputs> =
+        ) -> ::sde::__private::Result<::std::vec::Vec<::sde::__private::Value<#value>>> {
+            let __list: ::std::vec::Vec<::sde::__private::Inputs> =
                 __items.into_iter().map(#to_inputs).collect();
             __sde.par_call_linked(self, &__RESOLVED, &__list)
         }
@@ -70,10 +70,10 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
         #[allow(dead_code)]
         #visibility fn par_call_each<#(#parameters,)* __I>(
             &self,
-            __sde: &::sde::Handle,
+            __sde: &::sde::__private::Handle,
             __items: __I,
-            __each: impl ::std::ops::FnMut(usize, ::sde::Value<#value>) + ::std::marker::Send,
-        ) -> ::sde::Result<()>
+            __each: impl ::std::ops::FnMut(usize, ::sde::__private::Value<#value>) + ::std::marker::Send,
+        ) -> ::sde::__private::Result<()>
         where
             __I: ::std::iter::IntoIterator<Item = #item>,
             __I::IntoIter: ::std::marker::Send,

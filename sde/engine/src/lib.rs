@@ -222,7 +222,8 @@ pub mod __private {
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::error::returned::{
-        ByFrom, ByItself, ErrorOfApp, ErrorType, OfAlias, OfValue, ValueType, is_remembered,
+        ByFrom, ByItself, ErrorOfApp, ErrorType, OfAlias, OfValue, ValueType, is_argument,
+        is_remembered,
     };
     pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};

@@ -1,4 +1,7 @@
-//! What the compiler says of apps that can't be, as a person reads it.
+//! Programs that can't compile, and what the compiler says of them: `compile/*.rs` and, beside each, `*.stderr`.
+//!
+//! The first line names the mistake. The rest is compared where the compiler is the one that the text is of.
+//! `SDE_BLESS=1` writes the texts anew.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,18 +19,26 @@ fn library(folder: &Path) -> PathBuf {
     libraries.max_by_key(built).expect("a library")
 }
 
-/// What the compiler says of a program, if it says no.
-fn refusal(program: &str) -> Option<String> {
+fn rustc() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
+/// The compiler, in a line.
+fn version() -> String {
+    let output = rustc().arg("--version").output().expect("a compiler");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What the compiler says of a program in this folder, if it says no. Lines of this library are left out, as they move.
+fn refusal(folder: &Path, program: &str) -> Option<String> {
     let test = std::env::current_exe().expect("a path");
-    let folder = test.parent().expect("a folder");
+    let built = test.parent().expect("a folder");
     let scratch = tempfile::tempdir().expect("a folder");
-    let source = scratch.path().join("program.rs");
-    std::fs::write(&source, program).expect("written");
     let [mut search, mut link] = ["dependency=", "sde="].map(OsString::from);
-    search.push(folder);
-    link.push(library(folder));
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
+    search.push(built);
+    link.push(library(built));
+    let output = rustc()
+        .current_dir(folder)
         .args([
             "--edition",
             "2024",
@@ -35,59 +46,51 @@ fn refusal(program: &str) -> Option<String> {
             "lib",
             "--emit",
             "metadata",
-            "--out-dir",
         ])
+        .arg("--out-dir")
         .arg(scratch.path())
         .arg("-L")
         .arg(search)
         .arg("--extern")
         .arg(link)
-        .arg(&source)
+        .arg(program)
         .output()
         .expect("a compiler");
     let said = String::from_utf8(output.stderr).expect("text");
-    (!output.status.success()).then_some(said)
+    let is_moving = |line: &&str| !line.contains("/src/");
+    let lines = said
+        .lines()
+        .filter(is_moving)
+        .map(|line| format!("{line}\n"));
+    (!output.status.success()).then(|| lines.collect())
 }
 
-/// Found by using it: what the compiler said of a function that failed with a text did not lead to
-/// `AppError::message`.
 #[test]
-fn what_an_app_can_not_fail_with() {
-    let app = |error: &str| {
-        let body = "if x < 0.0 { Err(Default::default()) } else { Ok(x) }";
-        format!("#[sde::app]\npub fn root(x: f64) -> Result<f64, {error}> {{ {body} }}")
-    };
-    assert_eq!(refusal(&app("String")), None);
-    let said = refusal(&app("()")).expect("refused");
-    for part in [
-        "`()` can't be the error of an app",
-        "return `Result<_, sde::AppError>`",
-        "sde::AppError::message(",
-    ] {
-        assert!(said.contains(part), "{part}: {said}");
+fn what_does_not_compile_is_told_in_the_first_line() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engine/compile");
+    let folder = folder.as_path();
+    let files = folder.read_dir().expect("a folder").flatten();
+    let names = files.map(|file| file.file_name().into_string().expect("a name"));
+    let programs: Vec<_> = names.filter(|name| name.ends_with(".rs")).collect();
+    assert!(programs.len() > 10, "{programs:?}");
+    let version = version();
+    let mut wrong = String::new();
+    for program in &programs {
+        let said = refusal(folder, program).unwrap_or_else(|| panic!("{program} compiles"));
+        let text = folder.join(program).with_extension("stderr");
+        if std::env::var_os("SDE_BLESS").is_some() {
+            std::fs::write(&text, format!("{version}{said}")).expect("written");
+            continue;
+        }
+        let expected = std::fs::read_to_string(&text).unwrap_or_default();
+        let (of, expected) = expected.split_once('\n').unwrap_or_default();
+        let is_equal = match of == version.trim_end() {
+            true => said == expected,
+            false => said.lines().next() == expected.lines().next(),
+        };
+        if !is_equal {
+            wrong += &format!("{program}: expected\n{expected}\nfound\n{said}\n");
+        }
     }
-}
-
-/// A `Result` under an alias was taken for a value, so its errors were remembered.
-#[test]
-fn what_an_app_can_not_return() {
-    let app = |returns: &str| {
-        format!(
-            "type Answer<T = f64> = Result<T, sde::AppError>;\n\
-             #[sde::app]\npub fn root(x: f64) -> {returns} {{ Ok(x.sqrt()).into() }}"
-        )
-    };
-    assert_eq!(refusal(&app("Result<f64, sde::AppError>")), None);
-    for alias in ["Answer", "Answer<f64>", "sde::Value<Answer>"] {
-        let said = refusal(&app(alias)).expect("refused");
-        let first = said.lines().next().unwrap_or_default();
-        assert!(first.contains("a `Result` under another name"), "{said}");
-        assert!(said.contains("write `Result<T, E>` out"), "{said}");
-    }
-}
-
-#[test]
-fn what_can_not_be_a_helper() {
-    let said = refusal("#[sde::helper]\npub mod part {}").expect("refused");
-    assert!(said.contains("mark each of an `impl`"), "{said}");
+    assert!(wrong.is_empty(), "{wrong}");
 }

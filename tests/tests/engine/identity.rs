@@ -153,7 +153,13 @@ fn name_and_version_of_an_app() {
         let app = made(AppInfo::new(name, version), |_, _| Ok(ResultMap::new()));
         sde.peek(&app, &inputs! {}).unwrap().key()
     };
-    let keys = [key("a", "1"), key("a", "2"), key("b", "1"), key("a1", "")];
+    let keys = [
+        key("a", "1"),
+        key("a", "2"),
+        key("b", "1"),
+        key("a1", "1"),
+        key("a", "11"),
+    ];
     for (i, key) in keys.iter().enumerate() {
         assert!(!keys[..i].contains(key));
     }

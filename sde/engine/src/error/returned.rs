@@ -10,6 +10,7 @@ use std::error::Error as StdError;
 use std::marker::PhantomData;
 
 use super::{AppError, Error, said};
+use crate::key::Fingerprint;
 
 /// The type of an error, from which its conversion is selected.
 pub struct ErrorType<E>(PhantomData<E>);
@@ -89,6 +90,9 @@ impl ErrorOfApp for Box<dyn StdError + Send> {
         error.into_app_error()
     }
 }
+
+/// Refuses the type of an argument that can't be in a key.
+pub fn is_argument<T: Send + Sync + Fingerprint + ?Sized>() {}
 
 /// The type of a value that a function returns outside `Result<..>`.
 pub struct ValueType<T>(PhantomData<T>);

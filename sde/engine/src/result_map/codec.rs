@@ -17,6 +17,12 @@ use crate::sync::user_code;
 
 /// A type that can be saved: serde can write and read it, and threads can share it. Every such type implements this
 /// trait.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be what an app returns: it can't be saved",
+    label = "has no `Serialize` and `Deserialize`, or threads can't share it",
+    note = "derive both (`#[derive(serde::Serialize, serde::Deserialize)]`), or have the result not saved: \
+            `#[sde::app(tags(expendable))]`"
+)]
 pub trait Storable: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Storable for T {}

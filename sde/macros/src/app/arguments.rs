@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, Lifetime, Pat, PatType, PathArguments, Signature,
-    Type, TypeImplTrait, TypeReference,
+    Type, TypeBareFn, TypeImplTrait, TypeReference,
 };
 
 /// The parameters of a function.
@@ -168,6 +168,28 @@ impl Argument {
             },
         }
     }
+}
+
+/// The place of a reference in the type of a value, or of a lifetime.
+pub(super) fn borrowed(value: &Type) -> Option<Span> {
+    struct Borrows(Option<Span>);
+    impl VisitMut for Borrows {
+        fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+            self.0.get_or_insert(reference.span());
+        }
+
+        fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+            if lifetime.ident != "static" {
+                self.0.get_or_insert(lifetime.span());
+            }
+        }
+
+        // The references in a function's type are not the value's.
+        fn visit_type_bare_fn_mut(&mut self, _: &mut TypeBareFn) {}
+    }
+    let mut found = Borrows(None);
+    found.visit_type_mut(&mut value.clone());
+    found.0
 }
 
 /// `T` of `Wrapper<T>` or `path::Wrapper<T, ..>`.

@@ -113,10 +113,12 @@ impl Attributes {
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
-                    "expected one of: name, version, about, author, citation = \"..\"; code = file; \
+                    format!(
+                        "`{word}` is no option of `#[sde::app]`; there are: name, version, about, author, citation = \"..\"; code = file; \
                      tags(intermediate | expendable | no_cache | distributed); \
                      failures = \"permanent\" | \"transient\"; \
-                     nondeterministic, distributed, not_thread_safe, sized, not_compared",
+                     nondeterministic, distributed, not_thread_safe, sized, not_compared"
+                    ),
                 ));
             }
         };
@@ -136,7 +138,9 @@ impl Attributes {
                 _ => {
                     return Err(syn::Error::new(
                         word.span(),
-                        "expected a tag: intermediate, expendable, no_cache or distributed",
+                        format!(
+                            "`{word}` is no tag; there are: intermediate, expendable, no_cache, distributed"
+                        ),
                     ));
                 }
             });

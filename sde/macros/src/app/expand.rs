@@ -8,7 +8,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType, Type};
 
-use super::arguments::{Argument, Arguments, argument_of, fields};
+use super::arguments::{Argument, Arguments, argument_of, borrowed, fields};
 use super::attributes::Attributes;
 use super::parallel;
 
@@ -17,26 +17,31 @@ pub(super) fn expand(
     function: &ItemFn,
     source: &TokenStream,
 ) -> syn::Result<TokenStream> {
-    refuse_unsupported(function)?;
-    let arguments = Arguments::of(&function.sig)?;
     let output = Output::of(&function.sig.output);
+    refuse_unsupported(function, &output)?;
+    let arguments = Arguments::of(&function.sig)?;
     let (visibility, name) = (&function.vis, &function.sig.ident);
     let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
     let docs: Vec<_> = docs.collect();
     let call = call_method(function, &arguments, &output);
     let parallel = parallel::methods(visibility, &arguments.list, &output.value);
     let app = app_impl(attributes, function, &arguments, &output, source);
-    let check = output.check();
+    let checks = checks(&arguments, &output);
     Ok(quote! {
         #(#docs)*
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, Default)]
-        #visibility struct #name;
+        #visibility struct #name {}
+
+        // No constant and no unit struct: a variable of this name is an error that says so.
+        #[doc(hidden)]
+        #[allow(non_upper_case_globals)]
+        #visibility static #name: #name = #name {};
 
         const _: () = {
             static __RESOLVED: ::sde::__private::ResolvedOnce = ::sde::__private::ResolvedOnce::new();
 
-            #check
+            #checks
 
             impl #name {
                 #call
@@ -47,7 +52,7 @@ pub(super) fn expand(
     })
 }
 
-fn refuse_unsupported(function: &ItemFn) -> syn::Result<()> {
+fn refuse_unsupported(function: &ItemFn, output: &Output) -> syn::Result<()> {
     let signature = &function.sig;
     let refuse = |span, why: &str| Err(syn::Error::new(span, why));
     let generics = &signature.generics;
@@ -80,7 +85,13 @@ fn refuse_unsupported(function: &ItemFn) -> syn::Result<()> {
     if let Some(dots) = &signature.variadic {
         return refuse(dots.span(), "a variadic function can't be an app");
     }
-    Ok(())
+    match borrowed(&output.value) {
+        Some(span) => refuse(
+            span,
+            "an app returns what it owns, since the cache keeps it: `String` for `&str`, `Vec<T>` for `&[T]`",
+        ),
+        None => Ok(()),
+    }
 }
 
 /// The return type of a function.
@@ -115,22 +126,6 @@ impl Output {
         }
     }
 
-    /// Refuses to compile if the value is a `Result` under another name. It comes first, so that the compiler tells it
-    /// before what else is wrong with such a value.
-    fn check(&self) -> TokenStream {
-        let value = &self.value;
-        // At the type, for the compiler's message.
-        let kind = quote_spanned!(value.span()=> (&__type).kind());
-        quote! {
-            #[allow(dead_code)]
-            fn __check() {
-                use ::sde::__private::{OfAlias as _, OfValue as _};
-                let __type = ::sde::__private::ValueType::<#value>::NEW;
-                ::sde::__private::is_remembered(#kind);
-            }
-        }
-    }
-
     /// The result map of the body's return value.
     fn to_map(&self, body: &TokenStream) -> TokenStream {
         let value = match self.fallible {
@@ -153,6 +148,26 @@ impl Output {
         quote! {
             let __value = #value;
             ::std::result::Result::Ok(::sde::__private::ResultMap::new().#with("result", __value))
+        }
+    }
+}
+
+/// Refuses arguments that can't be in a key, and a value that is a `Result` under another name. It comes first, and each
+/// check has the place of its type: so the compiler tells these mistakes before what follows from them.
+fn checks(arguments: &Arguments, output: &Output) -> TokenStream {
+    let arguments = arguments.list.iter().map(|argument| {
+        let ty = &argument.written;
+        quote_spanned!(ty.span()=> ::sde::__private::is_argument::<#ty>();)
+    });
+    let value = &output.value;
+    let kind = quote_spanned!(value.span()=> (&__type).kind());
+    quote! {
+        #[allow(dead_code)]
+        fn __checks() {
+            use ::sde::__private::{OfAlias as _, OfValue as _};
+            #(#arguments)*
+            let __type = ::sde::__private::ValueType::<#value>::NEW;
+            ::sde::__private::is_remembered(#kind);
         }
     }
 }

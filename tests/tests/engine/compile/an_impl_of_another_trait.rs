@@ -1,0 +1,8 @@
+pub struct Scf;
+
+#[sde::app]
+impl Clone for Scf {
+    fn clone(&self) -> Self {
+        Self
+    }
+}

@@ -1,0 +1,4 @@
+#[sde::app]
+pub fn first(words: &[String]) -> &str {
+    &words[0]
+}

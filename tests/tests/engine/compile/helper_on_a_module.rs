@@ -1,0 +1,2 @@
+#[sde::helper]
+pub mod part {}

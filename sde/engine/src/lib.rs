@@ -210,26 +210,27 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// so that an item can move without breaking the programs that use them.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::{
-        App, AppError, AppInfo, Distributed, Encoder, ErasedValue, Failure, Fingerprint,
-        FingerprintError, Handle, Inputs, LinkedApp, MemorySize, Placement, Redistribution, Result,
-        ResultMap, ResultSpec, SavedParts, Storable, Tag, Value, ValueSummary,
-    };
-
     pub use crate::app::{
-        FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, ResolvedOnce, Source,
+        App, AppInfo, FunctionCode, Helper, LinkedApp, LinkedHelper, Name, NoHelper, Resolved,
+        ResolvedOnce, Source,
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
+    pub use crate::engine::Handle;
     pub use crate::error::returned::{
         ByFrom, ByItself, ErrorOfApp, ErrorType, OfAlias, OfValue, ValueType, is_argument,
         is_remembered,
     };
     pub use crate::error::said;
-    pub use crate::inputs::{Call, plain, summary};
-    pub use crate::key::{EncodedCursor, name_frame};
+    pub use crate::error::{AppError, Failure, Result};
+    pub use crate::inputs::{Call, Inputs, ValueSummary, plain, summary};
+    pub use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame};
     pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
+    };
+    pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
+    pub use crate::result_map::{
+        ErasedValue, MemorySize, ResultMap, ResultSpec, Storable, Tag, Value,
     };
     pub use crate::stretch::Stretch;
     pub use crate::sync::locks;

@@ -62,6 +62,7 @@ pub use ranks::{Collective, Distributed, Placement, Redistribution, SavedParts};
 pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 #[doc(hidden)]
 pub use ranks::{MEETING_BYTES, renumbered};
+pub use result_map::returned::Results;
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
     Tags, Value, Wire, WireBuffer,
@@ -98,6 +99,8 @@ pub use sde_last_value as last_value;
 /// | `failures = "permanent"` or `"transient"` | how [long](Failure) errors last, where they don't say; not `permanent` for a child process, which Ctrl-C kills too |
 /// | `nondeterministic`, `distributed`, `not_thread_safe` | the traits of [`AppInfo`] |
 /// | `sized` | the result tells how much memory it takes ([`MemorySize`]) |
+/// | `not_compared` | as [`ResultSpec::not_compared`] |
+/// | `results` | each field of the returned struct is a result ([`Results`](derive@Results)) |
 ///
 /// ```
 /// use sde::{Handle, Sde};
@@ -206,6 +209,52 @@ pub use sde_macros::helper;
 
 pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 
+/// Makes each field of the struct that an app's function returns a result of its own.
+///
+/// The function says so: `#[sde::app(results)]`. A field is a result of its name, with its documentation as the description. A call gives a struct of the same fields,
+/// named as this one and `Values`, each a [`Value`]: `scf.call(..)?.energy`. An `expendable` or `no_cache` field is an
+/// `Option` there, since a hit may lack it.
+///
+/// | in `#[result(..)]` | meaning |
+/// |---|---|
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+/// | `intermediate`, `expendable`, `no_cache`, `distributed` | the [tags](Tag) |
+/// | `sized`, `not_compared` | as [`ResultSpec::sized`] and [`ResultSpec::not_compared`] |
+///
+/// ```
+/// #[derive(sde::Results)]
+/// struct Fit {
+///     /// Of the line.
+///     slope: f64,
+///     offset: f64,
+///     /// What is left of each value.
+///     #[result(expendable)]
+///     rest: Vec<f64>,
+/// }
+///
+/// #[sde::app(results)]
+/// fn fit(ys: &[f64]) -> Fit {
+///     let n = ys.len() as f64;
+///     let (x_mean, y_mean) = ((n - 1.0) / 2.0, ys.iter().sum::<f64>() / n);
+///     let from_mean = |i: usize| i as f64 - x_mean;
+///     let over: f64 = ys.iter().enumerate().map(|(i, y)| from_mean(i) * (y - y_mean)).sum();
+///     let slope = over / (0..ys.len()).map(|i| from_mean(i).powi(2)).sum::<f64>();
+///     let offset = y_mean - slope * x_mean;
+///     let rest = ys.iter().enumerate().map(|(i, y)| y - offset - slope * i as f64).collect();
+///     Fit { slope, offset, rest }
+/// }
+///
+/// let sde = sde::Sde::new();
+/// let line = fit.call(&sde, &[1.0, 3.0, 5.0])?;
+/// assert_eq!((*line.slope, *line.offset), (2.0, 1.0));
+/// assert_eq!(line.rest.map(|rest| rest.len()), Some(3));
+/// assert_eq!(*sde.run(&fit, &sde::inputs! { ys: vec![1.0, 3.0, 5.0] })?.get::<f64>("slope")?, 2.0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// In an `impl App` the struct is declared by [`AppInfo::results_of`], and `into` makes it a [`ResultMap`].
+pub use sde_macros::Results;
+
 /// For the macros, the store, and the simulator of evictions; not for direct use. The macros name nothing at the root,
 /// so that an item can move without breaking the programs that use them.
 #[doc(hidden)]
@@ -229,6 +278,7 @@ pub mod __private {
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
     pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
+    pub use crate::result_map::returned::{FromResults, Results};
     pub use crate::result_map::{
         ErasedValue, MemorySize, ResultMap, ResultSpec, Storable, Tag, Value,
     };

@@ -9,6 +9,8 @@ mod fingerprint;
 mod free;
 mod helper;
 mod memory_size;
+mod result;
+mod results;
 mod source;
 
 use proc_macro::TokenStream;
@@ -43,6 +45,15 @@ pub fn derive_distributed(item: TokenStream) -> TokenStream {
 pub fn derive_fingerprint(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
     fingerprint::derive(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `Results`; documented in the crate `sde`.
+#[proc_macro_derive(Results, attributes(result))]
+pub fn derive_results(item: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(item as syn::DeriveInput);
+    results::derive(&input)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -38,6 +38,7 @@ mod own_parallel;
 mod par_call;
 mod raw_rayon;
 mod refresh;
+mod results;
 mod same_name;
 mod save_policies;
 mod scratch;

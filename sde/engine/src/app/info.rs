@@ -10,6 +10,7 @@ use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::{AppError, Failure};
 use crate::ranks::distributed::Redistribution;
+use crate::result_map::returned::Results;
 use crate::result_map::{ResultMap, ResultSpec};
 
 /// The description of an app: its identity, its traits, its settings and its results.
@@ -188,6 +189,13 @@ impl AppInfo {
     #[must_use]
     pub fn result(mut self, result: impl Into<Arc<ResultSpec>>) -> Self {
         self.results.push(result.into());
+        self
+    }
+
+    /// Adds a result for each field of a struct that derives [`Results`](derive@crate::Results).
+    #[must_use]
+    pub fn results_of<T: Results>(mut self) -> Self {
+        self.results.extend(T::specs().into_iter().map(Arc::new));
         self
     }
 

@@ -21,7 +21,7 @@ use crate::sync::user_code;
     message = "`{Self}` can't be what an app returns: it can't be saved",
     label = "has no `Serialize` and `Deserialize`, or threads can't share it",
     note = "derive both (`#[derive(serde::Serialize, serde::Deserialize)]`), or have the result not saved: \
-            `#[sde::app(tags(expendable))]`"
+            `#[sde::app(tags(expendable))]`; say `#[sde::app(results)]` if it derives `sde::Results`"
 )]
 pub trait Storable: Serialize + DeserializeOwned + Send + Sync + 'static {}
 

@@ -10,6 +10,7 @@ mod codec;
 mod compared;
 mod map;
 mod named;
+pub(crate) mod returned;
 mod size;
 mod spec;
 mod stored;

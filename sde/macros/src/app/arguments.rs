@@ -193,7 +193,7 @@ pub(super) fn borrowed(value: &Type) -> Option<Span> {
 }
 
 /// `T` of `Wrapper<T>` or `path::Wrapper<T, ..>`.
-pub(super) fn argument_of<'t>(ty: &'t Type, wrapper: &str) -> Option<&'t Type> {
+pub(crate) fn argument_of<'t>(ty: &'t Type, wrapper: &str) -> Option<&'t Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
     if last.ident != wrapper {

@@ -6,53 +6,23 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitStr, Token};
 
+use crate::result::ResultOptions;
+
 #[derive(Default)]
 pub(super) struct Attributes {
     pub(super) name: Option<LitStr>,
     pub(super) version: Option<LitStr>,
     pub(super) about: Option<LitStr>,
+    /// Whether each field of the value is a result.
+    pub(super) by_field: bool,
     /// Whether the whole file is its code.
     pub(super) is_file: bool,
-    pub(super) tags: Vec<Tag>,
+    /// Of the result.
+    pub(super) result: ResultOptions,
     /// Whether all ranks run it together.
     pub(super) is_distributed: bool,
-    /// Whether the result counts with its own memory size.
-    pub(super) is_sized: bool,
-    /// Whether two computations of one key may differ in bits.
-    pub(super) is_not_compared: bool,
     /// Calls on the `AppInfo`: `.nondeterministic()`, `.citation("..")`.
     pub(super) info: TokenStream,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
-    Intermediate,
-    Expendable,
-    NoCache,
-    Distributed,
-}
-
-impl Tag {
-    pub(super) fn path(self) -> TokenStream {
-        match self {
-            Self::Intermediate => quote!(::sde::__private::Tag::Intermediate),
-            Self::Expendable => quote!(::sde::__private::Tag::Expendable),
-            Self::NoCache => quote!(::sde::__private::Tag::NoCache),
-            Self::Distributed => quote!(::sde::__private::Tag::Distributed),
-        }
-    }
-}
-
-impl Attributes {
-    /// Whether each rank has a part of the result.
-    pub(super) fn has_parts(&self) -> bool {
-        self.tags.contains(&Tag::Distributed)
-    }
-
-    /// Whether the result is never saved, so that its type need not be serializable.
-    pub(super) fn is_unsaved(&self) -> bool {
-        self.tags.contains(&Tag::Expendable) || self.tags.contains(&Tag::NoCache)
-    }
 }
 
 impl Parse for Attributes {
@@ -101,14 +71,11 @@ impl Attributes {
                 self.is_distributed = true;
                 quote!(.distributed())
             }
-            "sized" => {
-                self.is_sized = true;
+            "results" => {
+                self.by_field = true;
                 return Ok(());
             }
-            "not_compared" => {
-                self.is_not_compared = true;
-                return Ok(());
-            }
+            _ if self.result.take_trait(word) => return Ok(()),
             "nondeterministic" | "not_thread_safe" => quote!(.#word()),
             _ => {
                 return Err(syn::Error::new(
@@ -117,7 +84,7 @@ impl Attributes {
                         "`{word}` is no option of `#[sde::app]`; there are: name, version, about, author, citation = \"..\"; code = file; \
                      tags(intermediate | expendable | no_cache | distributed); \
                      failures = \"permanent\" | \"transient\"; \
-                     nondeterministic, distributed, not_thread_safe, sized, not_compared"
+                     nondeterministic, distributed, not_thread_safe, sized, not_compared, results"
                     ),
                 ));
             }
@@ -130,33 +97,20 @@ impl Attributes {
         let content;
         syn::parenthesized!(content in input);
         for word in Punctuated::<Ident, Token![,]>::parse_terminated(&content)? {
-            self.tags.push(match word.to_string().as_str() {
-                "intermediate" => Tag::Intermediate,
-                "expendable" => Tag::Expendable,
-                "no_cache" => Tag::NoCache,
-                "distributed" => Tag::Distributed,
-                _ => {
-                    return Err(syn::Error::new(
-                        word.span(),
-                        format!(
-                            "`{word}` is no tag; there are: intermediate, expendable, no_cache, distributed"
-                        ),
-                    ));
-                }
-            });
+            self.result.take_tag(&word)?;
         }
         Ok(())
     }
 
     fn check(&self) -> syn::Result<()> {
-        let kept = self.tags.iter().filter(|tag| **tag != Tag::Distributed);
-        if kept.count() > 1 {
+        self.result.check(Span::call_site())?;
+        if self.by_field && self.result.is_any() {
             return Err(syn::Error::new(
                 Span::call_site(),
-                "intermediate, expendable and no_cache exclude one another",
+                "with `results` each field has its own tags and options: write `#[result(..)]` there",
             ));
         }
-        if self.tags.contains(&Tag::Distributed) && !self.is_distributed {
+        if self.result.has_parts() && !self.is_distributed {
             return Err(syn::Error::new(
                 Span::call_site(),
                 "a result is distributed that all ranks make together: write `distributed, tags(distributed)`",

@@ -17,14 +17,14 @@ pub(super) fn expand(
     function: &ItemFn,
     source: &TokenStream,
 ) -> syn::Result<TokenStream> {
-    let output = Output::of(&function.sig.output);
+    let output = Output::of(&function.sig.output, attributes);
     refuse_unsupported(function, &output)?;
     let arguments = Arguments::of(&function.sig)?;
     let (visibility, name) = (&function.vis, &function.sig.ident);
     let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
     let docs: Vec<_> = docs.collect();
     let call = call_method(function, &arguments, &output);
-    let parallel = parallel::methods(visibility, &arguments.list, &output.value);
+    let parallel = parallel::methods(visibility, &arguments.list, &output.given());
     let app = app_impl(attributes, function, &arguments, &output, source);
     let checks = checks(&arguments, &output);
     Ok(quote! {
@@ -100,10 +100,12 @@ struct Output {
     value: Type,
     fallible: bool,
     shared: bool,
+    /// Whether each of its fields is a result.
+    by_field: bool,
 }
 
 impl Output {
-    fn of(output: &ReturnType) -> Self {
+    fn of(output: &ReturnType, attributes: &Attributes) -> Self {
         let written = match output {
             ReturnType::Default => syn::parse_quote!(()),
             ReturnType::Type(_, ty) => (**ty).clone(),
@@ -117,11 +119,13 @@ impl Output {
                 value: value.clone(),
                 fallible,
                 shared: true,
+                by_field: attributes.by_field,
             },
             None => Self {
                 value: inner,
                 fallible,
                 shared: false,
+                by_field: attributes.by_field,
             },
         }
     }
@@ -141,13 +145,26 @@ impl Output {
             },
             false => body.clone(),
         };
-        let with = match self.shared {
-            true => quote!(with_value),
-            false => quote!(with),
+        let ty = &self.value;
+        let map = if self.by_field {
+            quote!(<#ty as ::sde::__private::Results>::into_map(__value))
+        } else if self.shared {
+            quote!(::sde::__private::ResultMap::new().with_value("result", __value))
+        } else {
+            quote!(::sde::__private::ResultMap::new().with("result", __value))
         };
         quote! {
             let __value = #value;
-            ::std::result::Result::Ok(::sde::__private::ResultMap::new().#with("result", __value))
+            ::std::result::Result::Ok(#map)
+        }
+    }
+
+    /// The type that a call gives.
+    fn given(&self) -> TokenStream {
+        let value = &self.value;
+        match self.by_field {
+            true => quote!(<#value as ::sde::__private::Results>::Values),
+            false => quote!(::sde::__private::Value<#value>),
         }
     }
 }
@@ -175,7 +192,7 @@ fn checks(arguments: &Arguments, output: &Output) -> TokenStream {
 /// The typed call.
 fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> TokenStream {
     let visibility = &function.vis;
-    let value = &output.value;
+    let given = output.given();
     let parameters = arguments.list.iter().map(|argument| {
         let (name, ty) = (&argument.name, &argument.written);
         quote!(#name: #ty)
@@ -192,15 +209,17 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
             &self,
             __sde: &::sde::__private::Handle,
             #(#parameters),*
-        ) -> ::sde::__private::Result<::sde::__private::Value<#value>> {
+        ) -> ::sde::__private::Result<#given> {
             let mut __call = __SdeCall(
                 (::std::marker::PhantomData, ::std::default::Default::default()),
                 #(::std::option::Option::Some(#names),)*
             );
-            let __results = __sde.call_linked(self, &__RESOLVED, &mut __call)?;
+            let __results = __sde.call_linked::<#given>(self, &__RESOLVED, &mut __call)?;
             match __call.0.1.take() {
                 ::std::option::Option::Some(__value) => ::std::result::Result::Ok(__value),
-                ::std::option::Option::None => __results.unwrap_or_default().get("result"),
+                ::std::option::Option::None => {
+                    ::sde::__private::FromResults::from_map(&__results.unwrap_or_default())
+                }
             }
         }
     }
@@ -286,7 +305,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
         .collect();
     let handle = arguments.takes_handle.then(|| quote!(__sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
-    let value = &output.value;
+    let given = output.given();
     // The exact capacity: a growing vector begins with four.
     let count = places.len();
     quote! {
@@ -294,7 +313,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
             // The value taken from a hit.
             (
                 ::std::marker::PhantomData<&'call ()>,
-                ::std::cell::Cell<::std::option::Option<::sde::__private::Value<#value>>>,
+                ::std::cell::Cell<::std::option::Option<#given>>,
             ),
             #fields
         );
@@ -312,7 +331,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
             }
 
             fn take_one(&self, __value: ::sde::__private::ErasedValue) -> bool {
-                let __value = __value.into_value::<#value>();
+                let __value = <#given as ::sde::__private::FromResults>::from_one(__value);
                 let __is_taken = __value.is_some();
                 self.0.1.set(__value);
                 __is_taken
@@ -384,28 +403,22 @@ fn info(
         None => first_paragraph(&function.attrs),
     };
     let value = &output.value;
-    let spec = match attributes.is_unsaved() {
-        _ if attributes.has_parts() => {
-            quote!(::sde::__private::ResultSpec::distributed::<#value>("result"))
-        }
-        true => quote!(::sde::__private::ResultSpec::unsaved::<#value>("result")),
-        false => quote!(::sde::__private::ResultSpec::new::<#value>("result")),
-    };
-    let tags: Vec<_> = attributes.tags.iter().map(|tag| tag.path()).collect();
-    let tagged = (!tags.is_empty()).then(|| quote!(.tagged([#(#tags),*])));
-    let sized = attributes.is_sized.then(|| quote!(.sized::<#value>()));
-    let not_compared = attributes.is_not_compared.then(|| quote!(.not_compared()));
+    let spec = attributes.result.spec("result", value);
     let more = &attributes.info;
+    let results = match output.by_field {
+        true => quote!(.results_of::<#value>()),
+        false => quote!(.result(#spec)),
+    };
     quote! {
         #new
             .about(#about)
             #more
-            .result(#spec #tagged #sized #not_compared)
+            #results
     }
 }
 
 /// The first paragraph of the documentation.
-fn first_paragraph(attributes: &[Attribute]) -> String {
+pub(crate) fn first_paragraph(attributes: &[Attribute]) -> String {
     let lines = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {

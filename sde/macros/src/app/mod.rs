@@ -17,7 +17,9 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{ImplItem, Item, ItemImpl, parse_quote};
 
+pub(crate) use self::arguments::argument_of;
 use self::attributes::Attributes;
+pub(crate) use self::expand::first_paragraph;
 use crate::source;
 
 /// The expansion of the attribute.

@@ -9,7 +9,11 @@ use syn::{Lifetime, Type, TypeReference, Visibility};
 use super::arguments::{Argument, argument_of, refers_to};
 
 /// `par_call` and `par_call_each`; nothing for an app without arguments.
-pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) -> TokenStream {
+pub(super) fn methods(
+    visibility: &Visibility,
+    list: &[Argument],
+    given: &TokenStream,
+) -> TokenStream {
     if list.is_empty() {
         return TokenStream::new();
     }
@@ -56,7 +60,7 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
             &self,
             __sde: &::sde::__private::Handle,
             __items: __I,
-        ) -> ::sde::__private::Result<::std::vec::Vec<::sde::__private::Value<#value>>> {
+        ) -> ::sde::__private::Result<::std::vec::Vec<#given>> {
             let __list: ::std::vec::Vec<::sde::__private::Inputs> =
                 __items.into_iter().map(#to_inputs).collect();
             __sde.par_call_linked(self, &__RESOLVED, &__list)
@@ -72,7 +76,7 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
             &self,
             __sde: &::sde::__private::Handle,
             __items: __I,
-            __each: impl ::std::ops::FnMut(usize, ::sde::__private::Value<#value>) + ::std::marker::Send,
+            __each: impl ::std::ops::FnMut(usize, #given) + ::std::marker::Send,
         ) -> ::sde::__private::Result<()>
         where
             __I: ::std::iter::IntoIterator<Item = #item>,

@@ -3,14 +3,14 @@
 use super::Handle;
 use super::items::Loop;
 use super::parallel::{distinct, may_be_dealt_out};
-use super::request::ONE_RESULT;
+use super::request::TypedOptions;
 use super::source::CalledApp;
 use super::subset::Transfer;
 use crate::app::{App, ResolvedOnce};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
-use crate::result_map::Value;
+use crate::result_map::returned::FromResults;
 
 /// How many items each thread of each rank gets at once, where ranks share items that come one by one.
 const AT_ONCE: usize = 8;
@@ -18,20 +18,20 @@ const AT_ONCE: usize = 8;
 impl Handle {
     /// The values for a list of inputs; the first error ends it. Used by the macros.
     #[doc(hidden)]
-    pub fn par_call_linked<T: Send + Sync + 'static>(
+    pub fn par_call_linked<G: FromResults>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,
         list: &[Inputs],
-    ) -> Result<Vec<Value<T>>, Error> {
+    ) -> Result<Vec<G>, Error> {
         let app = self.linked(app, resolved)?;
         let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
         let all = Transfer::all();
-        let results = self.map_distinct(&app, &distinct, &ONE_RESULT, &all, true)?;
+        let results = self.map_distinct(&app, &distinct, TypedOptions::<G>::OPTIONS, &all, true)?;
         // After an early end some results are missing, and one or more are errors.
         let value = |(item, at): (usize, &usize)| {
             Some(match results[*at].as_ref()? {
-                Ok(results) => results.get("result"),
+                Ok(results) => G::from_map(results),
                 Err(error) => Err(of_item(item, &list[item], error)),
             })
         };
@@ -40,12 +40,12 @@ impl Handle {
 
     /// Like `par_call_linked` for inputs that come one by one, each value given away at once. Used by the macros.
     #[doc(hidden)]
-    pub fn par_call_each_linked<T: Send + Sync + 'static>(
+    pub fn par_call_each_linked<G: FromResults>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,
         items: impl Iterator<Item = Inputs> + Send,
-        mut each: impl FnMut(usize, Value<T>) + Send,
+        mut each: impl FnMut(usize, G) + Send,
     ) -> Result<(), Error> {
         let app = self.linked(app, resolved)?;
         may_be_dealt_out(&app)?;
@@ -63,8 +63,9 @@ impl Handle {
             most_deferred: DEFERRED,
         };
         let one = |inputs: &Inputs, waits| {
-            let results = self.results_unless_elsewhere(&app, inputs, &ONE_RESULT, waits)?;
-            Some(results.and_then(|results| results.get("result")))
+            let results =
+                self.results_unless_elsewhere(&app, inputs, TypedOptions::<G>::OPTIONS, waits)?;
+            Some(results.and_then(|results| G::from_map(&results)))
         };
         let mut failed: Option<(usize, Error)> = None;
         work.run(self, items.enumerate(), one, |at, inputs, result| {
@@ -80,12 +81,12 @@ impl Handle {
         failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn each_by_ranks<T: Send + Sync + 'static>(
+    fn each_by_ranks<G: FromResults>(
         &self,
         ranks: &Ranks,
         app: &CalledApp<'_>,
         mut items: impl Iterator<Item = Inputs>,
-        mut each: impl FnMut(usize, Value<T>),
+        mut each: impl FnMut(usize, G),
     ) -> Result<(), Error> {
         let (mut first, all) = (0, Transfer::all());
         let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
@@ -101,7 +102,7 @@ impl Handle {
             for (at, place) in place_of.iter().enumerate() {
                 let results = results[*place].as_ref();
                 let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
-                each(first + at, results.get("result")?);
+                each(first + at, G::from_map(results)?);
             }
             first += list.len();
         }

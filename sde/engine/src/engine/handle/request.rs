@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::Handle;
@@ -11,6 +12,7 @@ use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
+use crate::result_map::returned::FromResults;
 use crate::result_map::{ResultMap, no_result};
 
 /// How a call uses the cache.
@@ -57,13 +59,20 @@ pub(crate) fn is_left(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotRemembered { .. })
 }
 
-/// The options of a call to an `#[sde::app]` function.
-pub(super) static ONE_RESULT: Options<'static> = Options {
-    policy: Policy::Use,
-    names: Some(&["result"]),
-    cancel: None,
-    waits_for_processes: true,
-};
+/// The options of a call to an `#[sde::app]` function that gives a `G`.
+pub(super) struct TypedOptions<G>(PhantomData<G>);
+
+impl<G: FromResults> TypedOptions<G> {
+    pub(super) const OPTIONS: &'static Options<'static> = &Options {
+        policy: Policy::Use,
+        names: match G::NAMES {
+            [] => None,
+            names => Some(names),
+        },
+        cancel: None,
+        waits_for_processes: true,
+    };
+}
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
 #[must_use = "a request does nothing until it is run"]
@@ -118,14 +127,16 @@ impl Handle {
     /// Runs a call made by the macros. Gives the results that it has not taken.
     #[doc(hidden)]
     #[inline]
-    pub fn call_linked(
+    pub fn call_linked<G: FromResults>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,
         call: &mut dyn Call,
     ) -> Result<Option<ResultMap>, Error> {
         let app = self.linked(app, resolved)?;
-        let outcome = self.engine.run(self, &app, call, &ONE_RESULT)?;
+        let outcome = self
+            .engine
+            .run(self, &app, call, TypedOptions::<G>::OPTIONS)?;
         Ok(outcome.map(|outcome| outcome.results))
     }
 

@@ -1,0 +1,5 @@
+#[derive(sde::Results)]
+pub struct Fit {
+    #[result(expandable)]
+    pub slope: f64,
+}

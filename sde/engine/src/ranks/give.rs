@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::collective::{CollectiveOp, Header, Ranks};
-use super::exchange::{Exchange, Offer, Outbox, PackedEntry};
+use super::exchange::{Exchange, Exchanged, Offer, PackedEntry};
 use crate::app::TypeIndex;
 use crate::cache::AppCache;
 use crate::engine::{Engine, Transfer, entry_of};
@@ -15,7 +15,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::Tags;
+use crate::result_map::{Named, Tag};
 
 /// A name for messages.
 const FETCHED: &str = "what is fetched";
@@ -39,18 +39,15 @@ impl Engine {
             .copied()
             .collect();
         let header = Header::keyless(CollectiveOp::Exchange, FETCHED);
-        let asked: BTreeSet<Key> = ranks
-            .gather_all(header, &wanted)?
-            .into_iter()
-            .flatten()
-            .collect();
-        let made: Vec<_> = asked
-            .iter()
-            .filter_map(|key| self.entry_to_give(self.caches.all(), key))
-            .collect();
+        let asked = ranks.gather_all(header, Ok(wanted))?;
+        let wanted = &asked[ranks.rank()];
+        let of_all: BTreeSet<&Key> = asked.iter().flatten().collect();
+        let made = of_all.into_iter();
+        let made = made.filter_map(|key| self.entry_to_give(self.caches.all(), key));
+        let made: Vec<_> = made.collect();
         self.exchange_made(ranks, FETCHED, &made, |key| wanted.contains(key), transfer)?;
-        let lacking = wanted.into_iter().filter(|key| !self.holds(key));
-        Ok(lacking.collect())
+        let lacking = wanted.iter().filter(|key| !self.holds(key));
+        Ok(lacking.copied().collect())
     }
 
     /// Gives all ranks the entries that one of them made. Entries that can't be sent stay where they are; the result
@@ -78,14 +75,11 @@ impl Engine {
         wants: impl Fn(&Key) -> bool,
         transfer: &Transfer,
     ) -> Result<Vec<Offer>, Error> {
-        let wire = self.wire()?;
-        let exchange = Exchange { ranks, what, wire };
-        let exchanged = exchange.run(
+        let exchanged = self.exchange_entries(
+            (ranks, what),
             made,
-            |entry, to| {
-                let stays = |name: &str, tags| transfer.stays(&entry.record, name, tags);
-                self.pack(entry, stays, |bytes| transfer.is_too_large(bytes), to);
-            },
+            transfer,
+            |_| 0,
             |rank, offer| {
                 let has = || match self.held_run(&offer.key) {
                     // A recorded result that is not deterministic is replaced.
@@ -138,21 +132,38 @@ impl Engine {
         cache.record(&Arc::new(entry), generation);
     }
 
-    /// Adds an entry to the outbox, without the values that stay. An entry that is too large or can't be encoded is not
-    /// sent.
-    pub(super) fn pack<'e>(
+    /// Offers entries to all ranks, without the values that stay, and gets the offers that this rank `wants`, by the
+    /// rank that offers them. An entry that can't be encoded, or is too large together with its parts of distributed
+    /// values, is offered without values.
+    pub(super) fn exchange_entries(
         &self,
-        entry: &'e Entry,
-        stays: impl Fn(&str, Tags) -> bool,
-        is_too_large: impl Fn(u64) -> bool,
-        to: &mut Outbox<'e>,
-    ) {
-        if let Err(error) = to.add(entry, stays, is_too_large) {
-            self.warn(|| {
-                let (app, key) = (&entry.record.app, entry.record.key.short());
-                format!("{app} [{key}] could not be sent to other ranks: {error}")
-            });
-        }
+        (ranks, what): (&Ranks, &str),
+        entries: &[Arc<Entry>],
+        transfer: &Transfer,
+        parts: impl Fn(&Key) -> u64,
+        wants: impl Fn(usize, &Offer) -> bool,
+    ) -> Result<Exchanged, Error> {
+        let wire = self.wire()?;
+        let exchange = Exchange { ranks, what, wire };
+        exchange.run(
+            entries,
+            |entry, to| {
+                let record = &entry.record;
+                let stays = |named: &Named| {
+                    let is_part = named.tags.contains(Tag::Distributed);
+                    is_part || transfer.stays(record, &named.name, named.tags)
+                };
+                let parts = parts(&record.key);
+                let is_too_large = |own| transfer.is_too_large(parts.saturating_add(own));
+                if let Err(error) = to.add(entry, stays, is_too_large) {
+                    self.warn(|| {
+                        let (app, key) = (&record.app, record.key.short());
+                        format!("{app} [{key}] could not be sent to other ranks: {error}")
+                    });
+                }
+            },
+            wants,
+        )
     }
 
     fn holds(&self, key: &Key) -> bool {

@@ -212,7 +212,7 @@ impl Engine {
         };
         let failed: Vec<(usize, usize, String)> = computed.iter().filter_map(failed).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what failed");
-        let all = ranks.gather_all(header, &failed)?;
+        let all = ranks.gather_all(header, Ok(failed))?;
         let mut failures = HashMap::new();
         for (at, rank, text) in all.into_iter().flatten() {
             let message = crate::error::told(&text);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
 use super::entry_move::{EntryMove, SetChange};
-use super::exchange::{Exchange, PackedEntry};
+use super::exchange::{Offer, PackedEntry};
 use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
 use crate::app::{AppInfo, TypeIndex};
@@ -22,7 +22,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::{Named, Tag, Tags};
+use crate::result_map::Named;
 
 /// An entry that moves.
 struct Moving {
@@ -67,7 +67,7 @@ impl Engine {
             .iter()
             .map(|(key, entry)| (*key, self.told(change, entry)));
         let header = Header::keyless(CollectiveOp::Exchange, WHAT);
-        let told = change.ranks.gather_all(header, &told.collect())?;
+        let told = change.ranks.gather_all(header, Ok(told.collect()))?;
         let moving = moving(change, &told);
         if moving.is_empty() {
             return Ok(());
@@ -146,28 +146,13 @@ impl Engine {
         moving: &BTreeMap<Key, Moving>,
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, StoredEntry>, Error> {
-        let (ranks, wire) = (change.ranks, self.wire()?);
-        let exchange = Exchange {
-            ranks,
-            what: WHAT,
-            wire,
-        };
+        let ranks = change.ranks;
         let sends = |moving: &Moving| moving.from.first() == Some(&ranks.rank());
         let sent = moving.iter().filter(|(_, moving)| sends(moving));
         let sent: Vec<_> = sent.filter_map(|(key, _)| held.get(key).cloned()).collect();
-        let exchanged = exchange.run(
-            &sent,
-            |entry, to| {
-                let record = &entry.record;
-                let stays = |name: &str, tags: Tags| {
-                    tags.contains(Tag::Distributed) || change.transfer.stays(record, name, tags)
-                };
-                let parts = moving.get(&record.key).map_or(0, |moving| moving.bytes);
-                let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
-                self.pack(entry, stays, is_too_large, to);
-            },
-            |_, _| true,
-        )?;
+        let parts = |key: &Key| moving.get(key).map_or(0, |moving| moving.bytes);
+        let all = |_, _: &Offer| true;
+        let exchanged = self.exchange_entries((ranks, WHAT), &sent, change.transfer, parts, all)?;
         let read = |entry: PackedEntry| Ok((entry.offer().key, entry.unpack()?));
         ranks.agree(WHAT, exchanged.came.into_iter().map(read).collect())
     }
@@ -190,7 +175,7 @@ impl Engine {
         let mine: Vec<bool> = infos.iter().map(Option::is_some).collect();
         let header = Header::keyless(CollectiveOp::Move, WHAT);
         // All ranks have the same list of packed entries, so all tell of as many.
-        let all = ranks.gather_all(header, &mine)?;
+        let all = ranks.gather_all(header, Ok(mine))?;
         let by_all = |at: usize| all.iter().all(|known| known.get(at) == Some(&true));
         let mut known = HashMap::new();
         for (at, ((key, received), info)) in replicated.iter().zip(infos).enumerate() {

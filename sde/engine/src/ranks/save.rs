@@ -27,7 +27,7 @@ impl Engine {
         }
         let own = own_descriptors(&resolved.info, entry);
         let header = Header::keyless(CollectiveOp::Agree, &resolved.name);
-        let all = ranks.gather_all(header, &own)?;
+        let all = ranks.gather_all(header, Ok(own))?;
         let descriptors = joined(&all.iter().collect::<Vec<_>>());
         for (name, parts) in &descriptors {
             // All ranks have all descriptors, so all find the same.

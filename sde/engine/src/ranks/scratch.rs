@@ -145,7 +145,7 @@ impl Handle {
         }
         let parts = states.found_here(kind);
         let tell = |part: &Value<Part<T>>| (part.moment, part.rank, kind.descriptor(part));
-        let told = states.tell(&parts.iter().map(tell).collect())?;
+        let told = states.tell(parts.iter().map(tell).collect())?;
         let state = states.newest(kind, &parts, &told)?;
         if let Some((moment, _)) = &state {
             for part in parts.iter().filter(|part| part.moment == *moment) {
@@ -241,15 +241,12 @@ impl<'a> States<'a> {
         }))
     }
 
-    fn header(&self) -> Header {
-        Header::new(CollectiveOp::Gather, self.frame.key, &*self.what)
-    }
-
     /// Gathers the messages of all ranks.
-    fn tell<M: Serialize + DeserializeOwned + Clone>(&self, mine: &M) -> Result<Vec<M>, Error> {
+    fn tell<M: Serialize + DeserializeOwned>(&self, mine: M) -> Result<Vec<M>, Error> {
+        let header = Header::new(CollectiveOp::Gather, self.frame.key, &*self.what);
         match self.ranks {
-            Some(ranks) => ranks.gather_all(self.header(), mine),
-            None => Ok(vec![mine.clone()]),
+            Some(ranks) => ranks.gather_all(header, Ok(mine)),
+            None => Ok(vec![mine]),
         }
     }
 
@@ -323,7 +320,7 @@ impl<'a> States<'a> {
         made: Option<ErasedValue>,
         moment: Moment,
     ) -> Result<Option<Value<T>>, Error> {
-        let all = self.tell(&made.is_some())?;
+        let all = self.tell(made.is_some())?;
         let Some(state) = made.filter(|_| all.iter().all(|is_there| *is_there)) else {
             return Ok(None);
         };

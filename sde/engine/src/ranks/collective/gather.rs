@@ -2,8 +2,6 @@
 //!
 //! Each rank tells its length at a meeting, so that all ranks know how much to receive.
 
-use std::collections::HashSet;
-
 use bytemuck::Zeroable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,19 +28,32 @@ pub(crate) fn not_sent(what: &str, source: ArchiveError) -> Error {
 }
 
 impl Ranks {
-    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet).
+    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet). A rank may pass an error.
     ///
     /// # Errors
     /// As [`gather`](Self::gather). All ranks get an error if a message can't be read.
-    pub(crate) fn gather_all<T: Clone + Serialize + DeserializeOwned>(
+    pub(crate) fn gather_all<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,
-        mine: &T,
+        mine: Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        let all = self.gather_others(header, Ok(mine))?.into_iter();
-        Ok(all
-            .map(|of_rank| of_rank.unwrap_or_else(|| mine.clone()))
-            .collect())
+        let what = header.what.clone();
+        let encode = |mine: &T| {
+            let source = |error: postcard::Error| ArchiveError::Other(error.to_string());
+            postcard::to_allocvec(mine).map_err(|error| not_sent(&what, source(error)))
+        };
+        let encoded = mine.as_ref().map_err(Error::clone).and_then(encode);
+        let (all, counts) = self.gather(header, encoded)?;
+        let mut mine = mine.ok();
+        let read = |(rank, bytes): (usize, &[u8])| {
+            let own = mine.take_if(|_| rank == self.rank());
+            let read = || match postcard::take_from_bytes(bytes) {
+                Ok((one, [])) => Some(one),
+                _ => None,
+            };
+            own.or_else(read).ok_or_else(|| self.garbled(rank, &what))
+        };
+        pieces(&all, &counts).enumerate().map(read).collect()
     }
 
     /// Gathers values whose digests the ranks told at a meeting: the first rank of each digest sends its value. `None`,
@@ -50,48 +61,22 @@ impl Ranks {
     ///
     /// # Errors
     /// As [`gather_all`](Self::gather_all).
-    pub(crate) fn gather_distinct<T: Clone + Serialize + DeserializeOwned>(
+    pub(crate) fn gather_distinct<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,
         met: &[Header],
         digest: impl Fn(&Header) -> Option<ShortDigest>,
         mine: impl FnOnce() -> T,
     ) -> Result<Option<Vec<(usize, T)>>, Error> {
-        let first = digest(&met[0]);
-        if met.iter().all(|other| digest(other) == first) {
+        let digests: Vec<_> = met.iter().map(digest).collect();
+        if digests.iter().all(|other| *other == digests[0]) {
             return Ok(None);
         }
-        let mut seen = HashSet::new();
-        let mut digests = met.iter().map(|other| seen.insert(digest(other)));
-        let is_first = digests.nth(self.rank()) == Some(true);
-        let all = self.gather_all(header, &is_first.then(mine))?;
+        let is_first = !digests[..self.rank()].contains(&digests[self.rank()]);
+        let all = self.gather_all(header, Ok(is_first.then(mine)))?;
         let of_ranks = all.into_iter().enumerate();
-        Ok(Some(
-            of_ranks
-                .filter_map(|(rank, said)| Some((rank, said?)))
-                .collect(),
-        ))
-    }
-
-    /// As [`gather_all`](Self::gather_all), except that a rank may pass an error, and that this rank's own place is
-    /// `None`.
-    pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
-        &self,
-        header: Header,
-        mine: Result<&T, Error>,
-    ) -> Result<Vec<Option<T>>, Error> {
-        let what = header.what.clone();
-        let mine = mine.and_then(|mine| {
-            let source = |error: postcard::Error| ArchiveError::Other(error.to_string());
-            postcard::to_allocvec(mine).map_err(|error| not_sent(&what, source(error)))
-        });
-        let (all, counts) = self.gather(header, mine)?;
-        let read = |(rank, bytes): (usize, &[u8])| match postcard::take_from_bytes(bytes) {
-            _ if rank == self.rank() => Ok(None),
-            Ok((one, [])) => Ok(Some(one)),
-            _ => Err(self.garbled(rank, &what)),
-        };
-        pieces(&all, &counts).enumerate().map(read).collect()
+        let told = of_ranks.filter_map(|(rank, said)| Some((rank, said?)));
+        Ok(Some(told.collect()))
     }
 
     /// Gives all ranks the concatenated bytes of every rank, and each rank's length, at a [meeting](Self::meet).
@@ -191,7 +176,7 @@ mod tests {
                 assert_eq!((all.len(), counts[1]), (counts[0] + sent.len(), sent.len()));
                 return Ok(Vec::new());
             }
-            let all = ranks.gather_all(header, &mine);
+            let all = ranks.gather_all(header, Ok(mine));
             all.map_err(|error| error.to_string())
         })
     }

@@ -109,7 +109,7 @@ impl Ranks {
         let error = match headers.iter().position(failed) {
             Some(rank) => self.failure(rank, headers, &own.failure),
             None => {
-                let given = is_one_app.then(|| self.differing(&given()));
+                let given = is_one_app.then(|| self.differing(given()));
                 let ranks = self.told(headers, &given.unwrap_or_default());
                 ErrorKind::Disagree { ranks }.into()
             }
@@ -125,9 +125,9 @@ impl Ranks {
     }
 
     /// For each rank, the inputs that not all give. Collective.
-    fn differing(&self, given: &RunInputs) -> Vec<String> {
+    fn differing(&self, given: RunInputs) -> Vec<String> {
         let header = Header::keyless(CollectiveOp::Agree, "what it gives");
-        let all = self.gather_all(header, given);
+        let all = self.gather_all(header, Ok(given));
         all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
     }
 

@@ -82,30 +82,13 @@ const RELEASED: u8 = 2;
 impl Ranks {
     /// The ranks that the program began with.
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
-        let world = (0..group.size()).collect();
-        Self::of(group, WORLD, world, (patience, late), OnceLock::new())
-    }
-
-    /// Ranks for a test, which are never late.
-    #[cfg(test)]
-    pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
-        Self::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()))
-    }
-
-    fn of(
-        group: Box<dyn ProcessGroup>,
-        id: u64,
-        world: Vec<usize>,
-        (patience, late): (Duration, Late),
-        lent: OnceLock<Lent>,
-    ) -> Self {
         Self {
+            world: (0..group.size()).collect(),
             group,
-            id,
-            world,
+            id: WORLD,
             patience,
             thread: std::thread::current().id(),
-            lent,
+            lent: OnceLock::new(),
             sequence: AtomicU64::new(0),
             state: AtomicU8::new(ACTIVE),
             closed: AtomicBool::new(false),
@@ -114,6 +97,12 @@ impl Ranks {
             state_turn: Mutex::default(),
             late,
         }
+    }
+
+    /// Ranks for a test, which are never late.
+    #[cfg(test)]
+    pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
+        Self::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()))
     }
 
     /// A process set of some of these ranks: `members` has their numbers, in the order that they have there.
@@ -131,15 +120,12 @@ impl Ranks {
         hasher.update(&color.to_le_bytes());
         let id = hasher.finalize();
         let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
-        let late = Arc::clone(&self.late);
-        let terms = (self.patience, late);
-        Self::of(
-            group,
-            u64::from_le_bytes(id),
+        Self {
+            id: u64::from_le_bytes(id),
             world,
-            terms,
-            self.lent.clone(),
-        )
+            lent: self.lent.clone(),
+            ..Self::world(group, self.patience, Arc::clone(&self.late))
+        }
     }
 
     /// The number of one of these ranks in the whole program, by which messages name it.

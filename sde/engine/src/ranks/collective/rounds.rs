@@ -5,7 +5,7 @@
 //! an error stops it. The questions of all functions go in one message to each rank. Then each function is called again
 //! from its beginning, gets the answers so far, and goes on to its next question.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::header::{Body, Header, short};
@@ -102,14 +102,11 @@ impl Ranks {
             size: self.size(),
             progress: Arc::clone(&shared),
         };
-        let (world, late) = (self.world.clone(), Arc::clone(&self.late));
-        let went = each(&Self::of(
-            Box::new(group),
-            self.id,
-            world,
-            (Duration::MAX, late),
-            OnceLock::new(),
-        ));
+        let went = each(&Self {
+            id: self.id,
+            world: self.world.clone(),
+            ..Self::world(Box::new(group), Duration::MAX, Arc::clone(&self.late))
+        });
         *progress = std::mem::take(&mut *lock(&shared));
         went
     }
@@ -265,7 +262,7 @@ mod tests {
         let mut all = vec![ranks.rank() as u64];
         for _ in 0..times {
             let header = Header::keyless(CollectiveOp::Gather, "numbers");
-            all = ranks.gather_all(header, &all)?.concat();
+            all = ranks.gather_all(header, Ok(all))?.concat();
         }
         Ok(all)
     }

@@ -232,7 +232,7 @@ impl PackedEntry {
             }) as _
         });
         StoredResult {
-            name: kind.name.clone(),
+            name: kind.name.to_string(),
             tags: kind.tags,
             payload,
         }
@@ -286,7 +286,7 @@ fn cut() -> ArchiveError {
 struct ReceivedValue {
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
-    type_name: String,
+    type_name: Cow<'static, str>,
     has_files: bool,
     wire: Arc<dyn Wire>,
 }
@@ -322,7 +322,7 @@ mod tests {
     fn sent() -> PackedEntry {
         let (entry, wire): (_, Arc<dyn Wire>) = (entry(600), Arc::new(Json));
         let mut outbox = Outbox::new(&wire);
-        outbox.add(&entry, |_, _| false, |_| false).unwrap();
+        outbox.add(&entry, |_| false, |_| false).unwrap();
         let packed = outbox.close().unwrap();
         let small = packed.messages(&[true])[1].to_vec();
         PackedEntry {

@@ -25,8 +25,7 @@ use crate::result_map::Wire;
 
 use inbox::Inbox;
 pub(crate) use inbox::PackedEntry;
-pub(crate) use outbox::Outbox;
-use outbox::Packed;
+use outbox::{Outbox, Packed};
 pub(crate) use received::{Received, is_complete};
 
 /// A map by key. Keys are digests, so their bits are spread well already.
@@ -161,24 +160,16 @@ impl Exchange<'_> {
             is_last,
         });
         let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        let others = told.as_ref().map_err(Error::clone);
-        let all = self.ranks.gather_others(header, others)?.into_iter();
-        let mut own = told.ok();
-        Ok(all
-            .filter_map(|other| other.or_else(|| own.take()))
-            .collect())
+        self.ranks.gather_all(header, told)
     }
 
     /// Asks each rank for the offers that this one wants; gives the offers that each wants of this one.
     fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
-        let own = self.ranks.rank();
-        let mut bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
-        let mine = std::mem::take(&mut bits[own]);
-        let mut asked = vec![vec![0; mine.len()]; bits.len()];
-        asked[own].clear();
-        self.ranks.exchange_with_all(self.what, &bits, &mut asked)?;
-        asked[own] = mine;
-        let of_rank = |bits: &Vec<u8>| from_bits(bits, wanted[own].len());
+        let flags = |wanted: &Vec<bool>| wanted.iter().map(|wants| u8::from(*wants)).collect();
+        let asks: Vec<Vec<u8>> = wanted.iter().map(flags).collect();
+        let mut asked = vec![vec![0; wanted[self.ranks.rank()].len()]; asks.len()];
+        self.ranks.exchange_with_all(self.what, &asks, &mut asked)?;
+        let of_rank = |flags: &Vec<u8>| flags.iter().map(|wants| *wants != 0).collect();
         Ok(asked.iter().map(of_rank).collect())
     }
 
@@ -255,18 +246,4 @@ impl Offer {
 /// Converts a length from another rank. An impossible one becomes a length that no memory can hold.
 fn as_usize(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
-}
-
-fn to_bits(wanted: &[bool]) -> Vec<u8> {
-    let byte = |eight: &[bool]| {
-        let bits = eight.iter().enumerate();
-        bits.fold(0, |byte, (bit, wants)| byte | u8::from(*wants) << bit)
-    };
-    wanted.chunks(8).map(byte).collect()
-}
-
-fn from_bits(bits: &[u8], count: usize) -> Vec<bool> {
-    (0..count)
-        .map(|at| bits[at / 8] >> (at % 8) & 1 == 1)
-        .collect()
 }

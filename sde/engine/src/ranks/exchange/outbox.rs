@@ -18,7 +18,7 @@ use crate::key::{Digest, Key, Scalar};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Tags, Wire, WireBuffer};
 
 /// The data that several entries share.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct EntryKind {
     pub(super) provenance: Arc<Provenance>,
     /// The names of the inputs.
@@ -26,11 +26,11 @@ pub(super) struct EntryKind {
     pub(super) results: Vec<ResultKind>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct ResultKind {
-    pub(super) name: String,
+    pub(super) name: Cow<'static, str>,
     pub(super) tags: Tags,
-    pub(super) type_name: String,
+    pub(super) type_name: Cow<'static, str>,
     pub(super) has_files: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'e> Outbox<'e> {
     pub(crate) fn add(
         &mut self,
         entry: &'e Entry,
-        stays: impl Fn(&str, Tags) -> bool,
+        stays: impl Fn(&Named) -> bool,
         is_too_large: impl Fn(u64) -> bool,
     ) -> Result<(), ArchiveError> {
         let before = (self.len(), self.large.len());
@@ -135,7 +135,7 @@ impl<'e> Outbox<'e> {
     fn values(
         &mut self,
         entry: &'e Entry,
-        stays: &impl Fn(&str, Tags) -> bool,
+        stays: &impl Fn(&Named) -> bool,
     ) -> Result<Vec<ValuePlace>, ArchiveError> {
         let mut places = Vec::with_capacity(entry.results.len());
         for named in entry.results.iter() {
@@ -144,8 +144,7 @@ impl<'e> Outbox<'e> {
                 Content::Stored(stored) => stored.get().ok(),
                 Content::Weak(_) | Content::Gone(_) => None,
             };
-            let tags = named.tags;
-            let is_sent = tags.is_cached() && !stays(&named.name, tags);
+            let is_sent = named.tags.is_cached() && !stays(named);
             let codec = named.codec.filter(|_| is_sent);
             let Some((value, codec)) = value.zip(codec) else {
                 places.push(ValuePlace::None);
@@ -180,11 +179,11 @@ impl<'e> Outbox<'e> {
     fn kind(&mut self, entry: &Entry, inputs: &[ValueSummary]) -> usize {
         /// The number of kinds to compare with: apps whose runs call one another take turns.
         const LATEST: usize = 8;
-        let count = self.kinds.len();
+        let (kind, count) = (EntryKind::of(entry, inputs), self.kinds.len());
         let mut latest = self.kinds.iter().enumerate().rev().take(LATEST);
-        let found = latest.find(|(_, known)| known.is_of(entry, inputs));
+        let found = latest.find(|(_, known)| **known == kind);
         found.map(|(place, _)| place).unwrap_or_else(|| {
-            self.kinds.push(EntryKind::of(entry, inputs));
+            self.kinds.push(kind);
             count
         })
     }
@@ -256,54 +255,28 @@ impl<'a> OwnPart<'a> {
 
 impl EntryKind {
     fn of(entry: &Entry, inputs: &[ValueSummary]) -> Self {
-        let results = entry.results.iter().map(ResultKind::of);
+        let result = |named: &Named| ResultKind {
+            name: named.name.clone(),
+            tags: named.tags,
+            type_name: named.codec.map_or("", |codec| codec.type_name()).into(),
+            has_files: named.has_files(),
+        };
         Self {
             provenance: Arc::clone(&entry.record.provenance),
             inputs: inputs.iter().map(|input| input.name.clone()).collect(),
-            results: results.collect(),
+            results: entry.results.iter().map(result).collect(),
         }
-    }
-
-    fn is_of(&self, entry: &Entry, inputs: &[ValueSummary]) -> bool {
-        let provenance = &entry.record.provenance;
-        let results = &entry.results;
-        let mut of_results = self.results.iter().zip(results.iter());
-        (Arc::ptr_eq(&self.provenance, provenance) || self.provenance == *provenance)
-            && self
-                .inputs
-                .iter()
-                .eq(inputs.iter().map(|input| &input.name))
-            && self.results.len() == results.len()
-            && of_results.all(|(own, named)| own.is_of(named))
-    }
-}
-
-impl ResultKind {
-    fn of(named: &Named) -> Self {
-        Self {
-            name: named.name.to_string(),
-            tags: named.tags,
-            type_name: type_name(named).to_owned(),
-            has_files: named.has_files(),
-        }
-    }
-
-    fn is_of(&self, named: &Named) -> bool {
-        self.name == *named.name
-            && self.tags == named.tags
-            && self.type_name == type_name(named)
-            && self.has_files == named.has_files()
     }
 }
 
 /// Which part of an entry with these values is sent.
-fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool) -> Sent {
+fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&Named) -> bool) -> Sent {
     let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
     let results = entry.results.iter().zip(values);
     let lacking = results.filter(|(named, place)| !is_sent(place) && named.tags.is_needed());
     let mut is_whole = values.iter().any(is_sent);
     for (named, _) in lacking {
-        if stays(&named.name, named.tags) {
+        if stays(named) {
             return Sent::Chosen;
         }
         is_whole = false;
@@ -312,8 +285,4 @@ fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool
         true => Sent::Whole,
         false => Sent::Part,
     }
-}
-
-fn type_name(named: &Named) -> &'static str {
-    named.codec.map_or("", |codec| codec.type_name())
 }

@@ -18,7 +18,7 @@ use crate::entry::{Entry, Provenance, Record, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, short};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, digest_of};
 use crate::result_map::{Content, Named, ResultMap};
 
 /// The reason given for a value that stayed on another rank.
@@ -325,8 +325,7 @@ pub(super) enum Holder {
 /// Usually all ranks hold the same items, which the meeting shows. Otherwise the lists are sent, once for all ranks
 /// that hold the same, as lengths of runs: few where each rank has computed a piece of a long list.
 fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, Error> {
-    let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
-    let own = short(&blake3::hash(&bytes));
+    let own = digest_of(&held).unwrap_or_default();
     let again = Header::new(header.op, header.key, header.what.clone());
     let met = ranks.meet(header.with_body(Body::Held(own)))?;
     let digest = |header: &Header| match header.body {

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::parts::replicas_of;
 use super::save::{bind, check_replicas, has_parts, to_save};
 use super::sets::ProcessSet;
@@ -20,9 +22,7 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
-use crate::ranks::collective::{
-    Body, CollectiveOp, Has, Header, Ranks, RunInputs, ShortDigest, short,
-};
+use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs, digest_of};
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
@@ -224,7 +224,10 @@ impl Engine {
     ) -> Result<(Served, Vec<Header>), Unpublished> {
         let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
         let ended = ranks.meet(match &made {
-            Ok(served) => header.with_body(self.made(ranks, &served.entry)),
+            Ok(Served { entry, .. }) => header.with_body(Body::Made {
+                dependencies: digest_of(&RestsOn::of(&entry.record)).unwrap_or_default(),
+                replicas: self.replica_digest(ranks, entry),
+            }),
             Err(unpublished) => header.with_failure(Some(&unpublished.error)),
         });
         match (made, ended) {
@@ -265,14 +268,6 @@ impl Engine {
         Ok((Served { entry, map }, to_save))
     }
 
-    /// The digests that this rank tells of its entry.
-    fn made(&self, ranks: &Ranks, entry: &Entry) -> Body {
-        Body::Made {
-            dependencies: dependency_digest(&entry.record),
-            replicas: self.replica_digest(ranks, entry),
-        }
-    }
-
     /// The entry with the dependencies of all ranks: each may have called other apps for its part, and all must record
     /// the same.
     fn with_dependencies_of_all(
@@ -286,39 +281,36 @@ impl Engine {
             _ => None,
         };
         let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
-        let all = ranks.gather_distinct(header, met, digest, || -> Dependencies {
-            let record = &own.record;
-            (
-                record.dependencies.clone(),
-                record.nondeterministic,
-                record.anew,
-            )
-        })?;
+        let all = ranks.gather_distinct(header, met, digest, || RestsOn::of(&own.record))?;
         let Some(all) = all else { return Ok(own) };
         let mut record = own.full_record();
+        record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.nondeterministic);
+        record.anew = all.iter().any(|(_, of_rank)| of_rank.anew);
         let dependencies = all
-            .iter()
-            .flat_map(|(_, of_rank)| of_rank.0.iter().cloned());
+            .into_iter()
+            .flat_map(|(_, of_rank)| of_rank.dependencies);
         Arc::make_mut(&mut record.provenance).dependencies =
             dependencies.collect::<BTreeSet<_>>().into_iter().collect();
-        record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.1);
-        record.anew = all.iter().any(|(_, of_rank)| of_rank.2);
         Ok(Arc::new(own.with_record(record)))
     }
 }
 
-/// From a record: the dependencies of nested runs, whether the run was not deterministic, and whether it replaced an
-/// entry.
-type Dependencies = (Vec<Callee>, bool, bool);
+/// The part of a record in which ranks may differ.
+#[derive(Serialize, Deserialize)]
+struct RestsOn {
+    dependencies: Vec<Callee>,
+    nondeterministic: bool,
+    anew: bool,
+}
 
-/// A digest of these, for ranks to compare.
-fn dependency_digest(record: &RecordHead) -> ShortDigest {
-    let mut digest = blake3::Hasher::new();
-    digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
-    for callee in &record.dependencies {
-        callee.enter(&mut digest);
+impl RestsOn {
+    fn of(record: &RecordHead) -> Self {
+        Self {
+            dependencies: record.dependencies.clone(),
+            nondeterministic: record.nondeterministic,
+            anew: record.anew,
+        }
     }
-    short(&digest.finalize())
 }
 
 /// The app's settings and inputs in a run, for an error that shows how they differ between ranks.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, not_here, short};
+use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, digest_of, not_here};
 use super::distributed::{DistOps, Placement};
 use super::parts::part_key;
 use super::values::gather_values;
@@ -105,10 +105,7 @@ impl Moment {
 impl<T: Storable> Part<T> {
     /// The digest of the state, if it can be encoded.
     fn digest(&self) -> Option<ShortDigest> {
-        self.digest.or_else(|| {
-            let bytes = postcard::to_allocvec(&**self.state.as_ref()?).ok()?;
-            Some(short(&blake3::hash(&bytes)))
-        })
+        self.digest.or_else(|| digest_of(&**self.state.as_ref()?))
     }
 
     /// A copy without the state, for ranks other than the lowest.

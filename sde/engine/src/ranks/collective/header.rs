@@ -130,6 +130,12 @@ pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
     of.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
+/// The digest of a value that can be encoded.
+pub(crate) fn digest_of(value: &impl Serialize) -> Option<ShortDigest> {
+    let bytes = postcard::to_allocvec(value).ok()?;
+    Some(short(&blake3::hash(&bytes)))
+}
+
 /// The length of a meeting's message, which a group should send in one piece.
 pub const MEETING_BYTES: usize = 173;
 /// The longest text that fits into a header with any other fields.

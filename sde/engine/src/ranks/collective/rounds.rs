@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::header::{Body, Header, short};
+use super::header::{Body, Header, digest_of};
 use super::{Ranks, pieces};
 use crate::error::Error;
 use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, fill};
@@ -46,12 +46,11 @@ impl Ranks {
         count: usize,
         each: impl Fn(usize, &Self) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        let header = || header.clone();
         if count == 1 {
             // At its end too: a rank that another's failure stopped has met that rank's end already.
             let _level = self.level();
             let went = each(0, self);
-            self.meet(header().with_failure(went.as_ref().err()))?;
+            self.meet(header.clone().with_failure(went.as_ref().err()))?;
             return went.map(|one| vec![one]);
         }
         let mut progress: Vec<_> = (0..count).map(|_| Progress::default()).collect();
@@ -70,12 +69,11 @@ impl Ranks {
                     }
                 }
             }
-            let mut ask = blake3::Hasher::new();
-            for (at, question) in &asked {
-                ask.update(&(*at as u64).to_le_bytes());
-                ask.update(&[u8::from(question.is_for_all)]);
-            }
-            let header = header().with_body(Body::Held(short(&ask.finalize())));
+            let asks = asked
+                .iter()
+                .map(|(at, question)| (*at, question.is_for_all));
+            let asks = digest_of(&asks.collect::<Vec<_>>()).unwrap_or_default();
+            let header = header.clone().with_body(Body::Held(asks));
             let met = self.meet(header.with_failure(failed.as_ref()))?;
             if let Some(rank) = met.iter().position(|other| other.body != met[0].body) {
                 return Err(self.garbled(rank, &met[0].what));

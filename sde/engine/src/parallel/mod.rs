@@ -133,6 +133,15 @@ pub(crate) fn run_errand<T: Send>(
     }
 }
 
+/// Calls a function when it is dropped: at the end of a piece of work, also by a panic.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// A thread for bodies, which run on it as they do on a main thread, with as large a stack.
 pub(crate) fn new_thread() -> std::thread::Builder {
     let thread = std::thread::Builder::new();

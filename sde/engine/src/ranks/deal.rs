@@ -176,6 +176,11 @@ impl Share {
         }
     }
 
+    /// Stops the list: a point has panicked.
+    pub(super) fn stop(&self) {
+        self.change(|state| state.stopped = true);
+    }
+
     /// The number of points that are not begun.
     pub(super) fn remaining(&self) -> usize {
         self.look(|state| state.remaining.len())
@@ -189,17 +194,6 @@ impl Share {
         let changed = change(&mut lock(&self.state));
         self.changed.notify_all();
         changed
-    }
-}
-
-/// Stops the list when a point panics.
-pub(super) struct StopOnPanic<'a>(pub(super) &'a Share);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.change(|state| state.stopped = true);
-        }
     }
 }
 

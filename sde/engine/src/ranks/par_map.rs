@@ -7,9 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
+use std::thread::panicking;
 use std::time::{Duration, SystemTime};
 
-use super::deal::{Agent, MOST, Share, StopOnPanic};
+use super::deal::{Agent, MOST, Share};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
@@ -18,6 +19,7 @@ use crate::entry::{Entry, Provenance, Record, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
+use crate::parallel::Finally;
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, digest_of};
 use crate::result_map::{Content, Named, ResultMap};
 
@@ -28,20 +30,28 @@ const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its ke
 pub(super) type Item = Result<ResultMap, Error>;
 
 /// The keys of a list, and a digest that all ranks must agree on.
-pub(super) struct Listed {
+pub(super) struct ListKeys {
     pub(super) keys: Vec<Option<Key>>,
     pub(super) digest: Key,
 }
 
-/// The items of a list to compute and to give to other ranks.
-struct Plan {
-    keys: Vec<Option<Key>>,
-    /// The items that this rank gives: it has them, is the lowest to do so, and another rank lacks them.
-    gives: Vec<usize>,
-    /// Whether any rank gives an item.
-    is_any_given: bool,
-    /// The items that no rank has.
-    missing: Vec<usize>,
+impl ListKeys {
+    /// The keys of a list whose items each run on `size` ranks.
+    pub(super) fn of(app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Self {
+        let id = &app.resolved.id;
+        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(&id.0, encoded));
+        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
+        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
+        let mut all = blake3::Hasher::new();
+        all.update(id.as_bytes());
+        all.update(&(size as u64).to_le_bytes());
+        for key in &keys {
+            all.update(&[u8::from(key.is_some())]);
+            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
+        }
+        let digest = Key::from_bytes(*all.finalize().as_bytes());
+        Self { keys, digest }
+    }
 }
 
 impl Engine {
@@ -56,14 +66,23 @@ impl Engine {
     ) -> Result<Vec<Item>, Error> {
         // Time spent waiting for other ranks counts for no body.
         let _nested = NestedCall::begin();
-        let plan = self.plan(ranks, app, list)?;
+        let cache = self.cache_of(&app.resolved);
+        let listed = ListKeys::of(app, list, 1);
+        let holders = self.holders(ranks, app, cache, &listed)?;
+        let holders = &holders;
+        let held_by = |holder: Holder| (0..list.len()).filter(move |at| holders[*at] == holder);
+        let missing: Vec<usize> = held_by(Holder::None).collect();
         let (mut computed, mut failures, mut stayed) = Default::default();
-        if !plan.missing.is_empty() {
-            computed = self.compute_dealt(from, ranks, app, list, &plan.missing)?;
+        if !missing.is_empty() {
+            computed = self.compute_dealt(from, ranks, app, list, &missing)?;
             failures = self.tell_failed(ranks, &computed)?;
         }
-        if plan.is_any_given || !plan.missing.is_empty() {
-            stayed = self.give_out(ranks, app, &plan, &computed, transfer)?;
+        if holders.iter().any(|holder| *holder != Holder::All) {
+            let done = computed.iter().filter(|(_, item)| item.is_ok());
+            let mine = held_by(Holder::Lowest(ranks.rank())).chain(done.map(|(at, _)| *at));
+            let name = &app.resolved.name;
+            let mine = mine.filter_map(|at| Some((Arc::clone(name), listed.keys[at]?)));
+            stayed = self.exchange(ranks, name, &mine.collect::<Vec<_>>(), transfer)?;
         }
         let stayed: HashMap<Key, Offer> =
             stayed.into_iter().map(|offer| (offer.key, offer)).collect();
@@ -74,49 +93,15 @@ impl Engine {
             if let Some(error) = failures.get(&at) {
                 return Err(error.clone());
             }
-            self.item(from, app, list[at], plan.keys[at], &stayed)
+            let key = listed.keys[at];
+            if let Some(offer) = key.and_then(|key| stayed.get(&key))
+                && !self.has(&app.resolved, cache, key)
+            {
+                return Ok(self.elsewhere(app, offer));
+            }
+            recorded(app, cache, key).map_or_else(|| from.results(app, list[at]), Ok)
         });
         Ok(items.collect())
-    }
-
-    /// Finds out which ranks have each item.
-    fn plan(&self, ranks: &Ranks, app: &CalledApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
-        let listed = self.listed(app, list, 1);
-        let holders = self.holders(ranks, app, self.cache_of(&app.resolved), &listed)?;
-        let (mut gives, mut missing, mut is_any_given) = (Vec::new(), Vec::new(), false);
-        for (at, holder) in holders.into_iter().enumerate() {
-            match holder {
-                Holder::None => missing.push(at),
-                Holder::Lowest(rank) => {
-                    is_any_given = true;
-                    gives.extend((rank == ranks.rank()).then_some(at));
-                }
-                Holder::All => {}
-            }
-        }
-        Ok(Plan {
-            keys: listed.keys,
-            gives,
-            is_any_given,
-            missing,
-        })
-    }
-
-    /// The keys of a list whose items each run on `size` ranks.
-    pub(super) fn listed(&self, app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Listed {
-        let id = &app.resolved.id.0;
-        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
-        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
-        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
-        let mut all = blake3::Hasher::new();
-        all.update(app.resolved.id.as_bytes());
-        all.update(&(size as u64).to_le_bytes());
-        for key in &keys {
-            all.update(&[u8::from(key.is_some())]);
-            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
-        }
-        let digest = Key::from_bytes(*all.finalize().as_bytes());
-        Listed { keys, digest }
     }
 
     /// Which ranks have each item of a list, in these caches or in a store.
@@ -125,7 +110,7 @@ impl Engine {
         ranks: &Ranks,
         app: &CalledApp<'_>,
         cache: &AppCache,
-        listed: &Listed,
+        listed: &ListKeys,
     ) -> Result<Vec<Holder>, Error> {
         let nondeterministic = app.resolved.nondeterministic;
         let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, cache, *key);
@@ -181,11 +166,15 @@ impl Engine {
         };
         let items = std::iter::from_fn(|| share.next().map(|place| (place, order[place])));
         let each = |at: &usize, _| {
-            let _on_panic = StopOnPanic(&share);
+            let _on_panic = Finally(|| {
+                if panicking() {
+                    share.stop();
+                }
+            });
             Some(compute(at))
         };
-        led(|| work.run(from, items, each, keep), || agent.run())
-            .map_err(|error| ranks.give_up("computes points on a thread", error.to_string()))??;
+        let work = || work.run(from, items, each, keep);
+        compute_led(ranks, work, |_| agent.run())?.1?;
         Ok(computed)
     }
 
@@ -219,48 +208,6 @@ impl Engine {
             failures.insert(at, ErrorKind::OnRank { rank, message }.into());
         }
         Ok(failures)
-    }
-
-    /// Gives all ranks the results that one of them has; gives the offers whose values stayed where they are.
-    fn give_out(
-        &self,
-        ranks: &Ranks,
-        app: &CalledApp<'_>,
-        plan: &Plan,
-        computed: &HashMap<usize, Item>,
-        transfer: &Transfer,
-    ) -> Result<Vec<Offer>, Error> {
-        let computed = computed.iter().filter(|(_, item)| item.is_ok());
-        let mine = plan.gives.iter().chain(computed.map(|(at, _)| at));
-        let mine: Vec<_> = mine
-            .filter_map(|at| Some((Arc::clone(&app.resolved.name), plan.keys[*at]?)))
-            .collect();
-        let name = &*app.resolved.name;
-        self.exchange(ranks, name, &mine, transfer)
-    }
-
-    /// This rank's result for an item that another rank computed, or that was cached before.
-    fn item(
-        &self,
-        from: &Handle,
-        app: &CalledApp<'_>,
-        inputs: &Inputs,
-        key: Option<Key>,
-        stayed: &HashMap<Key, Offer>,
-    ) -> Item {
-        if let Some(offer) = key.and_then(|key| stayed.get(&key))
-            && !self.has(&app.resolved, self.cache_of(&app.resolved), key)
-        {
-            return Ok(self.elsewhere(app, offer));
-        }
-        if let (true, Some(key)) = (app.resolved.nondeterministic, key) {
-            // Results of other ranks are recorded but never looked up.
-            let entry = self.cache_of(&app.resolved).entry(&key);
-            if let Some(entry) = entry {
-                return Ok(ResultMap::of(entry));
-            }
-        }
-        from.results(app, inputs)
     }
 
     /// The result map of a run of which another rank keeps some or all values, and the whole record.
@@ -311,8 +258,29 @@ impl Engine {
     }
 }
 
+/// Computes points on a thread of its own, while this one talks to other ranks.
+pub(super) fn compute_led<T: Send, R>(
+    ranks: &Ranks,
+    work: impl FnOnce() -> T + Send,
+    meanwhile: impl FnOnce(&dyn Fn() -> bool) -> R,
+) -> Result<(T, R), Error> {
+    let failed =
+        |error: std::io::Error| ranks.give_up("computes points on a thread", error.to_string());
+    led(work, meanwhile).map_err(failed)
+}
+
+/// The result of an item that is recorded and never looked up, since the app is not deterministic.
+pub(super) fn recorded(
+    app: &CalledApp<'_>,
+    cache: &AppCache,
+    key: Option<Key>,
+) -> Option<ResultMap> {
+    let key = key.filter(|_| app.resolved.nondeterministic)?;
+    cache.entry(&key).map(ResultMap::of)
+}
+
 /// The ranks that have an item.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Holder {
     None,
     /// Some ranks, of which this is the lowest.

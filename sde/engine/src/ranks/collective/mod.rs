@@ -30,6 +30,7 @@ use std::time::Duration;
 use desk::Lent;
 
 use crate::error::{Error, ErrorKind};
+use crate::parallel::Finally;
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
 use crate::sync::{MutexGuard, lock};
 
@@ -265,22 +266,13 @@ impl Ranks {
     }
 
     /// Registers a run in progress, for as long as the guard lives.
-    pub(crate) fn level(&self) -> LevelGuard<'_> {
+    pub(crate) fn level(&self) -> Finally<impl FnMut()> {
         self.levels().push(None);
-        LevelGuard(self)
+        Finally(|| _ = self.levels().pop())
     }
 
     fn levels(&self) -> MutexGuard<'_, Vec<Option<Error>>> {
         lock(&self.doomed)
-    }
-}
-
-/// Registers one run in progress.
-pub(crate) struct LevelGuard<'a>(&'a Ranks);
-
-impl Drop for LevelGuard<'_> {
-    fn drop(&mut self) {
-        self.0.levels().pop();
     }
 }
 

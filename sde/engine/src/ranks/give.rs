@@ -126,7 +126,7 @@ impl Engine {
         let app = Arc::clone(&received.record.app);
         let cache = self.caches.get(TypeIndex::of(&app), &app);
         let generation = cache.generation();
-        let info = self.catalog.info_of(&app, &received.record.code);
+        let info = self.catalog.info_of(&received.record);
         let specs = info.map_or_else(Vec::new, |info| info.results);
         let entry = entry_of(&specs, &received, None);
         cache.record(&Arc::new(entry), generation);
@@ -199,7 +199,7 @@ impl Engine {
     fn stored_to_give(&self, key: &Key) -> Option<Arc<Entry>> {
         let stored = self.archiver()?.find(key).ok()??;
         let record = &stored.record;
-        let info = self.catalog.info_of(&record.app, &record.code)?;
+        let info = self.catalog.info_of(record)?;
         let entry = entry_of(&info.results, &stored, None);
         let is_whole = info.results.iter().all(|spec| spec.parts.is_none());
         let may_give = is_whole && self.refusal(&entry, None).is_none();

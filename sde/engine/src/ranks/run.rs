@@ -337,21 +337,23 @@ fn asked(run: &Run<'_>) -> String {
 }
 
 fn encode(resolved: &ResolvedApp, call: &dyn Call) -> Result<Keyed, Error> {
+    let of = |encoded: &[u8]| Keyed {
+        key: keyed(&resolved.id.0, encoded),
+        encoded: encoded.into(),
+        volatile: None,
+    };
     let encoded = match call.encoded() {
-        Some(kept) => Ok((Box::from(kept), None)),
+        Some(kept) => Ok(of(kept)),
         None => with_encoder(|to| {
             call.encode(to)?;
-            let bytes: Box<[u8]> = to.finish()?.into();
-            Ok::<_, FingerprintError>((bytes, to.take_volatile()))
+            let encoded = of(to.finish()?);
+            let volatile = to.take_volatile();
+            Ok::<_, FingerprintError>(Keyed {
+                volatile,
+                ..encoded
+            })
         }),
     };
-    let (encoded, volatile) = encoded.map_err(|source| ErrorKind::Fingerprint {
-        app: Arc::clone(&resolved.name),
-        source,
-    })?;
-    Ok(Keyed {
-        key: keyed(&resolved.id.0, &encoded),
-        encoded,
-        volatile,
-    })
+    let app = Arc::clone(&resolved.name);
+    encoded.map_err(|source| ErrorKind::Fingerprint { app, source }.into())
 }

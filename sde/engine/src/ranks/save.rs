@@ -88,7 +88,7 @@ pub(crate) fn to_save(
         true => Arc::clone(entry),
         false => Arc::new(head_of(entry, descriptors)),
     });
-    [part, head]
+    part.into_iter().chain(head).collect()
 }
 
 /// Checks that results which are not distributed are equal on all ranks: one rank saves them for all, and any may give

@@ -107,24 +107,6 @@ impl<T: Storable> Part<T> {
     fn digest(&self) -> Option<ShortDigest> {
         self.digest.or_else(|| digest_of(&**self.state.as_ref()?))
     }
-
-    /// A copy without the state, for ranks other than the lowest.
-    fn without_state(&self) -> Self {
-        Self {
-            rests_on: self.rests_on.clone(),
-            state: None,
-            digest: self.digest(),
-            descriptor: None,
-            ..*self
-        }
-    }
-}
-
-fn scratch_of<T: Storable>(part: Part<T>) -> ScratchState {
-    ScratchState {
-        value: ErasedValue::new(part),
-        codec: Codec::of::<Part<T>>(),
-    }
 }
 
 impl Handle {
@@ -169,7 +151,7 @@ impl Handle {
         let Some(number) = frame.states.next(others.map(Ranks::meetings)) else {
             return Ok(());
         };
-        let part = Part {
+        let mut part = Part {
             moment: Moment {
                 run: states.run,
                 number,
@@ -187,14 +169,19 @@ impl Handle {
         let is_every = states.engine.policy == SavePolicy::EveryResult;
         let is_saved = others.map_or(is_every, Ranks::take_state_turn);
         let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
-        let without_state = (is_saved && is_elsewhere).then(|| scratch_of(part.without_state()));
+        if is_saved && is_elsewhere {
+            part.digest = part.digest();
+            part.state = None;
+        }
         let key = state_key(&frame.key, states.rank);
-        let kept = scratch_of(part);
+        let kept = ScratchState {
+            value: ErasedValue::new(part),
+            codec: Codec::of::<Part<T>>(),
+        };
         let scratches = &states.engine.cache_of(&frame.resolved).scratches;
         scratches.set(key, kept.clone(), others.is_some());
         if is_saved {
-            let written = without_state.as_ref().unwrap_or(&kept);
-            states.engine.write_state(frame, key, &kept, written);
+            states.engine.write_state(frame, key, &kept);
             if let (Some(ranks), true) = (others, is_every) {
                 ranks.note_state_due();
             }

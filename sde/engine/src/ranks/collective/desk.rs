@@ -2,15 +2,15 @@
 //!
 //! Between these operations the serving thread does work of its own.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
 use super::Ranks;
 use crate::parallel::{Errand, run_errand};
 use crate::ranks::group::{GroupError, ProcessGroup};
-use crate::sync::{lock, wait_timeout};
+use crate::sync::lock;
 
 /// The longest wait within a meeting before the serving thread turns to its own work.
 const LONGEST: Duration = Duration::from_millis(1);
@@ -18,8 +18,8 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// The queue of group operations that one thread runs on behalf of another.
 pub(crate) struct Desk {
     thread: ThreadId,
-    asked: Mutex<VecDeque<Arc<Errand>>>,
-    changed: Condvar,
+    ask: Sender<Arc<Errand>>,
+    asked: Mutex<Receiver<Arc<Errand>>>,
     meanwhile: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -33,33 +33,27 @@ pub(super) struct Lent {
 impl Desk {
     /// The desk of this thread, which calls `meanwhile` while it waits for other ranks.
     pub(crate) fn new(meanwhile: impl Fn() + Send + Sync + 'static) -> Self {
+        let (ask, asked) = channel();
         Self {
             thread: current().id(),
-            asked: Mutex::default(),
-            changed: Condvar::new(),
+            ask,
+            asked: Mutex::new(asked),
             meanwhile: Box::new(meanwhile),
         }
     }
 
     /// Runs one queued operation, after waiting up to `longest` for one to arrive. Returns whether there was one.
     pub(crate) fn serve(&self, longest: Duration) -> bool {
-        let mut asked = lock(&self.asked);
-        if asked.is_empty() {
-            asked = wait_timeout(&self.changed, asked, longest).0;
-        }
-        let errand = asked.pop_front();
-        drop(asked);
-        errand.is_some_and(|errand| {
+        let errand = lock(&self.asked).recv_timeout(longest);
+        errand.is_ok_and(|errand| {
             errand.work();
             true
         })
     }
 
     fn ask<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
-        run_errand(job, |errand| {
-            lock(&self.asked).push_back(errand);
-            self.changed.notify_one();
-        })
+        // This desk itself receives it.
+        run_errand(job, |errand| _ = self.ask.send(errand))
     }
 }
 

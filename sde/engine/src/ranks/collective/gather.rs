@@ -90,9 +90,9 @@ impl Ranks {
         mine: Result<Vec<u8>, Error>,
     ) -> Result<(Vec<u8>, Vec<usize>), Error> {
         let what = header.what.clone();
-        let header = header.with_body(Body::Bytes(mine.as_ref().map_or(0, Vec::len)));
+        let header = header.with_body(Body::Number(mine.as_ref().map_or(0, Vec::len)));
         let met = self.meet(header.with_failure(mine.as_ref().err()))?;
-        let counts: Vec<_> = met.iter().map(Header::bytes).collect();
+        let counts: Vec<_> = met.iter().map(Header::number).collect();
         let all = self.gather_bytes(&what, &mine?, &counts)?;
         Ok((all, counts))
     }

@@ -74,8 +74,6 @@ pub(crate) enum Body {
     Failed {
         length: usize,
     },
-    /// The number of bytes that this rank sends to all.
-    Bytes(usize),
     /// A run. All ranks must have one cache policy: otherwise one would give up where others enter the body, or would
     /// not save its part. `next` is the run's id if it begins now; `has` is what this rank has cached of it.
     Run {
@@ -105,7 +103,7 @@ pub(crate) enum Body {
     },
     /// A digest of which items of a list this rank has.
     Held(ShortDigest),
-    /// A number that the calling type interprets.
+    /// The number of bytes that this rank sends to all, or a number that the calling type interprets.
     Number(usize),
     /// The next point of a list to compute, told by the first rank; `None` at the end, and on other ranks.
     Point(Option<usize>),
@@ -186,10 +184,10 @@ impl Header {
         matches!(self.body, Body::Failed { .. })
     }
 
-    /// The number of bytes that this rank sends to all.
-    pub(crate) fn bytes(&self) -> usize {
+    /// This rank's number, or the length of its error.
+    pub(crate) fn number(&self) -> usize {
         match self.body {
-            Body::Failed { length } | Body::Bytes(length) => length,
+            Body::Failed { length } | Body::Number(length) => length,
             _ => 0,
         }
     }
@@ -321,7 +319,7 @@ mod tests {
     #[test]
     fn ranks_that_say_things_of_other_kinds_do_not_do_the_same() {
         let with = |body| Header::keyless(CollectiveOp::Exchange, "results").with_body(body);
-        let bytes = |length| with(Body::Bytes(length));
+        let bytes = |length| with(Body::Number(length));
         assert!(bytes(1).fits(&bytes(2)));
         assert!(bytes(1).fits(&with(Body::Failed { length: 1 })));
         assert!(!bytes(1).fits(&with(Body::Nothing)));

@@ -94,11 +94,7 @@ impl Collective for Ranks {
         );
         let header = header.with_body(Body::Number(mine.unwrap_or(0)));
         let met = self.meet(header.with_failure(mine.err()))?;
-        let numbers = met.iter().map(|header| match header.body {
-            Body::Number(number) => number,
-            _ => 0,
-        });
-        Ok(numbers.collect())
+        Ok(met.iter().map(Header::number).collect())
     }
 
     fn exchange(

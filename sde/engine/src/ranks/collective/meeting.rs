@@ -152,7 +152,7 @@ impl Ranks {
     /// The error of a rank that failed, with the text that it sends to all.
     fn failure(&self, rank: usize, met: &[Header], own: &str) -> Error {
         let mut counts = vec![0; met.len()];
-        counts[rank] = met[rank].bytes();
+        counts[rank] = met[rank].number();
         let own = if rank == self.rank() { own } else { "" };
         match self.gather_bytes("an error", own.as_bytes(), &counts) {
             Ok(text) => {

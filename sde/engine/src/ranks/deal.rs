@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -209,8 +209,6 @@ pub(super) struct Agent<'a> {
     list: u64,
     /// Only on the first rank.
     dealer: Option<Dealer>,
-    /// The messages of the first rank to itself.
-    own: VecDeque<DealMessage>,
     said_idle: bool,
     said_stop: bool,
 }
@@ -224,7 +222,6 @@ impl<'a> Agent<'a> {
             share,
             list: ranks.meetings(),
             dealer: (ranks.rank() == 0).then(|| Dealer::new(shares)),
-            own: VecDeque::new(),
             said_idle: false,
             said_stop: false,
         }
@@ -278,19 +275,11 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn say(&mut self, rank: usize, says: DealMessage) -> Result<(), Error> {
-        match rank == self.ranks.rank() {
-            true => self.own.push_back(says),
-            false => self.ranks.post(rank, says.to_note(self.list))?,
-        }
-        Ok(())
+    fn say(&self, rank: usize, says: DealMessage) -> Result<(), Error> {
+        self.ranks.post(rank, says.to_note(self.list))
     }
 
-    /// The next message, from another rank or from this one to itself.
-    fn hear(&mut self) -> Result<Option<(usize, DealMessage)>, Error> {
-        if let Some(said) = self.own.pop_front() {
-            return Ok(Some((self.ranks.rank(), said)));
-        }
+    fn hear(&self) -> Result<Option<(usize, DealMessage)>, Error> {
         while let Some((rank, note)) = self.ranks.poll()? {
             if let Some(said) = DealMessage::from_note(&note, self.list) {
                 return Ok(Some((rank, said)));
@@ -306,12 +295,9 @@ impl<'a> Agent<'a> {
             let says_idle = state.is_idle() && !self.said_idle;
             !says_stop && !says_idle
         };
-        let start = Instant::now();
-        let mut state = lock(&self.share.state);
-        while rests(&state)
-            && let Some(left) = longest.checked_sub(start.elapsed())
-        {
-            state = wait_timeout(&self.share.changed, state, left).0;
+        let state = lock(&self.share.state);
+        if rests(&state) {
+            drop(wait_timeout(&self.share.changed, state, longest));
         }
     }
 }

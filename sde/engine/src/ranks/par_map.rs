@@ -339,21 +339,16 @@ pub(super) fn deal(
     let mut shares = vec![Vec::with_capacity(missing.len() / ranks + 1); ranks];
     let cost = |at: &usize| app.app.cost(list[*at]).map(|cost| cost.time);
     let costs: Option<Vec<_>> = missing.iter().map(cost).collect();
-    let Some(costs) = costs else {
-        for (n, at) in missing.iter().enumerate() {
-            shares[n % ranks].push(*at);
-        }
-        return shares;
-    };
+    let costs = costs.unwrap_or_else(|| vec![Duration::ZERO; missing.len()]);
     let mut order: Vec<_> = costs.into_iter().zip(missing).collect();
     order.sort_by_key(|(cost, at)| (Reverse(*cost), **at));
     let mut loads: BinaryHeap<_> = (0..ranks)
-        .map(|rank| Reverse((Duration::ZERO, rank)))
+        .map(|rank| Reverse((Duration::ZERO, 0, rank)))
         .collect();
     for (cost, at) in order {
-        if let Some(Reverse((load, rank))) = loads.pop() {
+        if let Some(Reverse((load, items, rank))) = loads.pop() {
             shares[rank].push(*at);
-            loads.push(Reverse((load.saturating_add(cost), rank)));
+            loads.push(Reverse((load.saturating_add(cost), items + 1, rank)));
         }
     }
     shares

@@ -8,6 +8,7 @@ use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
 use super::Ranks;
+use crate::error::Error;
 use crate::parallel::{Errand, run_errand};
 use crate::ranks::group::{GroupError, ProcessGroup};
 use crate::sync::lock;
@@ -75,6 +76,16 @@ impl Ranks {
             Some(desk) => desk.ask(|| operation(&*self.group)),
             None => operation(&*self.group),
         }
+    }
+
+    /// As [`operate`](Self::operate). No collective operation works after an error.
+    pub(super) fn operated<T: Send>(
+        &self,
+        doing: &str,
+        operation: impl FnOnce(&dyn ProcessGroup) -> Result<T, GroupError> + Send,
+    ) -> Result<T, Error> {
+        let went = self.operate(operation);
+        went.map_err(|error| self.break_off(doing, error))
     }
 
     /// A meeting of the group. `late` is told which ranks have not come, each time that the patience is over.

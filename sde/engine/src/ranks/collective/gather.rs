@@ -109,8 +109,9 @@ impl Ranks {
     ) -> Result<Vec<u8>, Error> {
         let sum = counts.iter().copied().fold(0, usize::saturating_add);
         let mut all = self.zeroed(doing, sum)?;
-        let gathered = self.operate(|group| group.all_gather(mine, counts, &mut all));
-        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
+        self.operated(&format!("gathers {doing}"), |group| {
+            group.all_gather(mine, counts, &mut all)
+        })?;
         Ok(all)
     }
 
@@ -130,8 +131,8 @@ impl Ranks {
         send: &[(usize, &[u8])],
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), Error> {
-        let exchanged = self.operate(|group| group.exchange(send, receive));
-        exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
+        let doing = format!("exchanges {doing}");
+        self.operated(&doing, |group| group.exchange(send, receive))
     }
 
     /// Sends each rank its bytes, and fills each buffer from its rank. Nothing is sent where there are no bytes.

@@ -245,24 +245,20 @@ impl Ranks {
     }
 
     pub(crate) fn split(&self, color: u32, key: i64) -> Result<Box<dyn ProcessGroup>, Error> {
-        let split = self.operate(|group| group.split(Some(color), key));
-        let split = split.and_then(|part| {
+        self.operated("splits its process set", |group| {
             let none = || GroupError::Other("a split gave this rank no group".to_owned());
-            part.ok_or_else(none)
-        });
-        split.map_err(|error| self.break_off("splits its process set", error))
+            group.split(Some(color), key)?.ok_or_else(none)
+        })
     }
 
     /// Sends a note to a rank, without waiting for it.
     pub(crate) fn post(&self, rank: usize, note: Note) -> Result<(), Error> {
-        let told = self.operate(|group| group.post(rank, note));
-        told.map_err(|error| self.break_off("deals out points", error))
+        self.operated("deals out points", |group| group.post(rank, note))
     }
 
     /// The next note to this rank, if one has arrived.
     pub(crate) fn poll(&self) -> Result<Option<(usize, Note)>, Error> {
-        let told = self.operate(|group| group.poll());
-        told.map_err(|error| self.break_off("deals out points", error))
+        self.operated("deals out points", |group| group.poll())
     }
 
     /// Registers a run in progress, for as long as the guard lives.

@@ -115,25 +115,20 @@ impl Ranks {
         what: &str,
         asked: &[(usize, Question)],
     ) -> Result<Vec<(usize, Answer)>, Error> {
-        let lengths = |rank: usize| -> Vec<usize> {
-            let of_rank = asked.iter().map(|(_, question)| question.from_each[rank]);
-            of_rank.collect()
-        };
-        let ranks = 0..self.size();
-        let send = ranks.clone().map(|rank| -> Vec<u8> {
-            let to_rank = asked
-                .iter()
-                .flat_map(|(_, question)| &question.to_each[rank]);
-            to_rank.copied().collect()
-        });
-        let send: Vec<_> = send.collect();
-        let room = |rank: usize| self.zeroed(what, lengths(rank).iter().sum());
-        let mut came: Vec<Vec<u8>> = ranks.map(room).collect::<Result<_, Error>>()?;
+        let mut send = vec![Vec::new(); self.size()];
+        let mut lengths = vec![Vec::new(); self.size()];
+        for (_, question) in asked {
+            for rank in 0..self.size() {
+                send[rank].extend_from_slice(&question.to_each[rank]);
+                lengths[rank].push(question.from_each[rank]);
+            }
+        }
+        let room = |of_rank: &Vec<usize>| self.zeroed(what, of_rank.iter().sum());
+        let mut came: Vec<_> = lengths.iter().map(room).collect::<Result<_, Error>>()?;
         self.exchange_with_all(what, &send, &mut came)?;
         let mut answers: Vec<_> = asked.iter().map(|(at, _)| (*at, Answer::new())).collect();
-        for (rank, of_rank) in came.iter().enumerate() {
-            let lengths = lengths(rank);
-            for ((_, answer), bytes) in answers.iter_mut().zip(pieces(of_rank, &lengths)) {
+        for (of_rank, lengths) in came.iter().zip(&lengths) {
+            for ((_, answer), bytes) in answers.iter_mut().zip(pieces(of_rank, lengths)) {
                 answer.push(bytes.to_vec());
             }
         }

@@ -174,7 +174,11 @@ impl PackedEntry {
             .checked_sub(as_usize(u32::from_le_bytes(*length).into()));
         let (values, head) = rest.split_at(values.ok_or_else(cut)?);
         let head: OwnPart<'_> = postcard::from_bytes(head).map_err(|_| cut())?;
-        let all = self.common.kinds.get_or_init(|| self.common.read_table());
+        let (codec, common) = (Codec::of::<Vec<EntryKind>>(), &self.common);
+        let all = common.kinds.get_or_init(|| {
+            let table = common.wire.decode(&common.table, &codec)?;
+            table.downcast().ok_or_else(cut)
+        });
         let all = all.as_ref().map_err(Clone::clone)?;
         Ok((values, all.get(head.kind).ok_or_else(cut)?, head))
     }
@@ -264,15 +268,6 @@ impl PackedEntry {
             head,
             inputs: inputs.collect(),
         }
-    }
-}
-
-impl Common {
-    fn read_table(&self) -> Result<Value<Vec<EntryKind>>, ArchiveError> {
-        let table = self
-            .wire
-            .decode(&self.table, &Codec::of::<Vec<EntryKind>>())?;
-        table.downcast().ok_or_else(cut)
     }
 }
 

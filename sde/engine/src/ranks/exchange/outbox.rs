@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Offer, Sent, runs};
-use crate::entry::{Entry, Provenance, RecordHead};
+use crate::entry::{Entry, Provenance};
 use crate::error::ArchiveError;
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Key, Scalar};
@@ -53,6 +53,15 @@ pub(super) struct OwnPart<'a> {
 pub(super) enum InputValue<'a> {
     Scalar(Cow<'a, Scalar>),
     Summary(Cow<'a, str>, Digest),
+}
+
+impl<'a> InputValue<'a> {
+    fn of(input: &'a ValueSummary) -> Self {
+        match &input.scalar {
+            Some(scalar) => Self::Scalar(Cow::Borrowed(scalar)),
+            None => Self::Summary(Cow::Borrowed(&input.short), input.digest),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -167,7 +176,17 @@ impl<'e> Outbox<'e> {
     fn head(&mut self, entry: &Entry, values: &[ValuePlace]) -> Result<(), ArchiveError> {
         let start = self.len();
         let inputs = entry.full_record().inputs;
-        let head = OwnPart::of(&entry.record, (self.kind(entry, &inputs), &inputs), values);
+        let record = &entry.record;
+        let head = OwnPart {
+            kind: self.kind(entry, &inputs),
+            anew: record.anew,
+            made_at: record.made_at,
+            took: record.took,
+            thread: record.thread,
+            inputs: inputs.iter().map(InputValue::of).collect(),
+            calls: Cow::Borrowed(&record.calls),
+            values: Cow::Borrowed(values),
+        };
         let written = postcard::to_extend(&head, std::mem::take(self.to.bytes()));
         *self.to.bytes() = written.map_err(|error| ArchiveError::Other(error.to_string()))?;
         let length = (self.len() - start) as u32;
@@ -227,29 +246,6 @@ impl Packed<'_> {
             rest = others;
         }
         messages
-    }
-}
-
-impl<'a> OwnPart<'a> {
-    fn of(
-        head: &'a RecordHead,
-        (kind, inputs): (usize, &'a [ValueSummary]),
-        values: &'a [ValuePlace],
-    ) -> Self {
-        let input = |input: &'a ValueSummary| match &input.scalar {
-            Some(scalar) => InputValue::Scalar(Cow::Borrowed(scalar)),
-            None => InputValue::Summary(Cow::Borrowed(&input.short), input.digest),
-        };
-        Self {
-            kind,
-            anew: head.anew,
-            made_at: head.made_at,
-            took: head.took,
-            thread: head.thread,
-            inputs: inputs.iter().map(input).collect(),
-            calls: Cow::Borrowed(&head.calls),
-            values: Cow::Borrowed(values),
-        }
     }
 }
 

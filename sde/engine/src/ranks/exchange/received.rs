@@ -58,7 +58,7 @@ impl Received {
         self.lock().reserve(entries.len());
         for entry in entries {
             let key = entry.offer().key;
-            let now = match self.unpacked(&key) {
+            let now = match self.find(&key) {
                 Some(before) => Arrived::Unpacked(filled(entry.unpack().ok(), before)),
                 None => Arrived::Packed(entry),
             };
@@ -66,10 +66,10 @@ impl Received {
         }
     }
 
-    /// The decoded entry of a key. Decodes without the lock, since the wire is another crate's code.
-    fn unpacked(&self, key: &Key) -> Option<StoredEntry> {
+    /// The entry of a key. Decodes it without the lock, since the wire is another crate's code.
+    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
         let arrived = self.lock().get(key).cloned();
-        arrived.and_then(|arrived| arrived.unpack())
+        arrived.and_then(|arrived| arrived.unpack()).filter(has_any)
     }
 
     /// The number of bytes that wait.
@@ -88,10 +88,6 @@ impl Received {
             .iter()
             .map(|(key, entry)| (*key, entry.run()))
             .collect()
-    }
-
-    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
-        self.unpacked(key).filter(has_any)
     }
 
     /// The run of an entry that has all values a run needs.

@@ -183,11 +183,7 @@ impl Share {
 
     /// The number of points that are not begun.
     pub(super) fn remaining(&self) -> usize {
-        self.look(|state| state.remaining.len())
-    }
-
-    fn look<R>(&self, look: impl FnOnce(&ShareState) -> R) -> R {
-        look(&lock(&self.state))
+        lock(&self.state).remaining.len()
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut ShareState) -> R) -> R {
@@ -237,7 +233,10 @@ impl<'a> Agent<'a> {
     fn attend(&mut self) -> Result<(), Error> {
         let mut sleep = SHORTEST;
         loop {
-            let (is_idle, is_stopped) = self.share.look(|state| (state.is_idle(), state.stopped));
+            let (is_idle, is_stopped) = {
+                let state = lock(&self.share.state);
+                (state.is_idle(), state.stopped)
+            };
             if is_stopped && !std::mem::replace(&mut self.said_stop, true) {
                 self.say(0, DealMessage::Stop)?;
             }
@@ -322,31 +321,6 @@ mod tests {
         assert_eq!(DealMessage::from_note(&[255; 16], 255), None);
     }
 
-    /// Rank 0 has all points.
-    #[test]
-    fn who_is_idle_gets_half_of_what_another_has_until_nobody_has_any() {
-        let mut dealer = Dealer::new(&[0..4, 4..4, 4..4]);
-        assert_eq!(dealer.hear(1, DealMessage::Idle), [(0, DealMessage::Split)]);
-        assert_eq!(dealer.hear(2, DealMessage::Idle), []);
-        let said = dealer.hear(0, DealMessage::Half(2..4));
-        assert_eq!(
-            said,
-            [(1, DealMessage::Take(2..4)), (1, DealMessage::Split)]
-        );
-        // Rank 1 began one of its two points before it was asked.
-        let said = dealer.hear(1, DealMessage::Half(3..4));
-        assert_eq!(said, [(2, DealMessage::Take(3..4))]);
-        // The dealer's count is an upper bound: rank 0 may have begun its points.
-        assert_eq!(dealer.hear(2, DealMessage::Idle), [(0, DealMessage::Split)]);
-        assert_eq!(
-            dealer.hear(0, DealMessage::Half(2..2)),
-            [(1, DealMessage::Split)]
-        );
-        // Ranks may still compute points that they have begun.
-        let ends = [0, 1, 2].map(|rank| (rank, DealMessage::End));
-        assert_eq!(dealer.hear(1, DealMessage::Half(4..4)), ends);
-    }
-
     /// Found by a sweep on four ranks: a rank's old answer to `Split` made the dealer take it for empty after it had
     /// got points.
     #[test]
@@ -363,12 +337,5 @@ mod tests {
         );
         let said = dealer.hear(2, DealMessage::Half(6..8));
         assert_eq!(said, [(1, DealMessage::Take(6..8))]);
-    }
-
-    #[test]
-    fn a_panic_ends_it_for_all() {
-        let mut dealer = Dealer::new(&[0..4, 4..8]);
-        let ends = [0, 1].map(|rank| (rank, DealMessage::End));
-        assert_eq!(dealer.hear(1, DealMessage::Stop), ends);
     }
 }

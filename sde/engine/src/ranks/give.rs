@@ -207,7 +207,8 @@ impl Engine {
     }
 }
 
-/// Whether an entry may be offered: if it lacks values, another rank may have them, unless the run is not deterministic.
+/// Whether an entry may be offered: if it lacks values, another rank may have them, unless the run is not
+/// deterministic.
 pub(crate) fn can_give(entry: &Entry) -> bool {
     entry.record.nondeterministic || entry.serves_all()
 }

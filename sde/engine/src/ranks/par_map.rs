@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::panicking;
 use std::time::{Duration, SystemTime};
@@ -105,6 +106,9 @@ impl Engine {
     }
 
     /// Which ranks have each item of a list, in these caches or in a store.
+    ///
+    /// Usually all ranks hold the same items, which the meeting shows. Otherwise the lists are sent, once for all ranks
+    /// that hold the same, as ranges: few where each rank has computed a piece of a long list.
     pub(super) fn holders(
         &self,
         ranks: &Ranks,
@@ -116,7 +120,40 @@ impl Engine {
         let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, cache, *key);
         let held: Vec<bool> = listed.keys.iter().map(has).collect();
         let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
-        holders(ranks, header, &held)
+        let own = Body::Held(digest_of(&held).unwrap_or_default());
+        let met = ranks.meet(header.clone().with_body(own))?;
+        let digest = |header: &Header| match header.body {
+            Body::Held(digest) => Some(digest),
+            _ => None,
+        };
+        let all = ranks.gather_distinct(header, &met, digest, || {
+            let mut end = 0;
+            let runs = held.chunk_by(|a, b| a == b).filter_map(|run| {
+                end += run.len();
+                run[0].then_some(end - run.len()..end)
+            });
+            runs.collect::<Vec<_>>()
+        })?;
+        let Some(all) = all else {
+            let of_all = |held: bool| if held { Holder::All } else { Holder::None };
+            return Ok(held.into_iter().map(of_all).collect());
+        };
+        let mut counts = vec![(0, 0); held.len()];
+        for (rank, runs) in &all {
+            for run in runs {
+                let items = counts.get_mut(Range::clone(run));
+                for (lowest, count) in items.into_iter().flatten() {
+                    *lowest = if *count == 0 { *rank } else { *lowest };
+                    *count += 1;
+                }
+            }
+        }
+        let holder = |(lowest, count): (usize, usize)| match count {
+            0 => Holder::None,
+            count if count < all.len() => Holder::Lowest(lowest),
+            _ => Holder::All,
+        };
+        Ok(counts.into_iter().map(holder).collect())
     }
 
     /// Computes the missing items, a share on each rank, with its own threads. Idle ranks take items that other ranks
@@ -286,46 +323,6 @@ pub(super) enum Holder {
     /// Some ranks, of which this is the lowest.
     Lowest(usize),
     All,
-}
-
-/// Which ranks have each of the items, from each rank's own list `held`.
-///
-/// Usually all ranks hold the same items, which the meeting shows. Otherwise the lists are sent, once for all ranks
-/// that hold the same, as lengths of runs: few where each rank has computed a piece of a long list.
-fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, Error> {
-    let own = digest_of(&held).unwrap_or_default();
-    let again = Header::new(header.op, header.key, header.what.clone());
-    let met = ranks.meet(header.with_body(Body::Held(own)))?;
-    let digest = |header: &Header| match header.body {
-        Body::Held(digest) => Some(digest),
-        _ => None,
-    };
-    let all = ranks.gather_distinct(again, &met, digest, || {
-        let runs: Vec<usize> = held.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
-        (held.first() == Some(&true), runs)
-    })?;
-    let Some(all) = all else {
-        let of_all = |held: &bool| if *held { Holder::All } else { Holder::None };
-        return Ok(held.iter().map(of_all).collect());
-    };
-    let mut counts = vec![(0, 0); held.len()];
-    for (rank, (starts, runs)) in &all {
-        let (mut rest, mut is_held) = (&mut counts[..], *starts);
-        for run in runs {
-            let (items, others) = rest.split_at_mut((*run).min(rest.len()));
-            for (lowest, count) in items.iter_mut().filter(|_| is_held) {
-                *lowest = if *count == 0 { *rank } else { *lowest };
-                *count += 1;
-            }
-            (rest, is_held) = (others, !is_held);
-        }
-    }
-    let holder = |(lowest, count): (usize, usize)| match count {
-        0 => Holder::None,
-        count if count < all.len() => Holder::Lowest(lowest),
-        _ => Holder::All,
-    };
-    Ok(counts.into_iter().map(holder).collect())
 }
 
 /// The items that each rank begins with. Each next item, the costliest first if the app estimates costs, goes to the

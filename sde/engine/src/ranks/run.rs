@@ -1,9 +1,10 @@
 //! Runs that all ranks of a process set make together.
 //!
-//! It is a run as any other (`engine/run.rs`) with two meetings, before the body and after it. Before, they check that it is one run, and decide: it is a hit only if
-//! all hold the same computation, or all remember its failure. A rank that holds the results while another does not
-//! still takes part in the body, because the other would wait for it there. After, they find out whether the body
-//! succeeded on all ranks. In between, none waits for a rank that does not come (see [`Ranks`]).
+//! It is a run as any other (`engine/run.rs`) with two meetings, before the body and after it. Before, they check that
+//! it is one run, and decide: it is a hit only if all hold the same computation, or all remember its failure. A rank
+//! that holds the results while another does not still takes part in the body, because the other would wait for it
+//! there. After, they find out whether the body succeeded on all ranks. In between, none waits for a rank that does not
+//! come (see [`Ranks`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,11 +63,9 @@ impl Engine {
         unfit: Option<Error>,
     ) -> Result<(Served, Source), Error> {
         let generation = run.cache.generation();
-        let look = || {
-            self.held(run)
-                .map(Ok)
-                .or_else(|| self.failure(run).map(Err))
-        };
+        let may_fail = run.options.policy == Policy::Use;
+        let failure = || may_fail.then(|| run.cache.failure(&run.key, self.epoch()))?;
+        let look = || self.held(run).map(Ok).or_else(|| failure().map(Err));
         let held = if unfit.is_none() { look() } else { None };
         let (number, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), &held)?;
         if let Some(held) = held.filter(|_| all_have) {
@@ -207,12 +206,6 @@ impl Engine {
             load()
         })?;
         Some((loaded, Source::Loaded))
-    }
-
-    /// The run's failure that this rank remembers, if the policy permits its use.
-    fn failure(&self, run: &Run<'_>) -> Option<Error> {
-        let may_take = run.options.policy == Policy::Use;
-        may_take.then(|| run.cache.failure(&run.key, self.epoch()))?
     }
 
     /// Tells what this rank has made, and gives what all have told; an error if one has failed.

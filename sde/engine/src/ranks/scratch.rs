@@ -191,7 +191,7 @@ impl Handle {
 }
 
 /// A part that a rank has found: when it was made, by which rank, and its descriptor.
-type Told = (Moment, usize, Option<Vec<u64>>);
+type FoundPart = (Moment, usize, Option<Vec<u64>>);
 
 /// The states of one run, as one rank sees them.
 struct States<'a> {
@@ -262,7 +262,7 @@ impl<'a> States<'a> {
         &self,
         kind: &StateKind<T>,
         parts: &[Value<Part<T>>],
-        told: &[Vec<Told>],
+        told: &[Vec<FoundPart>],
     ) -> Result<Option<(Moment, Value<T>)>, Error> {
         let mut all: BTreeMap<Moment, BTreeMap<usize, Option<Vec<u64>>>> = BTreeMap::new();
         for (moment, rank, descriptor) in told.concat() {
@@ -323,7 +323,7 @@ impl<'a> States<'a> {
         Ok(Option::clone(&all[0]))
     }
 
-    fn warn<T>(&self, told: &[Vec<Told>], kind: &StateKind<T>) {
+    fn warn<T>(&self, told: &[Vec<FoundPart>], kind: &StateKind<T>) {
         let mut moments = told[0].iter().map(|(moment, ..)| moment);
         let others = moments.find(|moment| moment.ranks != self.size);
         let why = match (kind, others) {

@@ -1,9 +1,8 @@
 //! `par_map_on_sets`: distributed runs, each on a set of ranks, [dealt out](super::points) as sets become free.
 //!
-//! The ranks are split once. The sets run the items that not all ranks have. After the release each rank has all, as after
-//! any release.
+//! The ranks are split once. The sets run the items that not all ranks have. After the release each rank has all, as
+//! after any release.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -32,15 +31,6 @@ struct Sweep<'a> {
     size: usize,
     /// A digest of the list.
     digest: Key,
-}
-
-impl Sweep<'_> {
-    /// The error of the other ranks when a point has panicked here.
-    fn panicked(&self, panic: &(dyn Any + Send)) -> Error {
-        let (app, key) = (Arc::clone(&self.app.resolved.name), self.digest);
-        let message = panic_message(panic);
-        ErrorKind::Panicked { app, key, message }.into()
-    }
 }
 
 impl Engine {
@@ -125,7 +115,11 @@ impl Engine {
         let computed = catch_unwind(AssertUnwindSafe(compute));
         let failure = match &computed {
             Ok(computed) => computed.as_ref().err().cloned(),
-            Err(panic) => Some(sweep.panicked(&**panic)),
+            Err(panic) => {
+                let (app, key) = (Arc::clone(&sweep.app.resolved.name), sweep.digest);
+                let message = panic_message(&**panic);
+                Some(ErrorKind::Panicked { app, key, message }.into())
+            }
         };
         let is_first = subset.shared_ranks().is_some_and(|part| part.rank() == 0);
         let end = CollectiveOp::EndSweep;
@@ -209,11 +203,8 @@ impl Engine {
             let next = if is_first { next() } else { Ok(None) };
             let point = next.as_ref().ok().copied().flatten();
             may_ask.set(is_first && point.is_some());
-            let header = Header::new(
-                CollectiveOp::RankMap,
-                sweep.digest,
-                &*sweep.app.resolved.name,
-            );
+            let name = &*sweep.app.resolved.name;
+            let header = Header::new(CollectiveOp::RankMap, sweep.digest, name);
             let header = header.with_body(Body::Point(point));
             let met = part.meet(header.with_failure(next.as_ref().err()))?;
             let Body::Point(Some(at)) = met[0].body else {

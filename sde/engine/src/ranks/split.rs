@@ -123,8 +123,8 @@ impl Engine {
     }
 }
 
-/// Whether the transfer names a distributed value of an entry. A subset finds all other values in the memory of the whole
-/// ([`Engine::of_larger_set`]).
+/// Whether the transfer names a distributed value of an entry. A subset finds all other values in the memory of the
+/// whole ([`Engine::of_larger_set`]).
 fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
     let is_named = |named: &Named| {
         let tags = named.tags;

@@ -28,7 +28,8 @@ pub(crate) fn not_sent(what: &str, source: ArchiveError) -> Error {
 }
 
 impl Ranks {
-    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet). A rank may pass an error.
+    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet). A rank may pass an
+    /// error.
     ///
     /// # Errors
     /// As [`gather`](Self::gather). All ranks get an error if a message can't be read.

@@ -77,7 +77,7 @@ impl Ranks {
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
-        match self.levels().last() {
+        match lock(&self.doomed).last() {
             Some(Some(error)) => Err(error.clone()),
             _ => Ok(()),
         }
@@ -117,7 +117,7 @@ impl Ranks {
         let ended = headers.iter().any(|header| header.op == CollectiveOp::End);
         if ended
             && own.op != CollectiveOp::End
-            && let Some(level) = self.levels().last_mut()
+            && let Some(level) = lock(&self.doomed).last_mut()
         {
             *level = Some(error.clone());
         }

@@ -32,7 +32,7 @@ use desk::Lent;
 use crate::error::{Error, ErrorKind};
 use crate::parallel::Finally;
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
-use crate::sync::{MutexGuard, lock};
+use crate::sync::lock;
 
 /// Called when ranks are late, with what this rank is about to do, and the late ranks.
 pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;
@@ -222,7 +222,7 @@ impl Ranks {
     /// Tells the others that this rank has left, unless all have ended together.
     pub(crate) fn leave_unless_closed(&self) {
         if !self.closed.load(Ordering::Relaxed) {
-            self.group.leave();
+            self.leave();
         }
     }
 
@@ -263,12 +263,8 @@ impl Ranks {
 
     /// Registers a run in progress, for as long as the guard lives.
     pub(crate) fn level(&self) -> Finally<impl FnMut()> {
-        self.levels().push(None);
-        Finally(|| _ = self.levels().pop())
-    }
-
-    fn levels(&self) -> MutexGuard<'_, Vec<Option<Error>>> {
-        lock(&self.doomed)
+        lock(&self.doomed).push(None);
+        Finally(|| _ = lock(&self.doomed).pop())
     }
 }
 

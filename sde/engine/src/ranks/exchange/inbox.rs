@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::outbox::{EntryKind, InputValue, OwnPart, ResultKind, ValuePlace};
-use super::{Exchange, Offer, Sent, Told, as_usize, runs};
+use super::{Exchange, Offer, Offers, Sent, as_usize, runs};
 use crate::bulk::{room_for_start, start_of_large};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::entry::{Record, RecordHead};
@@ -43,7 +43,7 @@ const BLOCK: usize = 8 << 20;
 
 impl Inbox {
     /// Room for the wanted entries of an offer.
-    pub(super) fn new(of: &Exchange<'_>, told: Told<'_>, wanted: &[bool]) -> Result<Self, Error> {
+    pub(super) fn new(of: &Exchange<'_>, told: Offers<'_>, wanted: &[bool]) -> Result<Self, Error> {
         let mut inbox = Self {
             table: of.ranks.zeroed(of.what, as_usize(told.table))?,
             small: Block::default(),
@@ -386,7 +386,7 @@ mod tests {
                 large: vec![large.to_vec()],
                 ..sent().offer
             };
-            Told {
+            Offers {
                 offers: vec![offer.clone(), offer].into(),
                 table,
                 is_last: true,

@@ -59,7 +59,7 @@ enum Sent {
 
 /// One rank's offers of one round.
 #[derive(Serialize, Deserialize)]
-struct Told<'a> {
+struct Offers<'a> {
     offers: Cow<'a, [Offer]>,
     /// The length of the table in bytes.
     table: u64,
@@ -142,7 +142,6 @@ impl Exchange<'_> {
             && let Some(entry) = entries.next()
         {
             pack(entry, &mut outbox);
-            outbox.expect(entries.as_slice().len(), most);
         }
         let packed = outbox.close();
         packed.map_err(|source| not_sent(self.what, source))
@@ -153,8 +152,8 @@ impl Exchange<'_> {
         &self,
         packed: Result<&'p Packed<'_>, &Error>,
         is_last: bool,
-    ) -> Result<Vec<Told<'p>>, Error> {
-        let told = packed.map_err(Error::clone).map(|packed| Told {
+    ) -> Result<Vec<Offers<'p>>, Error> {
+        let told = packed.map_err(Error::clone).map(|packed| Offers {
             offers: Cow::Borrowed(&packed.offers),
             table: packed.table.len() as u64,
             is_last,
@@ -178,7 +177,7 @@ impl Exchange<'_> {
         &self,
         packed: &Packed<'_>,
         asked: &[Vec<bool>],
-        all: Vec<Told<'_>>,
+        all: Vec<Offers<'_>>,
         wanted: Vec<Vec<bool>>,
     ) -> Result<Vec<PackedEntry>, Error> {
         let is_any = |wanted: &[bool]| wanted.contains(&true);

@@ -100,15 +100,6 @@ impl<'e> Outbox<'e> {
         self.to.bytes().len()
     }
 
-    /// Reserves room, after the first entry, for `more` entries of about its length.
-    pub(super) fn expect(&mut self, more: usize, most: usize) {
-        if self.offers.len() == 1 {
-            let all = self.len().saturating_mul(more + more / 8).min(most);
-            self.to.bytes().reserve(all);
-            self.offers.reserve(more);
-        }
-    }
-
     /// Adds an entry. Values that can't be sent (tagged `no_cache`, without a codec, or excluded by `stays`) are only
     /// named. An entry that is too large, or has a value that can't be encoded, is offered without any value.
     pub(crate) fn add(

@@ -149,11 +149,21 @@ struct ShareState {
     ended: bool,
     /// A point has panicked.
     stopped: bool,
+    said_idle: bool,
+    said_stop: bool,
 }
 
 impl ShareState {
-    fn is_idle(&self) -> bool {
-        self.remaining.is_empty() && self.waiting > 0
+    /// What the first rank is to be told, once.
+    fn news(&mut self) -> Option<DealMessage> {
+        let is_idle = self.remaining.is_empty() && self.waiting > 0;
+        if self.stopped && !std::mem::replace(&mut self.said_stop, true) {
+            Some(DealMessage::Stop)
+        } else if is_idle && !std::mem::replace(&mut self.said_idle, true) {
+            Some(DealMessage::Idle)
+        } else {
+            None
+        }
     }
 }
 
@@ -205,8 +215,6 @@ pub(super) struct Agent<'a> {
     list: u64,
     /// Only on the first rank.
     dealer: Option<Dealer>,
-    said_idle: bool,
-    said_stop: bool,
 }
 
 impl<'a> Agent<'a> {
@@ -218,8 +226,6 @@ impl<'a> Agent<'a> {
             share,
             list: ranks.meetings(),
             dealer: (ranks.rank() == 0).then(|| Dealer::new(shares)),
-            said_idle: false,
-            said_stop: false,
         }
     }
 
@@ -233,18 +239,15 @@ impl<'a> Agent<'a> {
     fn attend(&mut self) -> Result<(), Error> {
         let mut sleep = SHORTEST;
         loop {
-            let (is_idle, is_stopped) = {
-                let state = lock(&self.share.state);
-                (state.is_idle(), state.stopped)
-            };
-            if is_stopped && !std::mem::replace(&mut self.said_stop, true) {
-                self.say(0, DealMessage::Stop)?;
-            }
-            if is_idle && !std::mem::replace(&mut self.said_idle, true) {
-                self.say(0, DealMessage::Idle)?;
-            }
             let Some((rank, said)) = self.hear()? else {
-                self.sleep(sleep);
+                let mut state = lock(&self.share.state);
+                let mut news = state.news();
+                if news.is_none() {
+                    state = wait_timeout(&self.share.changed, state, sleep).0;
+                    news = state.news();
+                }
+                drop(state);
+                news.map_or(Ok(()), |news| self.say(0, news))?;
                 sleep = (2 * sleep).min(LONGEST);
                 continue;
             };
@@ -266,8 +269,10 @@ impl<'a> Agent<'a> {
                     self.say(0, DealMessage::Half(half))?;
                 }
                 DealMessage::Take(range) => {
-                    self.said_idle = false;
-                    self.share.change(|state| state.remaining = range);
+                    self.share.change(|state| {
+                        state.said_idle = false;
+                        state.remaining = range;
+                    });
                 }
                 DealMessage::End => return Ok(()),
             }
@@ -285,19 +290,6 @@ impl<'a> Agent<'a> {
             }
         }
         Ok(None)
-    }
-
-    /// Sleeps until the share changes, or for this long.
-    fn sleep(&self, longest: Duration) {
-        let rests = |state: &ShareState| {
-            let says_stop = state.stopped && !self.said_stop;
-            let says_idle = state.is_idle() && !self.said_idle;
-            !says_stop && !says_idle
-        };
-        let state = lock(&self.share.state);
-        if rests(&state) {
-            drop(wait_timeout(&self.share.changed, state, longest));
-        }
     }
 }
 

@@ -88,12 +88,21 @@ impl Ranks {
         went.map_err(|error| self.break_off(doing, error))
     }
 
-    /// A meeting of the group. `late` is told which ranks have not come, each time that the patience is over.
+    /// A meeting of the group. Late ranks are reported as such for whom this rank waits in `doing`, at intervals that
+    /// double: about ten times in some hours.
     pub(super) fn meet_group(
         &self,
         message: &[u8],
-        mut late: impl FnMut(&[usize]) + Send,
+        doing: Option<&str>,
     ) -> Result<Vec<u8>, GroupError> {
+        let mut times = 0_u32;
+        let mut late = |ranks: &[usize]| {
+            times = times.saturating_add(1);
+            if let Some(doing) = doing.filter(|_| times.is_power_of_two()) {
+                let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
+                (self.late)(doing, &ranks);
+            }
+        };
         let Some(desk) = self.desk() else {
             return self.group.meet(message, self.patience, &mut late);
         };

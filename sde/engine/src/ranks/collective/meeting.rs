@@ -84,10 +84,8 @@ impl Ranks {
     }
 
     fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
-        let met = match own.op {
-            CollectiveOp::EndSweep => self.meet_group(&own.to_bytes(), |_| ()),
-            _ => self.meet_patiently(&own.to_bytes(), what),
-        };
+        let doing = (own.op != CollectiveOp::EndSweep).then_some(what);
+        let met = self.meet_group(&own.to_bytes(), doing);
         let met = met.map_err(|error| self.break_off(what, error))?;
         let headers: Option<Vec<_>> = met.chunks(MEETING_BYTES).map(Header::from_bytes).collect();
         let headers = headers.filter(|headers| headers.len() == self.size());

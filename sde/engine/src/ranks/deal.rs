@@ -69,10 +69,10 @@ struct Dealer {
 }
 
 impl Dealer {
-    fn new(shares: &[Range<usize>]) -> Self {
+    fn new(remaining: Vec<usize>) -> Self {
         Self {
-            remaining: shares.iter().map(Range::len).collect(),
-            asked: vec![None; shares.len()],
+            asked: vec![None; remaining.len()],
+            remaining,
             idle: VecDeque::new(),
         }
     }
@@ -218,14 +218,16 @@ pub(super) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    /// All ranks call this with the same shares.
-    pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Range<usize>]) -> Self {
-        share.change(|state| state.remaining = shares[ranks.rank()].clone());
+    /// All ranks call this with the same shares, which are one after the other in the list.
+    pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Vec<usize>]) -> Self {
+        let lengths: Vec<usize> = shares.iter().map(Vec::len).collect();
+        let start = lengths[..ranks.rank()].iter().sum();
+        share.change(|state| state.remaining = start..start + lengths[ranks.rank()]);
         Self {
             ranks,
             share,
             list: ranks.meetings(),
-            dealer: (ranks.rank() == 0).then(|| Dealer::new(shares)),
+            dealer: (ranks.rank() == 0).then(|| Dealer::new(lengths)),
         }
     }
 
@@ -317,7 +319,7 @@ mod tests {
     /// got points.
     #[test]
     fn who_is_asked_gets_nothing_before_it_has_answered() {
-        let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);
+        let mut dealer = Dealer::new(vec![8; 3]);
         assert_eq!(dealer.hear(2, DealMessage::Idle), [(1, DealMessage::Split)]);
         assert_eq!(dealer.hear(1, DealMessage::Idle), []);
         let said = dealer.hear(1, DealMessage::Half(16..16));

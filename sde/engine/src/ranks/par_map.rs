@@ -19,9 +19,9 @@ use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
 use crate::entry::{Entry, Provenance, Record, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::key::{FingerprintError, Key, keyed};
+use crate::key::{Key, keyed};
 use crate::parallel::Finally;
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, digest_of};
+use crate::ranks::collective::{Body, Collective, CollectiveOp, Header, Ranks, chain, digest_of};
 use crate::result_map::{Content, Named, ResultMap};
 
 /// The reason given for a value that stayed on another rank.
@@ -40,17 +40,12 @@ impl ListKeys {
     /// The keys of a list whose items each run on `size` ranks.
     pub(super) fn of(app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Self {
         let id = &app.resolved.id;
-        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(&id.0, encoded));
-        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
-        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
-        let mut all = blake3::Hasher::new();
-        all.update(id.as_bytes());
-        all.update(&(size as u64).to_le_bytes());
-        for key in &keys {
-            all.update(&[u8::from(key.is_some())]);
-            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
-        }
-        let digest = Key::from_bytes(*all.finalize().as_bytes());
+        let key_of = |inputs: &&Inputs| {
+            let key = inputs.with_encoded(|encoded| keyed(&id.0, encoded));
+            key.ok()
+        };
+        let keys: Vec<Option<Key>> = list.iter().map(key_of).collect();
+        let digest = Key::from_bytes(digest_of(&(id, size, &keys)));
         Self { keys, digest }
     }
 }
@@ -120,7 +115,7 @@ impl Engine {
         let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, cache, *key);
         let held: Vec<bool> = listed.keys.iter().map(has).collect();
         let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
-        let own = Body::Held(digest_of(&held).unwrap_or_default());
+        let own = Body::Held(digest_of(&held));
         let met = ranks.meet(header.clone().with_body(own))?;
         let digest = |header: &Header| match header.body {
             Body::Held(digest) => Some(digest),
@@ -177,14 +172,9 @@ impl Engine {
             let items = mine.iter().copied().zip(items.into_iter().flatten());
             return Ok(items.collect());
         }
-        let (order, mut end) = (shares.concat(), 0);
-        let places = shares.iter().map(|share| {
-            let start = end;
-            end += share.len();
-            start..end
-        });
+        let order = shares.concat();
         let share = Share::default();
-        let mut agent = Agent::new(ranks, &share, &places.collect::<Vec<_>>());
+        let mut agent = Agent::new(ranks, &share, &shares);
         // Before the agent gives points to other ranks.
         let mine = share.remaining();
         let work = Loop {

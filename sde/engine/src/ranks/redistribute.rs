@@ -34,12 +34,19 @@ struct HeldEntry {
 }
 
 impl Engine {
-    /// The entries that have values here to move.
+    /// The entries that have values here to move. An app that moves them itself must have all values that a run needs.
     pub(super) fn movable(
         &self,
         entries: impl Iterator<Item = Arc<Entry>>,
     ) -> HashMap<Key, Arc<Entry>> {
-        let movable = entries.filter(|entry| self.can_move(entry));
+        let is_there = |named: &Named| named.content.is_there();
+        let movable = entries.filter(|entry| {
+            let info = self.catalog.info_of(&entry.record);
+            match info.and_then(|info| info.synchronize) {
+                Some(_) => entry.serves_all(),
+                None => entry.results.iter().any(is_there),
+            }
+        });
         movable.map(|entry| (entry.record.key, entry)).collect()
     }
 
@@ -56,7 +63,7 @@ impl Engine {
         }
         let told = held
             .iter()
-            .map(|(key, entry)| (*key, self.told(change, entry)));
+            .map(|(key, entry)| (*key, self.held_entry(change, entry)));
         let header = Header::keyless(CollectiveOp::Exchange, WHAT);
         let told = change.ranks.gather_all(header, Ok(told.collect()))?;
         let moving = moving(change, &told);
@@ -95,19 +102,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether an entry has values here to move. An app that moves them itself must have all values that a run needs.
-    fn can_move(&self, entry: &Entry) -> bool {
-        let record = &entry.record;
-        let info = self.catalog.info_of(record);
-        let is_there = |named: &Named| named.content.is_there();
-        match info.and_then(|info| info.synchronize) {
-            Some(_) => entry.serves_all(),
-            None => entry.results.iter().any(is_there),
-        }
-    }
-
     /// What this rank tells the others of an entry.
-    fn told(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
+    fn held_entry(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
         let record = &entry.record;
         let info = self.catalog.info_of(record);
         let moves = |name: &str| {
@@ -158,7 +154,7 @@ impl Engine {
             let by_all = all.iter().all(|known| known.get(at) == Some(&true));
             match info(&received).filter(|_| by_all) {
                 Some(info) => drop(known_by_all.insert(key, (received, info))),
-                None => self.warn(|| stays(&received)),
+                None => self.warn(|| is_unknown(&received)),
             }
         }
         Ok(known_by_all)
@@ -168,7 +164,7 @@ impl Engine {
 /// A name for messages.
 const WHAT: &str = "distributed results";
 
-fn stays(entry: &StoredEntry) -> String {
+fn is_unknown(entry: &StoredEntry) -> String {
     format!(
         "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
         entry.record.app,

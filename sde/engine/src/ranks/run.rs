@@ -218,7 +218,7 @@ impl Engine {
         let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
         let ended = ranks.meet(match &made {
             Ok(Served { entry, .. }) => header.with_body(Body::Made {
-                dependencies: digest_of(&RestsOn::of(&entry.record)).unwrap_or_default(),
+                dependencies: digest_of(&RestsOn::of(&entry.record)),
                 replicas: self.replica_digest(ranks, entry),
             }),
             Err(unpublished) => header.with_failure(Some(&unpublished.error)),

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, digest_of, not_here};
+use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, not_here, short};
 use super::distributed::{DistOps, Placement};
 use super::parts::part_key;
 use super::values::gather_values;
@@ -63,6 +63,11 @@ impl<T: Storable> StateKind<T> {
         }
     }
 
+    /// Whether the lowest rank saves an equal state for this one.
+    fn is_elsewhere(&self, rank: usize) -> bool {
+        rank > 0 && matches!(self, Self::Replicated)
+    }
+
     /// Whether `ranks` ranks may resume from a state whose parts have these descriptors.
     fn fit(&self, descriptors: &[Vec<u64>], ranks: usize) -> bool {
         match self {
@@ -105,7 +110,10 @@ impl Moment {
 impl<T: Storable> Part<T> {
     /// The digest of the state, if it can be encoded.
     fn digest(&self) -> Option<ShortDigest> {
-        self.digest.or_else(|| digest_of(&**self.state.as_ref()?))
+        self.digest.or_else(|| {
+            let bytes = postcard::to_allocvec(&**self.state.as_ref()?).ok()?;
+            Some(short(&blake3::hash(&bytes)))
+        })
     }
 }
 
@@ -168,8 +176,7 @@ impl Handle {
         };
         let is_every = states.engine.policy == SavePolicy::EveryResult;
         let is_saved = others.map_or(is_every, Ranks::take_state_turn);
-        let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
-        if is_saved && is_elsewhere {
+        if is_saved && kind.is_elsewhere(states.rank) {
             part.digest = part.digest();
             part.state = None;
         }
@@ -252,9 +259,9 @@ impl<'a> States<'a> {
             .step_by(self.size)
             .map(|rank| self.found::<T>(rank));
         let found = ranks.take_while(|parts| !parts.is_empty()).flatten();
-        let is_elsewhere = |rank: usize| rank > 0 && matches!(kind, StateKind::Replicated);
-        let found = found.filter(|part| part.state.is_some() || is_elsewhere(part.rank));
-        found.collect()
+        found
+            .filter(|part| part.state.is_some() || kind.is_elsewhere(part.rank))
+            .collect()
     }
 
     /// The newest state whose parts are all there and fit together, as this rank resumes from it, with its moment.

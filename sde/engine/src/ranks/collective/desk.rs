@@ -46,10 +46,7 @@ impl Desk {
     /// Runs one queued operation, after waiting up to `longest` for one to arrive. Returns whether there was one.
     pub(crate) fn serve(&self, longest: Duration) -> bool {
         let errand = lock(&self.asked).recv_timeout(longest);
-        errand.is_ok_and(|errand| {
-            errand.work();
-            true
-        })
+        errand.map(|errand| errand.work()).is_ok()
     }
 
     fn ask<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {

@@ -6,8 +6,8 @@ use bytemuck::Zeroable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Ranks;
 use super::header::{Body, Header, ShortDigest};
+use super::{Collective, Ranks};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
@@ -125,17 +125,6 @@ impl Ranks {
         })
     }
 
-    /// Exchanges messages between ranks; each receiver knows the lengths it needs.
-    pub(crate) fn exchange_bytes(
-        &self,
-        doing: &str,
-        send: &[(usize, &[u8])],
-        receive: &mut [(usize, &mut [u8])],
-    ) -> Result<(), Error> {
-        let doing = format!("exchanges {doing}");
-        self.operated(&doing, |group| group.exchange(send, receive))
-    }
-
     /// Sends each rank its bytes, and fills each buffer from its rank. Nothing is sent where there are no bytes.
     pub(crate) fn exchange_with_all(
         &self,
@@ -147,7 +136,7 @@ impl Ranks {
         let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
         let places = receive.iter_mut().map(|place| &mut place[..]).enumerate();
         let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
-        self.exchange_bytes(doing, &send, &mut places)
+        self.exchange(doing, &send, &mut places)
     }
 
     /// The error for a message from a rank that can't be read.
@@ -163,17 +152,13 @@ impl Ranks {
 mod tests {
     use super::super::CollectiveOp;
     use super::*;
-    use crate::ranks::group::ProcessGroup;
-    use crate::ranks::threads::ThreadGroup;
 
     /// Sends these bytes from rank 1 in place of a list of texts, and gives each rank's outcome.
     fn heard(sent: &[u8]) -> Vec<Result<Vec<Vec<String>>, String>> {
-        ThreadGroup::run(2, |group| {
-            let is_peer = group.rank() == 1;
-            let ranks = Ranks::of_test(group);
+        Ranks::on_threads(2, |ranks| {
             let header = Header::keyless(CollectiveOp::Exchange, "texts");
             let mine = vec!["one".to_owned()];
-            if is_peer {
+            if ranks.rank() == 1 {
                 let (all, counts) = ranks.gather(header, Ok(sent.to_vec())).unwrap();
                 assert_eq!((all.len(), counts[1]), (counts[0] + sent.len(), sent.len()));
                 return Ok(Vec::new());

@@ -128,10 +128,13 @@ pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
     of.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// The digest of a value that can be encoded.
-pub(crate) fn digest_of(value: &impl Serialize) -> Option<ShortDigest> {
-    let bytes = postcard::to_allocvec(value).ok()?;
-    Some(short(&blake3::hash(&bytes)))
+/// A digest of a value of the engine's own, which can always be encoded, for ranks to compare.
+pub(crate) fn digest_of<const N: usize>(value: &impl Serialize) -> [u8; N] {
+    let bytes = postcard::to_allocvec(value).unwrap_or_default();
+    let mut digest = [0; N];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&bytes).finalize_xof().fill(&mut digest);
+    digest
 }
 
 /// The length of a meeting's message, which a group should send in one piece.
@@ -159,10 +162,7 @@ impl Header {
 
     /// A header whose key is a hash of `what` and `of`: ranks that pass other values disagree.
     pub(crate) fn about(op: CollectiveOp, what: &str, of: &str) -> Self {
-        let mut name = blake3::Hasher::new();
-        name.update(&(what.len() as u64).to_le_bytes());
-        name.update(what.as_bytes()).update(of.as_bytes());
-        Self::new(op, Key::from_bytes(*name.finalize().as_bytes()), what)
+        Self::new(op, Key::from_bytes(digest_of(&(what, of))), what)
     }
 
     pub(crate) fn with_body(mut self, body: Body) -> Self {

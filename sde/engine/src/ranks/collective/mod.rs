@@ -100,6 +100,12 @@ impl Ranks {
         }
     }
 
+    /// Runs a test on threads as ranks.
+    #[cfg(test)]
+    pub(crate) fn on_threads<T: Send>(size: usize, test: impl Fn(&Self) -> T + Sync) -> Vec<T> {
+        crate::ranks::threads::ThreadGroup::run(size, |group| test(&Self::of_test(group)))
+    }
+
     /// Ranks for a test, which are never late.
     #[cfg(test)]
     pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
@@ -115,12 +121,7 @@ impl Ranks {
     ) -> Self {
         let world = members.iter().map(|rank| self.in_program(*rank)).collect();
         // All ranks are at one sequence number, so the hash is equal on the ranks of one color.
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.id.to_le_bytes());
-        hasher.update(&self.sequence.load(Ordering::Relaxed).to_le_bytes());
-        hasher.update(&color.to_le_bytes());
-        let id = hasher.finalize();
-        let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
+        let id = digest_of(&(self.id, self.meetings(), color));
         Self {
             id: u64::from_le_bytes(id),
             world,
@@ -236,12 +237,6 @@ impl Ranks {
         };
         let error = Error::from(ErrorKind::Ranks { doing, source });
         self.broken.get_or_init(|| error).clone()
-    }
-
-    /// The error of a rank that can't go on. It leaves the set, so that the others do not wait for it.
-    pub(crate) fn give_up(&self, doing: &str, why: String) -> Error {
-        self.leave();
-        self.break_off(doing, GroupError::Other(why))
     }
 
     pub(crate) fn split(&self, color: u32, key: i64) -> Result<Box<dyn ProcessGroup>, Error> {

@@ -72,7 +72,7 @@ impl Ranks {
             let asks = asked
                 .iter()
                 .map(|(at, question)| (*at, question.is_for_all));
-            let asks = digest_of(&asks.collect::<Vec<_>>()).unwrap_or_default();
+            let asks = digest_of(&asks.collect::<Vec<_>>());
             let header = header.clone().with_body(Body::Held(asks));
             let met = self.meet(header.with_failure(failed.as_ref()))?;
             if let Some(rank) = met.iter().position(|other| other.body != met[0].body) {
@@ -240,11 +240,6 @@ impl ProcessGroup for Stepping {
 mod tests {
     use super::super::CollectiveOp;
     use super::*;
-    use crate::ranks::threads::ThreadGroup;
-
-    fn on_ranks<T: Send>(size: usize, program: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
-        ThreadGroup::run(size, |group| program(&Ranks::of_test(group)))
-    }
 
     fn header() -> Header {
         Header::keyless(CollectiveOp::End, "many things")
@@ -262,7 +257,7 @@ mod tests {
 
     #[test]
     fn things_that_take_different_numbers_of_rounds_end_as_each_alone() {
-        let made = on_ranks(3, |ranks| {
+        let made = Ranks::on_threads(3, |ranks| {
             let together = ranks.in_rounds(&header(), 3, gather).unwrap();
             let alone: Vec<_> = (0..3).map(|times| gather(times, ranks).unwrap()).collect();
             // Together: one meeting for each of the longest function's 2 * 2 questions, and one at the end.
@@ -273,7 +268,7 @@ mod tests {
 
     #[test]
     fn one_that_fails_on_one_rank_is_that_error_on_all() {
-        let errors = on_ranks(3, |ranks| {
+        let errors = Ranks::on_threads(3, |ranks| {
             let failed = ranks.in_rounds(&header(), 4, |at, ranks| {
                 let numbers = gather(2, ranks);
                 match (at, ranks.rank()) {
@@ -293,7 +288,7 @@ mod tests {
 
     #[test]
     fn ranks_that_ask_for_different_things_get_the_same_error() {
-        let errors = on_ranks(2, |ranks| {
+        let errors = Ranks::on_threads(2, |ranks| {
             let went = ranks.in_rounds(&header(), 2, |at, ranks| gather(at * ranks.rank(), ranks));
             went.unwrap_err().to_string()
         });

@@ -43,7 +43,7 @@ const BLOCK: usize = 8 << 20;
 
 impl Inbox {
     /// Room for the wanted entries of an offer.
-    pub(super) fn new(of: &Exchange<'_>, told: Offers<'_>, wanted: &[bool]) -> Result<Self, Error> {
+    pub(super) fn new(of: &Exchange<'_>, told: Offers<'_>, wanted: &[u8]) -> Result<Self, Error> {
         let mut inbox = Self {
             table: of.ranks.zeroed(of.what, as_usize(told.table))?,
             small: Block::default(),
@@ -53,7 +53,7 @@ impl Inbox {
         let small = runs(&told.offers, wanted).into_iter();
         inbox.small.add(small.map(|run| run.len()));
         let offers = told.offers.into_owned().into_iter().zip(wanted);
-        for (offer, _) in offers.filter(|(_, is_wanted)| **is_wanted) {
+        for (offer, _) in offers.filter(|(_, is_wanted)| **is_wanted == 1) {
             let values = offer.large.iter();
             let places = values.map(|pieces| inbox.add_large(pieces)).collect();
             inbox.entries.push((offer, places));
@@ -319,7 +319,7 @@ mod tests {
         let mut outbox = Outbox::new(&wire);
         outbox.add(&entry, |_| false, |_| false).unwrap();
         let packed = outbox.close().unwrap();
-        let small = packed.messages(&[true])[1].to_vec();
+        let small = packed.messages(&[1])[1].to_vec();
         PackedEntry {
             offer: packed.offers[0].clone(),
             small: 0..small.len(),
@@ -392,7 +392,7 @@ mod tests {
                 is_last: true,
             }
         };
-        let inbox = |told| Inbox::new(&exchange, told, &[true, true]);
+        let inbox = |told| Inbox::new(&exchange, told, &[1, 1]);
         assert_eq!(inbox(told(1, 2, &[3, 4])).unwrap().places().len(), 6);
         for told in [
             told(u64::MAX, 1, &[1]),

@@ -20,7 +20,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_sent};
+use crate::ranks::collective::{Collective, CollectiveOp, Header, Ranks, not_sent};
 use crate::result_map::Wire;
 
 use inbox::Inbox;
@@ -67,6 +67,9 @@ struct Offers<'a> {
     is_last: bool,
 }
 
+/// For each of a rank's offers 1 if it is wanted, else 0: as ranks tell one another.
+type Wanted = Vec<u8>;
+
 /// An exchange among these ranks.
 pub(crate) struct Exchange<'a> {
     pub(crate) ranks: &'a Ranks,
@@ -102,11 +105,17 @@ impl Exchange<'_> {
         let (mut rest, mut exchanged) = (entries.iter(), Exchanged::default());
         loop {
             let packed = self.packed(&mut rest, &mut pack);
-            let all = self.tell(packed.as_ref(), rest.as_slice().is_empty())?;
+            let told = packed.as_ref().map(|packed| Offers {
+                offers: Cow::Borrowed(&packed.offers),
+                table: packed.table.len() as u64,
+                is_last: rest.as_slice().is_empty(),
+            });
+            let header = Header::keyless(CollectiveOp::Exchange, self.what);
+            let all = self.ranks.gather_all(header, told.map_err(Error::clone))?;
             let packed = packed.as_ref().map_err(Error::clone)?;
             let others = all.iter().enumerate().filter(|(rank, _)| *rank != own);
             lowest.reserve(others.map(|(_, told)| told.offers.len()).sum());
-            let mut wanted = Vec::with_capacity(all.len());
+            let mut wanted: Vec<Wanted> = Vec::with_capacity(all.len());
             for (rank, told) in all.iter().enumerate() {
                 let wants = |offer: &Offer| {
                     let counts = rank == own || counts(&mut lowest, rank, offer);
@@ -114,13 +123,16 @@ impl Exchange<'_> {
                     if wants && matches!(offer.sent, Sent::Nothing | Sent::Chosen) {
                         exchanged.stayed.push(offer.clone());
                     }
-                    wants && offer.sent != Sent::Nothing
+                    u8::from(wants && offer.sent != Sent::Nothing)
                 };
                 wanted.push(told.offers.iter().map(wants).collect());
             }
             let is_last = all.iter().all(|told| told.is_last);
             if all.iter().any(|told| !told.offers.is_empty()) {
-                let asked = self.ask(&wanted)?;
+                // The offers that each rank wants of this one.
+                let mut asked = vec![vec![0; wanted[own].len()]; all.len()];
+                self.ranks
+                    .exchange_with_all(self.what, &wanted, &mut asked)?;
                 let came = self.send(packed, &asked, all, wanted)?;
                 exchanged.came.extend(came);
             }
@@ -147,42 +159,17 @@ impl Exchange<'_> {
         packed.map_err(|source| not_sent(self.what, source))
     }
 
-    /// Tells all ranks this rank's offers.
-    fn tell<'p>(
-        &self,
-        packed: Result<&'p Packed<'_>, &Error>,
-        is_last: bool,
-    ) -> Result<Vec<Offers<'p>>, Error> {
-        let told = packed.map_err(Error::clone).map(|packed| Offers {
-            offers: Cow::Borrowed(&packed.offers),
-            table: packed.table.len() as u64,
-            is_last,
-        });
-        let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        self.ranks.gather_all(header, told)
-    }
-
-    /// Asks each rank for the offers that this one wants; gives the offers that each wants of this one.
-    fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
-        let flags = |wanted: &Vec<bool>| wanted.iter().map(|wants| u8::from(*wants)).collect();
-        let asks: Vec<Vec<u8>> = wanted.iter().map(flags).collect();
-        let mut asked = vec![vec![0; wanted[self.ranks.rank()].len()]; asks.len()];
-        self.ranks.exchange_with_all(self.what, &asks, &mut asked)?;
-        let of_rank = |flags: &Vec<u8>| flags.iter().map(|wants| *wants != 0).collect();
-        Ok(asked.iter().map(of_rank).collect())
-    }
-
     /// Sends the entries that others asked for, and receives those that this rank wants.
     fn send(
         &self,
         packed: &Packed<'_>,
-        asked: &[Vec<bool>],
+        asked: &[Wanted],
         all: Vec<Offers<'_>>,
-        wanted: Vec<Vec<bool>>,
+        wanted: Vec<Wanted>,
     ) -> Result<Vec<PackedEntry>, Error> {
-        let is_any = |wanted: &[bool]| wanted.contains(&true);
+        let is_any = |wanted: &Wanted| wanted.contains(&1);
         let to = asked.iter().enumerate().filter(|(_, asked)| is_any(asked));
-        let messages = |(rank, asked): (usize, &Vec<bool>)| {
+        let messages = |(rank, asked): (usize, &Wanted)| {
             let messages = packed.messages(asked).into_iter();
             messages.map(move |message| (rank, message))
         };
@@ -197,7 +184,7 @@ impl Exchange<'_> {
             places.map(|place| (*rank, place))
         });
         let mut receive: Vec<_> = places.collect();
-        self.ranks.exchange_bytes(self.what, &send, &mut receive)?;
+        self.ranks.exchange(self.what, &send, &mut receive)?;
         let entries = inboxes.into_iter();
         Ok(entries
             .flat_map(|(_, inbox)| inbox.entries(&self.wire))
@@ -221,13 +208,13 @@ fn counts(lowest: &mut KeyMap<usize>, rank: usize, offer: &Offer) -> bool {
 }
 
 /// The ranges of the wanted entries within a rank's small bytes; adjacent entries are one message.
-fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
+fn runs(offers: &[Offer], wanted: &[u8]) -> Vec<Range<usize>> {
     let (mut runs, mut end) = (Vec::<Range<usize>>::new(), 0_usize);
     for (offer, is_wanted) in offers.iter().zip(wanted) {
         let start = end;
         end = end.saturating_add(as_usize(offer.small));
         match runs.last_mut().filter(|run| run.end == start) {
-            _ if !*is_wanted || start == end => {}
+            _ if *is_wanted == 0 || start == end => {}
             Some(run) => run.end = end,
             None => runs.push(start..end),
         }

@@ -225,14 +225,14 @@ pub(super) struct Packed<'e> {
 
 impl Packed<'_> {
     /// The messages to a rank that wants these of the entries.
-    pub(super) fn messages(&self, wanted: &[bool]) -> Vec<&[u8]> {
+    pub(super) fn messages(&self, wanted: &[u8]) -> Vec<&[u8]> {
         let small = runs(&self.offers, wanted).into_iter();
         let mut messages = vec![&self.table[..]];
         messages.extend(small.map(|run| &self.small[run]));
         let mut rest = &self.large[..];
         for (offer, is_wanted) in self.offers.iter().zip(wanted) {
             let (own, others) = rest.split_at(offer.large.len());
-            let own = own.iter().filter(|_| *is_wanted).flatten();
+            let own = own.iter().filter(|_| *is_wanted == 1).flatten();
             messages.extend(own.map(|piece| &**piece));
             rest = others;
         }

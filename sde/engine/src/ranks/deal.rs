@@ -56,6 +56,16 @@ impl DealMessage {
     }
 }
 
+/// The next message about a list to this rank, if one has arrived.
+pub(super) fn heard(ranks: &Ranks, list: u64) -> Result<Option<(usize, DealMessage)>, Error> {
+    while let Some((rank, note)) = ranks.poll()? {
+        if let Some(said) = DealMessage::from_note(&note, list) {
+            return Ok(Some((rank, said)));
+        }
+    }
+    Ok(None)
+}
+
 /// Longer lists are not dealt out, since their ranges would not fit in a note.
 pub(super) const MOST: usize = u32::MAX as usize;
 
@@ -241,7 +251,7 @@ impl<'a> Agent<'a> {
     fn attend(&mut self) -> Result<(), Error> {
         let mut sleep = SHORTEST;
         loop {
-            let Some((rank, said)) = self.hear()? else {
+            let Some((rank, said)) = heard(self.ranks, self.list)? else {
                 let mut state = lock(&self.share.state);
                 let mut news = state.news();
                 if news.is_none() {
@@ -283,15 +293,6 @@ impl<'a> Agent<'a> {
 
     fn say(&self, rank: usize, says: DealMessage) -> Result<(), Error> {
         self.ranks.post(rank, says.to_note(self.list))
-    }
-
-    fn hear(&self) -> Result<Option<(usize, DealMessage)>, Error> {
-        while let Some((rank, note)) = self.ranks.poll()? {
-            if let Some(said) = DealMessage::from_note(&note, self.list) {
-                return Ok(Some((rank, said)));
-            }
-        }
-        Ok(None)
     }
 }
 

@@ -100,13 +100,10 @@ impl EntryMove<'_> {
             return Ok(None);
         }
         let own = self.own.map(|entry| ResultMap::of(Arc::clone(entry)));
-        let made = synchronize(own.as_ref(), over)?;
-        made.map(|map| self.of_app(&map)).transpose()
-    }
-
-    /// Makes an entry from the map that the app's own function made.
-    fn of_app(&self, map: &ResultMap) -> Result<Entry, AppError> {
-        self.entry(|spec| {
+        let Some(map) = synchronize(own.as_ref(), over)? else {
+            return Ok(None);
+        };
+        let entry = self.entry(|spec| {
             let name = &*spec.name;
             let content = match map.get_erased(name) {
                 Ok(_) if self.stays(name, spec.tags) => Content::Gone(STAYED),
@@ -137,7 +134,8 @@ impl EntryMove<'_> {
             let given = map.find(name);
             let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
             Ok((tags, content))
-        })
+        });
+        entry.map(Some)
     }
 
     /// Moves each result by its type.

@@ -33,11 +33,8 @@ impl Engine {
         keys: &[Key],
         transfer: &Transfer,
     ) -> Result<Vec<Key>, Error> {
-        let wanted: BTreeSet<Key> = keys
-            .iter()
-            .filter(|key| !self.holds(key))
-            .copied()
-            .collect();
+        let is_lacking = |key: &&Key| !self.holds(key);
+        let wanted: BTreeSet<Key> = keys.iter().filter(is_lacking).copied().collect();
         let header = Header::keyless(CollectiveOp::Exchange, FETCHED);
         let asked = ranks.gather_all(header, Ok(wanted))?;
         let wanted = &asked[ranks.rank()];
@@ -46,8 +43,7 @@ impl Engine {
         let made = made.filter_map(|key| self.entry_to_give(self.caches.all(), key));
         let made: Vec<_> = made.collect();
         self.exchange_made(ranks, FETCHED, &made, |key| wanted.contains(key), transfer)?;
-        let lacking = wanted.iter().filter(|key| !self.holds(key));
-        Ok(lacking.copied().collect())
+        Ok(wanted.iter().filter(is_lacking).copied().collect())
     }
 
     /// Gives all ranks the entries that one of them made. Entries that can't be sent stay where they are; the result

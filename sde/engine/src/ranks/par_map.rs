@@ -17,11 +17,11 @@ use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
 use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
 use crate::entry::{Entry, Provenance, Record, RecordHead};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, said};
 use crate::inputs::Inputs;
 use crate::key::{Key, keyed};
 use crate::parallel::Finally;
-use crate::ranks::collective::{Body, Collective, CollectiveOp, Header, Ranks, chain, digest_of};
+use crate::ranks::collective::{Body, Collective, CollectiveOp, Header, Ranks, digest_of};
 use crate::result_map::{Content, Named, ResultMap};
 
 /// The reason given for a value that stayed on another rank.
@@ -224,7 +224,7 @@ impl Engine {
         let failed = |(at, item): (&usize, &Item)| match item.as_ref().err()?.kind() {
             // A failure that all ranks of a set share names the rank where it happened.
             ErrorKind::OnRank { rank, message } => Some((*at, *rank, message.clone())),
-            _ => Some((*at, own, chain(item.as_ref().err()?))),
+            _ => Some((*at, own, said(item.as_ref().err()?))),
         };
         let failed: Vec<(usize, usize, String)> = computed.iter().filter_map(failed).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what failed");
@@ -277,11 +277,9 @@ impl Engine {
             took: Duration::ZERO,
             thread: 0,
         };
-        let record = Record {
-            head,
-            inputs: Arc::default(),
-        };
-        ResultMap::of(Arc::new(Entry::unchecked(record, results)))
+        let inputs = Arc::default();
+        let entry = Entry::unchecked(Record { head, inputs }, results);
+        ResultMap::of(Arc::new(entry))
     }
 }
 

@@ -154,7 +154,13 @@ impl Engine {
             let by_all = all.iter().all(|known| known.get(at) == Some(&true));
             match info(&received).filter(|_| by_all) {
                 Some(info) => drop(known_by_all.insert(key, (received, info))),
-                None => self.warn(|| is_unknown(&received)),
+                None => self.warn(|| {
+                    let (app, key) = (&received.record.app, key.short());
+                    format!(
+                        "{app} [{key}] stays on the ranks that made it, since others have not met the app; name it in \
+                         `link_app!`"
+                    )
+                }),
             }
         }
         Ok(known_by_all)
@@ -163,14 +169,6 @@ impl Engine {
 
 /// A name for messages.
 const WHAT: &str = "distributed results";
-
-fn is_unknown(entry: &StoredEntry) -> String {
-    format!(
-        "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
-        entry.record.app,
-        entry.record.key.short()
-    )
-}
 
 /// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone
 /// are not.

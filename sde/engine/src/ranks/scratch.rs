@@ -287,7 +287,18 @@ impl<'a> States<'a> {
         };
         let state = match kind {
             StateKind::Own => state_of(parts, moment, self.rank),
-            StateKind::Replicated => self.share_lowest(state_of(parts, moment, self.rank))?,
+            StateKind::Replicated => {
+                let own = state_of(parts, moment, self.rank);
+                match self.ranks.filter(|_| self.size > 1) {
+                    Some(ranks) => {
+                        // All get the lowest rank's state.
+                        let own = Value::new(own.filter(|_| self.rank == 0));
+                        let all = gather_values(ranks, &*self.engine.wire()?, &self.what, own)?;
+                        Option::clone(&all[0])
+                    }
+                    None => own,
+                }
+            }
             StateKind::Parts(ops, clone) => {
                 let read = |rank: usize| {
                     let state = state_of(parts, moment, rank)
@@ -298,36 +309,16 @@ impl<'a> States<'a> {
                     Ok(ErasedValue::new(clone(&*state.ok_or_else(missing)?)))
                 };
                 let made = (ops.assemble)(&descriptors, &read, self.rank, self.size).ok();
-                self.placed(ops, made, moment)?
+                // None goes on where one can't.
+                let all = self.tell(made.is_some())?;
+                let made = made.filter(|_| all.iter().all(|is_there| *is_there));
+                let set = self.ranks.map_or(0, Ranks::id);
+                let at = Placement::new(set, moment.origin(&self.frame.key));
+                made.inspect(|made| (ops.bind)(made, &at))
+                    .and_then(|made| made.downcast())
             }
         };
         Ok(state.map(|state| (moment, state)))
-    }
-
-    /// Binds an assembled part to its place. `None` on all ranks if any rank could not assemble its part.
-    fn placed<T: Storable>(
-        &self,
-        ops: &DistOps,
-        made: Option<ErasedValue>,
-        moment: Moment,
-    ) -> Result<Option<Value<T>>, Error> {
-        let all = self.tell(made.is_some())?;
-        let Some(state) = made.filter(|_| all.iter().all(|is_there| *is_there)) else {
-            return Ok(None);
-        };
-        let set = self.ranks.map_or(0, Ranks::id);
-        (ops.bind)(&state, &Placement::new(set, moment.origin(&self.frame.key)));
-        Ok(state.downcast())
-    }
-
-    /// Gives all ranks the lowest rank's state.
-    fn share_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
-        let Some(ranks) = self.ranks.filter(|_| self.size > 1) else {
-            return Ok(own);
-        };
-        let own = Value::new(own.filter(|_| self.rank == 0));
-        let all = gather_values(ranks, &*self.engine.wire()?, &self.what, own)?;
-        Ok(Option::clone(&all[0]))
     }
 
     fn warn<T>(&self, told: &[Vec<FoundPart>], kind: &StateKind<T>) {

@@ -61,8 +61,8 @@ impl Engine {
             return Err(error);
         }
         let holders = self.holders(whole, app, &cache, &listed)?;
-        let is_missing = |at: &usize| !matches!(holders[*at], Holder::All);
-        let mut missing: Vec<_> = (0..list.len()).filter(is_missing).collect();
+        let missing = (0..list.len()).filter(|at| holders[*at] != Holder::All);
+        let mut missing: Vec<usize> = missing.collect();
         if whole.rank() == 0 {
             // Before ranks wait for points: `App::cost` may panic.
             missing = deal(app, list, &missing, 1).swap_remove(0);

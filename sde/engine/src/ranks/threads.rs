@@ -103,7 +103,12 @@ impl ThreadGroup {
             if missing.is_empty() {
                 let given = state.given[self.rank].iter_mut();
                 let given = given.filter_map(VecDeque::pop_front).enumerate();
-                return given.map(|(rank, given)| of_type(rank, given)).collect();
+                let other = |rank| format!("rank {rank} calls another operation of the group");
+                let given = given.map(|(rank, given)| {
+                    let given = given.downcast();
+                    given.map_err(|_| GroupError::Other(other(rank)))
+                });
+                return given.collect();
             }
             if let Some(rank) = missing.iter().copied().find(|rank| state.gone[*rank]) {
                 return Err(GroupError::Left { rank });
@@ -153,11 +158,6 @@ impl Rounds {
         let missing = given.filter(|(_, given)| given.is_empty());
         missing.map(|(rank, _)| rank).collect()
     }
-}
-
-fn of_type<T: Any + Send + Sync>(rank: usize, given: Given) -> Result<Arc<T>, GroupError> {
-    let why = || format!("rank {rank} calls another operation of the group");
-    given.downcast().map_err(|_| GroupError::Other(why()))
 }
 
 impl ProcessGroup for ThreadGroup {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, said};
 use crate::event::RunId;
 use crate::key::Key;
 
@@ -173,7 +173,7 @@ impl Header {
     /// The header with its body replaced by the failure, if there is one.
     pub(crate) fn with_failure(mut self, why: Option<&Error>) -> Self {
         if let Some(why) = why {
-            self.failure = chain(why);
+            self.failure = said(why);
             let length = self.failure.len();
             self.body = Body::Failed { length };
         }
@@ -234,20 +234,6 @@ impl Header {
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
     }
-}
-
-/// The text of an error with all of its causes.
-pub(crate) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -340,11 +326,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        let header = Header::new(
-            CollectiveOp::Run,
-            Key::from_bytes([0; 32]),
-            "xä".repeat(100),
-        );
+        let header = Header::keyless(CollectiveOp::Run, &"xä".repeat(100));
         let back = Header::from_bytes(&header.to_bytes()).unwrap();
         assert_eq!(back.what, "xä".repeat(26) + "x");
     }

@@ -153,11 +153,7 @@ impl Ranks {
         counts[rank] = met[rank].number();
         let own = if rank == self.rank() { own } else { "" };
         match self.gather_bytes("an error", own.as_bytes(), &counts) {
-            Ok(text) => {
-                let message = crate::error::told(&String::from_utf8_lossy(&text));
-                let rank = self.in_program(rank);
-                ErrorKind::OnRank { rank, message }.into()
-            }
+            Ok(text) => self.on_rank(rank, crate::error::told(&String::from_utf8_lossy(&text))),
             Err(error) => error,
         }
     }

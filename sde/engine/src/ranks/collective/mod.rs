@@ -19,7 +19,7 @@ pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::{not_sent, pieces};
 pub use header::MEETING_BYTES;
-pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, digest_of, short};
+pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, digest_of, short};
 pub use joint::Collective;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

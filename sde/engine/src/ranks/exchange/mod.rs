@@ -25,7 +25,7 @@ use crate::result_map::Wire;
 
 use inbox::Inbox;
 pub(crate) use inbox::PackedEntry;
-use outbox::{Outbox, Packed};
+use outbox::Outbox;
 pub(crate) use received::{Received, is_complete};
 
 /// A map by key. Keys are digests, so their bits are spread well already.
@@ -147,7 +147,7 @@ impl Exchange<'_> {
         &self,
         entries: &mut std::slice::Iter<'e, Arc<Entry>>,
         pack: &mut impl FnMut(&'e Entry, &mut Outbox<'e>),
-    ) -> Result<Packed<'e>, Error> {
+    ) -> Result<Outbox<'e>, Error> {
         let most = (BATCH / self.ranks.size()).max(LEAST);
         let mut outbox = Outbox::new(&self.wire);
         while outbox.len() < most
@@ -162,7 +162,7 @@ impl Exchange<'_> {
     /// Sends the entries that others asked for, and receives those that this rank wants.
     fn send(
         &self,
-        packed: &Packed<'_>,
+        packed: &Outbox<'_>,
         asked: &[Wanted],
         all: Vec<Offers<'_>>,
         wanted: Vec<Wanted>,

@@ -77,11 +77,13 @@ pub(super) enum ValuePlace {
 /// The entries of one rank, encoded for the others.
 pub(crate) struct Outbox<'e> {
     wire: Arc<dyn Wire>,
-    offers: Vec<Offer>,
+    pub(super) offers: Vec<Offer>,
     to: WireBuffer<'e>,
     /// The pieces of each large value.
     large: Vec<Vec<Cow<'e, [u8]>>>,
     kinds: Vec<EntryKind>,
+    /// The kinds, encoded at the end.
+    pub(super) table: Vec<u8>,
 }
 
 impl<'e> Outbox<'e> {
@@ -92,6 +94,7 @@ impl<'e> Outbox<'e> {
             to: WireBuffer::default(),
             large: Vec::new(),
             kinds: Vec::new(),
+            table: Vec::new(),
         }
     }
 
@@ -199,36 +202,22 @@ impl<'e> Outbox<'e> {
     }
 
     /// Ends the encoding.
-    pub(super) fn close(mut self) -> Result<Packed<'e>, ArchiveError> {
+    pub(super) fn close(mut self) -> Result<Self, ArchiveError> {
         let mut table = WireBuffer::default();
         let kinds = ErasedValue::new(std::mem::take(&mut self.kinds));
         if !self.offers.is_empty() {
             self.wire
                 .encode(&kinds, &Codec::of::<Vec<EntryKind>>(), &mut table)?;
         }
-        Ok(Packed {
-            offers: self.offers,
-            table: table.into_bytes(),
-            small: self.to.into_bytes(),
-            large: self.large,
-        })
+        self.table = table.into_bytes();
+        Ok(self)
     }
-}
 
-/// The encoded entries of one rank, ready to be sent.
-pub(super) struct Packed<'e> {
-    pub(super) offers: Vec<Offer>,
-    pub(super) table: Vec<u8>,
-    small: Vec<u8>,
-    large: Vec<Vec<Cow<'e, [u8]>>>,
-}
-
-impl Packed<'_> {
     /// The messages to a rank that wants these of the entries.
     pub(super) fn messages(&self, wanted: &[u8]) -> Vec<&[u8]> {
         let small = runs(&self.offers, wanted).into_iter();
         let mut messages = vec![&self.table[..]];
-        messages.extend(small.map(|run| &self.small[run]));
+        messages.extend(small.map(|run| &self.to.as_bytes()[run]));
         let mut rest = &self.large[..];
         for (offer, is_wanted) in self.offers.iter().zip(wanted) {
             let (own, others) = rest.split_at(offer.large.len());

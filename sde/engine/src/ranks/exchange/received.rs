@@ -75,19 +75,15 @@ impl Received {
     /// The number of bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         let known = self.lock();
-        known
-            .values()
-            .map(Arrived::bytes)
-            .fold(0, usize::saturating_add)
+        let lengths = known.values().map(Arrived::bytes);
+        lengths.fold(0, usize::saturating_add)
     }
 
     /// The keys and runs of the entries that wait.
     pub(crate) fn waiting(&self) -> Vec<(Key, RunId)> {
         let known = self.lock();
-        known
-            .iter()
-            .map(|(key, entry)| (*key, entry.run()))
-            .collect()
+        let runs = known.iter().map(|(key, entry)| (*key, entry.run()));
+        runs.collect()
     }
 
     /// The run of an entry that has all values a run needs.

@@ -21,9 +21,9 @@ impl Engine {
     ) -> Result<(), Error> {
         let is_shared = self.commits_together();
         let header = Header::about(CollectiveOp::Agree, doing, selection.name())
-            .with_body(Body::Store { is_shared });
+            .with_body(Body::Store(is_shared));
         let met = ranks.meet(header.with_failure(saved.as_ref().err()))?;
-        let is_shared = |header: &&Header| header.body == Body::Store { is_shared: true };
+        let is_shared = |header: &&Header| header.body == Body::Store(true);
         match met.iter().filter(is_shared).count() {
             0 => Ok(()),
             all if all == met.len() => ranks.agree(doing, self.commit_with(ranks, selection)),

@@ -89,9 +89,8 @@ impl Engine {
             moves: !made.is_empty(),
         });
         let doing = header.what.clone();
-        let inner = subset
-            .is_split()
-            .then(|| ErrorKind::IsSplit { doing }.into());
+        let is_split = subset.is_split();
+        let inner = is_split.then(|| ErrorKind::IsSplit { doing }.into());
         // Ranks that wait for this one in the subset must not wait for ever.
         subset.leave();
         let met = whole.meet(header.with_failure(failure.or(inner.as_ref())));

@@ -73,13 +73,12 @@ impl ThreadGroup {
     pub fn run<R: Send>(size: usize, rank: impl Fn(Self) -> R + Sync) -> Vec<R> {
         let rank = &rank;
         std::thread::scope(|scope| {
-            let threads: Vec<_> = Self::new(size)
-                .into_iter()
-                .map(|group| scope.spawn(move || rank(group)))
-                .collect();
+            let groups = Self::new(size).into_iter();
+            let threads = groups.map(|group| scope.spawn(move || rank(group)));
+            let threads: Vec<_> = threads.collect();
             let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            let ended = ended.into_iter();
             ended
-                .into_iter()
                 .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                 .collect()
         })

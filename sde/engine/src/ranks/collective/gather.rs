@@ -141,10 +141,12 @@ impl Ranks {
 
     /// The error for a message from a rank that can't be read.
     pub(crate) fn garbled(&self, rank: usize, what: &str) -> Error {
-        let why = "than it said; do all ranks run one program?";
-        self.on_rank(rank, format!("sent something else as {what} {why}"))
+        let message =
+            format!("sent something else as {what} than it said; do all ranks run one program?");
+        self.on_rank(rank, message)
     }
 
+    /// The error of all ranks for a failure on one of them.
     pub(crate) fn on_rank(&self, rank: usize, message: String) -> Error {
         let rank = self.in_program(rank);
         ErrorKind::OnRank { rank, message }.into()

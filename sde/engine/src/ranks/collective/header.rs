@@ -70,10 +70,8 @@ pub(crate) struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Body {
     Nothing,
-    /// The operation failed on this rank; the error text has `length` bytes.
-    Failed {
-        length: usize,
-    },
+    /// The operation failed on this rank; the error text has so many bytes.
+    Failed(usize),
     /// A run. All ranks must have one cache policy: otherwise one would give up where others enter the body, or would
     /// not save its part. `next` is the run's id if it begins now; `has` is what this rank has cached of it.
     Run {
@@ -92,9 +90,7 @@ pub(crate) enum Body {
         moves: bool,
     },
     /// Whether this rank's store is committed by all ranks together.
-    Store {
-        is_shared: bool,
-    },
+    Store(bool),
     /// Digests of what this rank made in a run: of its nested runs' dependencies, and of the results that must be equal
     /// on all ranks.
     Made {
@@ -174,20 +170,19 @@ impl Header {
     pub(crate) fn with_failure(mut self, why: Option<&Error>) -> Self {
         if let Some(why) = why {
             self.failure = said(why);
-            let length = self.failure.len();
-            self.body = Body::Failed { length };
+            self.body = Body::Failed(self.failure.len());
         }
         self
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.body, Body::Failed { .. })
+        matches!(self.body, Body::Failed(_))
     }
 
     /// This rank's number, or the length of its error.
     pub(crate) fn number(&self) -> usize {
         match self.body {
-            Body::Failed { length } | Body::Number(length) => length,
+            Body::Failed(number) | Body::Number(number) => number,
             _ => 0,
         }
     }
@@ -196,7 +191,7 @@ impl Header {
     pub(super) fn fits(&self, other: &Self) -> bool {
         use std::mem::discriminant;
         let alike = match (self.body, other.body) {
-            (Body::Failed { .. }, _) | (_, Body::Failed { .. }) => true,
+            (Body::Failed(_), _) | (_, Body::Failed(_)) => true,
             (Body::Run { policy: own, .. }, Body::Run { policy, .. }) => own == policy,
             (own, other) => discriminant(&own) == discriminant(&other),
         };
@@ -249,7 +244,7 @@ mod tests {
     fn a_header_comes_back_as_it_was() {
         let bodies = [
             Body::Nothing,
-            Body::Failed { length: usize::MAX },
+            Body::Failed(usize::MAX),
             Body::Run {
                 policy: u8::MAX,
                 next: RUN,
@@ -307,7 +302,7 @@ mod tests {
         let with = |body| Header::keyless(CollectiveOp::Exchange, "results").with_body(body);
         let bytes = |length| with(Body::Number(length));
         assert!(bytes(1).fits(&bytes(2)));
-        assert!(bytes(1).fits(&with(Body::Failed { length: 1 })));
+        assert!(bytes(1).fits(&with(Body::Failed(1))));
         assert!(!bytes(1).fits(&with(Body::Nothing)));
         let run = |policy| {
             with(Body::Run {

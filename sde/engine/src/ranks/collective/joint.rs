@@ -88,11 +88,8 @@ impl Collective for Ranks {
         alike: &Digest,
         mine: Result<usize, &Error>,
     ) -> Result<Vec<usize>, Error> {
-        let header = Header::new(
-            CollectiveOp::Joint,
-            Key::from_bytes(*alike.as_bytes()),
-            doing,
-        );
+        let key = Key::from_bytes(*alike.as_bytes());
+        let header = Header::new(CollectiveOp::Joint, key, doing);
         let header = header.with_body(Body::Number(mine.unwrap_or(0)));
         let met = self.meet(header.with_failure(mine.err()))?;
         Ok(met.iter().map(Header::number).collect())

@@ -141,9 +141,8 @@ impl Ranks {
                 told.push((self.in_program(rank), text));
             }
         }
-        let texts = told
-            .iter()
-            .map(|(rank, text)| format!("rank {rank} {text}"));
+        let texts = told.into_iter();
+        let texts = texts.map(|(rank, text)| format!("rank {rank} {text}"));
         texts.collect()
     }
 

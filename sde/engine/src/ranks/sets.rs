@@ -260,7 +260,12 @@ impl Sets {
     pub(crate) fn forget_all(&self) {
         self.received.forget_all();
         lock(&self.elsewhere).clear();
-        self.all().iter().for_each(|set| _ = set.end());
+        for set in self.all() {
+            // First: runs in progress are not remembered.
+            let caches = set.caches();
+            let _before: Vec<_> = caches.iter().map(|cache| cache.forget_all()).collect();
+            let _fresh = set.end();
+        }
     }
 
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {

@@ -17,7 +17,6 @@ use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::{Named, Tag};
 
-/// A name for messages.
 const FETCHED: &str = "what is fetched";
 
 impl Engine {

@@ -167,7 +167,6 @@ impl Engine {
     }
 }
 
-/// A name for messages.
 const WHAT: &str = "distributed results";
 
 /// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone

@@ -69,9 +69,7 @@ impl Ranks {
                     }
                 }
             }
-            let asks = asked
-                .iter()
-                .map(|(at, question)| (*at, question.is_for_all));
+            let asks = asked.iter().map(|(at, asks)| (*at, asks.is_for_all));
             let asks = digest_of(&asks.collect::<Vec<_>>());
             let header = header.clone().with_body(Body::Held(asks));
             let met = self.meet(header.with_failure(failed.as_ref()))?;

@@ -38,9 +38,8 @@ impl Engine {
         let asked = ranks.gather_all(header, Ok(wanted))?;
         let wanted = &asked[ranks.rank()];
         let of_all: BTreeSet<&Key> = asked.iter().flatten().collect();
-        let made = of_all.into_iter();
-        let made = made.filter_map(|key| self.entry_to_give(self.caches.all(), key));
-        let made: Vec<_> = made.collect();
+        let give = |key| self.entry_to_give(self.caches.all(), key);
+        let made: Vec<_> = of_all.into_iter().filter_map(give).collect();
         self.exchange_made(ranks, FETCHED, &made, |key| wanted.contains(key), transfer)?;
         Ok(wanted.iter().filter(is_lacking).copied().collect())
     }

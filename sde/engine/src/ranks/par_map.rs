@@ -64,8 +64,7 @@ impl Engine {
         let _nested = NestedCall::begin();
         let cache = self.cache_of(&app.resolved);
         let listed = ListKeys::of(app, list, 1);
-        let holders = self.holders(ranks, app, cache, &listed)?;
-        let holders = &holders;
+        let holders = &self.holders(ranks, app, cache, &listed)?;
         let held_by = |holder: Holder| (0..list.len()).filter(move |at| holders[*at] == holder);
         let missing: Vec<usize> = held_by(Holder::None).collect();
         let (mut computed, mut failures, mut stayed) = Default::default();

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::outbox::{EntryKind, InputValue, OwnPart, ResultKind, ValuePlace};
-use super::{Exchange, Offer, Offers, Sent, as_usize, runs};
+use super::{Exchange, Offer, Offers, as_usize, runs};
 use crate::bulk::{room_for_start, start_of_large};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::entry::{Record, RecordHead};
@@ -153,11 +153,6 @@ struct Common {
 impl PackedEntry {
     pub(crate) fn offer(&self) -> &Offer {
         &self.offer
-    }
-
-    /// Whether all values that a run needs were sent.
-    pub(super) fn is_whole(&self) -> bool {
-        self.offer.sent == Sent::Whole
     }
 
     pub(super) fn is_of(&self, app: &str) -> bool {

@@ -214,7 +214,7 @@ fn runs(offers: &[Offer], wanted: &[u8]) -> Vec<Range<usize>> {
         let start = end;
         end = end.saturating_add(as_usize(offer.small));
         match runs.last_mut().filter(|run| run.end == start) {
-            _ if *is_wanted == 0 || start == end => {}
+            _ if *is_wanted != 1 || start == end => {}
             Some(run) => run.end = end,
             None => runs.push(start..end),
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use super::{KeyMap, PackedEntry, as_usize};
+use super::{KeyMap, PackedEntry, Sent, as_usize};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::event::RunId;
 use crate::key::Key;
@@ -89,7 +89,10 @@ impl Received {
     /// The run of an entry that has all values a run needs.
     pub(crate) fn run_of(&self, key: &Key) -> Option<RunId> {
         match self.lock().get(key)? {
-            Arrived::Packed(entry) => entry.is_whole().then_some(entry.offer().run),
+            Arrived::Packed(entry) => {
+                let offer = entry.offer();
+                (offer.sent == Sent::Whole).then_some(offer.run)
+            }
             Arrived::Unpacked(entry) => is_complete(entry).then_some(entry.record.run),
         }
     }

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
-use crate::entry::Entry;
+use crate::entry::{Entry, RecordHead};
 use crate::error::{Error, close_names, join_names, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};
@@ -77,10 +77,10 @@ impl AppCatalog {
         citations.into_iter().map(str::to_owned).collect()
     }
 
-    /// The description of an app with this code, if the program has it.
-    pub(crate) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
-        let entries = self.of_name(app);
-        let of_code = |entry: &&Arc<CatalogEntry>| entry.info.code() == code;
+    /// The description of the app that made an entry, if the program has it with this code.
+    pub(crate) fn info_of(&self, made: &RecordHead) -> Option<AppInfo> {
+        let entries = self.of_name(&made.app);
+        let of_code = |entry: &&Arc<CatalogEntry>| *entry.info.code() == made.code;
         Some(entries.iter().find(of_code)?.info.clone())
     }
 

@@ -5,12 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use smallvec::SmallVec;
+
 use super::Engine;
 use super::claim::Role;
 use super::execute::{Begun, Computation, Ran};
 use super::handle::Policy;
 use super::run_state::Run;
-use super::save::{NewSave, NewSaved};
+use super::save::NewSaved;
 use crate::cache::flight::Forever;
 use crate::cache::{self, Before, Decision, RunFlight, merge};
 use crate::entry::{Entry, Record, Served, UNCHECKED};
@@ -68,7 +70,7 @@ impl Unpublished {
 }
 
 /// The entries that the store gets for the results of a call: the entry itself, or this rank's share of it.
-pub(crate) type ToSave = [Option<Arc<Entry>>; 2];
+pub(crate) type ToSave = SmallVec<[Arc<Entry>; 1]>;
 
 /// The outcome of a call once it is decided whose results stand.
 pub(super) struct Settled<S> {
@@ -92,7 +94,7 @@ impl Engine {
     ) -> Result<(Served, Source), Error> {
         let computation = ran.computation();
         let made = self.publishable(run, ran, previous).map(|own| {
-            let to_save = [Some(Arc::clone(&own.entry)), None];
+            let to_save = ToSave::from_buf([Arc::clone(&own.entry)]);
             (own, to_save)
         });
         self.publish_made(run, (made, computation), begun, role)
@@ -125,28 +127,21 @@ impl Engine {
         };
         run.cache.measure(&own.entry);
         let is_kept = !matches!(role, Role::Alone { keep: None });
-        let saves = to_save.each_ref().map(|entry| {
-            let kept = entry.as_ref().filter(|_| is_kept);
-            kept.and_then(|entry| self.new_save(entry))
-        });
-        let mut encoded = saves
-            .each_ref()
-            .map(|save| save.as_ref().map(NewSave::encode));
+        let new_save = |entry| is_kept.then(|| self.new_save(entry)).flatten();
+        let saves: SmallVec<[_; 1]> = to_save.iter().map(new_save).collect();
+        let encoded = saves.iter().map(|save| Some(save.as_ref()?.encode()));
+        let encoded: SmallVec<[_; 1]> = encoded.collect();
         drop(begun);
         let write = |_: &Arc<Entry>| {
             let states = run.cache.scratches.remove(&run.scratch_key());
-            let mut encoded = encoded.iter_mut();
-            let saved = to_save.map(|entry| {
-                let encoded = encoded.next().and_then(Option::take);
-                entry.map(|entry| {
-                    let saved = self.save_new(&entry, encoded);
-                    (entry, saved)
-                })
+            let saved = to_save.into_iter().zip(encoded).map(|(entry, encoded)| {
+                let saved = self.save_new(&entry, encoded);
+                (entry, saved)
             });
-            (states, saved)
+            (states, saved.collect::<SmallVec<[_; 1]>>())
         };
-        let tell = |saved: [Option<(Arc<Entry>, NewSaved)>; 2]| {
-            let saved = saved.into_iter().flatten();
+        let tell = |saved: SmallVec<[(Arc<Entry>, NewSaved); 1]>| {
+            let saved = saved.into_iter();
             saved.for_each(|(entry, saved)| self.tell_new(&entry, saved));
         };
         let (settled, source) = match role {

@@ -111,19 +111,13 @@ impl Engine {
                 cache.scratches.set(frame.key, state.clone(), false);
             }
             if self.policy == SavePolicy::EveryResult {
-                self.write_state(frame, frame.key, &state, &state);
+                self.write_state(frame, frame.key, &state);
             }
         }
     }
 
-    /// Has the store save a state of a run now, as it is written.
-    pub(crate) fn write_state(
-        &self,
-        frame: &Frame,
-        key: Key,
-        state: &ScratchState,
-        written: &ScratchState,
-    ) {
+    /// Has the store save a state of a run now.
+    pub(crate) fn write_state(&self, frame: &Frame, key: Key, state: &ScratchState) {
         let Some(archiver) = self.archiver() else {
             return;
         };
@@ -131,8 +125,8 @@ impl Engine {
             scratch: vec![SavedScratch {
                 app: Arc::clone(&frame.resolved.name),
                 key,
-                value: written.value.clone(),
-                codec: written.codec,
+                value: state.value.clone(),
+                codec: state.codec,
             }],
             ..Batch::new(Selection::Checkpoint)
         };

@@ -16,7 +16,7 @@ mod ticket;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread::current;
 use std::time::Duration;
 
@@ -111,25 +111,29 @@ pub(crate) fn run_errand<T: Send>(
     offer: impl FnOnce(Arc<Errand>),
 ) -> T {
     let here = current().id();
-    let (job, done) = (Mutex::new(Some(job)), (Mutex::new(None), Condvar::new()));
+    let (job, returned, done) = (Mutex::new(Some(job)), Mutex::new(None), Barrier::new(2));
     let work = || {
-        if current().id() == here {
-            let mut returned = lock(&done.0);
-            while returned.is_none() {
-                returned = wait(&done.1, returned);
-            }
-            return;
+        if current().id() != here {
+            let taken = lock(&job).take();
+            let ended = taken.map(|job| catch_unwind(AssertUnwindSafe(job)));
+            *lock(&returned) = ended;
         }
-        let taken = lock(&job).take();
-        let returned = taken.map(|job| catch_unwind(AssertUnwindSafe(job)));
-        *lock(&done.0) = returned;
-        done.1.notify_all();
+        done.wait();
     };
     ticket::scope(&work, |errand| offer(Arc::clone(errand)));
-    match unpoisoned(done.0.into_inner()) {
+    match unpoisoned(returned.into_inner()) {
         Some(Ok(returned)) => returned,
         Some(Err(panic)) => resume_unwind(panic),
         None => unreachable!("it was waited for"),
+    }
+}
+
+/// Calls a function when it is dropped: at the end of a piece of work, also by a panic.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
@@ -167,8 +171,7 @@ impl Drop for Helpers {
 
 #[cfg(test)]
 mod tests {
-    use super::Helpers;
-    use std::sync::Barrier;
+    use super::{Barrier, Helpers};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use super::Finally;
 use crate::sync::{MutexGuard, lock, wait};
 
 /// A piece of work that helpers may take part in.
@@ -35,7 +36,7 @@ unsafe impl Sync for Ticket {}
 /// more. Gives how long it waited for helpers.
 pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) -> Duration {
     // SAFETY: the two types differ in a lifetime only. The pointer is not used
-    // after this function returns or unwinds: `Closing` waits for all helpers.
+    // after this function returns or unwinds: `closing` waits for all helpers.
     let erased = unsafe {
         std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(
             work,
@@ -50,7 +51,13 @@ pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) 
         }),
         ended: Condvar::new(),
     });
-    let closing = Closing(&ticket);
+    let closing = Finally(|| {
+        let mut state = ticket.lock();
+        state.open = false;
+        while state.active > 0 {
+            state = wait(&ticket.ended, state);
+        }
+    });
     offer(&ticket);
     work();
     let waits = Instant::now();
@@ -60,19 +67,6 @@ pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) 
         resume_unwind(panic);
     }
     waits.elapsed()
-}
-
-/// Closes the ticket and waits for the helpers when it is dropped.
-struct Closing<'a>(&'a Ticket);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.open = false;
-        while state.active > 0 {
-            state = wait(&self.0.ended, state);
-        }
-    }
 }
 
 impl Ticket {

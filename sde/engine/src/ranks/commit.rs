@@ -8,7 +8,6 @@ use std::path::Path;
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::key::Key;
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
 
 impl Engine {
@@ -22,9 +21,9 @@ impl Engine {
     ) -> Result<(), Error> {
         let is_shared = self.commits_together();
         let header = Header::about(CollectiveOp::Agree, doing, selection.name())
-            .with_body(Body::Store { is_shared });
+            .with_body(Body::Store(is_shared));
         let met = ranks.meet(header.with_failure(saved.as_ref().err()))?;
-        let is_shared = |header: &&Header| header.body == Body::Store { is_shared: true };
+        let is_shared = |header: &&Header| header.body == Body::Store(true);
         match met.iter().filter(is_shared).count() {
             0 => Ok(()),
             all if all == met.len() => ranks.agree(doing, self.commit_with(ranks, selection)),
@@ -42,13 +41,8 @@ impl Engine {
 
     /// Writes an archive to a directory that all ranks name: the first of them writes it.
     pub(crate) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
-        let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
         let what = format!("an archive in {}", dir.display());
-        let header = Header::new(
-            CollectiveOp::Save,
-            Key::from_bytes(*named.as_bytes()),
-            &*what,
-        );
+        let header = Header::about(CollectiveOp::Save, &what, "");
         ranks.meet(header)?;
         let written = match ranks.rank() {
             0 => self.archive_to(dir),

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,16 @@ impl DealMessage {
     }
 }
 
+/// The next message about a list to this rank, if one has arrived.
+pub(super) fn heard(ranks: &Ranks, list: u64) -> Result<Option<(usize, DealMessage)>, Error> {
+    while let Some((rank, note)) = ranks.poll()? {
+        if let Some(said) = DealMessage::from_note(&note, list) {
+            return Ok(Some((rank, said)));
+        }
+    }
+    Ok(None)
+}
+
 /// Longer lists are not dealt out, since their ranges would not fit in a note.
 pub(super) const MOST: usize = u32::MAX as usize;
 
@@ -69,10 +79,10 @@ struct Dealer {
 }
 
 impl Dealer {
-    fn new(shares: &[Range<usize>]) -> Self {
+    fn new(remaining: Vec<usize>) -> Self {
         Self {
-            remaining: shares.iter().map(Range::len).collect(),
-            asked: vec![None; shares.len()],
+            asked: vec![None; remaining.len()],
+            remaining,
             idle: VecDeque::new(),
         }
     }
@@ -149,11 +159,21 @@ struct ShareState {
     ended: bool,
     /// A point has panicked.
     stopped: bool,
+    said_idle: bool,
+    said_stop: bool,
 }
 
 impl ShareState {
-    fn is_idle(&self) -> bool {
-        self.remaining.is_empty() && self.waiting > 0
+    /// What the first rank is to be told, once.
+    fn news(&mut self) -> Option<DealMessage> {
+        let is_idle = self.remaining.is_empty() && self.waiting > 0;
+        if self.stopped && !std::mem::replace(&mut self.said_stop, true) {
+            Some(DealMessage::Stop)
+        } else if is_idle && !std::mem::replace(&mut self.said_idle, true) {
+            Some(DealMessage::Idle)
+        } else {
+            None
+        }
     }
 }
 
@@ -176,30 +196,20 @@ impl Share {
         }
     }
 
-    /// The number of points that are not begun.
-    pub(super) fn remaining(&self) -> usize {
-        self.look(|state| state.remaining.len())
+    /// Stops the list: a point has panicked.
+    pub(super) fn stop(&self) {
+        self.change(|state| state.stopped = true);
     }
 
-    fn look<R>(&self, look: impl FnOnce(&ShareState) -> R) -> R {
-        look(&lock(&self.state))
+    /// The number of points that are not begun.
+    pub(super) fn remaining(&self) -> usize {
+        lock(&self.state).remaining.len()
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut ShareState) -> R) -> R {
         let changed = change(&mut lock(&self.state));
         self.changed.notify_all();
         changed
-    }
-}
-
-/// Stops the list when a point panics.
-pub(super) struct StopOnPanic<'a>(pub(super) &'a Share);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.change(|state| state.stopped = true);
-        }
     }
 }
 
@@ -215,24 +225,19 @@ pub(super) struct Agent<'a> {
     list: u64,
     /// Only on the first rank.
     dealer: Option<Dealer>,
-    /// The messages of the first rank to itself.
-    own: VecDeque<DealMessage>,
-    said_idle: bool,
-    said_stop: bool,
 }
 
 impl<'a> Agent<'a> {
-    /// All ranks call this with the same shares.
-    pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Range<usize>]) -> Self {
-        share.change(|state| state.remaining = shares[ranks.rank()].clone());
+    /// All ranks call this with the same shares, which are one after the other in the list.
+    pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Vec<usize>]) -> Self {
+        let lengths: Vec<usize> = shares.iter().map(Vec::len).collect();
+        let start = lengths[..ranks.rank()].iter().sum();
+        share.change(|state| state.remaining = start..start + lengths[ranks.rank()]);
         Self {
             ranks,
             share,
             list: ranks.meetings(),
-            dealer: (ranks.rank() == 0).then(|| Dealer::new(shares)),
-            own: VecDeque::new(),
-            said_idle: false,
-            said_stop: false,
+            dealer: (ranks.rank() == 0).then(|| Dealer::new(lengths)),
         }
     }
 
@@ -246,15 +251,15 @@ impl<'a> Agent<'a> {
     fn attend(&mut self) -> Result<(), Error> {
         let mut sleep = SHORTEST;
         loop {
-            let (is_idle, is_stopped) = self.share.look(|state| (state.is_idle(), state.stopped));
-            if is_stopped && !std::mem::replace(&mut self.said_stop, true) {
-                self.say(0, DealMessage::Stop)?;
-            }
-            if is_idle && !std::mem::replace(&mut self.said_idle, true) {
-                self.say(0, DealMessage::Idle)?;
-            }
-            let Some((rank, said)) = self.hear()? else {
-                self.sleep(sleep);
+            let Some((rank, said)) = heard(self.ranks, self.list)? else {
+                let mut state = lock(&self.share.state);
+                let mut news = state.news();
+                if news.is_none() {
+                    state = wait_timeout(&self.share.changed, state, sleep).0;
+                    news = state.news();
+                }
+                drop(state);
+                news.map_or(Ok(()), |news| self.say(0, news))?;
                 sleep = (2 * sleep).min(LONGEST);
                 continue;
             };
@@ -276,49 +281,18 @@ impl<'a> Agent<'a> {
                     self.say(0, DealMessage::Half(half))?;
                 }
                 DealMessage::Take(range) => {
-                    self.said_idle = false;
-                    self.share.change(|state| state.remaining = range);
+                    self.share.change(|state| {
+                        state.said_idle = false;
+                        state.remaining = range;
+                    });
                 }
                 DealMessage::End => return Ok(()),
             }
         }
     }
 
-    fn say(&mut self, rank: usize, says: DealMessage) -> Result<(), Error> {
-        match rank == self.ranks.rank() {
-            true => self.own.push_back(says),
-            false => self.ranks.post(rank, says.to_note(self.list))?,
-        }
-        Ok(())
-    }
-
-    /// The next message, from another rank or from this one to itself.
-    fn hear(&mut self) -> Result<Option<(usize, DealMessage)>, Error> {
-        if let Some(said) = self.own.pop_front() {
-            return Ok(Some((self.ranks.rank(), said)));
-        }
-        while let Some((rank, note)) = self.ranks.poll()? {
-            if let Some(said) = DealMessage::from_note(&note, self.list) {
-                return Ok(Some((rank, said)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Sleeps until the share changes, or for this long.
-    fn sleep(&self, longest: Duration) {
-        let rests = |state: &ShareState| {
-            let says_stop = state.stopped && !self.said_stop;
-            let says_idle = state.is_idle() && !self.said_idle;
-            !says_stop && !says_idle
-        };
-        let start = Instant::now();
-        let mut state = lock(&self.share.state);
-        while rests(&state)
-            && let Some(left) = longest.checked_sub(start.elapsed())
-        {
-            state = wait_timeout(&self.share.changed, state, left).0;
-        }
+    fn say(&self, rank: usize, says: DealMessage) -> Result<(), Error> {
+        self.ranks.post(rank, says.to_note(self.list))
     }
 }
 
@@ -342,36 +316,11 @@ mod tests {
         assert_eq!(DealMessage::from_note(&[255; 16], 255), None);
     }
 
-    /// Rank 0 has all points.
-    #[test]
-    fn who_is_idle_gets_half_of_what_another_has_until_nobody_has_any() {
-        let mut dealer = Dealer::new(&[0..4, 4..4, 4..4]);
-        assert_eq!(dealer.hear(1, DealMessage::Idle), [(0, DealMessage::Split)]);
-        assert_eq!(dealer.hear(2, DealMessage::Idle), []);
-        let said = dealer.hear(0, DealMessage::Half(2..4));
-        assert_eq!(
-            said,
-            [(1, DealMessage::Take(2..4)), (1, DealMessage::Split)]
-        );
-        // Rank 1 began one of its two points before it was asked.
-        let said = dealer.hear(1, DealMessage::Half(3..4));
-        assert_eq!(said, [(2, DealMessage::Take(3..4))]);
-        // The dealer's count is an upper bound: rank 0 may have begun its points.
-        assert_eq!(dealer.hear(2, DealMessage::Idle), [(0, DealMessage::Split)]);
-        assert_eq!(
-            dealer.hear(0, DealMessage::Half(2..2)),
-            [(1, DealMessage::Split)]
-        );
-        // Ranks may still compute points that they have begun.
-        let ends = [0, 1, 2].map(|rank| (rank, DealMessage::End));
-        assert_eq!(dealer.hear(1, DealMessage::Half(4..4)), ends);
-    }
-
     /// Found by a sweep on four ranks: a rank's old answer to `Split` made the dealer take it for empty after it had
     /// got points.
     #[test]
     fn who_is_asked_gets_nothing_before_it_has_answered() {
-        let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);
+        let mut dealer = Dealer::new(vec![8; 3]);
         assert_eq!(dealer.hear(2, DealMessage::Idle), [(1, DealMessage::Split)]);
         assert_eq!(dealer.hear(1, DealMessage::Idle), []);
         let said = dealer.hear(1, DealMessage::Half(16..16));
@@ -383,12 +332,5 @@ mod tests {
         );
         let said = dealer.hear(2, DealMessage::Half(6..8));
         assert_eq!(said, [(1, DealMessage::Take(6..8))]);
-    }
-
-    #[test]
-    fn a_panic_ends_it_for_all() {
-        let mut dealer = Dealer::new(&[0..4, 4..8]);
-        let ends = [0, 1].map(|rank| (rank, DealMessage::End));
-        assert_eq!(dealer.hear(1, DealMessage::Stop), ends);
     }
 }

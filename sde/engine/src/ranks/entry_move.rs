@@ -28,21 +28,26 @@ pub(super) struct SetChange<'a> {
     pub(super) transfer: &'a Transfer,
 }
 
+/// An entry that moves.
+pub(super) struct Moving {
+    /// The ranks that had the entry.
+    pub(super) from: Vec<usize>,
+    /// The descriptors of each distributed result's parts, in the order of `from`.
+    pub(super) descriptors: Descriptors,
+    /// The length of all parts in bytes.
+    pub(super) bytes: u64,
+}
+
 /// An entry that moves, as seen by one rank.
 pub(super) struct EntryMove<'a> {
     pub(super) change: &'a SetChange<'a>,
-    /// The ranks that had the entry.
-    pub(super) from: &'a [usize],
-    /// The descriptors of each distributed result's parts, in the order of `from`.
-    pub(super) descriptors: &'a Descriptors,
+    pub(super) moving: &'a Moving,
     /// The entry as this rank had it.
     pub(super) own: Option<&'a Arc<Entry>>,
     /// The record, and the results that are the same on all ranks that had the entry.
     pub(super) received: &'a StoredEntry,
-    pub(super) info: AppInfo,
+    pub(super) info: &'a AppInfo,
     pub(super) wire: &'a dyn Wire,
-    /// The length of all parts in bytes.
-    pub(super) bytes: u64,
 }
 
 /// The reason given for a value that did not move.
@@ -54,9 +59,9 @@ impl EntryMove<'_> {
         let over = Redistribution {
             ranks,
             wire: self.wire,
-            from: self.from,
+            from: &self.moving.from,
             to: &self.change.to,
-            results: self.descriptors,
+            results: &self.moving.descriptors,
             descriptors: Vec::new(),
         };
         let by_users = || match self.info.synchronize {
@@ -95,13 +100,10 @@ impl EntryMove<'_> {
             return Ok(None);
         }
         let own = self.own.map(|entry| ResultMap::of(Arc::clone(entry)));
-        let made = synchronize(own.as_ref(), over)?;
-        made.map(|map| self.of_app(&map)).transpose()
-    }
-
-    /// Makes an entry from the map that the app's own function made.
-    fn of_app(&self, map: &ResultMap) -> Result<Entry, AppError> {
-        self.entry(|spec| {
+        let Some(map) = synchronize(own.as_ref(), over)? else {
+            return Ok(None);
+        };
+        let entry = self.entry(|spec| {
             let name = &*spec.name;
             let content = match map.get_erased(name) {
                 Ok(_) if self.stays(name, spec.tags) => Content::Gone(STAYED),
@@ -132,7 +134,8 @@ impl EntryMove<'_> {
             let given = map.find(name);
             let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
             Ok((tags, content))
-        })
+        });
+        entry.map(Some)
     }
 
     /// Moves each result by its type.
@@ -174,7 +177,7 @@ impl EntryMove<'_> {
         tags: Tags,
     ) -> Result<Content, AppError> {
         let name = &*spec.name;
-        if !self.descriptors.contains_key(name) || self.stays(name, tags) {
+        if !self.moving.descriptors.contains_key(name) || self.stays(name, tags) {
             return Ok(Content::Gone(STAYED));
         }
         let part = self.own.and_then(|own| own.results.get_erased(name).ok());

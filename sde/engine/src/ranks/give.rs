@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::collective::{CollectiveOp, Header, Ranks};
-use super::exchange::{Exchange, Offer, Outbox, PackedEntry};
+use super::exchange::{Exchange, Exchanged, Offer, PackedEntry};
 use crate::app::TypeIndex;
 use crate::cache::AppCache;
 use crate::engine::{Engine, Transfer, entry_of};
@@ -15,9 +15,8 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::Tags;
+use crate::result_map::{Named, Tag};
 
-/// A name for messages.
 const FETCHED: &str = "what is fetched";
 
 impl Engine {
@@ -33,24 +32,16 @@ impl Engine {
         keys: &[Key],
         transfer: &Transfer,
     ) -> Result<Vec<Key>, Error> {
-        let wanted: BTreeSet<Key> = keys
-            .iter()
-            .filter(|key| !self.holds(key))
-            .copied()
-            .collect();
+        let is_lacking = |key: &&Key| !self.holds(key);
+        let wanted: BTreeSet<Key> = keys.iter().filter(is_lacking).copied().collect();
         let header = Header::keyless(CollectiveOp::Exchange, FETCHED);
-        let asked: BTreeSet<Key> = ranks
-            .gather_all(header, &wanted)?
-            .into_iter()
-            .flatten()
-            .collect();
-        let made: Vec<_> = asked
-            .iter()
-            .filter_map(|key| self.entry_to_give(self.caches.all(), key))
-            .collect();
+        let asked = ranks.gather_all(header, Ok(wanted))?;
+        let wanted = &asked[ranks.rank()];
+        let of_all: BTreeSet<&Key> = asked.iter().flatten().collect();
+        let give = |key| self.entry_to_give(self.caches.all(), key);
+        let made: Vec<_> = of_all.into_iter().filter_map(give).collect();
         self.exchange_made(ranks, FETCHED, &made, |key| wanted.contains(key), transfer)?;
-        let lacking = wanted.into_iter().filter(|key| !self.holds(key));
-        Ok(lacking.collect())
+        Ok(wanted.iter().filter(is_lacking).copied().collect())
     }
 
     /// Gives all ranks the entries that one of them made. Entries that can't be sent stay where they are; the result
@@ -78,14 +69,11 @@ impl Engine {
         wants: impl Fn(&Key) -> bool,
         transfer: &Transfer,
     ) -> Result<Vec<Offer>, Error> {
-        let wire = self.wire()?;
-        let exchange = Exchange { ranks, what, wire };
-        let exchanged = exchange.run(
+        let exchanged = self.exchange_entries(
+            (ranks, what),
             made,
-            |entry, to| {
-                let stays = |name: &str, tags| transfer.stays(&entry.record, name, tags);
-                self.pack(entry, stays, |bytes| transfer.is_too_large(bytes), to);
-            },
+            transfer,
+            |_| 0,
             |rank, offer| {
                 let has = || match self.held_run(&offer.key) {
                     // A recorded result that is not deterministic is replaced.
@@ -132,27 +120,44 @@ impl Engine {
         let app = Arc::clone(&received.record.app);
         let cache = self.caches.get(TypeIndex::of(&app), &app);
         let generation = cache.generation();
-        let info = self.catalog.info_of(&app, &received.record.code);
+        let info = self.catalog.info_of(&received.record);
         let specs = info.map_or_else(Vec::new, |info| info.results);
         let entry = entry_of(&specs, &received, None);
         cache.record(&Arc::new(entry), generation);
     }
 
-    /// Adds an entry to the outbox, without the values that stay. An entry that is too large or can't be encoded is not
-    /// sent.
-    pub(super) fn pack<'e>(
+    /// Offers entries to all ranks, without the values that stay, and gets the offers that this rank `wants`, by the
+    /// rank that offers them. An entry that can't be encoded, or is too large together with its parts of distributed
+    /// values, is offered without values.
+    pub(super) fn exchange_entries(
         &self,
-        entry: &'e Entry,
-        stays: impl Fn(&str, Tags) -> bool,
-        is_too_large: impl Fn(u64) -> bool,
-        to: &mut Outbox<'e>,
-    ) {
-        if let Err(error) = to.add(entry, stays, is_too_large) {
-            self.warn(|| {
-                let (app, key) = (&entry.record.app, entry.record.key.short());
-                format!("{app} [{key}] could not be sent to other ranks: {error}")
-            });
-        }
+        (ranks, what): (&Ranks, &str),
+        entries: &[Arc<Entry>],
+        transfer: &Transfer,
+        parts: impl Fn(&Key) -> u64,
+        wants: impl Fn(usize, &Offer) -> bool,
+    ) -> Result<Exchanged, Error> {
+        let wire = self.wire()?;
+        let exchange = Exchange { ranks, what, wire };
+        exchange.run(
+            entries,
+            |entry, to| {
+                let record = &entry.record;
+                let stays = |named: &Named| {
+                    let is_part = named.tags.contains(Tag::Distributed);
+                    is_part || transfer.stays(record, &named.name, named.tags)
+                };
+                let parts = parts(&record.key);
+                let is_too_large = |own| transfer.is_too_large(parts.saturating_add(own));
+                if let Err(error) = to.add(entry, stays, is_too_large) {
+                    self.warn(|| {
+                        let (app, key) = (&record.app, record.key.short());
+                        format!("{app} [{key}] could not be sent to other ranks: {error}")
+                    });
+                }
+            },
+            wants,
+        )
     }
 
     fn holds(&self, key: &Key) -> bool {
@@ -188,7 +193,7 @@ impl Engine {
     fn stored_to_give(&self, key: &Key) -> Option<Arc<Entry>> {
         let stored = self.archiver()?.find(key).ok()??;
         let record = &stored.record;
-        let info = self.catalog.info_of(&record.app, &record.code)?;
+        let info = self.catalog.info_of(record)?;
         let entry = entry_of(&info.results, &stored, None);
         let is_whole = info.results.iter().all(|spec| spec.parts.is_none());
         let may_give = is_whole && self.refusal(&entry, None).is_none();
@@ -196,7 +201,8 @@ impl Engine {
     }
 }
 
-/// Whether an entry may be offered: if it lacks values, another rank may have them, unless the run is not deterministic.
+/// Whether an entry may be offered: if it lacks values, another rank may have them, unless the run is not
+/// deterministic.
 pub(crate) fn can_give(entry: &Entry) -> bool {
     entry.record.nondeterministic || entry.serves_all()
 }

@@ -6,19 +6,22 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
+use std::thread::panicking;
 use std::time::{Duration, SystemTime};
 
-use super::deal::{Agent, MOST, Share, StopOnPanic};
+use super::deal::{Agent, MOST, Share};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
 use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
 use crate::entry::{Entry, Provenance, Record, RecordHead};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, said};
 use crate::inputs::Inputs;
-use crate::key::{FingerprintError, Key, keyed};
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, short};
+use crate::key::{Key, keyed};
+use crate::parallel::Finally;
+use crate::ranks::collective::{Body, Collective, CollectiveOp, Header, Ranks, digest_of};
 use crate::result_map::{Content, Named, ResultMap};
 
 /// The reason given for a value that stayed on another rank.
@@ -28,20 +31,23 @@ const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its ke
 pub(super) type Item = Result<ResultMap, Error>;
 
 /// The keys of a list, and a digest that all ranks must agree on.
-pub(super) struct Listed {
+pub(super) struct ListKeys {
     pub(super) keys: Vec<Option<Key>>,
     pub(super) digest: Key,
 }
 
-/// The items of a list to compute and to give to other ranks.
-struct Plan {
-    keys: Vec<Option<Key>>,
-    /// The items that this rank gives: it has them, is the lowest to do so, and another rank lacks them.
-    gives: Vec<usize>,
-    /// Whether any rank gives an item.
-    is_any_given: bool,
-    /// The items that no rank has.
-    missing: Vec<usize>,
+impl ListKeys {
+    /// The keys of a list whose items each run on `size` ranks.
+    pub(super) fn of(app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Self {
+        let id = &app.resolved.id;
+        let key_of = |inputs: &&Inputs| {
+            let key = inputs.with_encoded(|encoded| keyed(&id.0, encoded));
+            key.ok()
+        };
+        let keys: Vec<Option<Key>> = list.iter().map(key_of).collect();
+        let digest = Key::from_bytes(digest_of(&(id, size, &keys)));
+        Self { keys, digest }
+    }
 }
 
 impl Engine {
@@ -56,14 +62,22 @@ impl Engine {
     ) -> Result<Vec<Item>, Error> {
         // Time spent waiting for other ranks counts for no body.
         let _nested = NestedCall::begin();
-        let plan = self.plan(ranks, app, list)?;
+        let cache = self.cache_of(&app.resolved);
+        let listed = ListKeys::of(app, list, 1);
+        let holders = &self.holders(ranks, app, cache, &listed)?;
+        let held_by = |holder: Holder| (0..list.len()).filter(move |at| holders[*at] == holder);
+        let missing: Vec<usize> = held_by(Holder::None).collect();
         let (mut computed, mut failures, mut stayed) = Default::default();
-        if !plan.missing.is_empty() {
-            computed = self.compute_dealt(from, ranks, app, list, &plan.missing)?;
+        if !missing.is_empty() {
+            computed = self.compute_dealt(from, ranks, app, list, &missing)?;
             failures = self.tell_failed(ranks, &computed)?;
         }
-        if plan.is_any_given || !plan.missing.is_empty() {
-            stayed = self.give_out(ranks, app, &plan, &computed, transfer)?;
+        if holders.iter().any(|holder| *holder != Holder::All) {
+            let done = computed.iter().filter(|(_, item)| item.is_ok());
+            let mine = held_by(Holder::Lowest(ranks.rank())).chain(done.map(|(at, _)| *at));
+            let name = &app.resolved.name;
+            let mine = mine.filter_map(|at| Some((Arc::clone(name), listed.keys[at]?)));
+            stayed = self.exchange(ranks, name, &mine.collect::<Vec<_>>(), transfer)?;
         }
         let stayed: HashMap<Key, Offer> =
             stayed.into_iter().map(|offer| (offer.key, offer)).collect();
@@ -74,64 +88,66 @@ impl Engine {
             if let Some(error) = failures.get(&at) {
                 return Err(error.clone());
             }
-            self.item(from, app, list[at], plan.keys[at], &stayed)
+            let key = listed.keys[at];
+            if let Some(offer) = key.and_then(|key| stayed.get(&key))
+                && !self.has(&app.resolved, cache, key)
+            {
+                return Ok(self.elsewhere(app, offer));
+            }
+            recorded(app, cache, key).map_or_else(|| from.results(app, list[at]), Ok)
         });
         Ok(items.collect())
     }
 
-    /// Finds out which ranks have each item.
-    fn plan(&self, ranks: &Ranks, app: &CalledApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
-        let listed = self.listed(app, list, 1);
-        let holders = self.holders(ranks, app, self.cache_of(&app.resolved), &listed)?;
-        let (mut gives, mut missing, mut is_any_given) = (Vec::new(), Vec::new(), false);
-        for (at, holder) in holders.into_iter().enumerate() {
-            match holder {
-                Holder::None => missing.push(at),
-                Holder::Lowest(rank) => {
-                    is_any_given = true;
-                    gives.extend((rank == ranks.rank()).then_some(at));
-                }
-                Holder::All => {}
-            }
-        }
-        Ok(Plan {
-            keys: listed.keys,
-            gives,
-            is_any_given,
-            missing,
-        })
-    }
-
-    /// The keys of a list whose items each run on `size` ranks.
-    pub(super) fn listed(&self, app: &CalledApp<'_>, list: &[&Inputs], size: usize) -> Listed {
-        let id = &app.resolved.id.0;
-        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
-        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
-        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
-        let mut all = blake3::Hasher::new();
-        all.update(app.resolved.id.as_bytes());
-        all.update(&(size as u64).to_le_bytes());
-        for key in &keys {
-            all.update(&[u8::from(key.is_some())]);
-            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
-        }
-        let digest = Key::from_bytes(*all.finalize().as_bytes());
-        Listed { keys, digest }
-    }
-
     /// Which ranks have each item of a list, in these caches or in a store.
+    ///
+    /// Usually all ranks hold the same items, which the meeting shows. Otherwise the lists are sent, once for all ranks
+    /// that hold the same, as ranges: few where each rank has computed a piece of a long list.
     pub(super) fn holders(
         &self,
         ranks: &Ranks,
         app: &CalledApp<'_>,
         cache: &AppCache,
-        listed: &Listed,
+        listed: &ListKeys,
     ) -> Result<Vec<Holder>, Error> {
         let nondeterministic = app.resolved.nondeterministic;
         let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, cache, *key);
         let held: Vec<bool> = listed.keys.iter().map(has).collect();
         let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
-        holders(ranks, header, &held)
+        let own = Body::Held(digest_of(&held));
+        let met = ranks.meet(header.clone().with_body(own))?;
+        let digest = |header: &Header| match header.body {
+            Body::Held(digest) => Some(digest),
+            _ => None,
+        };
+        let all = ranks.gather_distinct(header, &met, digest, || {
+            let mut end = 0;
+            let runs = held.chunk_by(|a, b| a == b).filter_map(|run| {
+                end += run.len();
+                run[0].then_some(end - run.len()..end)
+            });
+            runs.collect::<Vec<_>>()
+        })?;
+        let Some(all) = all else {
+            let of_all = |held: bool| if held { Holder::All } else { Holder::None };
+            return Ok(held.into_iter().map(of_all).collect());
+        };
+        let mut counts = vec![(0, 0); held.len()];
+        for (rank, runs) in &all {
+            for run in runs {
+                let items = counts.get_mut(Range::clone(run));
+                for (lowest, count) in items.into_iter().flatten() {
+                    *lowest = if *count == 0 { *rank } else { *lowest };
+                    *count += 1;
+                }
+            }
+        }
+        let holder = |(lowest, count): (usize, usize)| match count {
+            0 => Holder::None,
+            count if count < all.len() => Holder::Lowest(lowest),
+            _ => Holder::All,
+        };
+        Ok(counts.into_iter().map(holder).collect())
     }
 
     /// Computes the missing items, a share on each rank, with its own threads. Idle ranks take items that other ranks
@@ -155,14 +171,9 @@ impl Engine {
             let items = mine.iter().copied().zip(items.into_iter().flatten());
             return Ok(items.collect());
         }
-        let (order, mut end) = (shares.concat(), 0);
-        let places = shares.iter().map(|share| {
-            let start = end;
-            end += share.len();
-            start..end
-        });
+        let order = shares.concat();
         let share = Share::default();
-        let mut agent = Agent::new(ranks, &share, &places.collect::<Vec<_>>());
+        let mut agent = Agent::new(ranks, &share, &shares);
         // Before the agent gives points to other ranks.
         let mine = share.remaining();
         let work = Loop {
@@ -181,11 +192,15 @@ impl Engine {
         };
         let items = std::iter::from_fn(|| share.next().map(|place| (place, order[place])));
         let each = |at: &usize, _| {
-            let _on_panic = StopOnPanic(&share);
+            let _on_panic = Finally(|| {
+                if panicking() {
+                    share.stop();
+                }
+            });
             Some(compute(at))
         };
-        led(|| work.run(from, items, each, keep), || agent.run())
-            .map_err(|error| ranks.give_up("computes points on a thread", error.to_string()))??;
+        let work = || work.run(from, items, each, keep);
+        compute_led(ranks, work, |_| agent.run())?.1?;
         Ok(computed)
     }
 
@@ -208,59 +223,17 @@ impl Engine {
         let failed = |(at, item): (&usize, &Item)| match item.as_ref().err()?.kind() {
             // A failure that all ranks of a set share names the rank where it happened.
             ErrorKind::OnRank { rank, message } => Some((*at, *rank, message.clone())),
-            _ => Some((*at, own, chain(item.as_ref().err()?))),
+            _ => Some((*at, own, said(item.as_ref().err()?))),
         };
         let failed: Vec<(usize, usize, String)> = computed.iter().filter_map(failed).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what failed");
-        let all = ranks.gather_all(header, &failed)?;
+        let all = ranks.gather_all(header, Ok(failed))?;
         let mut failures = HashMap::new();
         for (at, rank, text) in all.into_iter().flatten() {
             let message = crate::error::told(&text);
             failures.insert(at, ErrorKind::OnRank { rank, message }.into());
         }
         Ok(failures)
-    }
-
-    /// Gives all ranks the results that one of them has; gives the offers whose values stayed where they are.
-    fn give_out(
-        &self,
-        ranks: &Ranks,
-        app: &CalledApp<'_>,
-        plan: &Plan,
-        computed: &HashMap<usize, Item>,
-        transfer: &Transfer,
-    ) -> Result<Vec<Offer>, Error> {
-        let computed = computed.iter().filter(|(_, item)| item.is_ok());
-        let mine = plan.gives.iter().chain(computed.map(|(at, _)| at));
-        let mine: Vec<_> = mine
-            .filter_map(|at| Some((Arc::clone(&app.resolved.name), plan.keys[*at]?)))
-            .collect();
-        let name = &*app.resolved.name;
-        self.exchange(ranks, name, &mine, transfer)
-    }
-
-    /// This rank's result for an item that another rank computed, or that was cached before.
-    fn item(
-        &self,
-        from: &Handle,
-        app: &CalledApp<'_>,
-        inputs: &Inputs,
-        key: Option<Key>,
-        stayed: &HashMap<Key, Offer>,
-    ) -> Item {
-        if let Some(offer) = key.and_then(|key| stayed.get(&key))
-            && !self.has(&app.resolved, self.cache_of(&app.resolved), key)
-        {
-            return Ok(self.elsewhere(app, offer));
-        }
-        if let (true, Some(key)) = (app.resolved.nondeterministic, key) {
-            // Results of other ranks are recorded but never looked up.
-            let entry = self.cache_of(&app.resolved).entry(&key);
-            if let Some(entry) = entry {
-                return Ok(ResultMap::of(entry));
-            }
-        }
-        from.results(app, inputs)
     }
 
     /// The result map of a run of which another rank keeps some or all values, and the whole record.
@@ -303,62 +276,40 @@ impl Engine {
             took: Duration::ZERO,
             thread: 0,
         };
-        let record = Record {
-            head,
-            inputs: Arc::default(),
-        };
-        ResultMap::of(Arc::new(Entry::unchecked(record, results)))
+        let inputs = Arc::default();
+        let entry = Entry::unchecked(Record { head, inputs }, results);
+        ResultMap::of(Arc::new(entry))
     }
 }
 
+/// Computes points on a thread of its own, while this one talks to other ranks.
+pub(super) fn compute_led<T: Send, R>(
+    ranks: &Ranks,
+    work: impl FnOnce() -> T + Send,
+    meanwhile: impl FnOnce(&dyn Fn() -> bool) -> R,
+) -> Result<(T, R), Error> {
+    let failed =
+        |error: std::io::Error| ranks.give_up("computes points on a thread", error.to_string());
+    led(work, meanwhile).map_err(failed)
+}
+
+/// The result of an item that is recorded and never looked up, since the app is not deterministic.
+pub(super) fn recorded(
+    app: &CalledApp<'_>,
+    cache: &AppCache,
+    key: Option<Key>,
+) -> Option<ResultMap> {
+    let key = key.filter(|_| app.resolved.nondeterministic)?;
+    cache.entry(&key).map(ResultMap::of)
+}
+
 /// The ranks that have an item.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Holder {
     None,
     /// Some ranks, of which this is the lowest.
     Lowest(usize),
     All,
-}
-
-/// Which ranks have each of the items, from each rank's own list `held`.
-///
-/// Usually all ranks hold the same items, which the meeting shows. Otherwise the lists are sent, once for all ranks
-/// that hold the same, as lengths of runs: few where each rank has computed a piece of a long list.
-fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, Error> {
-    let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
-    let own = short(&blake3::hash(&bytes));
-    let again = Header::new(header.op, header.key, header.what.clone());
-    let met = ranks.meet(header.with_body(Body::Held(own)))?;
-    let digest = |header: &Header| match header.body {
-        Body::Held(digest) => Some(digest),
-        _ => None,
-    };
-    let all = ranks.gather_distinct(again, &met, digest, || {
-        let runs: Vec<usize> = held.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
-        (held.first() == Some(&true), runs)
-    })?;
-    let Some(all) = all else {
-        let of_all = |held: &bool| if *held { Holder::All } else { Holder::None };
-        return Ok(held.iter().map(of_all).collect());
-    };
-    let mut counts = vec![(0, 0); held.len()];
-    for (rank, (starts, runs)) in &all {
-        let (mut rest, mut is_held) = (&mut counts[..], *starts);
-        for run in runs {
-            let (items, others) = rest.split_at_mut((*run).min(rest.len()));
-            for (lowest, count) in items.iter_mut().filter(|_| is_held) {
-                *lowest = if *count == 0 { *rank } else { *lowest };
-                *count += 1;
-            }
-            (rest, is_held) = (others, !is_held);
-        }
-    }
-    let holder = |(lowest, count): (usize, usize)| match count {
-        0 => Holder::None,
-        count if count < all.len() => Holder::Lowest(lowest),
-        _ => Holder::All,
-    };
-    Ok(counts.into_iter().map(holder).collect())
 }
 
 /// The items that each rank begins with. Each next item, the costliest first if the app estimates costs, goes to the
@@ -372,21 +323,16 @@ pub(super) fn deal(
     let mut shares = vec![Vec::with_capacity(missing.len() / ranks + 1); ranks];
     let cost = |at: &usize| app.app.cost(list[*at]).map(|cost| cost.time);
     let costs: Option<Vec<_>> = missing.iter().map(cost).collect();
-    let Some(costs) = costs else {
-        for (n, at) in missing.iter().enumerate() {
-            shares[n % ranks].push(*at);
-        }
-        return shares;
-    };
+    let costs = costs.unwrap_or_else(|| vec![Duration::ZERO; missing.len()]);
     let mut order: Vec<_> = costs.into_iter().zip(missing).collect();
     order.sort_by_key(|(cost, at)| (Reverse(*cost), **at));
     let mut loads: BinaryHeap<_> = (0..ranks)
-        .map(|rank| Reverse((Duration::ZERO, rank)))
+        .map(|rank| Reverse((Duration::ZERO, 0, rank)))
         .collect();
     for (cost, at) in order {
-        if let Some(Reverse((load, rank))) = loads.pop() {
+        if let Some(Reverse((load, items, rank))) = loads.pop() {
             shares[rank].push(*at);
-            loads.push(Reverse((load.saturating_add(cost), rank)));
+            loads.push(Reverse((load.saturating_add(cost), items + 1, rank)));
         }
     }
     shares

@@ -99,15 +99,8 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 
 /// The entry without its distributed results.
 pub(crate) fn replicas_of(entry: &Entry) -> Entry {
-    let replica = |named: &Named| match named.tags {
-        tags if tags.contains(Tag::Distributed) => Named {
-            content: Content::Gone("it lies on the larger process set"),
-            ..named.clone()
-        },
-        _ => named.clone(),
-    };
-    let results = entry.results.iter().map(replica);
-    Entry::unchecked(entry.full_record(), results)
+    let is_distributed = |named: &Named| named.tags.contains(Tag::Distributed);
+    entry.without(is_distributed, "it lies on the larger process set")
 }
 
 /// The entry that each rank saves for its part.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::collective::Ranks;
-use super::deal::{DealMessage, LONGEST, SHORTEST};
+use super::deal::{DealMessage, LONGEST, SHORTEST, heard};
 use crate::error::Error;
 use crate::sync::lock;
 
@@ -82,9 +82,9 @@ impl Points {
             return Ok(false);
         }
         let mut has_asked = false;
-        while let Some((rank, note)) = ranks.poll()? {
-            match DealMessage::from_note(&note, list) {
-                Some(DealMessage::Idle) => {
+        while let Some((rank, said)) = heard(ranks, list)? {
+            match said {
+                DealMessage::Idle => {
                     let says = match self.next(rank) {
                         Some(item) => DealMessage::Take(item..item + 1),
                         None => DealMessage::End,
@@ -93,7 +93,7 @@ impl Points {
                     ranks.post(rank, says.to_note(list))?;
                     lock(&self.0).ended += usize::from(ended);
                 }
-                Some(DealMessage::Stop) => {
+                DealMessage::Stop => {
                     self.stop();
                     lock(&self.0).ended += 1;
                 }
@@ -110,15 +110,14 @@ pub(super) fn next_point(ranks: &Ranks, list: u64) -> Result<Option<usize>, Erro
     ranks.post(0, DealMessage::Idle.to_note(list))?;
     let mut sleep = SHORTEST;
     loop {
-        let Some((_, note)) = ranks.poll()? else {
-            std::thread::sleep(sleep);
-            sleep = (2 * sleep).min(LONGEST);
-            continue;
-        };
-        match DealMessage::from_note(&note, list) {
-            Some(DealMessage::Take(items)) => return Ok(Some(items.start)),
-            Some(DealMessage::End) => return Ok(None),
-            _ => {}
+        match heard(ranks, list)? {
+            Some((_, DealMessage::Take(items))) => return Ok(Some(items.start)),
+            Some((_, DealMessage::End)) => return Ok(None),
+            Some(_) => {}
+            None => {
+                std::thread::sleep(sleep);
+                sleep = (2 * sleep).min(LONGEST);
+            }
         }
     }
 }

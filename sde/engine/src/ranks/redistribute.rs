@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::collective::{Body, CollectiveOp, Header, MEETING_BYTES, Ranks};
-use super::entry_move::{EntryMove, SetChange};
-use super::exchange::{Exchange, PackedEntry};
-use super::parts::{Descriptors, OwnDescriptors, joined};
+use super::entry_move::{EntryMove, Moving, SetChange};
+use super::exchange::{Offer, PackedEntry};
+use super::parts::{OwnDescriptors, joined};
 use super::save::own_descriptors;
 use crate::app::{AppInfo, TypeIndex};
 use crate::checkpoint::StoredEntry;
@@ -22,16 +22,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::{Named, Tag, Tags};
-
-/// An entry that moves.
-struct Moving {
-    from: Vec<usize>,
-    /// The descriptors of each result's parts, in the order of `from`.
-    descriptors: Descriptors,
-    /// The length of all parts in bytes.
-    bytes: u64,
-}
+use crate::result_map::Named;
 
 /// An entry that a rank has, as told to the other ranks.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -43,12 +34,19 @@ struct HeldEntry {
 }
 
 impl Engine {
-    /// The entries that have values here to move.
+    /// The entries that have values here to move. An app that moves them itself must have all values that a run needs.
     pub(super) fn movable(
         &self,
         entries: impl Iterator<Item = Arc<Entry>>,
     ) -> HashMap<Key, Arc<Entry>> {
-        let movable = entries.filter(|entry| self.can_move(entry));
+        let is_there = |named: &Named| named.content.is_there();
+        let movable = entries.filter(|entry| {
+            let info = self.catalog.info_of(&entry.record);
+            match info.and_then(|info| info.synchronize) {
+                Some(_) => entry.serves_all(),
+                None => entry.results.iter().any(is_there),
+            }
+        });
         movable.map(|entry| (entry.record.key, entry)).collect()
     }
 
@@ -65,26 +63,24 @@ impl Engine {
         }
         let told = held
             .iter()
-            .map(|(key, entry)| (*key, self.told(change, entry)));
+            .map(|(key, entry)| (*key, self.held_entry(change, entry)));
         let header = Header::keyless(CollectiveOp::Exchange, WHAT);
-        let told = change.ranks.gather_all(header, &told.collect())?;
+        let told = change.ranks.gather_all(header, Ok(told.collect()))?;
         let moving = moving(change, &told);
         if moving.is_empty() {
             return Ok(());
         }
-        let replicated = self.replicated(change, &moving, held)?;
-        let mut known = self.known_by_all(change.ranks, &replicated)?;
+        let received = self.replicated(change, &moving, held)?;
         let wire = self.wire()?;
         let of_all = moving.iter().filter_map(|(key, moving)| {
+            let (received, info) = received.get(key)?;
             Some(EntryMove {
                 change,
-                from: &moving.from,
-                descriptors: &moving.descriptors,
+                moving,
                 own: held.get(key),
-                received: replicated.get(key)?,
-                info: known.remove(key)?,
+                received,
+                info,
                 wire: &*wire,
-                bytes: moving.bytes,
             })
         });
         let of_all: Vec<_> = of_all.collect();
@@ -106,21 +102,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether an entry has values here to move. An app that moves them itself must have all values that a run needs.
-    fn can_move(&self, entry: &Entry) -> bool {
-        let record = &entry.record;
-        let info = self.catalog.info_of(&record.app, &record.code);
-        let is_there = |named: &Named| named.content.is_there();
-        match info.and_then(|info| info.synchronize) {
-            Some(_) => entry.serves_all(),
-            None => entry.results.iter().any(is_there),
-        }
-    }
-
     /// What this rank tells the others of an entry.
-    fn told(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
+    fn held_entry(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
         let record = &entry.record;
-        let info = self.catalog.info_of(&record.app, &record.code);
+        let info = self.catalog.info_of(record);
         let moves = |name: &str| {
             let tags = entry.results.tags(name).unwrap_or_default();
             !change.transfer.stays(record, name, tags)
@@ -139,80 +124,50 @@ impl Engine {
     }
 
     /// Gives all ranks the record of each entry, and its results that are not distributed, from the lowest rank that
-    /// has the entry. A value that is too large or can't be sent stays.
+    /// has the entry. A value that is too large or can't be sent stays. So does an entry whose app a rank does not
+    /// know: it can't take part in the move.
     fn replicated(
         &self,
         change: &SetChange<'_>,
         moving: &BTreeMap<Key, Moving>,
         held: &HashMap<Key, Arc<Entry>>,
-    ) -> Result<BTreeMap<Key, StoredEntry>, Error> {
-        let (ranks, wire) = (change.ranks, self.wire()?);
-        let exchange = Exchange {
-            ranks,
-            what: WHAT,
-            wire,
-        };
+    ) -> Result<BTreeMap<Key, (StoredEntry, AppInfo)>, Error> {
+        let ranks = change.ranks;
         let sends = |moving: &Moving| moving.from.first() == Some(&ranks.rank());
         let sent = moving.iter().filter(|(_, moving)| sends(moving));
         let sent: Vec<_> = sent.filter_map(|(key, _)| held.get(key).cloned()).collect();
-        let exchanged = exchange.run(
-            &sent,
-            |entry, to| {
-                let record = &entry.record;
-                let stays = |name: &str, tags: Tags| {
-                    tags.contains(Tag::Distributed) || change.transfer.stays(record, name, tags)
-                };
-                let parts = moving.get(&record.key).map_or(0, |moving| moving.bytes);
-                let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
-                self.pack(entry, stays, is_too_large, to);
-            },
-            |_, _| true,
-        )?;
+        let parts = |key: &Key| moving.get(key).map_or(0, |moving| moving.bytes);
+        let all = |_, _: &Offer| true;
+        let exchanged = self.exchange_entries((ranks, WHAT), &sent, change.transfer, parts, all)?;
         let read = |entry: PackedEntry| Ok((entry.offer().key, entry.unpack()?));
-        ranks.agree(WHAT, exchanged.came.into_iter().map(read).collect())
-    }
-
-    /// The declarations of the moving entries' apps that all ranks know. A rank that lacks one can't take part in the
-    /// move.
-    fn known_by_all(
-        &self,
-        ranks: &Ranks,
-        replicated: &BTreeMap<Key, StoredEntry>,
-    ) -> Result<HashMap<Key, AppInfo>, Error> {
-        if replicated.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let info = |received: &StoredEntry| {
-            let record = &received.record;
-            self.catalog.info_of(&record.app, &record.code)
-        };
-        let infos: Vec<Option<AppInfo>> = replicated.values().map(info).collect();
-        let mine: Vec<bool> = infos.iter().map(Option::is_some).collect();
-        let header = Header::keyless(CollectiveOp::Move, WHAT);
+        let came = exchanged.came.into_iter().map(read);
+        let came: Result<BTreeMap<Key, StoredEntry>, Error> = came.collect();
+        let info = |received: &StoredEntry| self.catalog.info_of(&received.record);
+        let known = came.as_ref().map_err(Error::clone).map(|came| {
+            let known = came.values().map(|received| info(received).is_some());
+            known.collect::<Vec<_>>()
+        });
         // All ranks have the same list of packed entries, so all tell of as many.
-        let all = ranks.gather_all(header, &mine)?;
-        let by_all = |at: usize| all.iter().all(|known| known.get(at) == Some(&true));
-        let mut known = HashMap::new();
-        for (at, ((key, received), info)) in replicated.iter().zip(infos).enumerate() {
-            match info.filter(|_| by_all(at)) {
-                Some(info) => drop(known.insert(*key, info)),
-                None => self.warn(|| stays(received)),
+        let all = ranks.gather_all(Header::keyless(CollectiveOp::Move, WHAT), known)?;
+        let mut known_by_all = BTreeMap::new();
+        for (at, (key, received)) in came?.into_iter().enumerate() {
+            let by_all = all.iter().all(|known| known.get(at) == Some(&true));
+            match info(&received).filter(|_| by_all) {
+                Some(info) => drop(known_by_all.insert(key, (received, info))),
+                None => self.warn(|| {
+                    let (app, key) = (&received.record.app, key.short());
+                    format!(
+                        "{app} [{key}] stays on the ranks that made it, since others have not met the app; name it in \
+                         `link_app!`"
+                    )
+                }),
             }
         }
-        Ok(known)
+        Ok(known_by_all)
     }
 }
 
-/// A name for messages.
 const WHAT: &str = "distributed results";
-
-fn stays(entry: &StoredEntry) -> String {
-    format!(
-        "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
-        entry.record.app,
-        entry.record.key.short()
-    )
-}
 
 /// Splits the entries into batches, whose bytes are in memory twice for a while; those of an entry that moves alone
 /// are not.
@@ -223,8 +178,12 @@ fn batches<'a, 'm>(
     const LEAST: u64 = 8 << 20;
     let most = LEAST.max((ranks as u64) << 16);
     // For each entry every rank has a message from each other rank.
-    let size =
-        move |going: &EntryMove<'_>| going.bytes.saturating_add((ranks * MEETING_BYTES) as u64);
+    let size = move |going: &EntryMove<'_>| {
+        going
+            .moving
+            .bytes
+            .saturating_add((ranks * MEETING_BYTES) as u64)
+    };
     let mut bytes = going.first().map_or(0, size);
     going.chunk_by(move |_, next| {
         let next = size(next);

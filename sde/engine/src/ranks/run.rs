@@ -1,13 +1,16 @@
 //! Runs that all ranks of a process set make together.
 //!
-//! It is a run as any other (`engine/run.rs`) with two meetings, before the body and after it. Before, they check that it is one run, and decide: it is a hit only if
-//! all hold the same computation, or all remember its failure. A rank that holds the results while another does not
-//! still takes part in the body, because the other would wait for it there. After, they find out whether the body
-//! succeeded on all ranks. In between, none waits for a rank that does not come (see [`Ranks`]).
+//! It is a run as any other (`engine/run.rs`) with two meetings, before the body and after it. Before, they check that
+//! it is one run, and decide: it is a hit only if all hold the same computation, or all remember its failure. A rank
+//! that holds the results while another does not still takes part in the body, because the other would wait for it
+//! there. After, they find out whether the body succeeded on all ranks. In between, none waits for a rank that does not
+//! come (see [`Ranks`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::parts::replicas_of;
 use super::save::{bind, check_replicas, has_parts, to_save};
@@ -20,9 +23,7 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
-use crate::ranks::collective::{
-    Body, CollectiveOp, Has, Header, Ranks, RunInputs, ShortDigest, short,
-};
+use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs, digest_of};
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
@@ -62,11 +63,9 @@ impl Engine {
         unfit: Option<Error>,
     ) -> Result<(Served, Source), Error> {
         let generation = run.cache.generation();
-        let look = || {
-            self.held(run)
-                .map(Ok)
-                .or_else(|| self.failure(run).map(Err))
-        };
+        let may_fail = run.options.policy == Policy::Use;
+        let failure = || may_fail.then(|| run.cache.failure(&run.key, self.epoch()))?;
+        let look = || self.held(run).map(Ok).or_else(|| failure().map(Err));
         let held = if unfit.is_none() { look() } else { None };
         let (number, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), &held)?;
         if let Some(held) = held.filter(|_| all_have) {
@@ -209,12 +208,6 @@ impl Engine {
         Some((loaded, Source::Loaded))
     }
 
-    /// The run's failure that this rank remembers, if the policy permits its use.
-    fn failure(&self, run: &Run<'_>) -> Option<Error> {
-        let may_take = run.options.policy == Policy::Use;
-        may_take.then(|| run.cache.failure(&run.key, self.epoch()))?
-    }
-
     /// Tells what this rank has made, and gives what all have told; an error if one has failed.
     fn meet_to_end(
         &self,
@@ -224,7 +217,10 @@ impl Engine {
     ) -> Result<(Served, Vec<Header>), Unpublished> {
         let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
         let ended = ranks.meet(match &made {
-            Ok(served) => header.with_body(self.made(ranks, &served.entry)),
+            Ok(Served { entry, .. }) => header.with_body(Body::Made {
+                dependencies: digest_of(&RestsOn::of(&entry.record)),
+                replicas: self.replica_digest(ranks, entry),
+            }),
             Err(unpublished) => header.with_failure(Some(&unpublished.error)),
         });
         match (made, ended) {
@@ -265,14 +261,6 @@ impl Engine {
         Ok((Served { entry, map }, to_save))
     }
 
-    /// The digests that this rank tells of its entry.
-    fn made(&self, ranks: &Ranks, entry: &Entry) -> Body {
-        Body::Made {
-            dependencies: dependency_digest(&entry.record),
-            replicas: self.replica_digest(ranks, entry),
-        }
-    }
-
     /// The entry with the dependencies of all ranks: each may have called other apps for its part, and all must record
     /// the same.
     fn with_dependencies_of_all(
@@ -286,39 +274,36 @@ impl Engine {
             _ => None,
         };
         let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
-        let all = ranks.gather_distinct(header, met, digest, || -> Dependencies {
-            let record = &own.record;
-            (
-                record.dependencies.clone(),
-                record.nondeterministic,
-                record.anew,
-            )
-        })?;
+        let all = ranks.gather_distinct(header, met, digest, || RestsOn::of(&own.record))?;
         let Some(all) = all else { return Ok(own) };
         let mut record = own.full_record();
+        record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.nondeterministic);
+        record.anew = all.iter().any(|(_, of_rank)| of_rank.anew);
         let dependencies = all
-            .iter()
-            .flat_map(|(_, of_rank)| of_rank.0.iter().cloned());
+            .into_iter()
+            .flat_map(|(_, of_rank)| of_rank.dependencies);
         Arc::make_mut(&mut record.provenance).dependencies =
             dependencies.collect::<BTreeSet<_>>().into_iter().collect();
-        record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.1);
-        record.anew = all.iter().any(|(_, of_rank)| of_rank.2);
         Ok(Arc::new(own.with_record(record)))
     }
 }
 
-/// From a record: the dependencies of nested runs, whether the run was not deterministic, and whether it replaced an
-/// entry.
-type Dependencies = (Vec<Callee>, bool, bool);
+/// The part of a record in which ranks may differ.
+#[derive(Serialize, Deserialize)]
+struct RestsOn {
+    dependencies: Vec<Callee>,
+    nondeterministic: bool,
+    anew: bool,
+}
 
-/// A digest of these, for ranks to compare.
-fn dependency_digest(record: &RecordHead) -> ShortDigest {
-    let mut digest = blake3::Hasher::new();
-    digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
-    for callee in &record.dependencies {
-        callee.enter(&mut digest);
+impl RestsOn {
+    fn of(record: &RecordHead) -> Self {
+        Self {
+            dependencies: record.dependencies.clone(),
+            nondeterministic: record.nondeterministic,
+            anew: record.anew,
+        }
     }
-    short(&digest.finalize())
 }
 
 /// The app's settings and inputs in a run, for an error that shows how they differ between ranks.
@@ -345,21 +330,23 @@ fn asked(run: &Run<'_>) -> String {
 }
 
 fn encode(resolved: &ResolvedApp, call: &dyn Call) -> Result<Keyed, Error> {
+    let of = |encoded: &[u8]| Keyed {
+        key: keyed(&resolved.id.0, encoded),
+        encoded: encoded.into(),
+        volatile: None,
+    };
     let encoded = match call.encoded() {
-        Some(kept) => Ok((Box::from(kept), None)),
+        Some(kept) => Ok(of(kept)),
         None => with_encoder(|to| {
             call.encode(to)?;
-            let bytes: Box<[u8]> = to.finish()?.into();
-            Ok::<_, FingerprintError>((bytes, to.take_volatile()))
+            let encoded = of(to.finish()?);
+            let volatile = to.take_volatile();
+            Ok::<_, FingerprintError>(Keyed {
+                volatile,
+                ..encoded
+            })
         }),
     };
-    let (encoded, volatile) = encoded.map_err(|source| ErrorKind::Fingerprint {
-        app: Arc::clone(&resolved.name),
-        source,
-    })?;
-    Ok(Keyed {
-        key: keyed(&resolved.id.0, &encoded),
-        encoded,
-        volatile,
-    })
+    let app = Arc::clone(&resolved.name);
+    encoded.map_err(|source| ErrorKind::Fingerprint { app, source }.into())
 }

@@ -10,7 +10,7 @@ use crate::engine::{Engine, ToSave};
 use crate::entry::{Entry, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, short};
-use crate::result_map::{Content, Tag, WireBuffer};
+use crate::result_map::{Content, Named, Tag, WireBuffer};
 
 impl Engine {
     /// Gathers the descriptors of the distributed results that all ranks made together. The outcome is equal on all
@@ -27,7 +27,7 @@ impl Engine {
         }
         let own = own_descriptors(&resolved.info, entry);
         let header = Header::keyless(CollectiveOp::Agree, &resolved.name);
-        let all = ranks.gather_all(header, &own)?;
+        let all = ranks.gather_all(header, Ok(own))?;
         let descriptors = joined(&all.iter().collect::<Vec<_>>());
         for (name, parts) in &descriptors {
             // All ranks have all descriptors, so all find the same.
@@ -50,15 +50,12 @@ impl Engine {
         let Some(wire) = self.wire().ok().filter(|_| compared) else {
             return ShortDigest::default();
         };
-        for named in entry.results.iter() {
-            let tags = named.tags;
+        let of_all = |named: &&Named| !named.tags.contains(Tag::Distributed);
+        for named in entry.results.iter().filter(of_all) {
             let value = entry.results.get_erased(&named.name);
             let (Ok(value), Some(codec)) = (value, named.codec) else {
                 continue;
             };
-            if tags.contains(Tag::Distributed) {
-                continue;
-            }
             let mut to = WireBuffer::default();
             // A value that can't be encoded is neither sent nor saved.
             if wire.encode(&value, &codec, &mut to).is_ok() {
@@ -88,7 +85,7 @@ pub(crate) fn to_save(
         true => Arc::clone(entry),
         false => Arc::new(head_of(entry, descriptors)),
     });
-    [part, head]
+    part.into_iter().chain(head).collect()
 }
 
 /// Checks that results which are not distributed are equal on all ranks: one rank saves them for all, and any may give

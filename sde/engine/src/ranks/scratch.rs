@@ -63,6 +63,11 @@ impl<T: Storable> StateKind<T> {
         }
     }
 
+    /// Whether the lowest rank saves an equal state for this one.
+    fn is_elsewhere(&self, rank: usize) -> bool {
+        rank > 0 && matches!(self, Self::Replicated)
+    }
+
     /// Whether `ranks` ranks may resume from a state whose parts have these descriptors.
     fn fit(&self, descriptors: &[Vec<u64>], ranks: usize) -> bool {
         match self {
@@ -110,24 +115,6 @@ impl<T: Storable> Part<T> {
             Some(short(&blake3::hash(&bytes)))
         })
     }
-
-    /// A copy without the state, for ranks other than the lowest.
-    fn without_state(&self) -> Self {
-        Self {
-            rests_on: self.rests_on.clone(),
-            state: None,
-            digest: self.digest(),
-            descriptor: None,
-            ..*self
-        }
-    }
-}
-
-fn scratch_of<T: Storable>(part: Part<T>) -> ScratchState {
-    ScratchState {
-        value: ErasedValue::new(part),
-        codec: Codec::of::<Part<T>>(),
-    }
 }
 
 impl Handle {
@@ -145,7 +132,7 @@ impl Handle {
         }
         let parts = states.found_here(kind);
         let tell = |part: &Value<Part<T>>| (part.moment, part.rank, kind.descriptor(part));
-        let told = states.tell(&parts.iter().map(tell).collect())?;
+        let told = states.tell(parts.iter().map(tell).collect())?;
         let state = states.newest(kind, &parts, &told)?;
         if let Some((moment, _)) = &state {
             for part in parts.iter().filter(|part| part.moment == *moment) {
@@ -172,7 +159,7 @@ impl Handle {
         let Some(number) = frame.states.next(others.map(Ranks::meetings)) else {
             return Ok(());
         };
-        let part = Part {
+        let mut part = Part {
             moment: Moment {
                 run: states.run,
                 number,
@@ -189,15 +176,19 @@ impl Handle {
         };
         let is_every = states.engine.policy == SavePolicy::EveryResult;
         let is_saved = others.map_or(is_every, Ranks::take_state_turn);
-        let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
-        let without_state = (is_saved && is_elsewhere).then(|| scratch_of(part.without_state()));
+        if is_saved && kind.is_elsewhere(states.rank) {
+            part.digest = part.digest();
+            part.state = None;
+        }
         let key = state_key(&frame.key, states.rank);
-        let kept = scratch_of(part);
+        let kept = ScratchState {
+            value: ErasedValue::new(part),
+            codec: Codec::of::<Part<T>>(),
+        };
         let scratches = &states.engine.cache_of(&frame.resolved).scratches;
         scratches.set(key, kept.clone(), others.is_some());
         if is_saved {
-            let written = without_state.as_ref().unwrap_or(&kept);
-            states.engine.write_state(frame, key, &kept, written);
+            states.engine.write_state(frame, key, &kept);
             if let (Some(ranks), true) = (others, is_every) {
                 ranks.note_state_due();
             }
@@ -207,7 +198,7 @@ impl Handle {
 }
 
 /// A part that a rank has found: when it was made, by which rank, and its descriptor.
-type Told = (Moment, usize, Option<Vec<u64>>);
+type FoundPart = (Moment, usize, Option<Vec<u64>>);
 
 /// The states of one run, as one rank sees them.
 struct States<'a> {
@@ -241,15 +232,12 @@ impl<'a> States<'a> {
         }))
     }
 
-    fn header(&self) -> Header {
-        Header::new(CollectiveOp::Gather, self.frame.key, &*self.what)
-    }
-
     /// Gathers the messages of all ranks.
-    fn tell<M: Serialize + DeserializeOwned + Clone>(&self, mine: &M) -> Result<Vec<M>, Error> {
+    fn tell<M: Serialize + DeserializeOwned>(&self, mine: M) -> Result<Vec<M>, Error> {
+        let header = Header::new(CollectiveOp::Gather, self.frame.key, &*self.what);
         match self.ranks {
-            Some(ranks) => ranks.gather_all(self.header(), mine),
-            None => Ok(vec![mine.clone()]),
+            Some(ranks) => ranks.gather_all(header, Ok(mine)),
+            None => Ok(vec![mine]),
         }
     }
 
@@ -271,9 +259,9 @@ impl<'a> States<'a> {
             .step_by(self.size)
             .map(|rank| self.found::<T>(rank));
         let found = ranks.take_while(|parts| !parts.is_empty()).flatten();
-        let is_elsewhere = |rank: usize| rank > 0 && matches!(kind, StateKind::Replicated);
-        let found = found.filter(|part| part.state.is_some() || is_elsewhere(part.rank));
-        found.collect()
+        found
+            .filter(|part| part.state.is_some() || kind.is_elsewhere(part.rank))
+            .collect()
     }
 
     /// The newest state whose parts are all there and fit together, as this rank resumes from it, with its moment.
@@ -281,7 +269,7 @@ impl<'a> States<'a> {
         &self,
         kind: &StateKind<T>,
         parts: &[Value<Part<T>>],
-        told: &[Vec<Told>],
+        told: &[Vec<FoundPart>],
     ) -> Result<Option<(Moment, Value<T>)>, Error> {
         let mut all: BTreeMap<Moment, BTreeMap<usize, Option<Vec<u64>>>> = BTreeMap::new();
         for (moment, rank, descriptor) in told.concat() {
@@ -299,7 +287,18 @@ impl<'a> States<'a> {
         };
         let state = match kind {
             StateKind::Own => state_of(parts, moment, self.rank),
-            StateKind::Replicated => self.share_lowest(state_of(parts, moment, self.rank))?,
+            StateKind::Replicated => {
+                let own = state_of(parts, moment, self.rank);
+                match self.ranks.filter(|_| self.size > 1) {
+                    Some(ranks) => {
+                        // All get the lowest rank's state.
+                        let own = Value::new(own.filter(|_| self.rank == 0));
+                        let all = gather_values(ranks, &*self.engine.wire()?, &self.what, own)?;
+                        Option::clone(&all[0])
+                    }
+                    None => own,
+                }
+            }
             StateKind::Parts(ops, clone) => {
                 let read = |rank: usize| {
                     let state = state_of(parts, moment, rank)
@@ -310,39 +309,19 @@ impl<'a> States<'a> {
                     Ok(ErasedValue::new(clone(&*state.ok_or_else(missing)?)))
                 };
                 let made = (ops.assemble)(&descriptors, &read, self.rank, self.size).ok();
-                self.placed(ops, made, moment)?
+                // None goes on where one can't.
+                let all = self.tell(made.is_some())?;
+                let made = made.filter(|_| all.iter().all(|is_there| *is_there));
+                let set = self.ranks.map_or(0, Ranks::id);
+                let at = Placement::new(set, moment.origin(&self.frame.key));
+                made.inspect(|made| (ops.bind)(made, &at))
+                    .and_then(|made| made.downcast())
             }
         };
         Ok(state.map(|state| (moment, state)))
     }
 
-    /// Binds an assembled part to its place. `None` on all ranks if any rank could not assemble its part.
-    fn placed<T: Storable>(
-        &self,
-        ops: &DistOps,
-        made: Option<ErasedValue>,
-        moment: Moment,
-    ) -> Result<Option<Value<T>>, Error> {
-        let all = self.tell(&made.is_some())?;
-        let Some(state) = made.filter(|_| all.iter().all(|is_there| *is_there)) else {
-            return Ok(None);
-        };
-        let set = self.ranks.map_or(0, Ranks::id);
-        (ops.bind)(&state, &Placement::new(set, moment.origin(&self.frame.key)));
-        Ok(state.downcast())
-    }
-
-    /// Gives all ranks the lowest rank's state.
-    fn share_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
-        let Some(ranks) = self.ranks.filter(|_| self.size > 1) else {
-            return Ok(own);
-        };
-        let own = Value::new(own.filter(|_| self.rank == 0));
-        let all = gather_values(ranks, &*self.engine.wire()?, &self.what, own)?;
-        Ok(Option::clone(&all[0]))
-    }
-
-    fn warn<T>(&self, told: &[Vec<Told>], kind: &StateKind<T>) {
+    fn warn<T>(&self, told: &[Vec<FoundPart>], kind: &StateKind<T>) {
         let mut moments = told[0].iter().map(|(moment, ..)| moment);
         let others = moments.find(|moment| moment.ranks != self.size);
         let why = match (kind, others) {

@@ -1,26 +1,24 @@
 //! `par_map_on_sets`: distributed runs, each on a set of ranks, [dealt out](super::points) as sets become free.
 //!
-//! The ranks are split once. The sets run the items that not all ranks have. After the release each rank has all, as after
-//! any release.
+//! The ranks are split once. The sets run the items that not all ranks have. After the release each rank has all, as
+//! after any release.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::deal::{LONGEST, SHORTEST};
-use super::par_map::{Holder, Item, deal};
+use super::par_map::{Holder, Item, ListKeys, compute_led, deal, recorded};
 use super::points::{Points, next_point, stop_all};
 use super::sets::ProcessSet;
-use crate::app::{Handle, NestedCall, ThreadContext};
+use crate::app::{Handle, NestedCall};
 use crate::engine::{CalledApp, Engine, Transfer};
 use crate::error::{Error, ErrorKind, panic_message};
 use crate::inputs::Inputs;
 use crate::key::Key;
-use crate::parallel::new_thread;
+use crate::parallel::Finally;
 use crate::ranks::collective::{Body, CollectiveOp, Desk, Header};
-use crate::result_map::ResultMap;
 
 /// A sweep on sets of ranks, as seen by one rank.
 struct Sweep<'a> {
@@ -33,15 +31,6 @@ struct Sweep<'a> {
     size: usize,
     /// A digest of the list.
     digest: Key,
-}
-
-impl Sweep<'_> {
-    /// The error of the other ranks when a point has panicked here.
-    fn panicked(&self, panic: &(dyn Any + Send)) -> Error {
-        let (app, key) = (Arc::clone(&self.app.resolved.name), self.digest);
-        let message = panic_message(panic);
-        ErrorKind::Panicked { app, key, message }.into()
-    }
 }
 
 impl Engine {
@@ -64,7 +53,7 @@ impl Engine {
         };
         let _nested = NestedCall::begin();
         let cache = whole.cache(self.cache_of(&app.resolved));
-        let listed = self.listed(app, list, size);
+        let listed = ListKeys::of(app, list, size);
         if let Some(error) = refused {
             // Other ranks may have been given another size.
             let header = Header::new(CollectiveOp::RankMap, listed.digest, &*app.resolved.name);
@@ -72,8 +61,8 @@ impl Engine {
             return Err(error);
         }
         let holders = self.holders(whole, app, &cache, &listed)?;
-        let is_missing = |at: &usize| !matches!(holders[*at], Holder::All);
-        let mut missing: Vec<_> = (0..list.len()).filter(is_missing).collect();
+        let missing = (0..list.len()).filter(|at| holders[*at] != Holder::All);
+        let mut missing: Vec<usize> = missing.collect();
         if whole.rank() == 0 {
             // Before ranks wait for points: `App::cost` may panic.
             missing = deal(app, list, &missing, 1).swap_remove(0);
@@ -97,12 +86,7 @@ impl Engine {
             if let Some(error) = failures.get(&at) {
                 return Err(error.clone());
             }
-            let key = listed.keys[at].filter(|_| app.resolved.nondeterministic);
-            match key.and_then(|key| cache.entry(&key)) {
-                // The result is recorded but never looked up.
-                Some(entry) => Ok(ResultMap::of(entry)),
-                None => run(inputs),
-            }
+            recorded(app, &cache, listed.keys[at]).map_or_else(|| run(inputs), Ok)
         };
         Ok(list.iter().enumerate().map(item).collect())
     }
@@ -131,7 +115,11 @@ impl Engine {
         let computed = catch_unwind(AssertUnwindSafe(compute));
         let failure = match &computed {
             Ok(computed) => computed.as_ref().err().cloned(),
-            Err(panic) => Some(sweep.panicked(&**panic)),
+            Err(panic) => {
+                let (app, key) = (Arc::clone(&sweep.app.resolved.name), sweep.digest);
+                let message = panic_message(&**panic);
+                Some(ErrorKind::Panicked { app, key, message }.into())
+            }
         };
         let is_first = subset.shared_ranks().is_some_and(|part| part.rank() == 0);
         let end = CollectiveOp::EndSweep;
@@ -159,21 +147,14 @@ impl Engine {
             let (points, whole) = (Arc::clone(&points), Arc::clone(whole));
             Arc::new(Desk::new(move || _ = points.answer(&whole, list)))
         };
-        let place = ThreadContext::here();
-        let computed = std::thread::scope(|scope| {
-            let work = || {
-                let _on_thread = place.enter();
-                part.lend(&desk);
-                let next = || Ok(points.next(0));
-                self.compute_on_set(subset, part, sweep, next, || points.stop())
-            };
-            let worker = computes.then(|| new_thread().spawn_scoped(scope, work));
-            let worker = worker
-                .transpose()
-                .map_err(|error| whole.give_up("computes points on a thread", error.to_string()))?;
+        let work = || {
+            part.lend(&desk);
+            let next = || Ok(points.next(0));
+            self.compute_on_set(subset, part, sweep, next, || points.stop())
+        };
+        let deal = |is_computing: &dyn Fn() -> bool| {
             let (mut sleep, mut told) = (SHORTEST, None);
-            let computes = || worker.as_ref().is_some_and(|worker| !worker.is_finished());
-            while computes() || !points.have_ended(others) {
+            while is_computing() || !points.have_ended(others) {
                 let served = desk.serve(sleep);
                 let asked = points.answer(whole, list);
                 sleep = match served || asked {
@@ -186,12 +167,14 @@ impl Engine {
                     self.progress(&sweep.app.resolved.name, done, all, false);
                 }
             }
-            match worker.map(|worker| worker.join()) {
-                Some(Ok(computed)) => computed,
-                Some(Err(panic)) => std::panic::resume_unwind(panic),
-                None => Ok(HashMap::new()),
+        };
+        let computed = match computes {
+            true => compute_led(whole, work, deal).and_then(|(computed, ())| computed),
+            false => {
+                deal(&|| false);
+                Ok(HashMap::new())
             }
-        });
+        };
         match points.lost() {
             Some(error) => Err(error),
             None => computed,
@@ -209,17 +192,19 @@ impl Engine {
     ) -> Result<HashMap<usize, Item>, Error> {
         let is_first = part.rank() == 0;
         let may_ask = Cell::new(is_first);
-        let _on_failure = StopAll(&may_ask, stop);
+        // Stops the sweep if this set fails before it is told the end.
+        let _on_failure = Finally(|| {
+            if may_ask.get() {
+                stop();
+            }
+        });
         let mut computed = HashMap::new();
         loop {
             let next = if is_first { next() } else { Ok(None) };
             let point = next.as_ref().ok().copied().flatten();
             may_ask.set(is_first && point.is_some());
-            let header = Header::new(
-                CollectiveOp::RankMap,
-                sweep.digest,
-                &*sweep.app.resolved.name,
-            );
+            let name = &*sweep.app.resolved.name;
+            let header = Header::new(CollectiveOp::RankMap, sweep.digest, name);
             let header = header.with_body(Body::Point(point));
             let met = part.meet(header.with_failure(next.as_ref().err()))?;
             let Body::Point(Some(at)) = met[0].body else {
@@ -228,17 +213,6 @@ impl Engine {
             let inputs = sweep.list[at];
             let item = subset.results(sweep.app, inputs);
             computed.insert(at, item);
-        }
-    }
-}
-
-/// Stops the sweep if this set fails before it is told the end.
-struct StopAll<'a, F: Fn()>(&'a Cell<bool>, F);
-
-impl<F: Fn()> Drop for StopAll<'_, F> {
-    fn drop(&mut self) {
-        if self.0.get() {
-            self.1();
         }
     }
 }

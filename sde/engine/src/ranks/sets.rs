@@ -10,45 +10,47 @@ use crate::cache::AppCache;
 use crate::entry::{Entry, RecordHead};
 use crate::key::Key;
 use crate::result_map::Tags;
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// Runs of ordinary apps: app and key.
 pub(crate) type Runs = Vec<(Arc<str>, Key)>;
 
-type NotEvicted = VecDeque<(Arc<AppCache>, Weak<Entry>)>;
-
 /// The ranks of a process set, with the results that they made together.
 pub(crate) struct ProcessSet {
     ranks: Ranks,
+    results: Mutex<SetResults>,
+}
+
+#[derive(Default)]
+struct SetResults {
     /// The caches of distributed apps, by name.
-    caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
-    order: Mutex<SharedOrder>,
+    caches: HashMap<Arc<str>, Arc<AppCache>>,
+    order: SharedOrder,
     /// Entries that this rank could not evict with the others, since no store had them. It tries again later.
-    not_evicted: Mutex<NotEvicted>,
+    not_evicted: VecDeque<(Arc<AppCache>, Weak<Entry>)>,
     /// The ordinary runs made while this was the innermost process set, and those of its parts that were released.
-    fresh: Mutex<Runs>,
+    fresh: Runs,
 }
 
 impl ProcessSet {
     pub(crate) fn new(ranks: Ranks) -> Self {
-        Self {
-            ranks,
-            caches: Mutex::default(),
-            order: Mutex::default(),
-            not_evicted: Mutex::default(),
-            fresh: Mutex::default(),
-        }
+        let results = Mutex::default();
+        Self { ranks, results }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SetResults> {
+        lock(&self.results)
     }
 
     /// The set's cache of an app, made from the cache of the runs that this rank makes alone.
     pub(crate) fn cache(&self, alone: &AppCache) -> Arc<AppCache> {
-        let mut caches = lock(&self.caches);
-        let of_app = caches.entry(Arc::clone(&alone.name));
+        let mut results = self.lock();
+        let of_app = results.caches.entry(Arc::clone(&alone.name));
         Arc::clone(of_app.or_insert_with(|| Arc::new(alone.of_set())))
     }
 
     pub(crate) fn caches(&self) -> Vec<Arc<AppCache>> {
-        lock(&self.caches).values().cloned().collect()
+        self.lock().caches.values().cloned().collect()
     }
 
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
@@ -66,25 +68,9 @@ impl ProcessSet {
         entry.is_some_and(|entry| entry.record.run == record.run && entry.serves_all())
     }
 
-    fn clear(&self) {
-        let caches = self.caches();
-        let _before: Vec<_> = caches.iter().map(|cache| cache.forget_all()).collect();
-        let _order = self.take_order();
-        let _fresh = self.take_fresh();
-    }
-
-    fn take_order(&self) -> (SharedOrder, NotEvicted) {
-        let order = std::mem::take(&mut *lock(&self.order));
-        (order, std::mem::take(&mut *lock(&self.not_evicted)))
-    }
-
-    fn take_fresh(&self) -> Runs {
-        std::mem::take(&mut lock(&self.fresh))
-    }
-
     /// Records a use that all ranks make alike.
     pub(crate) fn used(&self, cache: &Arc<AppCache>, key: Key) {
-        lock(&self.order).used(cache, key);
+        self.lock().order.used(cache, key);
     }
 
     /// The number of shared results, of those that `count` for an app's budget, to evict so that this rank keeps to the
@@ -95,7 +81,7 @@ impl ProcessSet {
         };
         let (too_much, mut bytes, mut number) = (memory.0.collective_excess(), 0, 0);
         if too_much > 0 {
-            for (cache, key) in lock(&self.order).of(count) {
+            for (cache, key) in self.lock().order.of(count) {
                 if bytes >= too_much {
                     break;
                 }
@@ -113,35 +99,37 @@ impl ProcessSet {
         number: u32,
         count: impl Fn(&AppCache) -> bool,
     ) -> Vec<(Arc<AppCache>, Arc<Entry>)> {
-        let mut order = lock(&self.order);
-        let first: Vec<_> = order.of(count).take(number as usize).cloned().collect();
-        first.iter().for_each(|(_, key)| order.forget(key));
-        drop(order);
+        let mut results = self.lock();
+        let first = results.order.of(count).take(number as usize);
+        let first: Vec<_> = first.cloned().collect();
+        first.iter().for_each(|(_, key)| results.order.forget(key));
+        let some = results.not_evicted.len().min(TRIED_AGAIN);
+        let again: Vec<_> = results.not_evicted.drain(..some).collect();
+        drop(results);
+        let again = again.into_iter();
+        let again = again.filter_map(|(cache, entry)| Some((cache, entry.upgrade()?)));
         let first = first.into_iter();
         let first = first.filter_map(|(cache, key)| Some((Arc::clone(&cache), cache.entry(&key)?)));
-        let mut not_evicted = lock(&self.not_evicted);
-        let some = not_evicted.len().min(TRIED_AGAIN);
-        let again = not_evicted.drain(..some);
-        let again = again.filter_map(|(cache, entry)| Some((cache, entry.upgrade()?)));
         first.chain(again).collect()
     }
 
     pub(crate) fn note_not_evicted(&self, cache: Arc<AppCache>, entry: &Arc<Entry>) {
-        lock(&self.not_evicted).push_back((cache, Arc::downgrade(entry)));
+        let entry = Arc::downgrade(entry);
+        self.lock().not_evicted.push_back((cache, entry));
     }
 
-    /// Ends the set; gives the ordinary runs whose results other ranks lack. Handles that still hold the set keep no
-    /// results.
+    /// Forgets all results; gives the ordinary runs whose results other ranks lack. Handles that still hold the set
+    /// keep no results.
     pub(crate) fn end(&self) -> Runs {
-        let _order = self.take_order();
-        let _caches = std::mem::take(&mut *lock(&self.caches));
-        self.take_fresh()
+        // Dropped after the lock: destructors of values may use the engine.
+        let ended = std::mem::take(&mut *self.lock());
+        ended.fresh
     }
 
     /// Records runs whose results other ranks lack. The set of all ranks records none.
     pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
         if !self.is_world() {
-            lock(&self.fresh).extend(more);
+            self.lock().fresh.extend(more);
         }
     }
 }
@@ -272,7 +260,12 @@ impl Sets {
     pub(crate) fn forget_all(&self) {
         self.received.forget_all();
         lock(&self.elsewhere).clear();
-        self.all().iter().for_each(|set| set.clear());
+        for set in self.all() {
+            // First: runs in progress are not remembered.
+            let caches = set.caches();
+            let _before: Vec<_> = caches.iter().map(|cache| cache.forget_all()).collect();
+            let _fresh = set.end();
+        }
     }
 
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
@@ -296,11 +289,11 @@ mod tests {
         let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
         let world = ProcessSet::new(ranks());
         world.add_fresh(runs());
-        assert_eq!(world.take_fresh(), []);
+        assert_eq!(world.end(), []);
         let part = ranks().subset(Box::new(OneProcess), 0, &[0]);
         let part = ProcessSet::new(part);
         part.add_fresh(runs());
-        assert_eq!(part.take_fresh(), runs());
+        assert_eq!(part.end(), runs());
     }
 
     /// Found by counting bytes: about 160 bytes of each run of a distributed app stayed when another store was loaded.
@@ -310,10 +303,10 @@ mod tests {
         sets.push(Arc::clone(&set));
         let cache = set.cache(&AppCache::new(Arc::from("app"), None));
         set.used(&cache, Key::from_bytes([1; 32]));
-        assert_eq!(lock(&set.order).of(|_| true).count(), 1);
+        assert_eq!(set.lock().order.of(|_| true).count(), 1);
         sets.forget_all();
-        assert_eq!(lock(&set.order).of(|_| true).count(), 0);
-        assert!(lock(&set.order).last_use.is_empty());
+        assert_eq!(set.lock().order.of(|_| true).count(), 0);
+        assert!(set.lock().order.last_use.is_empty());
     }
 
     /// The entries would stay in memory as long as any handle of the set.
@@ -331,7 +324,7 @@ mod tests {
         assert_eq!(outer.end().len(), 1);
         for set in [outer, inner] {
             assert!(set.caches().is_empty());
-            assert_eq!(set.take_fresh(), []);
+            assert_eq!(set.end(), []);
         }
     }
 }

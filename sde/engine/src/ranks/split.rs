@@ -89,9 +89,8 @@ impl Engine {
             moves: !made.is_empty(),
         });
         let doing = header.what.clone();
-        let inner = subset
-            .is_split()
-            .then(|| ErrorKind::IsSplit { doing }.into());
+        let is_split = subset.is_split();
+        let inner = is_split.then(|| ErrorKind::IsSplit { doing }.into());
         // Ranks that wait for this one in the subset must not wait for ever.
         subset.leave();
         let met = whole.meet(header.with_failure(failure.or(inner.as_ref())));
@@ -123,8 +122,8 @@ impl Engine {
     }
 }
 
-/// Whether the transfer names a distributed value of an entry. A subset finds all other values in the memory of the whole
-/// ([`Engine::of_larger_set`]).
+/// Whether the transfer names a distributed value of an entry. A subset finds all other values in the memory of the
+/// whole ([`Engine::of_larger_set`]).
 fn names_parts(transfer: &Transfer, entry: &Entry) -> bool {
     let is_named = |named: &Named| {
         let tags = named.tags;

@@ -1,11 +1,10 @@
 //! Threads that act as ranks.
 //!
-//! Each operation is a round: every rank deposits its contribution, and waits until all have. Ranks number their
-//! rounds, so a rank that is slow to collect does not hold up the next round.
+//! Each operation is a round: every rank deposits its contribution for each of them, and waits until all have.
+//! Contributions queue up, so a rank that is slow to collect does not hold up the next round.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -28,29 +27,21 @@ use crate::sync::{MutexGuard, lock, wait_timeout};
 pub struct ThreadGroup {
     rank: usize,
     shared: Arc<GroupState>,
-    rounds: AtomicU64,
 }
 
 struct GroupState {
-    size: usize,
     nodes: Vec<usize>,
     state: Mutex<Rounds>,
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct Rounds {
-    rounds: HashMap<u64, Round>,
+    /// For each rank the contributions of each that it has not collected.
+    given: Vec<Vec<VecDeque<Given>>>,
     /// The ranks that have left.
     gone: Vec<bool>,
     /// For each rank the notes that others have posted to it.
     posted: Vec<VecDeque<(usize, Note)>>,
-}
-
-/// The contributions to a round, and the number of ranks that have collected them.
-struct Round {
-    given: Vec<Option<Given>>,
-    taken: usize,
 }
 
 /// The contribution of one rank, whose type depends on the operation.
@@ -66,13 +57,13 @@ impl ThreadGroup {
     /// As [`new`](Self::new), with the number of each rank's node.
     #[must_use]
     pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
+        let size = nodes.len();
         let shared = GroupState::new(nodes);
         let rank = |rank| Self {
             rank,
             shared: Arc::clone(&shared),
-            rounds: AtomicU64::new(0),
         };
-        (0..shared.size).map(rank).collect()
+        (0..size).map(rank).collect()
     }
 
     /// Calls a function on a thread for each of `size` ranks; gives the results in the order of ranks.
@@ -82,13 +73,12 @@ impl ThreadGroup {
     pub fn run<R: Send>(size: usize, rank: impl Fn(Self) -> R + Sync) -> Vec<R> {
         let rank = &rank;
         std::thread::scope(|scope| {
-            let threads: Vec<_> = Self::new(size)
-                .into_iter()
-                .map(|group| scope.spawn(move || rank(group)))
-                .collect();
+            let groups = Self::new(size).into_iter();
+            let threads = groups.map(|group| scope.spawn(move || rank(group)));
+            let threads: Vec<_> = threads.collect();
             let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            let ended = ended.into_iter();
             ended
-                .into_iter()
                 .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                 .collect()
         })
@@ -101,21 +91,23 @@ impl ThreadGroup {
         mut waiting: impl FnMut(&[usize]),
         patience: Duration,
     ) -> Result<Vec<Arc<T>>, GroupError> {
-        let number = self.rounds.fetch_add(1, Ordering::Relaxed);
-        let shared = &*self.shared;
+        let (shared, given): (_, Given) = (&*self.shared, Arc::new(given));
         let mut state = shared.lock();
-        let size = shared.size;
-        let round = state.rounds.entry(number).or_insert_with(|| Round {
-            given: vec![None; size],
-            taken: 0,
-        });
-        round.given[self.rank] = Some(Arc::new(given));
+        for of_rank in &mut state.given {
+            of_rank[self.rank].push_back(Arc::clone(&given));
+        }
         shared.changed.notify_all();
         loop {
-            let missing = state.missing(number);
+            let missing = state.missing(self.rank);
             if missing.is_empty() {
-                let given = state.take(number, size).into_iter().enumerate();
-                return given.map(|(rank, given)| of_type(rank, given)).collect();
+                let given = state.given[self.rank].iter_mut();
+                let given = given.filter_map(VecDeque::pop_front).enumerate();
+                let other = |rank| format!("rank {rank} calls another operation of the group");
+                let given = given.map(|(rank, given)| {
+                    let given = given.downcast();
+                    given.map_err(|_| GroupError::Other(other(rank)))
+                });
+                return given.collect();
             }
             if let Some(rank) = missing.iter().copied().find(|rank| state.gone[*rank]) {
                 return Err(GroupError::Left { rank });
@@ -123,7 +115,7 @@ impl ThreadGroup {
             let is_late;
             (state, is_late) = wait_timeout(&shared.changed, state, patience);
             if is_late {
-                let missing = state.missing(number);
+                let missing = state.missing(self.rank);
                 drop(state);
                 if !missing.is_empty() {
                     waiting(&missing);
@@ -142,12 +134,11 @@ impl GroupState {
     fn new(nodes: Vec<usize>) -> Arc<Self> {
         let size = nodes.len();
         let state = Rounds {
+            given: vec![vec![VecDeque::new(); size]; size],
             gone: vec![false; size],
             posted: vec![VecDeque::new(); size],
-            ..Rounds::default()
         };
         Arc::new(Self {
-            size,
             nodes,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -160,30 +151,12 @@ impl GroupState {
 }
 
 impl Rounds {
-    /// The ranks that have not come to a round.
-    fn missing(&self, number: u64) -> Vec<usize> {
-        let given = self.rounds.get(&number).map_or(&[][..], |r| &r.given);
-        let missing = given.iter().enumerate().filter(|(_, g)| g.is_none());
+    /// The ranks that have not come to the next round of a rank.
+    fn missing(&self, rank: usize) -> Vec<usize> {
+        let given = self.given[rank].iter().enumerate();
+        let missing = given.filter(|(_, given)| given.is_empty());
         missing.map(|(rank, _)| rank).collect()
     }
-
-    /// All contributions to a round. The last rank to collect them removes the round.
-    fn take(&mut self, number: u64, size: usize) -> Vec<Given> {
-        let Some(round) = self.rounds.get_mut(&number) else {
-            return Vec::new();
-        };
-        let given = round.given.iter().flatten().cloned().collect();
-        round.taken += 1;
-        if round.taken == size {
-            self.rounds.remove(&number);
-        }
-        given
-    }
-}
-
-fn of_type<T: Any + Send + Sync>(rank: usize, given: Given) -> Result<Arc<T>, GroupError> {
-    let why = || format!("rank {rank} calls another operation of the group");
-    given.downcast().map_err(|_| GroupError::Other(why()))
 }
 
 impl ProcessGroup for ThreadGroup {
@@ -192,7 +165,7 @@ impl ProcessGroup for ThreadGroup {
     }
 
     fn size(&self) -> usize {
-        self.shared.size
+        self.shared.nodes.len()
     }
 
     fn nodes(&self) -> Vec<usize> {
@@ -257,13 +230,8 @@ impl ProcessGroup for ThreadGroup {
         let made = self.simple_round(makes)?;
         let shared = members.first().and_then(|first| (*made[*first]).clone());
         let rank = members.iter().position(|rank| *rank == self.rank);
-        Ok(shared.zip(rank).map(|(shared, rank)| {
-            Box::new(Self {
-                rank,
-                shared,
-                rounds: AtomicU64::new(0),
-            }) as _
-        }))
+        let part = shared.zip(rank);
+        Ok(part.map(|(shared, rank)| Box::new(Self { rank, shared }) as _))
     }
 
     fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {

@@ -68,6 +68,10 @@ impl<'a> WireBuffer<'a> {
         &mut self.bytes
     }
 
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(crate) fn has_lent(&self) -> bool {
         !self.lent.is_empty()
     }

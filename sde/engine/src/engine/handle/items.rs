@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::iter::Fuse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::panicking;
 use std::time::Instant;
 
 use super::Handle;
 use crate::app::{ThreadContext, add_waiting};
-use crate::parallel::new_thread;
+use crate::parallel::{Finally, new_thread};
 use crate::sync::turn;
 
 /// A loop over items that threads take one by one.
@@ -50,7 +51,8 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
         let sink = Mutex::new((sink, 0));
         let stopped = AtomicBool::new(false);
         sde.share(self.threads.saturating_sub(1), || {
-            let _on_panic = StopOnPanic(&stopped);
+            // The other threads take up nothing more when one panics.
+            let _on_panic = Finally(|| _ = stopped.fetch_or(panicking(), Ordering::Relaxed));
             while !stopped.load(Ordering::Relaxed) {
                 let Some(((at, item), waits)) = turn(&items).next() else {
                     return;
@@ -103,17 +105,6 @@ impl<I: Iterator> Items<I> {
     }
 }
 
-/// Has the other threads take up nothing more when one panics.
-struct StopOnPanic<'a>(&'a AtomicBool);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
 impl Handle {
     /// Does items of a list on several threads, from the `first` on and around; the results are in the order of the
     /// items. Nothing more begins once `goes_on` refuses a result: items not begun are `None`.
@@ -161,24 +152,25 @@ impl Handle {
     }
 }
 
-/// Does work on a thread of its own, while this one does something else meanwhile.
+/// Does work on a thread of its own, while this one does something else meanwhile, which can ask whether the work still
+/// goes on.
 ///
 /// # Errors
 /// If that thread can't be started: then nothing is done.
-pub(crate) fn led<R>(
-    work: impl FnOnce() + Send,
-    meanwhile: impl FnOnce() -> R,
-) -> std::io::Result<R> {
+pub(crate) fn led<T: Send, R>(
+    work: impl FnOnce() -> T + Send,
+    meanwhile: impl FnOnce(&dyn Fn() -> bool) -> R,
+) -> std::io::Result<(T, R)> {
     let place = ThreadContext::here();
     std::thread::scope(|scope| {
         let worker = new_thread().spawn_scoped(scope, || {
             let _on_thread = place.enter();
-            work();
+            work()
         })?;
-        let done = meanwhile();
-        if let Err(panic) = worker.join() {
-            std::panic::resume_unwind(panic);
+        let done = meanwhile(&|| !worker.is_finished());
+        match worker.join() {
+            Ok(worked) => Ok((worked, done)),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
-        Ok(done)
     })
 }

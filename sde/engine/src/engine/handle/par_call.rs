@@ -90,7 +90,7 @@ impl Handle {
     ) -> Result<(), Error> {
         let (mut first, all) = (0, Transfer::all());
         let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
-        let threads = ranks.gather_all(header, &self.engine().helpers().threads())?;
+        let threads = ranks.gather_all(header, Ok(self.engine().helpers().threads()))?;
         let at_once = AT_ONCE * threads.iter().sum::<usize>();
         loop {
             let list: Vec<Inputs> = items.by_ref().take(at_once).collect();

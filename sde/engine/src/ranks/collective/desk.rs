@@ -2,15 +2,16 @@
 //!
 //! Between these operations the serving thread does work of its own.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
 use super::Ranks;
+use crate::error::Error;
 use crate::parallel::{Errand, run_errand};
 use crate::ranks::group::{GroupError, ProcessGroup};
-use crate::sync::{lock, wait_timeout};
+use crate::sync::lock;
 
 /// The longest wait within a meeting before the serving thread turns to its own work.
 const LONGEST: Duration = Duration::from_millis(1);
@@ -18,8 +19,8 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// The queue of group operations that one thread runs on behalf of another.
 pub(crate) struct Desk {
     thread: ThreadId,
-    asked: Mutex<VecDeque<Arc<Errand>>>,
-    changed: Condvar,
+    ask: Sender<Arc<Errand>>,
+    asked: Mutex<Receiver<Arc<Errand>>>,
     meanwhile: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -33,33 +34,24 @@ pub(super) struct Lent {
 impl Desk {
     /// The desk of this thread, which calls `meanwhile` while it waits for other ranks.
     pub(crate) fn new(meanwhile: impl Fn() + Send + Sync + 'static) -> Self {
+        let (ask, asked) = channel();
         Self {
             thread: current().id(),
-            asked: Mutex::default(),
-            changed: Condvar::new(),
+            ask,
+            asked: Mutex::new(asked),
             meanwhile: Box::new(meanwhile),
         }
     }
 
     /// Runs one queued operation, after waiting up to `longest` for one to arrive. Returns whether there was one.
     pub(crate) fn serve(&self, longest: Duration) -> bool {
-        let mut asked = lock(&self.asked);
-        if asked.is_empty() {
-            asked = wait_timeout(&self.changed, asked, longest).0;
-        }
-        let errand = asked.pop_front();
-        drop(asked);
-        errand.is_some_and(|errand| {
-            errand.work();
-            true
-        })
+        let errand = lock(&self.asked).recv_timeout(longest);
+        errand.map(|errand| errand.work()).is_ok()
     }
 
     fn ask<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
-        run_errand(job, |errand| {
-            lock(&self.asked).push_back(errand);
-            self.changed.notify_one();
-        })
+        // This desk itself receives it.
+        run_errand(job, |errand| _ = self.ask.send(errand))
     }
 }
 
@@ -83,12 +75,31 @@ impl Ranks {
         }
     }
 
-    /// A meeting of the group. `late` is told which ranks have not come, each time that the patience is over.
+    /// As [`operate`](Self::operate). No collective operation works after an error.
+    pub(super) fn operated<T: Send>(
+        &self,
+        doing: &str,
+        operation: impl FnOnce(&dyn ProcessGroup) -> Result<T, GroupError> + Send,
+    ) -> Result<T, Error> {
+        let went = self.operate(operation);
+        went.map_err(|error| self.break_off(doing, error))
+    }
+
+    /// A meeting of the group. Late ranks are reported as such for whom this rank waits in `doing`, at intervals that
+    /// double: about ten times in some hours.
     pub(super) fn meet_group(
         &self,
         message: &[u8],
-        mut late: impl FnMut(&[usize]) + Send,
+        doing: Option<&str>,
     ) -> Result<Vec<u8>, GroupError> {
+        let mut times = 0_u32;
+        let mut late = |ranks: &[usize]| {
+            times = times.saturating_add(1);
+            if let Some(doing) = doing.filter(|_| times.is_power_of_two()) {
+                let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
+                (self.late)(doing, &ranks);
+            }
+        };
         let Some(desk) = self.desk() else {
             return self.group.meet(message, self.patience, &mut late);
         };

@@ -1,7 +1,5 @@
 //! Finds the inputs, settings and parameters in which the ranks' calls of one app differ.
 
-use std::collections::HashSet;
-
 use crate::key::Digest;
 
 /// One rank's inputs, settings and parameters of a run: each as text for messages, with its digest.
@@ -13,33 +11,20 @@ const SHOWN: usize = 12;
 /// For each rank, the values that not all ranks give.
 pub(super) fn differing(all: &[RunInputs]) -> Vec<String> {
     let everywhere = |one: &(String, Digest)| all.iter().all(|given| given.contains(one));
-    let own = |given: &RunInputs| {
-        given
-            .iter()
-            .filter(|one| !everywhere(one))
-            .cloned()
-            .collect()
-    };
-    let own: Vec<RunInputs> = all.iter().map(own).collect();
-    let digests = |shown: &str| -> usize {
-        let of_text = own.iter().flatten().filter(|(text, _)| text == shown);
-        of_text
-            .map(|(_, digest)| digest)
-            .collect::<HashSet<_>>()
-            .len()
-    };
     let line = |(text, digest): &(String, Digest)| {
         let shown = crate::error::printable(text);
-        match digests(text) {
-            // Two values that differ have one text.
-            2.. => format!("{shown} (digest {})", &digest.to_string()[..SHOWN]),
-            _ => shown.to_string(),
+        let mut others = all.iter().flatten();
+        // Two values that differ have one text.
+        match others.any(|(other, of)| other == text && of != digest) {
+            true => format!("{shown} (digest {})", &digest.to_string()[..SHOWN]),
+            false => shown,
         }
     };
-    let lines = own
-        .iter()
-        .map(|given| given.iter().map(line).collect::<Vec<_>>());
-    lines.map(|lines| lines.join(", ")).collect()
+    let lines = |given: &RunInputs| {
+        let own = given.iter().filter(|one| !everywhere(one));
+        own.map(line).collect::<Vec<_>>().join(", ")
+    };
+    all.iter().map(lines).collect()
 }
 
 #[cfg(test)]

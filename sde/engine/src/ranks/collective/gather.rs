@@ -2,14 +2,12 @@
 //!
 //! Each rank tells its length at a meeting, so that all ranks know how much to receive.
 
-use std::collections::HashSet;
-
 use bytemuck::Zeroable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Ranks;
 use super::header::{Body, Header, ShortDigest};
+use super::{Collective, Ranks};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
@@ -30,19 +28,33 @@ pub(crate) fn not_sent(what: &str, source: ArchiveError) -> Error {
 }
 
 impl Ranks {
-    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet).
+    /// Gives all ranks every rank's message, in the order of ranks, at a [meeting](Self::meet). A rank may pass an
+    /// error.
     ///
     /// # Errors
     /// As [`gather`](Self::gather). All ranks get an error if a message can't be read.
-    pub(crate) fn gather_all<T: Clone + Serialize + DeserializeOwned>(
+    pub(crate) fn gather_all<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,
-        mine: &T,
+        mine: Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        let all = self.gather_others(header, Ok(mine))?.into_iter();
-        Ok(all
-            .map(|of_rank| of_rank.unwrap_or_else(|| mine.clone()))
-            .collect())
+        let what = header.what.clone();
+        let encode = |mine: &T| {
+            let source = |error: postcard::Error| ArchiveError::Other(error.to_string());
+            postcard::to_allocvec(mine).map_err(|error| not_sent(&what, source(error)))
+        };
+        let encoded = mine.as_ref().map_err(Error::clone).and_then(encode);
+        let (all, counts) = self.gather(header, encoded)?;
+        let mut mine = mine.ok();
+        let read = |(rank, bytes): (usize, &[u8])| {
+            let own = mine.take_if(|_| rank == self.rank());
+            let read = || match postcard::take_from_bytes(bytes) {
+                Ok((one, [])) => Some(one),
+                _ => None,
+            };
+            own.or_else(read).ok_or_else(|| self.garbled(rank, &what))
+        };
+        pieces(&all, &counts).enumerate().map(read).collect()
     }
 
     /// Gathers values whose digests the ranks told at a meeting: the first rank of each digest sends its value. `None`,
@@ -50,48 +62,22 @@ impl Ranks {
     ///
     /// # Errors
     /// As [`gather_all`](Self::gather_all).
-    pub(crate) fn gather_distinct<T: Clone + Serialize + DeserializeOwned>(
+    pub(crate) fn gather_distinct<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,
         met: &[Header],
         digest: impl Fn(&Header) -> Option<ShortDigest>,
         mine: impl FnOnce() -> T,
     ) -> Result<Option<Vec<(usize, T)>>, Error> {
-        let first = digest(&met[0]);
-        if met.iter().all(|other| digest(other) == first) {
+        let digests: Vec<_> = met.iter().map(digest).collect();
+        if digests.iter().all(|other| *other == digests[0]) {
             return Ok(None);
         }
-        let mut seen = HashSet::new();
-        let mut digests = met.iter().map(|other| seen.insert(digest(other)));
-        let is_first = digests.nth(self.rank()) == Some(true);
-        let all = self.gather_all(header, &is_first.then(mine))?;
+        let is_first = !digests[..self.rank()].contains(&digests[self.rank()]);
+        let all = self.gather_all(header, Ok(is_first.then(mine)))?;
         let of_ranks = all.into_iter().enumerate();
-        Ok(Some(
-            of_ranks
-                .filter_map(|(rank, said)| Some((rank, said?)))
-                .collect(),
-        ))
-    }
-
-    /// As [`gather_all`](Self::gather_all), except that a rank may pass an error, and that this rank's own place is
-    /// `None`.
-    pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
-        &self,
-        header: Header,
-        mine: Result<&T, Error>,
-    ) -> Result<Vec<Option<T>>, Error> {
-        let what = header.what.clone();
-        let mine = mine.and_then(|mine| {
-            let source = |error: postcard::Error| ArchiveError::Other(error.to_string());
-            postcard::to_allocvec(mine).map_err(|error| not_sent(&what, source(error)))
-        });
-        let (all, counts) = self.gather(header, mine)?;
-        let read = |(rank, bytes): (usize, &[u8])| match postcard::take_from_bytes(bytes) {
-            _ if rank == self.rank() => Ok(None),
-            Ok((one, [])) => Ok(Some(one)),
-            _ => Err(self.garbled(rank, &what)),
-        };
-        pieces(&all, &counts).enumerate().map(read).collect()
+        let told = of_ranks.filter_map(|(rank, said)| Some((rank, said?)));
+        Ok(Some(told.collect()))
     }
 
     /// Gives all ranks the concatenated bytes of every rank, and each rank's length, at a [meeting](Self::meet).
@@ -105,9 +91,9 @@ impl Ranks {
         mine: Result<Vec<u8>, Error>,
     ) -> Result<(Vec<u8>, Vec<usize>), Error> {
         let what = header.what.clone();
-        let header = header.with_body(Body::Bytes(mine.as_ref().map_or(0, Vec::len)));
+        let header = header.with_body(Body::Number(mine.as_ref().map_or(0, Vec::len)));
         let met = self.meet(header.with_failure(mine.as_ref().err()))?;
-        let counts: Vec<_> = met.iter().map(Header::bytes).collect();
+        let counts: Vec<_> = met.iter().map(Header::number).collect();
         let all = self.gather_bytes(&what, &mine?, &counts)?;
         Ok((all, counts))
     }
@@ -124,8 +110,9 @@ impl Ranks {
     ) -> Result<Vec<u8>, Error> {
         let sum = counts.iter().copied().fold(0, usize::saturating_add);
         let mut all = self.zeroed(doing, sum)?;
-        let gathered = self.operate(|group| group.all_gather(mine, counts, &mut all));
-        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
+        self.operated(&format!("gathers {doing}"), |group| {
+            group.all_gather(mine, counts, &mut all)
+        })?;
         Ok(all)
     }
 
@@ -136,17 +123,6 @@ impl Ranks {
             let why = format!("there is no memory for {count} of {of}");
             self.give_up(&format!("gathers {doing}"), why)
         })
-    }
-
-    /// Exchanges messages between ranks; each receiver knows the lengths it needs.
-    pub(crate) fn exchange_bytes(
-        &self,
-        doing: &str,
-        send: &[(usize, &[u8])],
-        receive: &mut [(usize, &mut [u8])],
-    ) -> Result<(), Error> {
-        let exchanged = self.operate(|group| group.exchange(send, receive));
-        exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
     /// Sends each rank its bytes, and fills each buffer from its rank. Nothing is sent where there are no bytes.
@@ -160,14 +136,19 @@ impl Ranks {
         let send: Vec<_> = send.filter(|(_, bytes)| !bytes.is_empty()).collect();
         let places = receive.iter_mut().map(|place| &mut place[..]).enumerate();
         let mut places: Vec<_> = places.filter(|(_, place)| !place.is_empty()).collect();
-        self.exchange_bytes(doing, &send, &mut places)
+        self.exchange(doing, &send, &mut places)
     }
 
     /// The error for a message from a rank that can't be read.
     pub(crate) fn garbled(&self, rank: usize, what: &str) -> Error {
-        let rank = self.in_program(rank);
         let message =
             format!("sent something else as {what} than it said; do all ranks run one program?");
+        self.on_rank(rank, message)
+    }
+
+    /// The error of all ranks for a failure on one of them.
+    pub(crate) fn on_rank(&self, rank: usize, message: String) -> Error {
+        let rank = self.in_program(rank);
         ErrorKind::OnRank { rank, message }.into()
     }
 }
@@ -176,22 +157,18 @@ impl Ranks {
 mod tests {
     use super::super::CollectiveOp;
     use super::*;
-    use crate::ranks::group::ProcessGroup;
-    use crate::ranks::threads::ThreadGroup;
 
     /// Sends these bytes from rank 1 in place of a list of texts, and gives each rank's outcome.
     fn heard(sent: &[u8]) -> Vec<Result<Vec<Vec<String>>, String>> {
-        ThreadGroup::run(2, |group| {
-            let is_peer = group.rank() == 1;
-            let ranks = Ranks::of_test(group);
+        Ranks::on_threads(2, |ranks| {
             let header = Header::keyless(CollectiveOp::Exchange, "texts");
             let mine = vec!["one".to_owned()];
-            if is_peer {
+            if ranks.rank() == 1 {
                 let (all, counts) = ranks.gather(header, Ok(sent.to_vec())).unwrap();
                 assert_eq!((all.len(), counts[1]), (counts[0] + sent.len(), sent.len()));
                 return Ok(Vec::new());
             }
-            let all = ranks.gather_all(header, &mine);
+            let all = ranks.gather_all(header, Ok(mine));
             all.map_err(|error| error.to_string())
         })
     }

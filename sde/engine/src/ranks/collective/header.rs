@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, said};
 use crate::event::RunId;
 use crate::key::Key;
 
@@ -70,12 +70,8 @@ pub(crate) struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Body {
     Nothing,
-    /// The operation failed on this rank; the error text has `length` bytes.
-    Failed {
-        length: usize,
-    },
-    /// The number of bytes that this rank sends to all.
-    Bytes(usize),
+    /// The operation failed on this rank; the error text has so many bytes.
+    Failed(usize),
     /// A run. All ranks must have one cache policy: otherwise one would give up where others enter the body, or would
     /// not save its part. `next` is the run's id if it begins now; `has` is what this rank has cached of it.
     Run {
@@ -94,9 +90,7 @@ pub(crate) enum Body {
         moves: bool,
     },
     /// Whether this rank's store is committed by all ranks together.
-    Store {
-        is_shared: bool,
-    },
+    Store(bool),
     /// Digests of what this rank made in a run: of its nested runs' dependencies, and of the results that must be equal
     /// on all ranks.
     Made {
@@ -105,7 +99,7 @@ pub(crate) enum Body {
     },
     /// A digest of which items of a list this rank has.
     Held(ShortDigest),
-    /// A number that the calling type interprets.
+    /// The number of bytes that this rank sends to all, or a number that the calling type interprets.
     Number(usize),
     /// The next point of a list to compute, told by the first rank; `None` at the end, and on other ranks.
     Point(Option<usize>),
@@ -128,6 +122,15 @@ pub(crate) type ShortDigest = [u8; 16];
 
 pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
     of.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// A digest of a value of the engine's own, which can always be encoded, for ranks to compare.
+pub(crate) fn digest_of<const N: usize>(value: &impl Serialize) -> [u8; N] {
+    let bytes = postcard::to_allocvec(value).unwrap_or_default();
+    let mut digest = [0; N];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&bytes).finalize_xof().fill(&mut digest);
+    digest
 }
 
 /// The length of a meeting's message, which a group should send in one piece.
@@ -155,10 +158,7 @@ impl Header {
 
     /// A header whose key is a hash of `what` and `of`: ranks that pass other values disagree.
     pub(crate) fn about(op: CollectiveOp, what: &str, of: &str) -> Self {
-        let mut name = blake3::Hasher::new();
-        name.update(&(what.len() as u64).to_le_bytes());
-        name.update(what.as_bytes()).update(of.as_bytes());
-        Self::new(op, Key::from_bytes(*name.finalize().as_bytes()), what)
+        Self::new(op, Key::from_bytes(digest_of(&(what, of))), what)
     }
 
     pub(crate) fn with_body(mut self, body: Body) -> Self {
@@ -169,21 +169,20 @@ impl Header {
     /// The header with its body replaced by the failure, if there is one.
     pub(crate) fn with_failure(mut self, why: Option<&Error>) -> Self {
         if let Some(why) = why {
-            self.failure = chain(why);
-            let length = self.failure.len();
-            self.body = Body::Failed { length };
+            self.failure = said(why);
+            self.body = Body::Failed(self.failure.len());
         }
         self
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.body, Body::Failed { .. })
+        matches!(self.body, Body::Failed(_))
     }
 
-    /// The number of bytes that this rank sends to all.
-    pub(crate) fn bytes(&self) -> usize {
+    /// This rank's number, or the length of its error.
+    pub(crate) fn number(&self) -> usize {
         match self.body {
-            Body::Failed { length } | Body::Bytes(length) => length,
+            Body::Failed(number) | Body::Number(number) => number,
             _ => 0,
         }
     }
@@ -192,7 +191,7 @@ impl Header {
     pub(super) fn fits(&self, other: &Self) -> bool {
         use std::mem::discriminant;
         let alike = match (self.body, other.body) {
-            (Body::Failed { .. }, _) | (_, Body::Failed { .. }) => true,
+            (Body::Failed(_), _) | (_, Body::Failed(_)) => true,
             (Body::Run { policy: own, .. }, Body::Run { policy, .. }) => own == policy,
             (own, other) => discriminant(&own) == discriminant(&other),
         };
@@ -232,20 +231,6 @@ impl Header {
     }
 }
 
-/// The text of an error with all of its causes.
-pub(crate) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +244,7 @@ mod tests {
     fn a_header_comes_back_as_it_was() {
         let bodies = [
             Body::Nothing,
-            Body::Failed { length: usize::MAX },
+            Body::Failed(usize::MAX),
             Body::Run {
                 policy: u8::MAX,
                 next: RUN,
@@ -315,9 +300,9 @@ mod tests {
     #[test]
     fn ranks_that_say_things_of_other_kinds_do_not_do_the_same() {
         let with = |body| Header::keyless(CollectiveOp::Exchange, "results").with_body(body);
-        let bytes = |length| with(Body::Bytes(length));
+        let bytes = |length| with(Body::Number(length));
         assert!(bytes(1).fits(&bytes(2)));
-        assert!(bytes(1).fits(&with(Body::Failed { length: 1 })));
+        assert!(bytes(1).fits(&with(Body::Failed(1))));
         assert!(!bytes(1).fits(&with(Body::Nothing)));
         let run = |policy| {
             with(Body::Run {
@@ -336,11 +321,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        let header = Header::new(
-            CollectiveOp::Run,
-            Key::from_bytes([0; 32]),
-            "xä".repeat(100),
-        );
+        let header = Header::keyless(CollectiveOp::Run, &"xä".repeat(100));
         let back = Header::from_bytes(&header.to_bytes()).unwrap();
         assert_eq!(back.what, "xä".repeat(26) + "x");
     }

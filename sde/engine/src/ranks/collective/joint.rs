@@ -3,6 +3,7 @@
 use super::{Body, CollectiveOp, Header, Ranks};
 use crate::error::Error;
 use crate::key::{Digest, Key};
+use crate::ranks::group::GroupError;
 
 /// The ranks of a process set, for a type whose values are distributed over several of them.
 ///
@@ -87,18 +88,11 @@ impl Collective for Ranks {
         alike: &Digest,
         mine: Result<usize, &Error>,
     ) -> Result<Vec<usize>, Error> {
-        let header = Header::new(
-            CollectiveOp::Joint,
-            Key::from_bytes(*alike.as_bytes()),
-            doing,
-        );
+        let key = Key::from_bytes(*alike.as_bytes());
+        let header = Header::new(CollectiveOp::Joint, key, doing);
         let header = header.with_body(Body::Number(mine.unwrap_or(0)));
         let met = self.meet(header.with_failure(mine.err()))?;
-        let numbers = met.iter().map(|header| match header.body {
-            Body::Number(number) => number,
-            _ => 0,
-        });
-        Ok(numbers.collect())
+        Ok(met.iter().map(Header::number).collect())
     }
 
     fn exchange(
@@ -107,26 +101,24 @@ impl Collective for Ranks {
         send: &[(usize, &[u8])],
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), Error> {
-        self.exchange_bytes(what, send, receive)
+        let doing = format!("exchanges {what}");
+        self.operated(&doing, |group| group.exchange(send, receive))
     }
 
     fn give_up(&self, doing: &str, why: String) -> Error {
-        self.give_up(doing, why)
+        self.leave();
+        self.break_off(doing, GroupError::Other(why))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranks::group::ProcessGroup;
-    use crate::ranks::threads::ThreadGroup;
 
     /// Meets on two ranks with these digests, and these numbers or errors; gives each rank's outcome.
     fn heard(alike: [u8; 2], mine: [Result<usize, &str>; 2]) -> Vec<Result<Vec<usize>, String>> {
-        ThreadGroup::run(2, |group| {
-            let rank = group.rank();
-            let ranks = Ranks::of_test(group);
-            let ranks: &dyn Collective = &ranks;
+        Ranks::on_threads(2, |ranks| {
+            let (rank, ranks): (_, &dyn Collective) = (ranks.rank(), ranks);
             let alike = Digest::from_bytes([alike[rank]; 32]);
             let mine = mine[rank].map_err(Error::invalid_argument);
             let met = ranks.meet("counts", &alike, mine.as_ref().copied());

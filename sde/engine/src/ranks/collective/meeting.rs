@@ -77,17 +77,15 @@ impl Ranks {
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
-        match self.levels().last() {
+        match lock(&self.doomed).last() {
             Some(Some(error)) => Err(error.clone()),
             _ => Ok(()),
         }
     }
 
     fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
-        let met = match own.op {
-            CollectiveOp::EndSweep => self.meet_group(&own.to_bytes(), |_| ()),
-            _ => self.meet_patiently(&own.to_bytes(), what),
-        };
+        let doing = (own.op != CollectiveOp::EndSweep).then_some(what);
+        let met = self.meet_group(&own.to_bytes(), doing);
         let met = met.map_err(|error| self.break_off(what, error))?;
         let headers: Option<Vec<_>> = met.chunks(MEETING_BYTES).map(Header::from_bytes).collect();
         let headers = headers.filter(|headers| headers.len() == self.size());
@@ -109,7 +107,7 @@ impl Ranks {
         let error = match headers.iter().position(failed) {
             Some(rank) => self.failure(rank, headers, &own.failure),
             None => {
-                let given = is_one_app.then(|| self.differing(&given()));
+                let given = is_one_app.then(|| self.differing(given()));
                 let ranks = self.told(headers, &given.unwrap_or_default());
                 ErrorKind::Disagree { ranks }.into()
             }
@@ -117,7 +115,7 @@ impl Ranks {
         let ended = headers.iter().any(|header| header.op == CollectiveOp::End);
         if ended
             && own.op != CollectiveOp::End
-            && let Some(level) = self.levels().last_mut()
+            && let Some(level) = lock(&self.doomed).last_mut()
         {
             *level = Some(error.clone());
         }
@@ -125,9 +123,9 @@ impl Ranks {
     }
 
     /// For each rank, the inputs that not all give. Collective.
-    fn differing(&self, given: &RunInputs) -> Vec<String> {
+    fn differing(&self, given: RunInputs) -> Vec<String> {
         let header = Header::keyless(CollectiveOp::Agree, "what it gives");
-        let all = self.gather_all(header, given);
+        let all = self.gather_all(header, Ok(given));
         all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
     }
 
@@ -143,23 +141,18 @@ impl Ranks {
                 told.push((self.in_program(rank), text));
             }
         }
-        let texts = told
-            .iter()
-            .map(|(rank, text)| format!("rank {rank} {text}"));
+        let texts = told.into_iter();
+        let texts = texts.map(|(rank, text)| format!("rank {rank} {text}"));
         texts.collect()
     }
 
     /// The error of a rank that failed, with the text that it sends to all.
     fn failure(&self, rank: usize, met: &[Header], own: &str) -> Error {
         let mut counts = vec![0; met.len()];
-        counts[rank] = met[rank].bytes();
+        counts[rank] = met[rank].number();
         let own = if rank == self.rank() { own } else { "" };
         match self.gather_bytes("an error", own.as_bytes(), &counts) {
-            Ok(text) => {
-                let message = crate::error::told(&String::from_utf8_lossy(&text));
-                let rank = self.in_program(rank);
-                ErrorKind::OnRank { rank, message }.into()
-            }
+            Ok(text) => self.on_rank(rank, crate::error::told(&String::from_utf8_lossy(&text))),
             Err(error) => error,
         }
     }

@@ -19,7 +19,7 @@ pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::{not_sent, pieces};
 pub use header::MEETING_BYTES;
-pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
+pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, digest_of, short};
 pub use joint::Collective;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -30,8 +30,9 @@ use std::time::Duration;
 use desk::Lent;
 
 use crate::error::{Error, ErrorKind};
+use crate::parallel::Finally;
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
-use crate::sync::{MutexGuard, lock};
+use crate::sync::lock;
 
 /// Called when ranks are late, with what this rank is about to do, and the late ranks.
 pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;
@@ -82,30 +83,13 @@ const RELEASED: u8 = 2;
 impl Ranks {
     /// The ranks that the program began with.
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
-        let world = (0..group.size()).collect();
-        Self::of(group, WORLD, world, (patience, late), OnceLock::new())
-    }
-
-    /// Ranks for a test, which are never late.
-    #[cfg(test)]
-    pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
-        Self::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()))
-    }
-
-    fn of(
-        group: Box<dyn ProcessGroup>,
-        id: u64,
-        world: Vec<usize>,
-        (patience, late): (Duration, Late),
-        lent: OnceLock<Lent>,
-    ) -> Self {
         Self {
+            world: (0..group.size()).collect(),
             group,
-            id,
-            world,
+            id: WORLD,
             patience,
             thread: std::thread::current().id(),
-            lent,
+            lent: OnceLock::new(),
             sequence: AtomicU64::new(0),
             state: AtomicU8::new(ACTIVE),
             closed: AtomicBool::new(false),
@@ -114,6 +98,18 @@ impl Ranks {
             state_turn: Mutex::default(),
             late,
         }
+    }
+
+    /// Runs a test on threads as ranks.
+    #[cfg(test)]
+    pub(crate) fn on_threads<T: Send>(size: usize, test: impl Fn(&Self) -> T + Sync) -> Vec<T> {
+        crate::ranks::threads::ThreadGroup::run(size, |group| test(&Self::of_test(group)))
+    }
+
+    /// Ranks for a test, which are never late.
+    #[cfg(test)]
+    pub(crate) fn of_test(group: impl ProcessGroup + 'static) -> Self {
+        Self::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()))
     }
 
     /// A process set of some of these ranks: `members` has their numbers, in the order that they have there.
@@ -125,21 +121,13 @@ impl Ranks {
     ) -> Self {
         let world = members.iter().map(|rank| self.in_program(*rank)).collect();
         // All ranks are at one sequence number, so the hash is equal on the ranks of one color.
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.id.to_le_bytes());
-        hasher.update(&self.sequence.load(Ordering::Relaxed).to_le_bytes());
-        hasher.update(&color.to_le_bytes());
-        let id = hasher.finalize();
-        let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
-        let late = Arc::clone(&self.late);
-        let terms = (self.patience, late);
-        Self::of(
-            group,
-            u64::from_le_bytes(id),
+        let id = digest_of(&(self.id, self.meetings(), color));
+        Self {
+            id: u64::from_le_bytes(id),
             world,
-            terms,
-            self.lent.clone(),
-        )
+            lent: self.lent.clone(),
+            ..Self::world(group, self.patience, Arc::clone(&self.late))
+        }
     }
 
     /// The number of one of these ranks in the whole program, by which messages name it.
@@ -235,7 +223,7 @@ impl Ranks {
     /// Tells the others that this rank has left, unless all have ended together.
     pub(crate) fn leave_unless_closed(&self) {
         if !self.closed.load(Ordering::Relaxed) {
-            self.group.leave();
+            self.leave();
         }
     }
 
@@ -251,50 +239,27 @@ impl Ranks {
         self.broken.get_or_init(|| error).clone()
     }
 
-    /// The error of a rank that can't go on. It leaves the set, so that the others do not wait for it.
-    pub(crate) fn give_up(&self, doing: &str, why: String) -> Error {
-        self.leave();
-        self.break_off(doing, GroupError::Other(why))
-    }
-
     pub(crate) fn split(&self, color: u32, key: i64) -> Result<Box<dyn ProcessGroup>, Error> {
-        let split = self.operate(|group| group.split(Some(color), key));
-        let split = split.and_then(|part| {
+        self.operated("splits its process set", |group| {
             let none = || GroupError::Other("a split gave this rank no group".to_owned());
-            part.ok_or_else(none)
-        });
-        split.map_err(|error| self.break_off("splits its process set", error))
+            group.split(Some(color), key)?.ok_or_else(none)
+        })
     }
 
     /// Sends a note to a rank, without waiting for it.
     pub(crate) fn post(&self, rank: usize, note: Note) -> Result<(), Error> {
-        let told = self.operate(|group| group.post(rank, note));
-        told.map_err(|error| self.break_off("deals out points", error))
+        self.operated("deals out points", |group| group.post(rank, note))
     }
 
     /// The next note to this rank, if one has arrived.
     pub(crate) fn poll(&self) -> Result<Option<(usize, Note)>, Error> {
-        let told = self.operate(|group| group.poll());
-        told.map_err(|error| self.break_off("deals out points", error))
+        self.operated("deals out points", |group| group.poll())
     }
 
     /// Registers a run in progress, for as long as the guard lives.
-    pub(crate) fn level(&self) -> LevelGuard<'_> {
-        self.levels().push(None);
-        LevelGuard(self)
-    }
-
-    fn levels(&self) -> MutexGuard<'_, Vec<Option<Error>>> {
-        lock(&self.doomed)
-    }
-}
-
-/// Registers one run in progress.
-pub(crate) struct LevelGuard<'a>(&'a Ranks);
-
-impl Drop for LevelGuard<'_> {
-    fn drop(&mut self) {
-        self.0.levels().pop();
+    pub(crate) fn level(&self) -> Finally<impl FnMut()> {
+        lock(&self.doomed).push(None);
+        Finally(|| _ = lock(&self.doomed).pop())
     }
 }
 

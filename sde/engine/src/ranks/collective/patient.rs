@@ -10,22 +10,6 @@ impl Ranks {
     pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
         job(&Patient { ranks: self, doing })
     }
-
-    /// The messages of all ranks. Late ranks are reported at intervals that double, about ten times in some hours.
-    pub(super) fn meet_patiently(
-        &self,
-        message: &[u8],
-        doing: &str,
-    ) -> Result<Vec<u8>, GroupError> {
-        let mut times = 0_u32;
-        self.meet_group(message, |ranks| {
-            times = times.saturating_add(1);
-            if times.is_power_of_two() {
-                let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
-                (self.late)(doing, &ranks);
-            }
-        })
-    }
 }
 
 /// A group whose meetings report late ranks, whatever the caller passes for that.
@@ -53,7 +37,7 @@ impl ProcessGroup for Patient<'_> {
         _: Duration,
         _: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
-        self.ranks.meet_patiently(message, self.doing)
+        self.ranks.meet_group(message, Some(self.doing))
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {

@@ -5,10 +5,10 @@
 //! an error stops it. The questions of all functions go in one message to each rank. Then each function is called again
 //! from its beginning, gets the answers so far, and goes on to its next question.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::header::{Body, Header, short};
+use super::header::{Body, Header, digest_of};
 use super::{Ranks, pieces};
 use crate::error::Error;
 use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, fill};
@@ -46,12 +46,11 @@ impl Ranks {
         count: usize,
         each: impl Fn(usize, &Self) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        let header = || header.clone();
         if count == 1 {
             // At its end too: a rank that another's failure stopped has met that rank's end already.
             let _level = self.level();
             let went = each(0, self);
-            self.meet(header().with_failure(went.as_ref().err()))?;
+            self.meet(header.clone().with_failure(went.as_ref().err()))?;
             return went.map(|one| vec![one]);
         }
         let mut progress: Vec<_> = (0..count).map(|_| Progress::default()).collect();
@@ -70,12 +69,9 @@ impl Ranks {
                     }
                 }
             }
-            let mut ask = blake3::Hasher::new();
-            for (at, question) in &asked {
-                ask.update(&(*at as u64).to_le_bytes());
-                ask.update(&[u8::from(question.is_for_all)]);
-            }
-            let header = header().with_body(Body::Held(short(&ask.finalize())));
+            let asks = asked.iter().map(|(at, asks)| (*at, asks.is_for_all));
+            let asks = digest_of(&asks.collect::<Vec<_>>());
+            let header = header.clone().with_body(Body::Held(asks));
             let met = self.meet(header.with_failure(failed.as_ref()))?;
             if let Some(rank) = met.iter().position(|other| other.body != met[0].body) {
                 return Err(self.garbled(rank, &met[0].what));
@@ -102,14 +98,11 @@ impl Ranks {
             size: self.size(),
             progress: Arc::clone(&shared),
         };
-        let (world, late) = (self.world.clone(), Arc::clone(&self.late));
-        let went = each(&Self::of(
-            Box::new(group),
-            self.id,
-            world,
-            (Duration::MAX, late),
-            OnceLock::new(),
-        ));
+        let went = each(&Self {
+            id: self.id,
+            world: self.world.clone(),
+            ..Self::world(Box::new(group), Duration::MAX, Arc::clone(&self.late))
+        });
         *progress = std::mem::take(&mut *lock(&shared));
         went
     }
@@ -120,25 +113,20 @@ impl Ranks {
         what: &str,
         asked: &[(usize, Question)],
     ) -> Result<Vec<(usize, Answer)>, Error> {
-        let lengths = |rank: usize| -> Vec<usize> {
-            let of_rank = asked.iter().map(|(_, question)| question.from_each[rank]);
-            of_rank.collect()
-        };
-        let ranks = 0..self.size();
-        let send = ranks.clone().map(|rank| -> Vec<u8> {
-            let to_rank = asked
-                .iter()
-                .flat_map(|(_, question)| &question.to_each[rank]);
-            to_rank.copied().collect()
-        });
-        let send: Vec<_> = send.collect();
-        let room = |rank: usize| self.zeroed(what, lengths(rank).iter().sum());
-        let mut came: Vec<Vec<u8>> = ranks.map(room).collect::<Result<_, Error>>()?;
+        let mut send = vec![Vec::new(); self.size()];
+        let mut lengths = vec![Vec::new(); self.size()];
+        for (_, question) in asked {
+            for rank in 0..self.size() {
+                send[rank].extend_from_slice(&question.to_each[rank]);
+                lengths[rank].push(question.from_each[rank]);
+            }
+        }
+        let room = |of_rank: &Vec<usize>| self.zeroed(what, of_rank.iter().sum());
+        let mut came: Vec<_> = lengths.iter().map(room).collect::<Result<_, Error>>()?;
         self.exchange_with_all(what, &send, &mut came)?;
         let mut answers: Vec<_> = asked.iter().map(|(at, _)| (*at, Answer::new())).collect();
-        for (rank, of_rank) in came.iter().enumerate() {
-            let lengths = lengths(rank);
-            for ((_, answer), bytes) in answers.iter_mut().zip(pieces(of_rank, &lengths)) {
+        for (of_rank, lengths) in came.iter().zip(&lengths) {
+            for ((_, answer), bytes) in answers.iter_mut().zip(pieces(of_rank, lengths)) {
                 answer.push(bytes.to_vec());
             }
         }
@@ -250,11 +238,6 @@ impl ProcessGroup for Stepping {
 mod tests {
     use super::super::CollectiveOp;
     use super::*;
-    use crate::ranks::threads::ThreadGroup;
-
-    fn on_ranks<T: Send>(size: usize, program: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
-        ThreadGroup::run(size, |group| program(&Ranks::of_test(group)))
-    }
 
     fn header() -> Header {
         Header::keyless(CollectiveOp::End, "many things")
@@ -265,14 +248,14 @@ mod tests {
         let mut all = vec![ranks.rank() as u64];
         for _ in 0..times {
             let header = Header::keyless(CollectiveOp::Gather, "numbers");
-            all = ranks.gather_all(header, &all)?.concat();
+            all = ranks.gather_all(header, Ok(all))?.concat();
         }
         Ok(all)
     }
 
     #[test]
     fn things_that_take_different_numbers_of_rounds_end_as_each_alone() {
-        let made = on_ranks(3, |ranks| {
+        let made = Ranks::on_threads(3, |ranks| {
             let together = ranks.in_rounds(&header(), 3, gather).unwrap();
             let alone: Vec<_> = (0..3).map(|times| gather(times, ranks).unwrap()).collect();
             // Together: one meeting for each of the longest function's 2 * 2 questions, and one at the end.
@@ -283,7 +266,7 @@ mod tests {
 
     #[test]
     fn one_that_fails_on_one_rank_is_that_error_on_all() {
-        let errors = on_ranks(3, |ranks| {
+        let errors = Ranks::on_threads(3, |ranks| {
             let failed = ranks.in_rounds(&header(), 4, |at, ranks| {
                 let numbers = gather(2, ranks);
                 match (at, ranks.rank()) {
@@ -303,7 +286,7 @@ mod tests {
 
     #[test]
     fn ranks_that_ask_for_different_things_get_the_same_error() {
-        let errors = on_ranks(2, |ranks| {
+        let errors = Ranks::on_threads(2, |ranks| {
             let went = ranks.in_rounds(&header(), 2, |at, ranks| gather(at * ranks.rank(), ranks));
             went.unwrap_err().to_string()
         });

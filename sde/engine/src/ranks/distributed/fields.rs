@@ -45,10 +45,8 @@ pub fn descriptors_of(all: &[Vec<u64>], place: usize) -> Result<Vec<Vec<u64>>, A
 pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
     let digest = commit(field).map(|commitment| commitment.digest());
     let numbers = |chunk: &[u8]| u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-    digest.map_or_else(
-        |_| Vec::new(),
-        |digest| digest.as_bytes().chunks(8).map(numbers).collect(),
-    )
+    let chunks = digest.iter().flat_map(|digest| digest.as_bytes().chunks(8));
+    chunks.map(numbers).collect()
 }
 
 /// Checks that a field is the same on all ranks.
@@ -56,13 +54,9 @@ pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
 /// # Errors
 /// If it is not.
 pub fn check_same(name: &str, descriptors: &[Vec<u64>]) -> Result<(), AppError> {
-    let first = descriptors
-        .first()
-        .filter(|descriptor| !descriptor.is_empty());
-    let other = descriptors
-        .iter()
-        .position(|descriptor| first.is_none_or(|first| first != descriptor));
-    match other {
+    let first = descriptors.first().filter(|first| !first.is_empty());
+    let differs = |other: &Vec<u64>| first.is_none_or(|first| first != other);
+    match descriptors.iter().position(differs) {
         None => Ok(()),
         Some(rank) => Err(AppError::message(format!(
             "\"{name}\" is `same` for all ranks, and part {rank} has another than part 0"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::ranks::collective::{Collective, CollectiveOp, Header, Ranks};
 use crate::ranks::values::gather_values;
 use crate::result_map::{Storable, Value, Wire};
@@ -98,9 +98,8 @@ impl Redistribution<'_> {
         let own = own.filter(|_| first == Some(self.rank())).cloned();
         let all = gather_values(self.ranks, self.wire, SAME, Value::new(own))?;
         let found = first.and_then(|first| (**all.get(first)?).clone());
-        let rank = self.ranks.in_program(first.unwrap_or(0));
         let message = "it has no part of a value that it is to redistribute".to_owned();
-        found.ok_or_else(|| ErrorKind::OnRank { rank, message }.into())
+        found.ok_or_else(|| self.ranks.on_rank(first.unwrap_or(0), message))
     }
 
     /// Sends each rank its bytes, and gives the bytes that each sent to this one; both lists are by rank. Collective.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::outbox::{EntryKind, InputValue, OwnPart, ResultKind, ValuePlace};
-use super::{Exchange, Offer, Sent, Told, as_usize, runs};
+use super::{Exchange, Offer, Offers, as_usize, runs};
 use crate::bulk::{room_for_start, start_of_large};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::entry::{Record, RecordHead};
@@ -43,7 +43,7 @@ const BLOCK: usize = 8 << 20;
 
 impl Inbox {
     /// Room for the wanted entries of an offer.
-    pub(super) fn new(of: &Exchange<'_>, told: Told<'_>, wanted: &[bool]) -> Result<Self, Error> {
+    pub(super) fn new(of: &Exchange<'_>, told: Offers<'_>, wanted: &[u8]) -> Result<Self, Error> {
         let mut inbox = Self {
             table: of.ranks.zeroed(of.what, as_usize(told.table))?,
             small: Block::default(),
@@ -53,7 +53,7 @@ impl Inbox {
         let small = runs(&told.offers, wanted).into_iter();
         inbox.small.add(small.map(|run| run.len()));
         let offers = told.offers.into_owned().into_iter().zip(wanted);
-        for (offer, _) in offers.filter(|(_, is_wanted)| **is_wanted) {
+        for (offer, _) in offers.filter(|(_, is_wanted)| **is_wanted == 1) {
             let values = offer.large.iter();
             let places = values.map(|pieces| inbox.add_large(pieces)).collect();
             inbox.entries.push((offer, places));
@@ -155,11 +155,6 @@ impl PackedEntry {
         &self.offer
     }
 
-    /// Whether all values that a run needs were sent.
-    pub(super) fn is_whole(&self) -> bool {
-        self.offer.sent == Sent::Whole
-    }
-
     pub(super) fn is_of(&self, app: &str) -> bool {
         self.head()
             .is_ok_and(|(_, kind, _)| *kind.provenance.app == *app)
@@ -174,7 +169,11 @@ impl PackedEntry {
             .checked_sub(as_usize(u32::from_le_bytes(*length).into()));
         let (values, head) = rest.split_at(values.ok_or_else(cut)?);
         let head: OwnPart<'_> = postcard::from_bytes(head).map_err(|_| cut())?;
-        let all = self.common.kinds.get_or_init(|| self.common.read_table());
+        let (codec, common) = (Codec::of::<Vec<EntryKind>>(), &self.common);
+        let all = common.kinds.get_or_init(|| {
+            let table = common.wire.decode(&common.table, &codec)?;
+            table.downcast().ok_or_else(cut)
+        });
         let all = all.as_ref().map_err(Clone::clone)?;
         Ok((values, all.get(head.kind).ok_or_else(cut)?, head))
     }
@@ -232,7 +231,7 @@ impl PackedEntry {
             }) as _
         });
         StoredResult {
-            name: kind.name.clone(),
+            name: kind.name.to_string(),
             tags: kind.tags,
             payload,
         }
@@ -267,15 +266,6 @@ impl PackedEntry {
     }
 }
 
-impl Common {
-    fn read_table(&self) -> Result<Value<Vec<EntryKind>>, ArchiveError> {
-        let table = self
-            .wire
-            .decode(&self.table, &Codec::of::<Vec<EntryKind>>())?;
-        table.downcast().ok_or_else(cut)
-    }
-}
-
 fn cut() -> ArchiveError {
     ArchiveError::Damaged {
         why: "what another rank sent makes no sense; do all ranks run one program?".to_owned(),
@@ -286,7 +276,7 @@ fn cut() -> ArchiveError {
 struct ReceivedValue {
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
-    type_name: String,
+    type_name: Cow<'static, str>,
     has_files: bool,
     wire: Arc<dyn Wire>,
 }
@@ -322,9 +312,9 @@ mod tests {
     fn sent() -> PackedEntry {
         let (entry, wire): (_, Arc<dyn Wire>) = (entry(600), Arc::new(Json));
         let mut outbox = Outbox::new(&wire);
-        outbox.add(&entry, |_, _| false, |_| false).unwrap();
+        outbox.add(&entry, |_| false, |_| false).unwrap();
         let packed = outbox.close().unwrap();
-        let small = packed.messages(&[true])[1].to_vec();
+        let small = packed.messages(&[1])[1].to_vec();
         PackedEntry {
             offer: packed.offers[0].clone(),
             small: 0..small.len(),
@@ -391,13 +381,13 @@ mod tests {
                 large: vec![large.to_vec()],
                 ..sent().offer
             };
-            Told {
+            Offers {
                 offers: vec![offer.clone(), offer].into(),
                 table,
                 is_last: true,
             }
         };
-        let inbox = |told| Inbox::new(&exchange, told, &[true, true]);
+        let inbox = |told| Inbox::new(&exchange, told, &[1, 1]);
         assert_eq!(inbox(told(1, 2, &[3, 4])).unwrap().places().len(), 6);
         for told in [
             told(u64::MAX, 1, &[1]),

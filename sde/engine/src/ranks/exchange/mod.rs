@@ -20,13 +20,12 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_sent};
+use crate::ranks::collective::{Collective, CollectiveOp, Header, Ranks, not_sent};
 use crate::result_map::Wire;
 
 use inbox::Inbox;
 pub(crate) use inbox::PackedEntry;
-pub(crate) use outbox::Outbox;
-use outbox::Packed;
+use outbox::Outbox;
 pub(crate) use received::{Received, is_complete};
 
 /// A map by key. Keys are digests, so their bits are spread well already.
@@ -60,13 +59,16 @@ enum Sent {
 
 /// One rank's offers of one round.
 #[derive(Serialize, Deserialize)]
-struct Told<'a> {
+struct Offers<'a> {
     offers: Cow<'a, [Offer]>,
     /// The length of the table in bytes.
     table: u64,
     /// Whether the rank has no more to offer.
     is_last: bool,
 }
+
+/// For each of a rank's offers 1 if it is wanted, else 0: as ranks tell one another.
+type Wanted = Vec<u8>;
 
 /// An exchange among these ranks.
 pub(crate) struct Exchange<'a> {
@@ -103,11 +105,17 @@ impl Exchange<'_> {
         let (mut rest, mut exchanged) = (entries.iter(), Exchanged::default());
         loop {
             let packed = self.packed(&mut rest, &mut pack);
-            let all = self.tell(packed.as_ref(), rest.as_slice().is_empty())?;
+            let told = packed.as_ref().map(|packed| Offers {
+                offers: Cow::Borrowed(&packed.offers),
+                table: packed.table.len() as u64,
+                is_last: rest.as_slice().is_empty(),
+            });
+            let header = Header::keyless(CollectiveOp::Exchange, self.what);
+            let all = self.ranks.gather_all(header, told.map_err(Error::clone))?;
             let packed = packed.as_ref().map_err(Error::clone)?;
             let others = all.iter().enumerate().filter(|(rank, _)| *rank != own);
             lowest.reserve(others.map(|(_, told)| told.offers.len()).sum());
-            let mut wanted = Vec::with_capacity(all.len());
+            let mut wanted: Vec<Wanted> = Vec::with_capacity(all.len());
             for (rank, told) in all.iter().enumerate() {
                 let wants = |offer: &Offer| {
                     let counts = rank == own || counts(&mut lowest, rank, offer);
@@ -115,13 +123,16 @@ impl Exchange<'_> {
                     if wants && matches!(offer.sent, Sent::Nothing | Sent::Chosen) {
                         exchanged.stayed.push(offer.clone());
                     }
-                    wants && offer.sent != Sent::Nothing
+                    u8::from(wants && offer.sent != Sent::Nothing)
                 };
                 wanted.push(told.offers.iter().map(wants).collect());
             }
             let is_last = all.iter().all(|told| told.is_last);
             if all.iter().any(|told| !told.offers.is_empty()) {
-                let asked = self.ask(&wanted)?;
+                // The offers that each rank wants of this one.
+                let mut asked = vec![vec![0; wanted[own].len()]; all.len()];
+                self.ranks
+                    .exchange_with_all(self.what, &wanted, &mut asked)?;
                 let came = self.send(packed, &asked, all, wanted)?;
                 exchanged.came.extend(came);
             }
@@ -136,63 +147,29 @@ impl Exchange<'_> {
         &self,
         entries: &mut std::slice::Iter<'e, Arc<Entry>>,
         pack: &mut impl FnMut(&'e Entry, &mut Outbox<'e>),
-    ) -> Result<Packed<'e>, Error> {
+    ) -> Result<Outbox<'e>, Error> {
         let most = (BATCH / self.ranks.size()).max(LEAST);
         let mut outbox = Outbox::new(&self.wire);
         while outbox.len() < most
             && let Some(entry) = entries.next()
         {
             pack(entry, &mut outbox);
-            outbox.expect(entries.as_slice().len(), most);
         }
         let packed = outbox.close();
         packed.map_err(|source| not_sent(self.what, source))
     }
 
-    /// Tells all ranks this rank's offers.
-    fn tell<'p>(
-        &self,
-        packed: Result<&'p Packed<'_>, &Error>,
-        is_last: bool,
-    ) -> Result<Vec<Told<'p>>, Error> {
-        let told = packed.map_err(Error::clone).map(|packed| Told {
-            offers: Cow::Borrowed(&packed.offers),
-            table: packed.table.len() as u64,
-            is_last,
-        });
-        let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        let others = told.as_ref().map_err(Error::clone);
-        let all = self.ranks.gather_others(header, others)?.into_iter();
-        let mut own = told.ok();
-        Ok(all
-            .filter_map(|other| other.or_else(|| own.take()))
-            .collect())
-    }
-
-    /// Asks each rank for the offers that this one wants; gives the offers that each wants of this one.
-    fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
-        let own = self.ranks.rank();
-        let mut bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
-        let mine = std::mem::take(&mut bits[own]);
-        let mut asked = vec![vec![0; mine.len()]; bits.len()];
-        asked[own].clear();
-        self.ranks.exchange_with_all(self.what, &bits, &mut asked)?;
-        asked[own] = mine;
-        let of_rank = |bits: &Vec<u8>| from_bits(bits, wanted[own].len());
-        Ok(asked.iter().map(of_rank).collect())
-    }
-
     /// Sends the entries that others asked for, and receives those that this rank wants.
     fn send(
         &self,
-        packed: &Packed<'_>,
-        asked: &[Vec<bool>],
-        all: Vec<Told<'_>>,
-        wanted: Vec<Vec<bool>>,
+        packed: &Outbox<'_>,
+        asked: &[Wanted],
+        all: Vec<Offers<'_>>,
+        wanted: Vec<Wanted>,
     ) -> Result<Vec<PackedEntry>, Error> {
-        let is_any = |wanted: &[bool]| wanted.contains(&true);
+        let is_any = |wanted: &Wanted| wanted.contains(&1);
         let to = asked.iter().enumerate().filter(|(_, asked)| is_any(asked));
-        let messages = |(rank, asked): (usize, &Vec<bool>)| {
+        let messages = |(rank, asked): (usize, &Wanted)| {
             let messages = packed.messages(asked).into_iter();
             messages.map(move |message| (rank, message))
         };
@@ -207,7 +184,7 @@ impl Exchange<'_> {
             places.map(|place| (*rank, place))
         });
         let mut receive: Vec<_> = places.collect();
-        self.ranks.exchange_bytes(self.what, &send, &mut receive)?;
+        self.ranks.exchange(self.what, &send, &mut receive)?;
         let entries = inboxes.into_iter();
         Ok(entries
             .flat_map(|(_, inbox)| inbox.entries(&self.wire))
@@ -231,13 +208,13 @@ fn counts(lowest: &mut KeyMap<usize>, rank: usize, offer: &Offer) -> bool {
 }
 
 /// The ranges of the wanted entries within a rank's small bytes; adjacent entries are one message.
-fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
+fn runs(offers: &[Offer], wanted: &[u8]) -> Vec<Range<usize>> {
     let (mut runs, mut end) = (Vec::<Range<usize>>::new(), 0_usize);
     for (offer, is_wanted) in offers.iter().zip(wanted) {
         let start = end;
         end = end.saturating_add(as_usize(offer.small));
         match runs.last_mut().filter(|run| run.end == start) {
-            _ if !*is_wanted || start == end => {}
+            _ if *is_wanted != 1 || start == end => {}
             Some(run) => run.end = end,
             None => runs.push(start..end),
         }
@@ -255,18 +232,4 @@ impl Offer {
 /// Converts a length from another rank. An impossible one becomes a length that no memory can hold.
 fn as_usize(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
-}
-
-fn to_bits(wanted: &[bool]) -> Vec<u8> {
-    let byte = |eight: &[bool]| {
-        let bits = eight.iter().enumerate();
-        bits.fold(0, |byte, (bit, wants)| byte | u8::from(*wants) << bit)
-    };
-    wanted.chunks(8).map(byte).collect()
-}
-
-fn from_bits(bits: &[u8], count: usize) -> Vec<bool> {
-    (0..count)
-        .map(|at| bits[at / 8] >> (at % 8) & 1 == 1)
-        .collect()
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Offer, Sent, runs};
-use crate::entry::{Entry, Provenance, RecordHead};
+use crate::entry::{Entry, Provenance};
 use crate::error::ArchiveError;
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Key, Scalar};
@@ -26,11 +26,11 @@ pub(super) struct EntryKind {
     pub(super) results: Vec<ResultKind>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct ResultKind {
-    pub(super) name: String,
+    pub(super) name: Cow<'static, str>,
     pub(super) tags: Tags,
-    pub(super) type_name: String,
+    pub(super) type_name: Cow<'static, str>,
     pub(super) has_files: bool,
 }
 
@@ -55,6 +55,15 @@ pub(super) enum InputValue<'a> {
     Summary(Cow<'a, str>, Digest),
 }
 
+impl<'a> InputValue<'a> {
+    fn of(input: &'a ValueSummary) -> Self {
+        match &input.scalar {
+            Some(scalar) => Self::Scalar(Cow::Borrowed(scalar)),
+            None => Self::Summary(Cow::Borrowed(&input.short), input.digest),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) enum ValuePlace {
     /// The value is not sent.
@@ -68,11 +77,13 @@ pub(super) enum ValuePlace {
 /// The entries of one rank, encoded for the others.
 pub(crate) struct Outbox<'e> {
     wire: Arc<dyn Wire>,
-    offers: Vec<Offer>,
+    pub(super) offers: Vec<Offer>,
     to: WireBuffer<'e>,
     /// The pieces of each large value.
     large: Vec<Vec<Cow<'e, [u8]>>>,
     kinds: Vec<EntryKind>,
+    /// The kinds, encoded at the end.
+    pub(super) table: Vec<u8>,
 }
 
 impl<'e> Outbox<'e> {
@@ -83,6 +94,7 @@ impl<'e> Outbox<'e> {
             to: WireBuffer::default(),
             large: Vec::new(),
             kinds: Vec::new(),
+            table: Vec::new(),
         }
     }
 
@@ -91,21 +103,12 @@ impl<'e> Outbox<'e> {
         self.to.bytes().len()
     }
 
-    /// Reserves room, after the first entry, for `more` entries of about its length.
-    pub(super) fn expect(&mut self, more: usize, most: usize) {
-        if self.offers.len() == 1 {
-            let all = self.len().saturating_mul(more + more / 8).min(most);
-            self.to.bytes().reserve(all);
-            self.offers.reserve(more);
-        }
-    }
-
     /// Adds an entry. Values that can't be sent (tagged `no_cache`, without a codec, or excluded by `stays`) are only
     /// named. An entry that is too large, or has a value that can't be encoded, is offered without any value.
     pub(crate) fn add(
         &mut self,
         entry: &'e Entry,
-        stays: impl Fn(&str, Tags) -> bool,
+        stays: impl Fn(&Named) -> bool,
         is_too_large: impl Fn(u64) -> bool,
     ) -> Result<(), ArchiveError> {
         let before = (self.len(), self.large.len());
@@ -135,7 +138,7 @@ impl<'e> Outbox<'e> {
     fn values(
         &mut self,
         entry: &'e Entry,
-        stays: &impl Fn(&str, Tags) -> bool,
+        stays: &impl Fn(&Named) -> bool,
     ) -> Result<Vec<ValuePlace>, ArchiveError> {
         let mut places = Vec::with_capacity(entry.results.len());
         for named in entry.results.iter() {
@@ -144,8 +147,7 @@ impl<'e> Outbox<'e> {
                 Content::Stored(stored) => stored.get().ok(),
                 Content::Weak(_) | Content::Gone(_) => None,
             };
-            let tags = named.tags;
-            let is_sent = tags.is_cached() && !stays(&named.name, tags);
+            let is_sent = named.tags.is_cached() && !stays(named);
             let codec = named.codec.filter(|_| is_sent);
             let Some((value, codec)) = value.zip(codec) else {
                 places.push(ValuePlace::None);
@@ -168,7 +170,17 @@ impl<'e> Outbox<'e> {
     fn head(&mut self, entry: &Entry, values: &[ValuePlace]) -> Result<(), ArchiveError> {
         let start = self.len();
         let inputs = entry.full_record().inputs;
-        let head = OwnPart::of(&entry.record, (self.kind(entry, &inputs), &inputs), values);
+        let record = &entry.record;
+        let head = OwnPart {
+            kind: self.kind(entry, &inputs),
+            anew: record.anew,
+            made_at: record.made_at,
+            took: record.took,
+            thread: record.thread,
+            inputs: inputs.iter().map(InputValue::of).collect(),
+            calls: Cow::Borrowed(&record.calls),
+            values: Cow::Borrowed(values),
+        };
         let written = postcard::to_extend(&head, std::mem::take(self.to.bytes()));
         *self.to.bytes() = written.map_err(|error| ArchiveError::Other(error.to_string()))?;
         let length = (self.len() - start) as u32;
@@ -180,50 +192,40 @@ impl<'e> Outbox<'e> {
     fn kind(&mut self, entry: &Entry, inputs: &[ValueSummary]) -> usize {
         /// The number of kinds to compare with: apps whose runs call one another take turns.
         const LATEST: usize = 8;
-        let count = self.kinds.len();
+        let (kind, count) = (EntryKind::of(entry, inputs), self.kinds.len());
         let mut latest = self.kinds.iter().enumerate().rev().take(LATEST);
-        let found = latest.find(|(_, known)| known.is_of(entry, inputs));
+        let found = latest.find(|(_, known)| {
+            let is_one = Arc::ptr_eq(&known.provenance, &kind.provenance);
+            (is_one || known.provenance == kind.provenance)
+                && (&known.inputs, &known.results) == (&kind.inputs, &kind.results)
+        });
         found.map(|(place, _)| place).unwrap_or_else(|| {
-            self.kinds.push(EntryKind::of(entry, inputs));
+            self.kinds.push(kind);
             count
         })
     }
 
     /// Ends the encoding.
-    pub(super) fn close(mut self) -> Result<Packed<'e>, ArchiveError> {
+    pub(super) fn close(mut self) -> Result<Self, ArchiveError> {
         let mut table = WireBuffer::default();
         let kinds = ErasedValue::new(std::mem::take(&mut self.kinds));
         if !self.offers.is_empty() {
             self.wire
                 .encode(&kinds, &Codec::of::<Vec<EntryKind>>(), &mut table)?;
         }
-        Ok(Packed {
-            offers: self.offers,
-            table: table.into_bytes(),
-            small: self.to.into_bytes(),
-            large: self.large,
-        })
+        self.table = table.into_bytes();
+        Ok(self)
     }
-}
 
-/// The encoded entries of one rank, ready to be sent.
-pub(super) struct Packed<'e> {
-    pub(super) offers: Vec<Offer>,
-    pub(super) table: Vec<u8>,
-    small: Vec<u8>,
-    large: Vec<Vec<Cow<'e, [u8]>>>,
-}
-
-impl Packed<'_> {
     /// The messages to a rank that wants these of the entries.
-    pub(super) fn messages(&self, wanted: &[bool]) -> Vec<&[u8]> {
+    pub(super) fn messages(&self, wanted: &[u8]) -> Vec<&[u8]> {
         let small = runs(&self.offers, wanted).into_iter();
         let mut messages = vec![&self.table[..]];
-        messages.extend(small.map(|run| &self.small[run]));
+        messages.extend(small.map(|run| &self.to.as_bytes()[run]));
         let mut rest = &self.large[..];
         for (offer, is_wanted) in self.offers.iter().zip(wanted) {
             let (own, others) = rest.split_at(offer.large.len());
-            let own = own.iter().filter(|_| *is_wanted).flatten();
+            let own = own.iter().filter(|_| *is_wanted == 1).flatten();
             messages.extend(own.map(|piece| &**piece));
             rest = others;
         }
@@ -231,79 +233,30 @@ impl Packed<'_> {
     }
 }
 
-impl<'a> OwnPart<'a> {
-    fn of(
-        head: &'a RecordHead,
-        (kind, inputs): (usize, &'a [ValueSummary]),
-        values: &'a [ValuePlace],
-    ) -> Self {
-        let input = |input: &'a ValueSummary| match &input.scalar {
-            Some(scalar) => InputValue::Scalar(Cow::Borrowed(scalar)),
-            None => InputValue::Summary(Cow::Borrowed(&input.short), input.digest),
-        };
-        Self {
-            kind,
-            anew: head.anew,
-            made_at: head.made_at,
-            took: head.took,
-            thread: head.thread,
-            inputs: inputs.iter().map(input).collect(),
-            calls: Cow::Borrowed(&head.calls),
-            values: Cow::Borrowed(values),
-        }
-    }
-}
-
 impl EntryKind {
     fn of(entry: &Entry, inputs: &[ValueSummary]) -> Self {
-        let results = entry.results.iter().map(ResultKind::of);
+        let result = |named: &Named| ResultKind {
+            name: named.name.clone(),
+            tags: named.tags,
+            type_name: named.codec.map_or("", |codec| codec.type_name()).into(),
+            has_files: named.has_files(),
+        };
         Self {
             provenance: Arc::clone(&entry.record.provenance),
             inputs: inputs.iter().map(|input| input.name.clone()).collect(),
-            results: results.collect(),
+            results: entry.results.iter().map(result).collect(),
         }
-    }
-
-    fn is_of(&self, entry: &Entry, inputs: &[ValueSummary]) -> bool {
-        let provenance = &entry.record.provenance;
-        let results = &entry.results;
-        let mut of_results = self.results.iter().zip(results.iter());
-        (Arc::ptr_eq(&self.provenance, provenance) || self.provenance == *provenance)
-            && self
-                .inputs
-                .iter()
-                .eq(inputs.iter().map(|input| &input.name))
-            && self.results.len() == results.len()
-            && of_results.all(|(own, named)| own.is_of(named))
-    }
-}
-
-impl ResultKind {
-    fn of(named: &Named) -> Self {
-        Self {
-            name: named.name.to_string(),
-            tags: named.tags,
-            type_name: type_name(named).to_owned(),
-            has_files: named.has_files(),
-        }
-    }
-
-    fn is_of(&self, named: &Named) -> bool {
-        self.name == *named.name
-            && self.tags == named.tags
-            && self.type_name == type_name(named)
-            && self.has_files == named.has_files()
     }
 }
 
 /// Which part of an entry with these values is sent.
-fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool) -> Sent {
+fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&Named) -> bool) -> Sent {
     let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
     let results = entry.results.iter().zip(values);
     let lacking = results.filter(|(named, place)| !is_sent(place) && named.tags.is_needed());
     let mut is_whole = values.iter().any(is_sent);
     for (named, _) in lacking {
-        if stays(&named.name, named.tags) {
+        if stays(named) {
             return Sent::Chosen;
         }
         is_whole = false;
@@ -312,8 +265,4 @@ fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool
         true => Sent::Whole,
         false => Sent::Part,
     }
-}
-
-fn type_name(named: &Named) -> &'static str {
-    named.codec.map_or("", |codec| codec.type_name())
 }

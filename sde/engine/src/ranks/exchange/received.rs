@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use super::{KeyMap, PackedEntry, as_usize};
+use super::{KeyMap, PackedEntry, Sent, as_usize};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::event::RunId;
 use crate::key::Key;
@@ -58,7 +58,7 @@ impl Received {
         self.lock().reserve(entries.len());
         for entry in entries {
             let key = entry.offer().key;
-            let now = match self.unpacked(&key) {
+            let now = match self.find(&key) {
                 Some(before) => Arrived::Unpacked(filled(entry.unpack().ok(), before)),
                 None => Arrived::Packed(entry),
             };
@@ -66,38 +66,33 @@ impl Received {
         }
     }
 
-    /// The decoded entry of a key. Decodes without the lock, since the wire is another crate's code.
-    fn unpacked(&self, key: &Key) -> Option<StoredEntry> {
+    /// The entry of a key. Decodes it without the lock, since the wire is another crate's code.
+    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
         let arrived = self.lock().get(key).cloned();
-        arrived.and_then(|arrived| arrived.unpack())
+        arrived.and_then(|arrived| arrived.unpack()).filter(has_any)
     }
 
     /// The number of bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         let known = self.lock();
-        known
-            .values()
-            .map(Arrived::bytes)
-            .fold(0, usize::saturating_add)
+        let lengths = known.values().map(Arrived::bytes);
+        lengths.fold(0, usize::saturating_add)
     }
 
     /// The keys and runs of the entries that wait.
     pub(crate) fn waiting(&self) -> Vec<(Key, RunId)> {
         let known = self.lock();
-        known
-            .iter()
-            .map(|(key, entry)| (*key, entry.run()))
-            .collect()
-    }
-
-    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
-        self.unpacked(key).filter(has_any)
+        let runs = known.iter().map(|(key, entry)| (*key, entry.run()));
+        runs.collect()
     }
 
     /// The run of an entry that has all values a run needs.
     pub(crate) fn run_of(&self, key: &Key) -> Option<RunId> {
         match self.lock().get(key)? {
-            Arrived::Packed(entry) => entry.is_whole().then_some(entry.offer().run),
+            Arrived::Packed(entry) => {
+                let offer = entry.offer();
+                (offer.sent == Sent::Whole).then_some(offer.run)
+            }
             Arrived::Unpacked(entry) => is_complete(entry).then_some(entry.record.run),
         }
     }

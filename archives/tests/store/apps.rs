@@ -83,7 +83,7 @@ impl App for Table {
 #[sde::app]
 pub fn orbit(sde: &Handle, start: f64, steps: u64) -> Result<f64, AppError> {
     let scratch = sde.scratch::<(u64, f64)>();
-    let (mut step, mut x) = scratch.load()?.map_or((0, start), |state| *state);
+    let (mut step, mut x) = scratch.resume_or(|| (0, start))?;
     super::child::tell(format_args!("from {step}"));
     while step < steps {
         x = 3.99 * x * (1.0 - x);

@@ -157,7 +157,7 @@ impl sde::App for Interrupted {
         static BEFORE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
         let steps = *inputs.get::<u64>("steps")?;
         let scratch = sde.scratch::<(u64, f64)>();
-        let (from, mut x) = scratch.load()?.map_or((0, 0.3), |state| *state);
+        let (from, mut x) = scratch.resume_or(|| (0, 0.3))?;
         for step in from..steps {
             if step == steps / 2 && !BEFORE.swap(true, std::sync::atomic::Ordering::SeqCst) {
                 return Err(sde::AppError::message("as if it were killed"));

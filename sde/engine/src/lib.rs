@@ -263,6 +263,7 @@ pub mod __private {
         App, AppInfo, FunctionCode, Helper, LinkedApp, LinkedHelper, Name, NoHelper, Resolved,
         ResolvedOnce, Source,
     };
+    pub use crate::engine::GoesOn;
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::engine::Handle;

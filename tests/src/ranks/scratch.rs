@@ -65,7 +65,7 @@ impl Iteration {
             } else {
                 start + rank as u64
             };
-            let (mut step, mut at) = scratch.load()?.map_or((0, own), |state| *state);
+            let (mut step, mut at) = scratch.resume_or(|| (0, own))?;
             while step < STEPS {
                 if step == self.stops_at {
                     return Err(AppError::message("the job is cut off"));

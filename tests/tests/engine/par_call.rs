@@ -1,5 +1,6 @@
 //! Functions called with many arguments at once.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,6 +111,42 @@ fn the_first_error_ends_it() {
 }
 
 /// A caller's failure lasts as long as that of the item.
+/// A sweep of which one point failed was lost, or had to be written by hand.
+#[test]
+fn one_failed_point_ends_no_sweep() {
+    let sde = Sde::builder().threads(2).build().unwrap();
+    let all = fails_at_ten.try_par_call(&sde, [9, 10, 11, 10, 9]);
+    let values: Vec<_> = all.iter().map(|one| one.as_ref().ok().map(|x| **x)).collect();
+    assert_eq!(values, [Some(9), None, Some(11), None, Some(9)]);
+    let failed = all.iter().filter_map(|one| one.as_ref().err());
+    assert_eq!(failed.map(item).collect::<Vec<_>>(), [1, 3]);
+    let total = sde.stats().total;
+    assert_eq!((total.computed, total.failed), (2, 1));
+}
+
+#[test]
+fn it_goes_on_until_the_function_has_enough() {
+    let sde = Sde::builder().threads(1).build().unwrap();
+    let mut seen = Vec::new();
+    let until_six = |_, value: Value<u64>| {
+        seen.push(*value);
+        match *value < 6 {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    };
+    double.par_call_each(&sde, 0.., until_six).unwrap();
+    assert_eq!(seen, [0, 2, 4, 6]);
+    let mut seen = 0;
+    let first = |_, _| {
+        seen += 1;
+        ControlFlow::Break(())
+    };
+    fails_at_ten.par_call_each(&sde, [9, 10], first).unwrap();
+    assert_eq!(seen, 1);
+    assert_eq!(sde.stats().total.failed, 0);
+}
+
 #[test]
 fn a_failed_item_is_a_failed_callee() {
     #[sde::app]
@@ -202,7 +239,14 @@ fn ranks_share_what_is_to_be_done() {
         let all = double.par_call(&sde, 0..40)?;
         let mut each = Vec::new();
         double.par_call_each(&sde, 40..100, |at, value| each.push((at, *value)))?;
+        let two = |at, _| match at {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        };
+        double.par_call_each(&sde, 40..100, two)?;
         let failed = fails_at_ten.par_call(&sde, 5..15).unwrap_err();
+        let tried = fails_at_ten.try_par_call(&sde, 9..12);
+        assert!(tried[0].is_ok() && tried[1].is_err() && tried[2].is_ok());
         sde.finish()?;
         Ok((
             all.iter().map(|value| **value).sum::<u64>(),

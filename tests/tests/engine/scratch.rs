@@ -28,9 +28,7 @@ fn iteration(steps: u32, end: End) -> Iteration {
     let made = Counter::new();
     let app = number("iteration", move |sde, start| {
         let scratch = sde.scratch::<(u32, f64)>();
-        let (mut step, mut at) = scratch
-            .load()?
-            .map_or((0, 1.0 / (start + 2) as f64), |s| *s);
+        let (mut step, mut at) = scratch.resume_or(|| (0, 1.0 / (start + 2) as f64))?;
         for _ in 0..steps {
             if step == STEPS {
                 break;

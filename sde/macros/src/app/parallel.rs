@@ -8,7 +8,7 @@ use syn::{Lifetime, Type, TypeReference, Visibility};
 
 use super::arguments::{Argument, argument_of, refers_to};
 
-/// `par_call` and `par_call_each`; nothing for an app without arguments.
+/// `par_call`, `try_par_call` and `par_call_each`; nothing for an app without arguments.
 pub(super) fn methods(
     visibility: &Visibility,
     list: &[Argument],
@@ -66,17 +66,31 @@ pub(super) fn methods(
             __sde.par_call_linked(self, &__RESOLVED, &__list)
         }
 
+        /// As `par_call`, but an error of one item stops no other: gives the value or the error of each.
+        #[allow(dead_code)]
+        #visibility fn try_par_call<#(#parameters,)* __I: ::std::iter::IntoIterator<Item = #item>>(
+            &self,
+            __sde: &::sde::__private::Handle,
+            __items: __I,
+        ) -> ::std::vec::Vec<::sde::__private::Result<#given>> {
+            let __list: ::std::vec::Vec<::sde::__private::Inputs> =
+                __items.into_iter().map(#to_inputs).collect();
+            __sde.try_par_call_linked(self, &__RESOLVED, &__list)
+        }
+
         /// As `par_call`, but gives each value, with the number of its item, to a function as it comes, and holds it no
-        /// longer. Equal arguments are found in the cache, or computed again if they are not kept.
+        /// longer. Equal arguments are found in the cache, or computed again if they are not kept. The function may
+        /// return a `ControlFlow<()>`: after a `Break` nothing more begins, and on several ranks each must break at the
+        /// same item.
         ///
         /// # Errors
         /// As `par_call`.
         #[allow(dead_code)]
-        #visibility fn par_call_each<#(#parameters,)* __I>(
+        #visibility fn par_call_each<#(#parameters,)* __I, __C: ::sde::__private::GoesOn>(
             &self,
             __sde: &::sde::__private::Handle,
             __items: __I,
-            __each: impl ::std::ops::FnMut(usize, #given) + ::std::marker::Send,
+            __each: impl ::std::ops::FnMut(usize, #given) -> __C + ::std::marker::Send,
         ) -> ::sde::__private::Result<()>
         where
             __I: ::std::iter::IntoIterator<Item = #item>,

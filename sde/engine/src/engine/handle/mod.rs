@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) use items::{Loop, led};
+pub use par_call::GoesOn;
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;

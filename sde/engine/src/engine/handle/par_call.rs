@@ -1,5 +1,7 @@
 //! An `#[sde::app]` function called with many arguments at once.
 
+use std::ops::ControlFlow;
+
 use super::Handle;
 use super::items::Loop;
 use super::parallel::{distinct, may_be_dealt_out};
@@ -24,28 +26,50 @@ impl Handle {
         resolved: &ResolvedOnce,
         list: &[Inputs],
     ) -> Result<Vec<G>, Error> {
+        // After an early end some are missing, and one or more are errors.
+        self.each_of_list(app, resolved, list, true)?.into_iter().collect()
+    }
+
+    /// The value or the error for each of a list of inputs. Used by the macros.
+    #[doc(hidden)]
+    pub fn try_par_call_linked<G: FromResults>(
+        &self,
+        app: &dyn App,
+        resolved: &ResolvedOnce,
+        list: &[Inputs],
+    ) -> Vec<Result<G, Error>> {
+        let all = self.each_of_list(app, resolved, list, false);
+        all.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
+    }
+
+    fn each_of_list<G: FromResults>(
+        &self,
+        app: &dyn App,
+        resolved: &ResolvedOnce,
+        list: &[Inputs],
+        ends_if_one_fails: bool,
+    ) -> Result<Vec<Result<G, Error>>, Error> {
         let app = self.linked(app, resolved)?;
         let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
-        let all = Transfer::all();
-        let results = self.map_distinct(&app, &distinct, TypedOptions::<G>::OPTIONS, &all, true)?;
-        // After an early end some results are missing, and one or more are errors.
+        let (options, all) = (TypedOptions::<G>::OPTIONS, Transfer::all());
+        let results = self.map_distinct(&app, &distinct, options, &all, ends_if_one_fails)?;
         let value = |(item, at): (usize, &usize)| {
             Some(match results[*at].as_ref()? {
                 Ok(results) => G::from_map(results),
                 Err(error) => Err(of_item(item, &list[item], error)),
             })
         };
-        place_of.iter().enumerate().filter_map(value).collect()
+        Ok(place_of.iter().enumerate().filter_map(value).collect())
     }
 
     /// Like `par_call_linked` for inputs that come one by one, each value given away at once. Used by the macros.
     #[doc(hidden)]
-    pub fn par_call_each_linked<G: FromResults>(
+    pub fn par_call_each_linked<G: FromResults, C: GoesOn>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,
         items: impl Iterator<Item = Inputs> + Send,
-        mut each: impl FnMut(usize, G) + Send,
+        mut each: impl FnMut(usize, G) -> C + Send,
     ) -> Result<(), Error> {
         let app = self.linked(app, resolved)?;
         may_be_dealt_out(&app)?;
@@ -67,26 +91,28 @@ impl Handle {
                 self.results_unless_elsewhere(&app, inputs, TypedOptions::<G>::OPTIONS, waits)?;
             Some(results.and_then(|results| G::from_map(&results)))
         };
-        let mut failed: Option<(usize, Error)> = None;
+        let (mut failed, mut goes_on) = (None::<(usize, Error)>, true);
         work.run(self, items.enumerate(), one, |at, inputs, result| {
             match result {
-                Ok(value) => each(at, value),
+                // An item that was under way when the function had enough.
+                _ if !goes_on => {}
+                Ok(value) => goes_on = each(at, value).goes_on(),
                 Err(error) if failed.as_ref().is_none_or(|(first, _)| at < *first) => {
                     failed = Some((at, of_item(at, inputs, &error)));
                 }
                 Err(_) => {}
             }
-            failed.is_none()
+            goes_on && failed.is_none()
         });
         failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn each_by_ranks<G: FromResults>(
+    fn each_by_ranks<G: FromResults, C: GoesOn>(
         &self,
         ranks: &Ranks,
         app: &CalledApp<'_>,
         mut items: impl Iterator<Item = Inputs>,
-        mut each: impl FnMut(usize, G),
+        mut each: impl FnMut(usize, G) -> C,
     ) -> Result<(), Error> {
         let (mut first, all) = (0, Transfer::all());
         let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
@@ -102,10 +128,30 @@ impl Handle {
             for (at, place) in place_of.iter().enumerate() {
                 let results = results[*place].as_ref();
                 let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
-                each(first + at, G::from_map(results)?);
+                if !each(first + at, G::from_map(results)?).goes_on() {
+                    return Ok(());
+                }
             }
             first += list.len();
         }
+    }
+}
+
+/// What a function that is given value by value returns: nothing, or whether it wants more.
+pub trait GoesOn {
+    /// Whether it wants more.
+    fn goes_on(self) -> bool;
+}
+
+impl GoesOn for () {
+    fn goes_on(self) -> bool {
+        true
+    }
+}
+
+impl GoesOn for ControlFlow<()> {
+    fn goes_on(self) -> bool {
+        self.is_continue()
     }
 }
 

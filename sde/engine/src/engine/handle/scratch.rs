@@ -31,10 +31,7 @@ use crate::result_map::{Codec, ErasedValue, Storable, Value};
 /// #[sde::app]
 /// fn square_roots(sde: &Handle, of: &[f64]) -> Result<Vec<f64>, AppError> {
 ///     let scratch = sde.scratch::<State>();
-///     let mut state = match scratch.load()? {
-///         Some(saved) => State::clone(&saved),
-///         None => State { step: 0, x: of.to_vec() },
-///     };
+///     let mut state = scratch.resume_or(|| State { step: 0, x: of.to_vec() })?;
 ///     while state.step < 60 {
 ///         state.x.iter_mut().zip(of).for_each(|(x, of)| *x = 0.5 * (*x + of / *x));
 ///         state.step += 1;
@@ -159,6 +156,19 @@ impl<'a, T: Storable> Scratch<'a, T> {
         engine.tell_resumed(frame);
         frame.dependencies.inherit(&kept.rests_on);
         Ok(Some(kept.state.clone()))
+    }
+
+    /// The state to go on from: a copy of the one that [`load`](Self::load) finds, or else a first one. For a first
+    /// state that may fail, match on what `load` gives.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn resume_or(&self, first: impl FnOnce() -> T) -> Result<T, Error>
+    where
+        T: Clone,
+    {
+        let found = self.load()?;
+        Ok(found.map_or_else(first, |state| T::clone(&state)))
     }
 
     /// Makes this the state to go on from. It is kept in memory; the next checkpoint saves it, or this call does where

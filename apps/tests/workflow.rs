@@ -1,7 +1,7 @@
 //! What a workflow may choose: other apps in the slots, other parameters.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use sde::{Inputs, Instance, Peek, Sde, inputs};
+use sde::{Inputs, Instance, MemoryBudget, Peek, Sde, inputs};
 use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::hartree_fock::{Damped, Rhf};
 use sde_apps::molecule::{Molecule, Scan};
@@ -59,7 +59,7 @@ fn a_scan_within_a_memory_budget_gives_the_same_energies() {
         (bits, sde.stats().total.evicted)
     };
     let (unlimited, _) = energies(Sde::builder());
-    let (limited, evicted) = energies(Sde::builder().memory_budget(20_000));
+    let (limited, evicted) = energies(Sde::builder().memory_budget(MemoryBudget::bytes(20_000)));
     assert_eq!(unlimited.len(), 5);
     assert_eq!(limited, unlimited);
     assert!(evicted > 20, "{evicted}");

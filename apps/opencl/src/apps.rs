@@ -82,7 +82,7 @@ pub(crate) const NAMES: [&str; 3] = [
     "sde_opencl.Object",
 ];
 
-/// Limits the bytes of programs and kernels that an engine remembers. Above it, the least recently used are evicted,
+/// Limits the programs and kernels that an engine remembers. Above the limit, the least recently used are evicted,
 /// except those that are held. A program is evicted only when none of its kernels is remembered or held.
 ///
 /// A program counts with the length of its binary if known, else with an estimate; a kernel, which holds its program,
@@ -90,14 +90,14 @@ pub(crate) const NAMES: [&str; 3] = [
 /// [limit](crate::ContextBuilder::memory_limit) of its own.
 ///
 /// ```
-/// use sde::Sde;
+/// use sde::{MemoryBudget, Sde};
 ///
-/// let sde = sde_opencl::memory_budget(Sde::builder(), 256 << 20).build()?;
+/// let sde = sde_opencl::memory_budget(Sde::builder(), MemoryBudget::mib(256)).build()?;
 /// # let _ = sde;
 /// # Ok::<(), sde::Error>(())
 /// ```
-pub fn memory_budget(builder: Builder, bytes: usize) -> Builder {
-    let budget = MemoryBudget::bytes(bytes).order(EvictionOrder::LeastRecentlyUsed);
+pub fn memory_budget(builder: Builder, budget: MemoryBudget) -> Builder {
+    let budget = budget.order(EvictionOrder::LeastRecentlyUsed);
     NAMES.into_iter().fold(builder, |builder, app| {
         builder.memory_budget_of(app, budget.clone())
     })

@@ -104,7 +104,7 @@ fn few_files_hold_what_many_ranks_have_saved() {
                 sum.call(sde, 10 * rank + round).unwrap();
                 sde.checkpoint_all().unwrap();
                 // What is cleaned is found where it is now.
-                sde.clean_cache("store.ranks.sum", []).unwrap();
+                sde.clear_app("store.ranks.sum").unwrap();
                 sum.call(sde, 10 * rank).unwrap();
             }
             assert_eq!(sde.stats().total.computed, 6);

@@ -50,7 +50,7 @@ fn publish(sde: &Sde, step: u64) -> sde::Key {
     let value = field.call(sde, step).unwrap();
     assert_eq!(value.len(), NUMBERS);
     let key = key_of(&value);
-    sde.clean_cache("field", []).unwrap();
+    sde.clear_app("field").unwrap();
     *MADE.lock().unwrap() = Value::try_unwrap(value).ok();
     key
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use sde::Sde;
+use sde::{MemoryBudget, Sde};
 use sde::key::{BuildKeyHasher, Key};
 use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Run, Settings, repeat};
@@ -28,7 +28,7 @@ pub fn rows(settings: Settings) -> Vec<Row> {
     let sde = Sde::new();
     let mut rows = vec![row(settings, &sde, many, Aim::AtMost(1.2), "inputs")];
     let sde = Sde::builder()
-        .memory_budget_of("passing", 64 * 1024)
+        .memory_budget_of("passing", MemoryBudget::bytes(64 * 1024))
         .build()
         .unwrap();
     let is_over = AtomicBool::new(false);

@@ -136,7 +136,7 @@ pub fn sample(path: &Path) -> Keys {
         .run()
         .unwrap();
     // A use: it is had from the store.
-    sde.clean_cache("cli.energy", []).unwrap();
+    sde.clear_app("cli.energy").unwrap();
     run(&again);
     sde.invalidate(&invalid, "bad memory in node 7").unwrap();
     let solver = Instance::new(Solver {

@@ -47,6 +47,6 @@ fn what_each_macro_makes_is_remembered_and_loaded() {
 #[test]
 fn linked_apps_are_known_by_name() {
     let sde = Sde::new();
-    sde.clean_cache("program.Answer", []).expect("it is linked");
-    sde.clean_cache("orbit_mean", []).expect("it is linked");
+    sde.clear_app("program.Answer").expect("it is linked");
+    sde.clear_app("orbit_mean").expect("it is linked");
 }

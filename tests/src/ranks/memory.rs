@@ -24,7 +24,7 @@ fn make(sde: &Sde, numbers: std::ops::Range<usize>) {
 /// Has room for four arrays on each rank.
 fn limited(rank: Rank, ranks: usize, store: Option<DirStore>, policy: SavePolicy) -> Sde {
     let limit = 4 * ROWS * size_of::<f64>() / ranks;
-    let mut builder = Sde::builder().memory_budget_of(NAME, limit).save(policy);
+    let mut builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(limit)).save(policy);
     if let Some(store) = store {
         builder = builder.store(store);
     }
@@ -61,8 +61,8 @@ pub(super) fn who_is_over_a_budget_takes_nothing_from_another(ranks: Ranks<'_>) 
             0 => MemoryBudget::bytes(count * ROWS * size_of::<f64>() / size),
             _ => MemoryBudget::unlimited(),
         };
-        let builder = Sde::builder().memory_budget_of(NAME, arrays(40));
-        let builder = builder.memory_budget_of("ranks.memory.other", arrays(4));
+        let builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(arrays(40)));
+        let builder = builder.memory_budget_of("ranks.memory.other", MemoryBudget::bytes(arrays(4)));
         let sde = rank.join(builder).build().unwrap();
         make(&sde, 0..4);
         for number in 0..10 {
@@ -107,7 +107,7 @@ pub(super) fn what_left_is_not_to_be_saved(ranks: Ranks<'_>) {
     let saved = ranks.run_ranks(|rank| {
         let watch = Watch::new();
         let limit = 4 * ROWS * size_of::<f64>() / size;
-        let builder = Sde::builder().memory_budget_of(NAME, limit);
+        let builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(limit));
         let builder = builder.store(DirStore::open(&store).unwrap());
         let builder = builder.save(SavePolicy::Never).observer(watch.clone());
         let sde = rank.join(builder).build().unwrap();
@@ -156,7 +156,7 @@ pub(super) fn what_was_cleaned_is_loaded(ranks: Ranks<'_>) {
         let sde = rank.join(builder).build().unwrap();
         make(&sde, 3..4);
         if sde.rank().unwrap() == 0 {
-            sde.clean_cache(NAME, []).unwrap();
+            sde.clear_app(NAME).unwrap();
         }
         make(&sde, 3..4);
         sde.finish().unwrap();
@@ -188,7 +188,7 @@ pub(super) fn of_what_came_that_goes_which_is_cleaned(ranks: Ranks<'_>) {
         })
         .unwrap();
         for app in ["ranks.memory.plain", "ranks.memory.passing"] {
-            sde.clean_cache(app, [Tag::Intermediate]).unwrap();
+            sde.clear_tagged(app, [Tag::Intermediate]).unwrap();
         }
         for x in 0..sde.ranks().unwrap() as u64 {
             plain.call(&sde, x).unwrap();

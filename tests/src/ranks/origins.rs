@@ -162,7 +162,7 @@ pub(super) fn an_array_that_was_refreshed_and_is_gone_is_not_the_first_again(ran
     let sums = ranks.run(|sde| {
         let first = sum_of(&sde, &Maker::of(1.0), Policy::Use);
         sum_of(&sde, &Maker::of(100.0), Policy::Refresh);
-        sde.clean_cache("ranks.origins.maker", []).unwrap();
+        sde.clear_app("ranks.origins.maker").unwrap();
         [first, sum_of(&sde, &Maker::of(100.0), Policy::Use)]
     });
     assert_eq!(sums, vec![[24.0, 2400.0]; ranks.size()]);
@@ -175,7 +175,7 @@ pub(super) fn an_array_made_of_what_was_refreshed_is_another(ranks: Ranks<'_>) {
         let inputs = inputs! { x: sde.rank().unwrap() as u64 };
         let asked = sde.request(&Helper("1"), &inputs);
         asked.policy(Policy::Refresh).run().unwrap();
-        sde.clean_cache("ranks.origins.maker", []).unwrap();
+        sde.clear_app("ranks.origins.maker").unwrap();
         [first, sum_of(&sde, &Maker::of(100.0), Policy::Use)]
     });
     assert_eq!(sums, vec![[24.0, 2400.0]; ranks.size()]);

@@ -84,7 +84,7 @@ pub(super) fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itse
     let counts = ranks.run_with_log(|sde, log| {
         assert_eq!(*inside.call(&sde, 7).unwrap(), 91);
         let spread = log.started("ranks.rank_map.square");
-        sde.clean_cache("ranks.rank_map.square", []).unwrap();
+        sde.clear_app("ranks.rank_map.square").unwrap();
         assert_eq!(*ordinary.call(&sde, 7).unwrap(), 91);
         (spread, log.started("ranks.rank_map.square") - spread)
     });

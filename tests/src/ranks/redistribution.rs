@@ -314,7 +314,7 @@ pub(super) fn what_was_cleaned_does_not_move(ranks: Ranks<'_>) {
     ranks.run(|sde| {
         for tags in [Tags::NONE, Tag::Intermediate.into()] {
             check_fields(&sde, 5).unwrap();
-            sde.clean_cache("ranks.redistribution.larger", tags)
+            sde.clear_tagged("ranks.redistribution.larger", tags)
                 .unwrap();
             sde.split_for_with(0, 0, &Transfer::all(), |part| check_fields(part, 5))
                 .unwrap();

@@ -55,7 +55,7 @@ pub(super) fn it_is_a_hit_only_where_all_hit(ranks: Ranks<'_>) {
     let sources = ranks.run_with_log(|sde, log| {
         count.call(&sde, 1).unwrap();
         if sde.rank().unwrap() == 1 {
-            sde.clean_cache("ranks.runs.count", []).unwrap();
+            sde.clear_app("ranks.runs.count").unwrap();
         }
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
         count.call(&sde, 1).unwrap();
@@ -112,7 +112,7 @@ pub(super) fn only_if_remembered_fails_alike_where_one_rank_has_nothing(ranks: R
     ranks.run(|sde| {
         count.call(&sde, 5).unwrap();
         if sde.rank().unwrap() == 0 {
-            sde.clean_cache("ranks.runs.count", []).unwrap();
+            sde.clear_app("ranks.runs.count").unwrap();
         }
         let inputs = inputs! { x: 5_u64 };
         let asked = sde
@@ -249,7 +249,7 @@ pub(super) fn what_would_fail_again_on_all_ranks_is_not_run_again(ranks: Ranks<'
         assert_eq!(started(true), 1);
         assert_eq!(started(false), if size == 1 { 1 } else { 2 });
         if sde.rank().unwrap() == 0 {
-            sde.clean_cache("ranks.runs.wrong", []).unwrap();
+            sde.clear_app("ranks.runs.wrong").unwrap();
         }
         assert_eq!(started(true), 1);
     });

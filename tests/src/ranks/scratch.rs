@@ -353,7 +353,7 @@ pub(super) fn a_run_in_progress_keeps_its_states_when_its_app_is_cleaned(ranks: 
         let app = OWN.stops_at(5).app(Arc::default(), move |step| {
             if step == 5 {
                 let sde = of_body.lock().unwrap().take().unwrap();
-                sde.clean_cache("scratch.iteration", []).unwrap();
+                sde.clear_app("scratch.iteration").unwrap();
             }
         });
         sde.run(&app, &x(1)).unwrap_err();

@@ -47,7 +47,7 @@ pub(super) fn an_app_that_slots_a_distributed_one_is_run_by_all_ranks(ranks: Ran
         assert_eq!(run(&sde, &outer("chosen"), 4), 4 * size + 1);
         // It is a hit only where all hit.
         if rank == 0 {
-            sde.clean_cache("ranks.slots.outer", []).unwrap();
+            sde.clear_app("ranks.slots.outer").unwrap();
         }
         assert_eq!(run(&sde, &flat, 4), 4 * size + 1);
         // With an ordinary app in the slot each rank runs it for itself.

@@ -50,8 +50,8 @@ fn all_apps_share_a_budget_but_those_with_their_own() {
     fn own(number: u64) -> Vec<u8> {
         vec![number as u8; 100 * KIB]
     }
-    let builder = Sde::builder().memory_budget(1000 * KIB);
-    let sde = builder.memory_budget_of("own", 300 * KIB).build().unwrap();
+    let builder = Sde::builder().memory_budget(MemoryBudget::bytes(1000 * KIB));
+    let sde = builder.memory_budget_of("own", MemoryBudget::bytes(300 * KIB)).build().unwrap();
     for number in 0..20 {
         field.call(&sde, number, 100).unwrap();
         other.call(&sde, number).unwrap();
@@ -159,7 +159,7 @@ fn what_rests_on_what_has_left_costs_more() {
     }
     let watch = Watch::new();
     let builder = Sde::builder()
-        .memory_budget(1000 * KIB)
+        .memory_budget(MemoryBudget::bytes(1000 * KIB))
         .observer(watch.clone());
     let sde = builder.build().unwrap();
     sum.call(&sde, 1).unwrap();
@@ -234,7 +234,7 @@ fn sums_are_exact_after_any_stress() {
                     for round in 0..150_u64 {
                         let number = (thread * 7 + round * 13) % 40;
                         match (thread + round) % 5 {
-                            0 if round % 30 == 0 => sde.clean_cache("budget.field", []).unwrap(),
+                            0 if round % 30 == 0 => sde.clear_app("budget.field").unwrap(),
                             1 => refresh(sde, number),
                             2 if round % 10 == 0 => drop(sde.evict("budget.field", 50 * KIB)),
                             3 if round % 50 == 0 => drop(sde.checkpoint()),
@@ -343,7 +343,7 @@ fn inputs_leave_memory_once_a_store_has_them() {
     let builder = Sde::builder().store(store.clone());
     let sde = builder
         .save(SavePolicy::OnRequest)
-        .memory_budget(usize::MAX - 1);
+        .memory_budget(MemoryBudget::bytes(usize::MAX - 1));
     let sde = sde.build().unwrap();
     for number in 0..10 {
         field.call(&sde, number, 0).unwrap();

@@ -190,7 +190,7 @@ fn a_run_that_fills_a_gap_is_compared_with_what_is_there() {
     let (app, _) = three_kinds();
     third.run(&app, &x(1)).expect("a result");
     third
-        .clean_cache("three kinds", [Tag::Expendable])
+        .clear_tagged("three kinds", [Tag::Expendable])
         .expect("an app");
     ask_for_what_is_left(&third, &app);
     assert_eq!(self::told(&told_last).len(), 1);
@@ -236,7 +236,7 @@ fn what_two_processes_have_saved_is_compared_when_it_is_loaded() {
         assert_eq!(differing(&later), u64::from(do_differ));
         assert_eq!(told(&watch).len(), usize::from(do_differ));
         // The store gives both at each look.
-        later.clean_cache("three kinds", []).expect("an app");
+        later.clear_app("three kinds").expect("an app");
         later.run(one, &x(1)).expect("a result");
         assert_eq!(later.stats().total.loads, 2);
         assert_eq!(differing(&later), u64::from(do_differ));
@@ -267,7 +267,7 @@ fn what_is_loaded_is_compared_with_what_is_left_in_memory() {
     let store = DirStore::open(folder.path()).expect("a store");
     let (sde, watch) = watched(Sde::builder().store(store.clone()));
     sde.run(&app, &x(1)).expect("a result");
-    sde.clean_cache("two halves", [Tag::Intermediate])
+    sde.clear_tagged("two halves", [Tag::Intermediate])
         .expect("an app");
     let (other, _) = opened(folder.path());
     other.run(&app, &x(1)).expect("a result");

@@ -29,7 +29,7 @@ fn guard(n: u64) -> Guard {
     Guard(n)
 }
 
-/// Found by a hostile program: what was published while `clean_cache` walked through the map was dropped there, with a shard of it
+/// Found by a hostile program: what was published while `clear_app` walked through the map was dropped there, with a shard of it
 /// locked. The same for what a publication, a refresh or `load` replaced.
 #[test]
 fn nothing_is_dropped_with_the_map_locked() {
@@ -57,7 +57,7 @@ fn nothing_is_dropped_with_the_map_locked() {
             });
         }
         for _ in 0..3_000 {
-            sde.clean_cache("guard", []).expect("an app");
+            sde.clear_app("guard").expect("an app");
             sde.load(MemoryArchiver::new()).expect("a store");
         }
         done.store(true, Ordering::Relaxed);
@@ -125,7 +125,7 @@ fn a_store_that_another_takes_the_place_of_may_use_the_engine() {
     assert_eq!(sde.stats().apps["asked"].computed, 1);
 }
 
-/// A destructor finds a result while `clean_cache` walks through the map; `clean_cache` ends that recent hit too.
+/// A destructor finds a result while `clear_app` walks through the map; `clear_app` ends that recent hit too.
 #[test]
 fn what_is_found_during_a_cleaning_is_cleaned() {
     struct Finds(u64);
@@ -150,7 +150,7 @@ fn what_is_found_during_a_cleaning_is_cleaned() {
     finds.call(&sde, 0).expect("no error");
     finds.call(&sde, 1).expect("no error");
     CLEANED.set(sde.clone()).expect("set once");
-    sde.clean_cache("finds", []).expect("an app");
+    sde.clear_app("finds").expect("an app");
     // Held, for a recent hit is none any more when its values are gone.
     let (n, [.., last]) = FOUND.get().expect("one was dropped");
     assert_eq!(last.source, Source::Recent);
@@ -191,7 +191,7 @@ fn destructors_may_use_the_engine() {
             .run()
             .expect("no error");
     }
-    sde.clean_cache("curious", []).unwrap();
+    sde.clear_app("curious").unwrap();
     sde.run(&app, &x(1000)).expect("no error");
     sde.load(MemoryArchiver::new()).expect("a store");
     assert!(sde.stats().total.computed > 200);

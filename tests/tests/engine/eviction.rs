@@ -115,7 +115,7 @@ fn a_failure_is_remembered_when_room_is_made() {
     square_root.call(&sde, -1.0).unwrap_err();
     assert_eq!(TRIED.load(Ordering::Relaxed), 1);
     // It is tried again when it was cleaned.
-    sde.clean_cache("square_root", []).unwrap();
+    sde.clear_app("square_root").unwrap();
     square_root.call(&sde, -1.0).unwrap_err();
     assert_eq!(TRIED.load(Ordering::Relaxed), 2);
 }
@@ -160,7 +160,7 @@ impl App for Draw {
 
 #[test]
 fn an_app_makes_room_where_there_is_none_left() {
-    let builder = Sde::builder().memory_budget_of("Draw", 1_000);
+    let builder = Sde::builder().memory_budget_of("Draw", MemoryBudget::bytes(1_000));
     let sde = builder.build().unwrap();
     for replica in 0..20_u64 {
         let inputs = inputs! { size: 100_usize, replica: replica };
@@ -215,9 +215,9 @@ fn a_limit_for_no_app_is_warned_of() {
     let log = EventLog::new();
     let sde = Sde::builder().observer(log.clone());
     let sde = sde
-        .memory_budget_of("zeross", 1)
-        .memory_budget_of("zeros", 1);
-    let sde = sde.memory_budget_of("eviction.ByTrait", 1).build().unwrap();
+        .memory_budget_of("zeross", MemoryBudget::bytes(1))
+        .memory_budget_of("zeros", MemoryBudget::bytes(1));
+    let sde = sde.memory_budget_of("eviction.ByTrait", MemoryBudget::bytes(1)).build().unwrap();
     sde.run(&ByTrait, &inputs! {}).unwrap();
     let other = sde.clone();
     drop(sde);

@@ -108,7 +108,7 @@ fn a_permanent_error_is_remembered_in_memory_only() {
     assert!(later.run(&app, &x(1)).is_err());
     assert_eq!(calls.get(), 3);
 
-    sde.clean_cache("fails", []).unwrap();
+    sde.clear_app("fails").unwrap();
     assert!(!sde.run(&app, &x(1)).unwrap_err().is_same(&first));
     assert_eq!(calls.get(), 4);
     let refresh = sde.request(&app, &x(1)).policy(Policy::Refresh).run();

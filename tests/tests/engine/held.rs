@@ -45,7 +45,7 @@ fn what_has_left_is_measured_no_more() {
         .unwrap();
     let held = sde.run(&counts, &inputs).unwrap();
     assert_eq!(sde.stats().total.computed, 0);
-    sde.clean_cache("held.counts", []).unwrap();
+    sde.clear_app("held.counts").unwrap();
     assert_eq!(held.get::<Counts>("result").unwrap().0.as_ref(), &1);
     let before = ENCODED.load(Ordering::Relaxed);
     for n in 0..100 {

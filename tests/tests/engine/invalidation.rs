@@ -69,7 +69,7 @@ fn whatever_may_change_a_result_empties_the_first_level() {
     };
     // Held, for a recent hit is none any more when its values are gone.
     let _cleaned = last(5);
-    sde.clean_cache("invalidation.count", []).unwrap();
+    sde.clear_app("invalidation.count").unwrap();
     assert_eq!(run(&sde, 5, Policy::Use).source, Source::Computed);
     let invalid = last(5);
     sde.invalidate(&invalid.key, "a test").unwrap();

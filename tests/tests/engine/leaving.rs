@@ -181,7 +181,7 @@ fn failures_that_are_remembered_count_and_leave() {
             .all(|(error, number): (_, u64)| error.contains(&format!("{number} has")))
     );
     assert!(tried() > 3_500);
-    sde.clean_cache("budget.fails", []).unwrap();
+    sde.clear_app("budget.fails").unwrap();
     assert_eq!(sde.stats().memory.unwrap().bytes, 0);
 }
 

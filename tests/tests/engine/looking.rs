@@ -49,7 +49,7 @@ fn a_peek_says_why() {
 
     let sde = Sde::new();
     sde.run(&app, &x(1)).expect("no error");
-    sde.clean_cache("double", []).unwrap();
+    sde.clear_app("double").unwrap();
     assert_eq!(why(&sde, &app), "result \"y\" is gone");
     let random = double().described(sde::AppInfo::nondeterministic);
     assert!(why(&sde, &random).contains("non-deterministic"));
@@ -97,14 +97,14 @@ fn only_what_is_remembered() {
     sde.run(&app, &x(1)).expect("no error");
     assert!(ask(&sde).expect("a hit").source.is_hit());
     sde.finish().expect("saved");
-    sde.clean_cache("double", []).unwrap();
+    sde.clear_app("double").unwrap();
     // What is gone from memory is in the store.
     assert_eq!(ask(&sde).expect("a load").source, Source::Loaded);
     let sde = Sde::new();
     sde.run(&app, &x(1)).expect("no error");
-    sde.clean_cache("double", [Tag::Expendable]).unwrap();
+    sde.clear_tagged("double", [Tag::Expendable]).unwrap();
     assert!(ask(&sde).is_ok(), "nothing was cleaned");
-    sde.clean_cache("double", []).unwrap();
+    sde.clear_app("double").unwrap();
     assert!(refusal(ask(&sde)).contains("result \"y\" is gone"));
     assert_eq!(sde.stats().total.computed, 1);
 }
@@ -224,7 +224,7 @@ fn an_estimate_costs_nothing_once_it_is_remembered() {
     assert_eq!(cost(&sde, 8), estimate(8));
     sde.finish().expect("saved");
     assert_eq!(cost(&engine(), 7), Cost::default(), "it would be read");
-    sde.clean_cache("estimated", []).expect("an app");
+    sde.clear_app("estimated").expect("an app");
     assert_eq!(cost(&sde, 7), Cost::default(), "it would be read");
     assert_eq!(cost(&Sde::new(), 7), estimate(7));
 }

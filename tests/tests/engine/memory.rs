@@ -71,8 +71,8 @@ fn a_limit_frees_memory_whatever_is_saved_when() {
         let folder = tempfile::tempdir().unwrap();
         let builder = || {
             let limited = Sde::builder()
-                .memory_budget_of("block", FIT * SIZE + ENTRIES)
-                .memory_budget_of("passing_block", FIT * SIZE + ENTRIES);
+                .memory_budget_of("block", MemoryBudget::bytes(FIT * SIZE + ENTRIES))
+                .memory_budget_of("passing_block", MemoryBudget::bytes(FIT * SIZE + ENTRIES));
             match policy {
                 None => limited,
                 Some(policy) => {
@@ -121,7 +121,7 @@ fn cleaning_frees_what_is_saved() {
     let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
     let sde = builder.build().unwrap();
     block.call(&sde, 1).unwrap();
-    sde.clean_cache("block", []).unwrap();
+    sde.clear_app("block").unwrap();
     assert_eq!(LIVE.load(Relaxed), 0);
 }
 
@@ -144,7 +144,7 @@ fn a_save_lets_go_what_it_has_written() {
     for n in 0..ALL as u8 {
         passing_block.call(&sde, n).unwrap();
     }
-    sde.clean_cache("passing_block", []).unwrap();
+    sde.clear_app("passing_block").unwrap();
     let got = LIVE.load(Relaxed);
     assert_eq!(got, ALL, "what is not saved is held until it is");
     sde.checkpoint().unwrap();
@@ -220,7 +220,7 @@ fn each_value_is_asked_for_its_size_once() {
         Asked(n)
     }
     const RUNS: u32 = 2_000;
-    let builder = Sde::builder().memory_budget_of("asked", 50_000);
+    let builder = Sde::builder().memory_budget_of("asked", MemoryBudget::bytes(50_000));
     let sde = builder.build().unwrap();
     for n in 0..RUNS {
         asked.call(&sde, n).unwrap();

@@ -163,7 +163,7 @@ fn what_is_gone_from_memory_is_compared_with_nothing() {
     let app = Edited { version: "1" };
     sde.run(&app, &x(1)).unwrap();
     sde.run(&app, &x(2)).unwrap();
-    sde.clean_cache("nearest.Edited", []).unwrap();
+    sde.clear_app("nearest.Edited").unwrap();
     let peek = sde.peek(&app, &x(1)).unwrap();
     let (why, nearest) = missed(&peek);
     assert_eq!(why, "result \"y\" is gone");

@@ -90,7 +90,7 @@ fn observers_may_use_the_engine() {
         2
     );
     sde.archive().expect("saved");
-    sde.clean_cache("double", []).unwrap();
+    sde.clear_app("double").unwrap();
     assert!(sde.run(&double(), &x(1)).is_ok());
 }
 

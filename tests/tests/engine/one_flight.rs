@@ -83,7 +83,7 @@ fn the_cache_is_free_while_an_app_runs() {
         assert_eq!(sde.stats().total.computed, KEYS - 1);
         assert!(matches!(sde.peek(&app, &x(0)).unwrap(), Peek::Wait { .. }));
         assert!(matches!(sde.peek(&app, &x(7)).unwrap(), Peek::Hit { .. }));
-        sde.clean_cache("busy", []).unwrap();
+        sde.clear_app("busy").unwrap();
         assert!(matches!(sde.peek(&app, &x(7)).unwrap(), Peek::Miss { .. }));
         gate.open();
         assert_eq!(running.join().unwrap(), 1);
@@ -107,7 +107,7 @@ fn an_app_may_use_its_own_cache_from_another_thread() {
             let run = |i: u64| y(&handle.run("busy", &x(i)).unwrap()).unwrap();
             let sum = (1..KEYS).map(run).sum::<u64>();
             assert_eq!(sde.stats().total.computed, KEYS - 1);
-            sde.clean_cache("busy", []).unwrap();
+            sde.clear_app("busy").unwrap();
             assert!(matches!(
                 sde.peek("busy", &x(0)).unwrap(),
                 Peek::Wait { .. }

@@ -81,7 +81,7 @@ fn no_thread_finds_what_was_cleaned_or_invalidated() {
             let seen = y(&ask(&sde, &app, Policy::Use).results).expect("a result");
             round += 1;
             match round % 2 {
-                0 => sde.clean_cache("counting", []).unwrap(),
+                0 => sde.clear_app("counting").unwrap(),
                 _ => drop(sde.invalidate(&key, "a test").expect("an entry")),
             }
             gone.fetch_max(seen + 1, Ordering::SeqCst);
@@ -277,7 +277,7 @@ fn an_older_stored_result_does_not_come_back() {
     assert_eq!(run(Policy::Use), 0);
     sde.checkpoint().unwrap();
     assert_eq!(run(Policy::Refresh), 1);
-    sde.clean_cache("refresh.count", []).unwrap();
+    sde.clear_app("refresh.count").unwrap();
     assert_eq!(run(Policy::Use), 2);
 }
 
@@ -293,7 +293,7 @@ fn what_is_refreshed_is_later_whatever_the_clocks_say() {
     store.tell(Lie::Ahead);
     let sde = process();
     assert_eq!(got(&sde, Policy::Refresh), 1);
-    sde.clean_cache("counting", []).unwrap();
+    sde.clear_app("counting").unwrap();
     assert_eq!(got(&sde, Policy::Use), 2);
 }
 

@@ -83,7 +83,7 @@ fn an_expendable_field_may_be_gone() {
     drop(scf.call(&sde, 2.0).expect("a result"));
     let again = scf.call(&sde, 2.0).expect("a result");
     assert!(again.text.is_none() && again.window.is_some());
-    sde.clean_cache("scf", Tag::Expendable).expect("cleaned");
+    sde.clear_tagged("scf", Tag::Expendable).expect("cleaned");
     let again = scf.call(&sde, 2.0).expect("a result");
     assert!(again.window.is_none());
     assert_eq!(*again.energy, -2.0);

@@ -266,7 +266,7 @@ fn cleaning_has_the_next_run_start_afresh() {
     let sde = Sde::new();
     let iteration = iteration(5, End::Error);
     assert!(iteration.go_on(&sde).is_none());
-    sde.clean_cache("iteration", []).unwrap();
+    sde.clear_app("iteration").unwrap();
     assert!(iteration.go_on(&sde).is_none());
     assert_eq!(iteration.go_on(&sde), Some(undisturbed()));
     assert_eq!(iteration.made.get(), 5 + STEPS as usize);

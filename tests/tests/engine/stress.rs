@@ -97,8 +97,8 @@ fn something_else(sde: &Sde, apps: &[Made; 2], store: &MemoryArchiver, dice: &mu
     let which = dice.roll(2) as usize;
     let name = ["inner", "outer"][which];
     match dice.roll(8) {
-        0 => sde.clean_cache(name, []).unwrap(),
-        1 => sde.clean_cache(name, [Tag::Expendable]).unwrap(),
+        0 => sde.clear_app(name).unwrap(),
+        1 => sde.clear_tagged(name, [Tag::Expendable]).unwrap(),
         2 => {
             let peek = sde.peek(&apps[which], &x(dice.roll(KEYS))).expect("a key");
             // There may be no entry any more, or none yet.

@@ -84,7 +84,7 @@ fn only_gaps_are_filled() {
     assert_eq!(sde.stats().total.computed, 2);
     assert!(Value::ptr_eq(&plain, &value(&filled, "plain").unwrap()));
     assert!(Value::ptr_eq(&passing, &value(&filled, "passing").unwrap()));
-    sde.clean_cache("kinds", [Tag::Expendable]).unwrap();
+    sde.clear_tagged("kinds", [Tag::Expendable]).unwrap();
     let filled = run_for(&["passing"]);
     assert_eq!(sde.stats().total.computed, 3);
     assert!(Value::ptr_eq(&plain, &value(&filled, "plain").unwrap()));

@@ -94,8 +94,11 @@ fn cleaned_by_each_tag() {
             let (sde, app) = (Sde::new(), tagged(tags));
             // Held, so that `no_cache` results are there to be cleaned.
             let held = run(&sde, &app).results;
-            sde.clean_cache("tagged", Tags::from_iter(cleaning))
-                .unwrap();
+            let cleared = match cleaning {
+                Some(tag) => sde.clear_tagged("tagged", tag),
+                None => sde.clear_app("tagged"),
+            };
+            cleared.unwrap();
             let meant = cleaning.is_none_or(|tag| tags.contains(tag));
             let again = run(&sde, &app);
             let hit = cleaning.is_some() && !(meant && row.needed);
@@ -108,6 +111,16 @@ fn cleaned_by_each_tag() {
             assert_eq!(sde.records().len(), 1, "{what}");
         }
     }
+}
+
+/// A list of tags that a program made, and that was empty, cleared everything.
+#[test]
+fn no_tag_clears_nothing() {
+    let (sde, app) = (Sde::new(), tagged(Tag::Expendable.into()));
+    run(&sde, &app);
+    sde.clear_tagged("tagged", []).unwrap();
+    let again = run(&sde, &app).results;
+    assert!(again.has("plain") && again.has("tagged"));
 }
 
 #[test]

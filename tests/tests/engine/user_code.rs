@@ -80,7 +80,7 @@ fn what_was_to_be_saved_is_dropped_when_nobody_waits() {
     asks.call(&sde, 1).expect("no error");
     ASKED.set(sde.clone()).expect("set once");
     for _ in 0..10 {
-        sde.clean_cache("asks", []).expect("an app");
+        sde.clear_app("asks").expect("an app");
         asks.call(&sde, 1).expect("no error");
     }
     // What is left is dropped without a question.
@@ -115,7 +115,7 @@ fn what_failed_is_dropped_with_the_map_free() {
     captured.set(sde.clone()).expect("set once");
     for _ in 0..10 {
         assert!(sde.run(&app, &x(1)).is_err());
-        sde.clean_cache("grave", []).expect("an app");
+        sde.clear_app("grave").expect("an app");
     }
 }
 

@@ -72,7 +72,7 @@ fn an_array_that_takes_the_place_of_another_is_another() {
     assert_eq!(first, 24.0);
     assert_eq!(sum_of(100, Policy::Use).1, 24.0);
     assert_eq!(sum_of(10, Policy::Refresh).1, 240.0);
-    sde.clean_cache("ranks.alone.maker", []).unwrap();
+    sde.clear_app("ranks.alone.maker").unwrap();
     assert_eq!(sum_of(50, Policy::Use).1, 1200.0);
     sde.invalidate(&key, "it was wrong").unwrap();
     assert_eq!(sum_of(100, Policy::Use).1, 2400.0);

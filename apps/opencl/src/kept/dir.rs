@@ -10,10 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sde::{
-    Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, Observer, Policy,
-    SavePolicy, Sde, SharedWork, Storable, StoredEntry,
-};
+use sde::{MemoryBudget, Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, Observer, Policy,
+    SavePolicy, Sde, SharedWork, Storable, StoredEntry,};
 use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Options, Retention};
 
@@ -105,7 +103,7 @@ impl KernelDir {
             .save(policy)
             .shared_work(SharedWork::Within(settings.patience))
             // Live programs have their own copies.
-            .memory_budget_of(Build::NAME, 0)
+            .memory_budget_of(Build::NAME, MemoryBudget::bytes(0))
             .observer(move |event: &Event| counting.note(event))
             .observer(observer)
             .build()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use sde::{ErrorKind, Sde};
+use sde::{ErrorKind, MemoryBudget, Sde};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Context, Error, ProgramSpec};
 
@@ -93,7 +93,7 @@ fn the_end_under_load_gives_everything_back() {
     let kept = folder();
     let driver = Simulated::new();
     let all_at_work = Barrier::new(THREADS + 1);
-    let sde = sde_opencl::memory_budget(Sde::builder(), 300_000)
+    let sde = sde_opencl::memory_budget(Sde::builder(), MemoryBudget::bytes(300_000))
         .build()
         .unwrap();
     let context = keeping(&driver, kept.path());

@@ -136,7 +136,7 @@ fn programs_leave_by_bytes_but_not_those_in_use() {
     let log = EventLog::new();
     // Without a store nobody has seen a binary: each counts with some 64 KiB.
     let builder = Sde::builder().observer(log.clone());
-    let sde = memory_budget(builder, 10 * (64 << 10) + (32 << 10))
+    let sde = memory_budget(builder, MemoryBudget::bytes(10 * (64 << 10) + (32 << 10)))
         .build()
         .unwrap();
     let kernel = |n| numbered(&context, &sde, n).unwrap();
@@ -172,7 +172,7 @@ fn a_context_lets_go_what_is_too_much_by_itself() {
         let driver = Simulated::new();
         let (mut builder, mut sde) = (quiet(&driver), Sde::builder());
         match by_engine {
-            true => sde = memory_budget(sde, 10 * PROGRAM),
+            true => sde = memory_budget(sde, MemoryBudget::bytes(10 * PROGRAM)),
             false => builder = builder.memory_limit(10 * PROGRAM),
         }
         let (context, sde) = (builder.build().unwrap(), sde.build().unwrap());

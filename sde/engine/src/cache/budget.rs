@@ -33,7 +33,7 @@ use crate::result_map::Tag;
 ///     vec![0.0; length]
 /// }
 ///
-/// let sde = Sde::builder().memory_budget(100_000).build()?;
+/// let sde = Sde::builder().memory_budget(MemoryBudget::bytes(100_000)).build()?;
 /// for length in 1_000..1_100 {
 ///     zeros.call(&sde, length)?;
 /// }
@@ -78,6 +78,16 @@ impl MemoryBudget {
             only_saved: false,
             ..Self::default()
         }
+    }
+
+    /// [`bytes`](Self::bytes) in units of 1024^2.
+    pub fn mib(mib: usize) -> Self {
+        Self::bytes(mib.saturating_mul(1 << 20))
+    }
+
+    /// [`bytes`](Self::bytes) in units of 1024^3.
+    pub fn gib(gib: usize) -> Self {
+        Self::bytes(gib.saturating_mul(1 << 30))
     }
 
     /// No limit of bytes. With [`entries`](Self::entries) or [`max_age`](Self::max_age) unsaved results leave too.
@@ -159,11 +169,5 @@ impl Default for MemoryBudget {
             only_saved: true,
             forgets_records: false,
         }
-    }
-}
-
-impl From<usize> for MemoryBudget {
-    fn from(bytes: usize) -> Self {
-        Self::bytes(bytes)
     }
 }

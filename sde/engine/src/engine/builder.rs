@@ -177,11 +177,11 @@ impl Builder {
         self
     }
 
-    /// How much memory the entries may take of all apps without a budget [of their own](Self::memory_budget_of), in
-    /// bytes or as a [`MemoryBudget`] says; without a budget nothing is evicted. On several ranks each counts for
+    /// How much memory the entries may take of all apps without a budget [of their own](Self::memory_budget_of);
+    /// without one nothing is evicted. On several ranks each counts for
     /// itself.
-    pub fn memory_budget(mut self, budget: impl Into<MemoryBudget>) -> Self {
-        self.memory_budget = Some(budget.into());
+    pub fn memory_budget(mut self, budget: MemoryBudget) -> Self {
+        self.memory_budget = Some(budget);
         self
     }
 
@@ -190,9 +190,9 @@ impl Builder {
     pub fn memory_budget_of(
         mut self,
         app: impl Into<String>,
-        budget: impl Into<MemoryBudget>,
+        budget: MemoryBudget,
     ) -> Self {
-        self.memory_budgets.insert(app.into(), budget.into());
+        self.memory_budgets.insert(app.into(), budget);
         self
     }
 

@@ -141,20 +141,17 @@ impl Sde {
         records
     }
 
-    /// Deletes from memory all values of an app *type*, whatever the instance; or,
-    /// if tags are given, those that have one of them. Saved values, and those given out, stay; so do the records of
-    /// the runs. Runs in progress are not disturbed. Values that a store is still to save are let go after that.
+    /// Deletes from memory all values of an app *type*, whatever the instance, and the states of its scratch. Saved
+    /// values, and those given out, stay; so do the records of the runs. Runs in progress are not disturbed. Values that
+    /// a store is still to save are let go after that.
     ///
     /// ```
     /// # #[sde::app]
     /// # fn square(x: f64) -> f64 { x * x }
-    /// use sde::{Sde, Tag};
-    ///
-    /// let sde = Sde::new();
+    /// let sde = sde::Sde::new();
     /// square.call(&sde, 3.0)?;
-    /// sde.clean_cache("square", [])?;                   // everything
-    /// sde.clean_cache("square", [Tag::Intermediate])?;  // only these
-    /// let error = sde.clean_cache("sqaure", []).unwrap_err();
+    /// sde.clear_app("square")?;
+    /// let error = sde.clear_app("sqaure").unwrap_err();
     /// assert!(error.to_string().contains("did you mean: square"));
     /// # Ok::<(), sde::Error>(())
     /// ```
@@ -163,21 +160,32 @@ impl Sde {
     /// If this program has shown no app of that name, neither by linking nor by
     /// running, preparing or registering one. An app's own name is meant, not one
     /// under which it is registered.
-    pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
-        let tags = tags.into();
-        let goes = |of_value: Tags| tags.is_empty() || of_value.intersects(tags);
-        let why = "it was cleaned from memory";
-        self.engine().sets.clean(app, goes, why);
+    pub fn clear_app(&self, app: &str) -> Result<(), Error> {
+        self.clear(app, |_| true)?;
         if let Some(cache) = self.engine().caches.named(app) {
-            cache.clean(|named| goes(named.tags), why);
-            if tags.is_empty() {
-                let of_sets = self.engine().sets.caches(app);
-                let in_set = |key: &Key| of_sets.iter().any(|cache| cache.is_flying(key));
-                let scratches = &cache.scratches;
-                scratches.retain(|key| cache.is_flying(key) || in_set(key));
-            }
-        } else {
-            self.engine().must_know(app)?;
+            let of_sets = self.engine().sets.caches(app);
+            let in_set = |key: &Key| of_sets.iter().any(|cache| cache.is_flying(key));
+            let scratches = &cache.scratches;
+            scratches.retain(|key| cache.is_flying(key) || in_set(key));
+        }
+        Ok(())
+    }
+
+    /// Like [`clear_app`](Self::clear_app), for the values that have one of these tags. States of scratch stay.
+    ///
+    /// # Errors
+    /// As [`clear_app`](Self::clear_app).
+    pub fn clear_tagged(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
+        let tags = tags.into();
+        self.clear(app, |of_value| of_value.intersects(tags))
+    }
+
+    fn clear(&self, app: &str, goes: impl Fn(Tags) -> bool) -> Result<(), Error> {
+        let why = "it was cleared from memory";
+        self.engine().sets.clean(app, &goes, why);
+        match self.engine().caches.named(app) {
+            Some(cache) => cache.clean(|named| goes(named.tags), why),
+            None => self.engine().must_know(app)?,
         }
         self.engine().raise_epoch();
         Ok(())

@@ -89,7 +89,7 @@ fn what_a_budget_counts_is_what_the_cache_holds() {
                     for round in 0..200_u64 {
                         let x = (thread * 7 + round * 13) % 50;
                         match round % 7 {
-                            0 => sde.clean_cache(Twice::NAME, []).unwrap(),
+                            0 => sde.clear_app(Twice::NAME).unwrap(),
                             1 => drop(sde.evict(Twice::NAME, 10)),
                             2 => drop(
                                 sde.request(&Twice, &inputs(x))

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use sde::{Archiver, ErrorKind, MemoryBudget, Outcome, Part, Peek, Policy, SavePolicy, Sde, Source, inputs};
+use sde::{
+    Archiver, ErrorKind, MemoryBudget, Outcome, Part, Peek, Policy, SavePolicy, Sde, Source, inputs,
+};
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
@@ -296,7 +298,10 @@ fn what_was_dropped_to_make_room_is_loaded() {
     let dir = tempdir().unwrap();
     let builder = Sde::builder().store(DirStore::open(dir.path()).unwrap());
     // A page is 128 numbers: two of them, but not three.
-    let sde = builder.memory_budget_of("page", MemoryBudget::bytes(2_500)).build().unwrap();
+    let sde = builder
+        .memory_budget_of("page", MemoryBudget::bytes(2_500))
+        .build()
+        .unwrap();
     for number in 0..5 {
         page.call(&sde, number).unwrap();
         sde.checkpoint().unwrap();

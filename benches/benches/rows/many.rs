@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use sde::{MemoryBudget, Sde};
 use sde::key::{BuildKeyHasher, Key};
+use sde::{MemoryBudget, Sde};
 use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Run, Settings, repeat};
 

@@ -4,6 +4,7 @@
 mod killed;
 mod kit;
 mod memory;
+mod pages;
 mod sweep;
 mod told;
 

@@ -263,9 +263,9 @@ pub mod __private {
         App, AppInfo, FunctionCode, Helper, LinkedApp, LinkedHelper, Name, NoHelper, Resolved,
         ResolvedOnce, Source,
     };
-    pub use crate::engine::GoesOn;
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
+    pub use crate::engine::GoesOn;
     pub use crate::engine::Handle;
     pub use crate::error::returned::{
         ByFrom, ByItself, ErrorOfApp, ErrorType, OfAlias, OfValue, ValueType, is_argument,

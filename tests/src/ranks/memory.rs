@@ -24,7 +24,9 @@ fn make(sde: &Sde, numbers: std::ops::Range<usize>) {
 /// Has room for four arrays on each rank.
 fn limited(rank: Rank, ranks: usize, store: Option<DirStore>, policy: SavePolicy) -> Sde {
     let limit = 4 * ROWS * size_of::<f64>() / ranks;
-    let mut builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(limit)).save(policy);
+    let mut builder = Sde::builder()
+        .memory_budget_of(NAME, MemoryBudget::bytes(limit))
+        .save(policy);
     if let Some(store) = store {
         builder = builder.store(store);
     }
@@ -62,7 +64,8 @@ pub(super) fn who_is_over_a_budget_takes_nothing_from_another(ranks: Ranks<'_>) 
             _ => MemoryBudget::unlimited(),
         };
         let builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(arrays(40)));
-        let builder = builder.memory_budget_of("ranks.memory.other", MemoryBudget::bytes(arrays(4)));
+        let builder =
+            builder.memory_budget_of("ranks.memory.other", MemoryBudget::bytes(arrays(4)));
         let sde = rank.join(builder).build().unwrap();
         make(&sde, 0..4);
         for number in 0..10 {

@@ -51,7 +51,10 @@ fn all_apps_share_a_budget_but_those_with_their_own() {
         vec![number as u8; 100 * KIB]
     }
     let builder = Sde::builder().memory_budget(MemoryBudget::bytes(1000 * KIB));
-    let sde = builder.memory_budget_of("own", MemoryBudget::bytes(300 * KIB)).build().unwrap();
+    let sde = builder
+        .memory_budget_of("own", MemoryBudget::bytes(300 * KIB))
+        .build()
+        .unwrap();
     for number in 0..20 {
         field.call(&sde, number, 100).unwrap();
         other.call(&sde, number).unwrap();

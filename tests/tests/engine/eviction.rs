@@ -217,7 +217,10 @@ fn a_limit_for_no_app_is_warned_of() {
     let sde = sde
         .memory_budget_of("zeross", MemoryBudget::bytes(1))
         .memory_budget_of("zeros", MemoryBudget::bytes(1));
-    let sde = sde.memory_budget_of("eviction.ByTrait", MemoryBudget::bytes(1)).build().unwrap();
+    let sde = sde
+        .memory_budget_of("eviction.ByTrait", MemoryBudget::bytes(1))
+        .build()
+        .unwrap();
     sde.run(&ByTrait, &inputs! {}).unwrap();
     let other = sde.clone();
     drop(sde);

@@ -116,7 +116,10 @@ fn the_first_error_ends_it() {
 fn one_failed_point_ends_no_sweep() {
     let sde = Sde::builder().threads(2).build().unwrap();
     let all = fails_at_ten.try_par_call(&sde, [9, 10, 11, 10, 9]);
-    let values: Vec<_> = all.iter().map(|one| one.as_ref().ok().map(|x| **x)).collect();
+    let values: Vec<_> = all
+        .iter()
+        .map(|one| one.as_ref().ok().map(|x| **x))
+        .collect();
     assert_eq!(values, [Some(9), None, Some(11), None, Some(9)]);
     let failed = all.iter().filter_map(|one| one.as_ref().err());
     assert_eq!(failed.map(item).collect::<Vec<_>>(), [1, 3]);

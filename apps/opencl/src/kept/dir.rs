@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sde::{MemoryBudget, Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, Observer, Policy,
-    SavePolicy, Sde, SharedWork, Storable, StoredEntry,};
+use sde::{
+    Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, MemoryBudget, Observer,
+    Policy, SavePolicy, Sde, SharedWork, Storable, StoredEntry,
+};
 use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Options, Retention};
 

@@ -51,8 +51,7 @@ pub fn fail_one(work: &Use<'_>, at: usize, code: i32) -> bool {
         let again = (work.work)(&sde, &context).unwrap_err();
         assert_eq!(again.to_string(), told.as_ref().unwrap_err().to_string());
         for app in ["Kernel", "ProgramBuild", "Object"] {
-            sde.clear_app(format!("sde_opencl.{app}").as_str())
-                .unwrap();
+            sde.clear_app(format!("sde_opencl.{app}").as_str()).unwrap();
         }
     }
     if let Err(error) = (work.work)(&sde, &context) {

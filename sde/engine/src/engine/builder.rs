@@ -187,11 +187,7 @@ impl Builder {
 
     /// The memory budget of one app. If the program has shown no app of that name when the last [`Sde`] goes, a warning
     /// says so. On several ranks all name the same apps, so that all evict the same of their collective results.
-    pub fn memory_budget_of(
-        mut self,
-        app: impl Into<String>,
-        budget: MemoryBudget,
-    ) -> Self {
+    pub fn memory_budget_of(mut self, app: impl Into<String>, budget: MemoryBudget) -> Self {
         self.memory_budgets.insert(app.into(), budget);
         self
     }

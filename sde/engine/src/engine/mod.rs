@@ -39,7 +39,9 @@ mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
-pub use handle::{AppSource, GoesOn, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
+pub use handle::{
+    AppSource, GoesOn, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer,
+};
 pub(crate) use handle::{CalledApp, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;

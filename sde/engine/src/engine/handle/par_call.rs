@@ -27,7 +27,9 @@ impl Handle {
         list: &[Inputs],
     ) -> Result<Vec<G>, Error> {
         // After an early end some are missing, and one or more are errors.
-        self.each_of_list(app, resolved, list, true)?.into_iter().collect()
+        self.each_of_list(app, resolved, list, true)?
+            .into_iter()
+            .collect()
     }
 
     /// The value or the error for each of a list of inputs. Used by the macros.

@@ -29,7 +29,10 @@ pub fn try_rhf(
         .iter()
         .map(|spec| spec.name())
         .collect();
-    Sde::new().run_for(app, &inputs, &all)
+    Sde::new().request(app, &inputs)
+        .names(&all)
+        .run()
+        .map(|outcome| outcome.results)
 }
 
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -223,7 +223,7 @@ fn results_stay_unless_it_is_said() {
     let mut computed = Vec::new();
     for results in [&["sum"], &["squares"]] {
         for n in 100..300_u64 {
-            sde.run_for(&Table, &inputs! { n: n }, results).unwrap();
+            sde.request(&Table, &inputs! { n: n }).names(results).run().unwrap();
         }
         computed.push(sde.stats().total.computed);
     }

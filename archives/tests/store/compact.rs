@@ -285,16 +285,16 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
     let done = at_once(dir.path()).compact(&nothing).unwrap();
     assert_eq!(done.given_up, 1);
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
-    let sum = sde.run_for(&Table, &n, &["sum"]).unwrap();
+    let sum = sde.request(&Table, &n).names(&["sum"]).run().unwrap().results;
     assert_eq!(*sum.get::<f64>("sum").unwrap(), 42_925.0);
     assert_eq!(sde.stats().total.computed, 0);
-    sde.run_for(&Table, &n, &["squares"]).unwrap();
+    sde.request(&Table, &n).names(&["squares"]).run().unwrap();
     assert_eq!(sde.stats().total.computed, 1);
     drop(sde);
     let done = at_once(dir.path()).compact(&nothing.results()).unwrap();
     assert_eq!((done.given_up, done.bytes_after), (1, 0));
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
-    sde.run_for(&Table, &n, &["sum"]).unwrap();
+    sde.request(&Table, &n).names(&["sum"]).run().unwrap();
     assert_eq!(sde.stats().total.computed, 1);
 }
 
@@ -388,10 +388,10 @@ fn an_archive_of_its_own_has_results_and_nothing_else() {
     }
     let (sde, _) = engine(&there, SavePolicy::OnRequest);
     assert_eq!(*page.call(&sde, 7).unwrap(), expected_page(7));
-    let sum = sde.run_for(&Table, &n, &["sum"]).unwrap();
+    let sum = sde.request(&Table, &n).names(&["sum"]).run().unwrap().results;
     assert_eq!(*sum.get::<f64>("sum").unwrap(), 55.0);
     assert_eq!(sde.stats().total.computed, 0);
-    sde.run_for(&Table, &n, &["squares"]).unwrap();
+    sde.request(&Table, &n).names(&["squares"]).run().unwrap();
     assert_eq!(sde.stats().total.computed, 1);
 }
 

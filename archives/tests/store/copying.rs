@@ -46,7 +46,7 @@ fn entries_are_copied_once_and_nothing_else() {
     loads(DirStore::open(&other).unwrap(), 0..8);
     let (sde, _) = engine(&other, SavePolicy::OnRequest);
     let names = ["sum", "squares"];
-    sde.run_for(&Table, &inputs! { n: 50_u64 }, &names).unwrap();
+    sde.request(&Table, &inputs! { n: 50_u64 }).names(&names).run().unwrap();
     assert_eq!(sde.stats().total.computed, 0);
     drop(sde);
     let before = segments(&other);

@@ -379,9 +379,9 @@ fn files_in_a_result_of_any_type_are_put_back_if_it_is_asked_for() {
     ));
     let got = is_there();
     assert_eq!(got, [false; 3], "nothing is put back for who only looks");
-    sde.run_for(&Several, &given, &["energy"]).unwrap();
+    sde.request(&Several, &given).names(&["energy"]).run().unwrap();
     assert_eq!(is_there(), [false; 3]);
-    sde.run_for(&Several, &given, &["log"]).unwrap();
+    sde.request(&Several, &given).names(&["log"]).run().unwrap();
     assert_eq!(is_there(), [false, false, true]);
     let all = sde.run(&Several, &given).unwrap();
     assert_eq!(is_there(), [true; 3]);

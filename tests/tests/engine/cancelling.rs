@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use sde::{AppError, CancelToken, Error, ErrorKind, Sde};
+use sde::{AppError, CancelToken, Error, Handle, Sde};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, says, until, x, y};
 
-use super::{innermost, watched};
+use super::watched;
 
 fn held(gate: Gate) -> Made {
     number("held", move |_, x| {
@@ -15,12 +15,8 @@ fn held(gate: Gate) -> Made {
 }
 
 fn ask(sde: &Sde, app: &Made, token: &CancelToken) -> Result<u64, Error> {
-    let outcome = sde.request(app, &x(1)).cancel(token).run()?;
+    let outcome = sde.with_cancel(token).request(app, &x(1)).run()?;
     y(&outcome.results)
-}
-
-fn is_cancelled(error: &Error) -> bool {
-    matches!(innermost(error).kind(), ErrorKind::Cancelled { .. })
 }
 
 #[test]
@@ -38,7 +34,7 @@ fn one_waiter_gives_up_and_the_flight_goes_on() {
         watch.waiting("held", 2);
         gives_up.cancel();
         // It ends although the gate is closed.
-        assert!(is_cancelled(&first.join().unwrap().unwrap_err()));
+        assert!(first.join().unwrap().unwrap_err().is_cancelled());
         gate.open();
         assert_eq!(runner.join().unwrap().unwrap(), 2);
         assert_eq!(second.join().unwrap().unwrap(), 2);
@@ -101,7 +97,7 @@ fn what_a_cancelled_body_returns_is_not_remembered() {
         Ok(x + 1)
     });
     let error = cancelled(&sde, &app, || started.reach(1), || ()).unwrap_err();
-    assert!(is_cancelled(&error));
+    assert!(error.is_cancelled());
     assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 2);
 }
 
@@ -190,7 +186,7 @@ fn what_a_cancelled_run_waits_for_is_given_up_too() {
         let nested = scope.spawn(|| ask(&sde, &outer, &token));
         watch.waiting("held", 1);
         token.cancel();
-        assert!(is_cancelled(&nested.join().unwrap().unwrap_err()));
+        assert!(nested.join().unwrap().unwrap_err().is_cancelled());
         gate.open();
         assert_eq!(running.join().unwrap(), 2);
     });
@@ -204,7 +200,7 @@ fn a_cancelled_request_starts_nothing() {
     let app = patient(started);
     let token = CancelToken::new();
     token.cancel();
-    assert!(is_cancelled(&ask(&sde, &app, &token).unwrap_err()));
+    assert!(ask(&sde, &app, &token).unwrap_err().is_cancelled());
     assert_eq!(started.get(), 0);
     // A hit costs nothing, so it is given all the same.
     started.add();
@@ -234,10 +230,50 @@ fn the_last_to_give_up_ends_the_waits_beneath() {
         watch.waiting("outer", 1);
         first.cancel();
         second.cancel();
-        assert!(is_cancelled(&waiter.join().unwrap().unwrap_err()));
+        assert!(waiter.join().unwrap().unwrap_err().is_cancelled());
         // It ends although the gate is closed.
-        assert!(is_cancelled(&runner.join().unwrap().unwrap_err()));
+        assert!(runner.join().unwrap().unwrap_err().is_cancelled());
         gate.open();
         assert_eq!(below.join().unwrap().unwrap(), 2);
     });
+}
+
+#[sde::app]
+fn plus_one(x: u64) -> u64 {
+    x + 1
+}
+
+/// A body that is cancelled from within, and then calls another.
+#[sde::app]
+fn caller(sde: &Handle, x: u64) -> Result<u64, Error> {
+    NESTED.with_borrow(CancelToken::cancel);
+    Ok(*plus_one.call(sde, x)?)
+}
+
+thread_local! {
+    static NESTED: std::cell::RefCell<CancelToken> = std::cell::RefCell::default();
+}
+
+/// Only a request could be cancelled: typed calls and sweeps could not.
+#[test]
+fn a_handle_cancels_every_call_beneath() {
+    let sde = Sde::builder().threads(1).build().unwrap();
+    let [first, second] = [CancelToken::new(), CancelToken::new()];
+    let cancellable = sde.with_cancel(&first).with_cancel(&second);
+    plus_one.call(&cancellable, 1).unwrap();
+    NESTED.set(first.clone());
+    let error = caller.call(&cancellable, 5).unwrap_err();
+    assert!(error.is_cancelled() && cancellable.is_cancelled());
+    // A hit is given; what is to be computed is not.
+    assert_eq!(*plus_one.call(&cancellable, 1).unwrap(), 2);
+    let mut each = plus_one.try_par_call(&cancellable, [1, 2]).into_iter();
+    assert!(each.next().unwrap().is_ok());
+    assert!(each.next().unwrap().unwrap_err().is_cancelled());
+    assert!(plus_one.par_call_each(&cancellable, 1.., |_, _| ()).unwrap_err().is_cancelled());
+    // Each token counts, and the engine's own handle has none.
+    let other = sde.with_cancel(&second);
+    plus_one.call(&other, 3).unwrap();
+    second.cancel();
+    assert!(plus_one.call(&other, 4).unwrap_err().is_cancelled());
+    assert_eq!(*plus_one.call(&sde, 4).unwrap(), 5);
 }

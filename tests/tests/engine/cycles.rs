@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sde::{Error, Policy, Sde};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
-use super::{Captured, cycle, innermost, watched};
+use super::{Captured, cycle, watched};
 
 /// An app that needs the app registered as `next`, for the same input.
 fn needs(name: &'static str, next: &'static str) -> Made {
@@ -28,7 +28,7 @@ fn ring(names: &[&'static str]) -> Sde {
 fn a_run_that_needs_itself() {
     let error = ring(&["A"]).run("A", &x(1)).unwrap_err();
     assert_eq!(cycle(&error).unwrap(), ["A", "A"]);
-    let text = innermost(&error).to_string();
+    let text = error.root().to_string();
     assert!(
         text.starts_with("a run needs its own result: A ["),
         "{text}"

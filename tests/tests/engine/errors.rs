@@ -181,3 +181,25 @@ fn what_led_to_an_error_is_said_once() {
 fn components(file: &InputFile) -> usize {
     file.path().components().count()
 }
+
+#[sde::app]
+fn inner(sde: &Handle, text: &str) -> Result<i64, AppError> {
+    Ok(*typed_here.call(sde, text)?)
+}
+
+#[sde::app]
+fn typed_here(text: &str) -> Result<i64, ParseIntError> {
+    text.parse()
+}
+
+/// What failed first is found through the items of a sweep and the runs above, which is what a program acts on.
+#[test]
+fn the_first_error_is_found_beneath_others() {
+    let sde = Sde::new();
+    let error = inner.par_call(&sde, ["1", "x"]).unwrap_err();
+    assert!(error.app_error::<ParseIntError>().is_some());
+    assert!(error.app_error::<std::io::Error>().is_none());
+    let failed = sde.peek(&typed_here, &inputs! { text: "x" }).expect("a key");
+    assert_eq!(error.key(), Some(&failed.key()));
+    assert!(!error.is_cancelled() && !matches!(error.root().kind(), sde::ErrorKind::Item { .. }));
+}

@@ -164,7 +164,7 @@ fn an_app_makes_room_where_there_is_none_left() {
     let sde = builder.build().unwrap();
     for replica in 0..20_u64 {
         let inputs = inputs! { size: 100_usize, replica: replica };
-        sde.run_for(&Draw, &inputs, &["texture"]).unwrap();
+        sde.request(&Draw, &inputs).names(&["texture"]).run().unwrap();
     }
     assert!(LIVE.load(Ordering::Relaxed) <= 4);
 }

@@ -80,7 +80,7 @@ fn a_handle_of_a_run_that_has_ended() {
         says(&error, "the handle of leaks [");
     };
     stale(handle.run(&double(), &x(1)).map(drop));
-    stale(handle.run_for(&double(), &x(1), &["y"]).map(drop));
+    stale(handle.request(&double(), &x(1)).names(&["y"]).run().map(drop));
     stale(handle.peek(&double(), &x(1)).map(drop));
     stale(handle.prepare(&Instance::new(double())).map(drop));
     stale(handle.parameter::<u64>("p").map(drop));

@@ -57,7 +57,7 @@ impl App for Two {
 }
 
 fn two(sde: &Sde, number: u64, result: &'static str) -> sde::Result<ResultMap> {
-    sde.run_for(&Two, &inputs! { number: number }, &[result])
+    sde.request(&Two, &inputs! { number: number }).names(&[result]).run()
 }
 
 /// Found by using it: a store never has what is expendable, so an entry with one such result never left. 800 runs with 4 MB each

@@ -70,17 +70,9 @@ fn watched() -> (Sde, Watch) {
     (sde, watch)
 }
 
-/// The error at the bottom: what the innermost run failed with.
-fn innermost(error: &Error) -> &Error {
-    match error.app_error::<Error>() {
-        Some(inner) => innermost(inner),
-        None => error,
-    }
-}
-
 /// The apps of the cycle that an error is about.
 fn cycle(error: &Error) -> Option<Vec<String>> {
-    match innermost(error).kind() {
+    match error.root().kind() {
         ErrorKind::Cycle { path } => {
             let app = |label: &String| label.split(' ').next().unwrap_or_default().to_owned();
             Some(path.iter().map(app).collect())

@@ -288,7 +288,7 @@ fn who_waits_can_give_up() {
         let second = process(store, &watch).build().unwrap();
         let token = CancelToken::new();
         thread::scope(|scope| {
-            let run = scope.spawn(|| second.request(app, &x(2)).cancel(&token).run());
+            let run = scope.spawn(|| second.with_cancel(&token).request(app, &x(2)).run());
             watch.reach(1, is_for_a_process);
             token.cancel();
             let error = run.join().unwrap().unwrap_err();
@@ -333,7 +333,7 @@ fn five_of_six_give_up() {
     beside_one_at_two(|store, app, gate| {
         let watch = Watch::new();
         let second = process(store, &watch).build().unwrap();
-        let call = |token: &CancelToken| second.request(app, &x(2)).cancel(token).run();
+        let call = |token: &CancelToken| second.with_cancel(token).request(app, &x(2)).run();
         let tokens = [(); 6].map(|()| CancelToken::new());
         thread::scope(|scope| {
             let runs = tokens.each_ref().map(|token| scope.spawn(|| call(token)));

@@ -58,7 +58,7 @@ fn apps() -> [Made; 2] {
 
 /// Whether a call failed as it may.
 fn is_expected(error: &sde::Error) -> bool {
-    match super::innermost(error).kind() {
+    match error.root().kind() {
         ErrorKind::App { cause, .. } => cause.to_string() == "now and then",
         ErrorKind::Panicked { message, .. } => message == "now and then",
         ErrorKind::NotRemembered { .. } | ErrorKind::Cancelled { .. } => true,
@@ -81,10 +81,8 @@ fn one_call(sde: &Sde, apps: &[Made; 2], dice: &mut Dice) {
         token.cancel();
     }
     let inputs = x(n);
-    let request = sde
-        .request(&apps[which], &inputs)
-        .policy(policy)
-        .cancel(&token);
+    let sde = sde.with_cancel(&token);
+    let request = sde.request(&apps[which], &inputs).policy(policy);
     let run = std::panic::AssertUnwindSafe(|| request.run());
     match std::panic::catch_unwind(run) {
         Ok(Ok(outcome)) => assert_eq!(y(&outcome.results).expect("a result"), expected),

@@ -214,7 +214,7 @@ fn two_turns_that_wait_for_each_other() {
     let errors: Vec<_> = got.iter().filter_map(|got| got.as_ref().err()).collect();
     assert!(!errors.is_empty(), "{got:?}");
     for error in errors {
-        let kind = super::innermost(error).kind();
+        let kind = error.root().kind();
         assert!(matches!(kind, ErrorKind::NotThreadSafe { .. }), "{error}");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Frame {
     /// The length of the longest chain of its callers and of runs below it on its thread, with itself.
     pub(crate) depth: usize,
     /// The token by which its caller gives up.
-    pub(crate) cancel: Option<CancelToken>,
+    pub(crate) cancel: Vec<CancelToken>,
     /// The flight that it computes for all callers; `None` if it computes for its own caller alone.
     flight: Option<Arc<dyn Wake>>,
     /// Whether the caller or a run of its ancestry can give up.
@@ -86,7 +86,7 @@ impl Frame {
         engine: usize,
         parent: Option<Arc<Self>>,
         above: Option<Arc<Self>>,
-        cancel: Option<CancelToken>,
+        cancel: Vec<CancelToken>,
         flight: Option<Arc<dyn Wake>>,
     ) -> Self {
         let below = ThreadContext::here().top;
@@ -99,7 +99,7 @@ impl Frame {
             resolved,
             key,
             engine,
-            can_be_cancelled: above_can || cancel.is_some(),
+            can_be_cancelled: above_can || !cancel.is_empty(),
             on_rayon,
             depth: 1 + depth(parent.as_ref(), below.as_ref()),
             parent,
@@ -121,7 +121,7 @@ impl Frame {
         if !self.can_be_cancelled {
             return false;
         }
-        let given_up = self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
+        let given_up = self.cancel.iter().any(CancelToken::is_cancelled)
             || self
                 .parent
                 .as_ref()

@@ -60,7 +60,7 @@ impl Engine {
             self.id(),
             run.parent.clone(),
             run.above.clone(),
-            run.options.cancel.clone(),
+            run.from.cancel().to_vec(),
             flight.map(|flight| Arc::clone(flight) as _),
         ));
         if flight.is_none() {

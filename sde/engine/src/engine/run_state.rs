@@ -127,15 +127,15 @@ impl<'a> Run<'a> {
 
     /// Whether the caller, or a run that the call is nested in, has given up.
     pub(super) fn is_cancelled(&self) -> bool {
-        let (own, parent) = (&self.options.cancel, &self.parent);
-        own.as_ref().is_some_and(CancelToken::is_cancelled)
-            || parent.as_ref().is_some_and(|parent| parent.is_unwanted())
+        let mut own = self.from.cancel().iter();
+        let parent = self.parent.as_ref();
+        own.any(CancelToken::is_cancelled) || parent.is_some_and(|parent| parent.is_unwanted())
     }
 
     /// Has a waiter woken when the caller, or a run that the call is nested in, gives up.
     pub(super) fn wakes(&self, waiter: &Weak<dyn Wake>) {
-        let inherited = ancestry(self.parent.as_ref()).filter_map(|frame| frame.cancel.as_ref());
-        for token in self.options.cancel.iter().chain(inherited) {
+        let inherited = ancestry(self.parent.as_ref()).flat_map(|frame| &frame.cancel);
+        for token in self.from.cancel().iter().chain(inherited) {
             token.wakes(Weak::clone(waiter));
         }
     }

@@ -66,7 +66,41 @@ impl Error {
         ErrorKind::InvalidArgument { message }.into()
     }
 
-    /// The error that the app returned, if it has this type.
+    /// The first error beneath this one: that of the item, and of the nested run, that failed.
+    #[must_use]
+    pub fn root(&self) -> &Self {
+        let beneath = match self.kind() {
+            ErrorKind::Item { source, .. } => Some(source),
+            ErrorKind::App { cause, .. } => cause.downcast_ref::<Self>(),
+            _ => None,
+        };
+        beneath.map_or(self, Self::root)
+    }
+
+    /// Whether the caller cancelled it, or the run that it was part of.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.root().kind(), ErrorKind::Cancelled { .. })
+    }
+
+    /// The key of the run that failed, if it was a run.
+    #[must_use]
+    pub fn key(&self) -> Option<&Key> {
+        match self.root().kind() {
+            ErrorKind::App { key, .. }
+            | ErrorKind::Panicked { key, .. }
+            | ErrorKind::TooDeep { key, .. }
+            | ErrorKind::Cancelled { key, .. }
+            | ErrorKind::NotRemembered { key, .. }
+            | ErrorKind::NotThreadSafe { key, .. }
+            | ErrorKind::StaleHandle { key, .. }
+            | ErrorKind::Replicas { key, .. }
+            | ErrorKind::NoEntry { key } => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The error that the app returned, if it has this type: also the app of an item, or of a nested run.
     ///
     /// ```
     /// # use sde::{Sde, inputs};
@@ -79,7 +113,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn app_error<T: std::error::Error + 'static>(&self) -> Option<&T> {
-        match self.kind() {
+        match self.root().kind() {
             ErrorKind::App { cause, .. } => cause.downcast_ref(),
             _ => None,
         }
@@ -233,7 +267,7 @@ pub enum ErrorKind {
     },
     /// A result is no longer available.
     #[error(
-        "result \"{}\" of {origin} is gone: {why}; `run_for(app, inputs, [\"{}\"])` computes it again",
+        "result \"{}\" of {origin} is gone: {why}; `sde.request(&app, &inputs).names(&[\"{}\"]).run()?` computes it again",
         printable(name),
         printable(name)
     )]

@@ -25,7 +25,7 @@ pub(crate) use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
-use crate::app::{Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_slot};
+use crate::app::{Callee, CancelToken, Cost, Frame, Instance, Prepared, ThreadContext, no_slot};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::ProcessSet;
@@ -45,6 +45,8 @@ pub struct Handle {
     frame: Option<Arc<Frame>>,
     /// The process set that the handle's code runs on; `None` for this process alone.
     ranks: Option<Arc<ProcessSet>>,
+    /// What cancels the calls made through it, besides what cancels its run.
+    cancel: Vec<CancelToken>,
 }
 
 impl Handle {
@@ -57,7 +59,33 @@ impl Handle {
             engine,
             frame,
             ranks,
+            cancel: Vec::new(),
         }
+    }
+
+    /// A handle whose calls this token cancels, with all runs beneath them. Tokens that this handle has count too.
+    ///
+    /// A call that computes or waits is then an error. A hit is given even so. What others wait for goes on for them.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{CancelToken, ErrorKind, Sde};
+    ///
+    /// let (sde, token) = (Sde::new(), CancelToken::new());
+    /// let cancellable = sde.with_cancel(&token);
+    /// square.call(&cancellable, 3.0)?;
+    /// token.cancel();
+    /// assert_eq!(*square.call(&cancellable, 3.0)?, 9.0);
+    /// let error = square.par_call(&cancellable, [4.0, 5.0]).unwrap_err();
+    /// assert!(error.is_cancelled());
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_cancel(&self, token: &CancelToken) -> Self {
+        let mut with = self.clone();
+        with.cancel.push(token.clone());
+        with
     }
 
     /// Gives the remembered results of this app for these inputs, or computes and
@@ -88,20 +116,6 @@ impl Handle {
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
         self.results(&self.resolve(app)?, inputs)
-    }
-
-    /// As [`run`](Self::run), and makes sure that the named results are there, whatever their tags. Values that are
-    /// held already keep their identity; only gaps are filled.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run); and if the app returns no result of such a name.
-    pub fn run_for<A: AppSource + ?Sized>(
-        &self,
-        app: &A,
-        inputs: &Inputs,
-        names: &[&str],
-    ) -> Result<ResultMap, Error> {
-        Ok(self.request(app, inputs).names(names).run()?.results)
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an
@@ -228,7 +242,8 @@ impl Handle {
     /// nobody else waits. A long body asks now and then, and returns an error.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
+        self.cancel.iter().any(CancelToken::is_cancelled)
+            || self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
     }
 
     /// Says that this run's results took at least so long: they were computed elsewhere, or before, and only brought
@@ -306,6 +321,10 @@ impl Handle {
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    pub(crate) fn cancel(&self) -> &[CancelToken] {
+        &self.cancel
     }
 
     pub(crate) fn shared_ranks(&self) -> Option<&Arc<ProcessSet>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Handle;
 use super::source::{AppSource, CalledApp};
-use crate::app::{App, CancelToken, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
+use crate::app::{App, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
 use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
@@ -38,7 +38,6 @@ pub(crate) struct Options<'a> {
     /// The results that must be there; `None` is all that are neither `no_cache`
     /// nor `expendable`.
     pub(crate) names: Option<&'a [&'a str]>,
-    pub(crate) cancel: Option<CancelToken>,
     /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
     pub(crate) waits_for_processes: bool,
 }
@@ -48,7 +47,6 @@ impl Default for Options<'_> {
         Self {
             policy: Policy::Use,
             names: None,
-            cancel: None,
             waits_for_processes: true,
         }
     }
@@ -69,7 +67,6 @@ impl<G: FromResults> TypedOptions<G> {
             [] => None,
             names => Some(names),
         },
-        cancel: None,
         waits_for_processes: true,
     };
 }
@@ -99,15 +96,10 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
-    /// Says which results must be there, tagged `expendable` or not.
+    /// Guarantees the named results, whatever their tags. Only missing ones are computed again: values that are held
+    /// already keep their identity. A name that the app does not return is an error.
     pub fn names(mut self, names: &'a [&'a str]) -> Self {
         self.options.names = Some(names);
-        self
-    }
-
-    /// Says how to give up.
-    pub fn cancel(mut self, token: &CancelToken) -> Self {
-        self.options.cancel = Some(token.clone());
         self
     }
 

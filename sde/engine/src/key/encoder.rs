@@ -198,14 +198,6 @@ impl<'b> Encoder<'b> {
         self.length = parts.at();
     }
 
-    pub(crate) fn length(&self) -> usize {
-        self.length
-    }
-
-    pub(crate) fn set_length(&mut self, length: usize) {
-        self.length = length;
-    }
-
     /// Runs `write` as a node that begins at `at`; gives its end.
     #[inline]
     pub(crate) fn node_at(

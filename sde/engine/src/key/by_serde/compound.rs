@@ -1,6 +1,6 @@
 //! serde's sequences, structures and maps, piece by piece.
 
-use serde::ser::{self, Serialize, SerializeMap, SerializeStruct, SerializeStructVariant};
+use serde::ser::{self, Serialize, SerializeMap};
 
 use super::serializer::Adapter;
 use crate::key::items::Fields;
@@ -85,13 +85,13 @@ impl<'e, 'b> Compound<'e, 'b> {
 }
 
 macro_rules! compounds {
-    ($($trait:ident::$method:ident => $writer:ident;)*) => {$(
+    ($($trait:ident::$method:ident => $writer:ident($($name:ident)?);)*) => {$(
         impl ser::$trait for Compound<'_, '_> {
             type Ok = ();
             type Error = FingerprintError;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-                self.$writer(value)
+            fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Done {
+                self.$writer($($name,)? value)
             }
 
             fn end(self) -> Done {
@@ -102,36 +102,12 @@ macro_rules! compounds {
 }
 
 compounds! {
-    SerializeSeq::serialize_element => element;
-    SerializeTuple::serialize_element => element;
-    SerializeTupleStruct::serialize_field => position;
-    SerializeTupleVariant::serialize_field => position;
-}
-
-macro_rules! structures {
-    ($($trait:ident;)*) => {$(
-        impl $trait for Compound<'_, '_> {
-            type Ok = ();
-            type Error = FingerprintError;
-
-            fn serialize_field<T: Serialize + ?Sized>(
-                &mut self,
-                name: &'static str,
-                value: &T,
-            ) -> Done {
-                self.field(name, value)
-            }
-
-            fn end(self) -> Done {
-                self.finish()
-            }
-        }
-    )*};
-}
-
-structures! {
-    SerializeStruct;
-    SerializeStructVariant;
+    SerializeSeq::serialize_element => element();
+    SerializeTuple::serialize_element => element();
+    SerializeTupleStruct::serialize_field => position();
+    SerializeTupleVariant::serialize_field => position();
+    SerializeStruct::serialize_field => field(name);
+    SerializeStructVariant::serialize_field => field(name);
 }
 
 /// The entries of a map, to be put in order.

@@ -65,7 +65,7 @@ fn write<'a>(
         to.named("parameter", name)?;
         match setting(parameter) {
             None => to.value(&ABSENT)?,
-            Some(setting) => part(noted(|to| setting.encode(to)), to)?,
+            Some(setting) => part(noted(|to| to.value(&*setting.value)), to)?,
         }
     }
     let mut slots: Vec<&str> = info.slots.iter().map(|slot| &*slot.name).collect();

@@ -264,7 +264,7 @@ fn identify(
         for (name, setting) in in_key {
             to.value("parameter")?;
             to.value(name)?;
-            setting.encode(to)?;
+            to.value(&*setting.value)?;
         }
         for (slot, sub_app) in sub_apps {
             to.value("sub-app")?;

@@ -9,6 +9,7 @@ use super::info::AppInfo;
 use super::parameter::{Parameter, Setting, Settings};
 use super::slot::SubApp;
 use crate::error::{Error, join_names, printable};
+use crate::key::describe;
 use crate::result_map::ResultSpec;
 
 /// The settings of one app: what was set, over the declared defaults.
@@ -130,7 +131,7 @@ impl Setup {
         parameter.verify(value, &Settings(&look_up)).map_err(|why| {
             self.refuse(
                 &parameter.name,
-                format!("{} was refused: {why}", value.short()),
+                format!("{} was refused: {why}", describe(&*value.value)),
             )
         })
     }

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use crate::app::{App, Cost, Handle};
 use crate::error::AppError;
 use crate::event::Source;
+pub use crate::key::short::ValueSummary;
 use crate::key::{
-    Digest, EncodedCursor, Encoder, Field, Fingerprint, FingerprintError, Scalar, describe, field,
+    Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, Scalar, describe, field,
 };
 use crate::result_map::{ErasedValue, ResultMap};
 
@@ -58,20 +59,6 @@ pub trait Call {
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError>;
 }
 
-/// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ValueSummary {
-    /// Its name.
-    pub name: Cow<'static, str>,
-    /// The value as text, of about eighty characters at most.
-    pub short: String,
-    /// The digest of its encoding; zeros if it could no longer be encoded.
-    pub digest: Digest,
-    /// The value itself, if it is a number, a boolean, a character or a short text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scalar: Option<Scalar>,
-}
-
 /// The approximate overhead of an allocation.
 pub(crate) const BLOCK: usize = 24;
 
@@ -79,17 +66,6 @@ impl ValueSummary {
     /// The approximate number of bytes it owns.
     pub(crate) fn owned(&self) -> usize {
         self.name.len() + self.short.len() + 2 * BLOCK
-    }
-}
-
-impl From<Field> for ValueSummary {
-    fn from((name, short, digest, scalar): Field) -> Self {
-        Self {
-            name: name.into(),
-            short,
-            digest,
-            scalar,
-        }
     }
 }
 
@@ -104,14 +80,7 @@ impl Scalar {
     /// ```
     #[must_use]
     pub fn summary(&self, name: impl Into<Cow<'static, str>>) -> ValueSummary {
-        let name = name.into();
-        let (_, short, digest, scalar) = field(&name, self);
-        ValueSummary {
-            name,
-            short,
-            digest,
-            scalar,
-        }
+        field(name, self)
     }
 }
 

@@ -13,9 +13,10 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::error::{Error, join_names, printable};
-use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, with_encoder};
+use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
 use crate::result_map::Value;
-use value::{AnyInput, InputValue};
+pub(crate) use value::AnyInput;
+use value::InputValue;
 
 /// The inputs of one run.
 ///
@@ -174,10 +175,7 @@ impl Inputs {
 
     /// `x = 1.5, label = "run 1"`, each value cut short.
     pub(crate) fn short(&self) -> String {
-        let one = |input: &Input| {
-            let value = input.value.any().map(AnyInput::short);
-            format!("{} = {}", input.name, value.unwrap_or_default())
-        };
+        let one = |input: &Input| format!("{} = {}", input.name, describe(input.value.any()));
         self.0.items.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
@@ -191,10 +189,7 @@ impl Inputs {
     #[inline(never)]
     pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         let mut items = self.0.items.iter();
-        items.try_for_each(|input| match input.value.any() {
-            Some(value) => value.encode(&input.name, to),
-            None => Err(FingerprintError::custom("an input changed its type")),
-        })?;
+        items.try_for_each(|input| to.named(&input.name, input.value.any()))?;
         if !to.is_volatile() {
             let made = to.finish()?;
             self.0.encoded.get_or_init(|| SmallVec::from_slice(made));
@@ -225,11 +220,8 @@ impl Inputs {
     }
 
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
-        let items = &self.0.items;
-        let one = |input: &Input| Some(input.value.any()?.summary(input.name.clone(), cursor));
-        let mut summaries = Vec::with_capacity(items.len());
-        summaries.extend(items.iter().filter_map(one));
-        summaries
+        let one = |input: &Input| input.value.any().summary(input.name.clone(), cursor);
+        self.0.items.iter().map(one).collect()
     }
 }
 
@@ -246,8 +238,10 @@ impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for input in &self.0.items {
-            let short = input.value.any().map(AnyInput::short);
-            map.entry(&input.name, &format_args!("{}", short.unwrap_or_default()));
+            map.entry(
+                &input.name,
+                &format_args!("{}", describe(input.value.any())),
+            );
         }
         map.finish()
     }

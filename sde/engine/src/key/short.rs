@@ -4,6 +4,7 @@
 //! they are bounded, whatever the value's size, and hold no control character, wherever the value
 //! came from.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::commitment::commit;
@@ -23,11 +24,22 @@ pub struct Short {
     characters: usize,
     full: bool,
     /// The fields of the value itself, if they are asked for.
-    fields: Option<Vec<Field>>,
+    fields: Option<Vec<ValueSummary>>,
 }
 
-/// A field: its name, its short text, the digest of its encoding, and itself if it is a scalar.
-pub(crate) type Field = (String, String, Digest, Option<Scalar>);
+/// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ValueSummary {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// The value as text, of about eighty characters at most.
+    pub short: String,
+    /// The digest of its encoding; zeros if it could no longer be encoded.
+    pub digest: Digest,
+    /// The value itself, if it is a number, a boolean, a character or a short text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scalar: Option<Scalar>,
+}
 
 impl Short {
     /// An empty text.
@@ -37,7 +49,7 @@ impl Short {
     }
 
     /// The short text of a value, and its fields, if it describes itself as a structure.
-    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(value: &T) -> (String, Vec<Field>) {
+    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(value: &T) -> (String, Vec<ValueSummary>) {
         let mut short = Self {
             fields: Some(Vec::new()),
             ..Self::default()
@@ -99,7 +111,11 @@ impl Short {
     pub fn structure(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
         // Not the fields of a nested value.
         if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty()) {
-            wanted.extend(fields.iter().map(|(name, value)| field(name, *value)));
+            wanted.extend(
+                fields
+                    .iter()
+                    .map(|(name, value)| field((*name).to_owned(), *value)),
+            );
         }
         self.show(name);
         if fields.is_empty() {
@@ -142,10 +158,14 @@ impl Short {
 }
 
 /// The value as a field of that name.
-pub(crate) fn field(name: &str, value: &dyn Fingerprint) -> Field {
+pub(crate) fn field(name: impl Into<Cow<'static, str>>, value: &dyn Fingerprint) -> ValueSummary {
     let digest = commit(value).map(|commitment| commitment.digest());
-    let digest = digest.unwrap_or(Digest::from_bytes([0; 32]));
-    (name.to_owned(), describe(value), digest, value.to_scalar())
+    ValueSummary {
+        name: name.into(),
+        short: describe(value),
+        digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
+        scalar: value.to_scalar(),
+    }
 }
 
 impl Write for Short {

@@ -198,7 +198,7 @@ impl Handle {
         let settings = &self.own_frame("parameter")?.resolved.settings;
         let setting = settings.setting(name);
         let setting = setting.ok_or_else(|| settings.no_parameter(name))?;
-        setting.any.downcast_ref().ok_or_else(|| {
+        setting.any().downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
             settings.refuse(name, why)

@@ -99,11 +99,10 @@ impl ResolvedApp {
         let info = Arc::clone(&settings.info);
         let name = settings.name();
         if let Some(places) = clash(&info) {
-            let places: Vec<_> = places.iter().map(ToString::to_string).collect();
             return Err(Error::invalid_argument(format!(
                 "several functions are the app \"{}\", and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
                 printable(&name),
-                join_names(&places)
+                join_names(places)
             )));
         }
         let sub_apps = resolve_slots(&settings, find_named, path)?;

@@ -144,7 +144,7 @@ impl Setup {
 
     /// The error for the name of a parameter that the app does not have.
     pub(crate) fn no_parameter(&self, name: &str) -> Error {
-        let names = joined(self.info.parameters.iter().map(|p| &p.name));
+        let names = join_names(self.info.parameters.iter().map(|p| &p.name));
         self.refuse(
             name,
             format!("there is no such parameter; the app has: {names}"),
@@ -167,12 +167,8 @@ impl Setup {
 type Name = Cow<'static, str>;
 
 pub(crate) fn no_slot<'n>(app: &str, name: &str, names: impl Iterator<Item = &'n Name>) -> Error {
-    let (name, names) = (printable(name), joined(names));
+    let (name, names) = (printable(name), join_names(names));
     Error::invalid_argument(format!(
         "sub-app slot \"{name}\" of {app}: there is no such slot; the app has: {names}"
     ))
-}
-
-fn joined<'n>(names: impl Iterator<Item = &'n Name>) -> String {
-    join_names(&names.map(ToString::to_string).collect::<Vec<_>>())
 }

@@ -57,14 +57,6 @@ impl Unpublished {
     pub(crate) fn is_panic(&self) -> bool {
         self.panic.is_some()
     }
-
-    /// Gives the error, or resumes the body's panic.
-    fn resume_panic(self) -> Error {
-        match self.panic {
-            Some(panic) => resume_unwind(panic),
-            None => self.error,
-        }
-    }
 }
 
 /// The entries that the store gets for the results of a call: the entry itself, or this rank's share of it.
@@ -120,7 +112,10 @@ impl Engine {
                 if unpublished.is_panic() {
                     self.failed(run, unpublished.error.clone());
                 }
-                return Err(unpublished.resume_panic());
+                return match unpublished.panic {
+                    Some(panic) => resume_unwind(panic),
+                    None => Err(unpublished.error),
+                };
             }
         };
         run.cache.measure(&own.entry);
@@ -196,7 +191,11 @@ impl Engine {
                 let flight = instead.as_deref().unwrap_or(flight);
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
                 let written = catch_unwind(write);
-                let forget = || self.forget_replaced(run);
+                // No thread may find the earlier result among its recent hits any more.
+                let forget = || match run.options.policy {
+                    Policy::Refresh => self.raise_epoch(),
+                    _ => {}
+                };
                 let shown = run.cache.show(flight, &own, is_kept, forget);
                 Settled {
                     served: own,
@@ -261,13 +260,6 @@ impl Engine {
                 // This `claim` accepts neither entries nor failures.
                 cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
             };
-        }
-    }
-
-    /// After a refresh no thread may find the earlier result among its recent hits any more.
-    fn forget_replaced(&self, run: &Run<'_>) {
-        if run.options.policy == Policy::Refresh {
-            self.raise_epoch();
         }
     }
 

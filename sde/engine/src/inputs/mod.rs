@@ -167,8 +167,7 @@ impl Inputs {
     fn find(&self, name: &str) -> Result<&Input, Error> {
         let found = self.0.items.iter().find(|input| input.name == name);
         found.ok_or_else(|| {
-            let given: Vec<_> = self.names().map(str::to_owned).collect();
-            let (name, given) = (printable(name), join_names(&given));
+            let (name, given) = (printable(name), join_names(self.names()));
             Error::invalid_argument(format!("there is no input \"{name}\"; given are: {given}"))
         })
     }

@@ -164,7 +164,7 @@ impl Engine {
             false => SharedClaim::Compute(None),
             true => match self.load(run, before) {
                 Some(loaded) => SharedClaim::Loaded(loaded),
-                None => self.share(run, before),
+                None => self.ask_processes(run, before),
             },
         };
         match shared {

@@ -89,7 +89,7 @@ impl Engine {
     }
 
     /// Decides the next step of a call that has the claim of a key, which is not in the store.
-    pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> SharedClaim {
+    pub(super) fn ask_processes(&self, run: &Run<'_>, previous: Option<&Entry>) -> SharedClaim {
         let alone = SharedClaim::Compute(None);
         let cost = &run.cache.cost;
         let is_short = || cost.longest().is_some_and(|longest| longest < SHORT);

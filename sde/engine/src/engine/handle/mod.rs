@@ -157,12 +157,9 @@ impl Handle {
         app: &A,
         inputs: &Inputs,
     ) -> Result<Option<Cost>, Error> {
-        self.check_active()?;
-        self.note_uncacheable();
-        let called = self.resolve(app)?;
-        Ok(match self.engine.peek(&called, inputs)? {
+        Ok(match self.peek(app, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
-            Peek::Wait { .. } | Peek::Miss { .. } => called.app.cost(inputs),
+            Peek::Wait { .. } | Peek::Miss { .. } => self.resolve(app)?.app.cost(inputs),
         })
     }
 

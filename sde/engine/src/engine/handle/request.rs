@@ -110,7 +110,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
         let app = self.handle.resolve(self.app)?;
-        self.handle.execute(&app, self.inputs, &self.options)
+        self.handle.outcome(&app, self.inputs, &self.options)
     }
 }
 
@@ -156,7 +156,7 @@ impl Handle {
 
     /// Runs a call with [`Inputs`].
     #[inline]
-    pub(crate) fn execute(
+    pub(crate) fn outcome(
         &self,
         app: &CalledApp<'_>,
         inputs: &Inputs,

@@ -59,14 +59,17 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
                     turn(&items).deferred.push_back((at, item));
                     continue;
                 };
-                let mut turn = turn(&sink);
-                let (sink, done) = &mut *turn;
-                if !sink(at, &item, result) {
-                    stopped.store(true, Ordering::Relaxed);
-                }
-                *done += 1;
-                if let Some(total) = (self.total)(*done) {
-                    progress(*done, total);
+                let done = {
+                    let mut turn = turn(&sink);
+                    let (sink, done) = &mut *turn;
+                    if !sink(at, &item, result) {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                    *done += 1;
+                    *done
+                };
+                if let Some(total) = (self.total)(done) {
+                    progress(done, total);
                 }
             }
         });

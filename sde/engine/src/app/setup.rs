@@ -1,13 +1,13 @@
 //! The settings of an app, checked against its declarations.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::definition::App;
 use super::info::AppInfo;
 use super::parameter::{Parameter, Setting, Settings};
-use super::slot::SubApp;
+use super::slot::{Slot, SubApp};
 use crate::error::{Error, join_names, printable};
 use crate::key::describe;
 use crate::result_map::ResultSpec;
@@ -77,26 +77,27 @@ impl Setup {
     /// Checks that the app describes itself without contradiction.
     fn verify_names(&self) -> Result<(), Error> {
         let info = &self.info;
-        let names = |what: &'static str, list: Vec<&str>| -> Result<(), Error> {
-            let mut seen = std::collections::BTreeSet::new();
-            match list
-                .into_iter()
-                .find(|name| name.is_empty() || !seen.insert(*name))
-            {
-                None => Ok(()),
-                Some(name) => Err(self.contradiction(format!(
-                    "its {what} \"{}\" is declared twice, or has no name",
-                    printable(name)
-                ))),
+        let all: [(&str, Vec<&str>); 4] = [
+            ("app name", vec![info.name()]),
+            (
+                "parameter",
+                info.parameters.iter().map(Parameter::name).collect(),
+            ),
+            ("slot", info.slots.iter().map(Slot::name).collect()),
+            (
+                "result",
+                info.results.iter().map(|spec| spec.name()).collect(),
+            ),
+        ];
+        for (what, names) in all {
+            let mut seen = BTreeSet::new();
+            let mut names = names.into_iter();
+            if let Some(name) = names.find(|name| name.is_empty() || !seen.insert(*name)) {
+                let name = printable(name);
+                let why = format!("its {what} \"{name}\" is declared twice, or has no name");
+                return Err(self.contradiction(why));
             }
-        };
-        names("app name", vec![info.name()])?;
-        names(
-            "parameter",
-            info.parameters.iter().map(|p| &*p.name).collect(),
-        )?;
-        names("slot", info.slots.iter().map(|s| &*s.name).collect())?;
-        names("result", info.results.iter().map(|r| &*r.name).collect())?;
+        }
         match info.results.iter().find_map(|spec| self.refused(spec)) {
             None => Ok(()),
             Some(why) => Err(self.contradiction(why)),

@@ -47,11 +47,9 @@ impl Unpublished {
             };
             Entry::failed(record, self.error.clone(), epoch, own)
         };
-        let remembered = (self.failure == Failure::Permanent).then(failed);
-        remembered.map(|failed| {
-            run.cache.measure(&failed);
-            Arc::new(failed)
-        })
+        let failed = (self.failure == Failure::Permanent).then(failed)?;
+        run.cache.measure(&failed);
+        Some(Arc::new(failed))
     }
 
     pub(crate) fn is_panic(&self) -> bool {
@@ -273,7 +271,10 @@ impl Engine {
         let resolved = &*run.app.resolved;
         let (epoch, own) = (ran.epoch, ran.own);
         let (returned, mut record) = self.usable(run, ran)?;
-        let known = self.known(run);
+        if let Some(entry) = run.cache.entry(&run.key) {
+            run.note_known(entry);
+        }
+        let known = run.known.borrow().clone();
         for other in &known {
             self.compare(run, (&record, &returned), other);
         }
@@ -292,14 +293,6 @@ impl Engine {
             None => merged.inspect(|made| bind(run.from, resolved, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
-    }
-
-    /// The computations of the key that are known here, in memory or in the store.
-    fn known(&self, run: &Run<'_>) -> Vec<Arc<Entry>> {
-        if let Some(entry) = run.cache.entry(&run.key) {
-            run.note_known(entry);
-        }
-        run.known.borrow().clone()
     }
 
     /// Whether these results replace an unwanted result of the key, or one that itself did so, as far as is known here.

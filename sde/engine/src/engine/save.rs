@@ -18,7 +18,7 @@ use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::part_key;
-use crate::result_map::Named;
+use crate::result_map::Tags;
 
 /// A new entry that is to be on the disk before anybody gets it.
 pub(crate) struct NewSave {
@@ -104,19 +104,6 @@ impl Engine {
         }
     }
 
-    /// Saves entries on their own.
-    fn save_some(
-        &self,
-        archiver: &dyn Archiver,
-        selection: Selection,
-        entries: &[Arc<Entry>],
-    ) -> Result<(), ArchiveError> {
-        let batch = Batch::of(selection, entries.iter().cloned());
-        self.write_one(archiver, &batch)?;
-        self.are_saved(archiver, selection, entries);
-        Ok(())
-    }
-
     /// Takes entries off the lists of pending ones.
     pub(super) fn are_saved(
         &self,
@@ -124,15 +111,12 @@ impl Engine {
         selection: Selection,
         entries: &[Arc<Entry>],
     ) {
-        let tags = |named: &Named| named.tags;
         let has_all = |entry: &Entry| {
-            let mut results = entry.results.iter();
+            let mut tags = entry.results.iter().map(|named| named.tags);
             match selection {
                 // An entry without archived results still goes to an archive, with its record.
-                Selection::Checkpoint => results.any(|named| tags(named).is_archived()),
-                Selection::Archive => {
-                    results.all(|named| !tags(named).is_checkpointed() || tags(named).is_archived())
-                }
+                Selection::Checkpoint => tags.any(Tags::is_archived),
+                Selection::Archive => tags.all(|one| !one.is_checkpointed() || one.is_archived()),
             }
         };
         let is_one_store = archiver.is_one_store();
@@ -174,15 +158,16 @@ impl Engine {
             if entries.is_empty() {
                 continue;
             }
-            let saved = self.save_some(&*archiver, selection, &entries);
+            let batch = Batch::of(selection, entries.iter().cloned());
+            let saved = self.write_one(&*archiver, &batch);
             let has_failed_before = self.evictions_fail.swap(saved.is_err(), Ordering::Relaxed);
-            if let Err(error) = saved {
-                if !has_failed_before {
-                    self.warn(|| {
-                        format!("what was to be evicted could not be saved, and stays: {error}")
-                    });
+            match saved {
+                Ok(_) => self.are_saved(&*archiver, selection, &entries),
+                Err(_) if has_failed_before => return,
+                Err(error) => {
+                    let what = "what was to be evicted could not be saved, and stays";
+                    return self.warn(|| format!("{what}: {error}"));
                 }
-                return;
             }
         }
     }
@@ -259,10 +244,9 @@ impl Engine {
             return;
         }
         for cache in self.caches.all() {
-            let entries = cache.entries();
-            entries
-                .iter()
-                .for_each(|entry| drop(self.pending.add(&entry.holding())));
+            for entry in cache.entries() {
+                drop(self.pending.add(&entry.holding()));
+            }
             cache.scratches.none_is_saved();
         }
         let marks = self.invalidations.all().into_iter();

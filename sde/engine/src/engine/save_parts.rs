@@ -63,8 +63,7 @@ struct SavedPart {
     left_out: Vec<ArchiveError>,
     took: Duration,
     /// Entries that nothing else holds any more.
-    _orphans: Vec<Entry>,
-    orphan_bytes: usize,
+    orphans: Vec<Entry>,
 }
 
 /// A part that is saved, or is to be put back.
@@ -100,10 +99,9 @@ impl Engine {
                     label: Arc::from(format!("saving the {doing}")),
                     done: save.entries,
                     // At the end, or after an error, the written entries are all there are.
-                    total: if matches!(saved, Ok(true)) {
-                        total
-                    } else {
-                        save.entries
+                    total: match saved {
+                        Ok(true) => total,
+                        _ => save.entries,
                     },
                     nested: !is_awaited,
                 });
@@ -127,10 +125,9 @@ impl Engine {
                 Some(error)
             }
         };
-        failed.map_or(Ok(()), |source| {
-            let doing = format!("saving the {doing} to {}", archiver.describe());
-            Err(ErrorKind::Archive { doing, source }.into())
-        })
+        let Some(source) = failed else { return Ok(()) };
+        let doing = format!("saving the {doing} to {}", archiver.describe());
+        Err(ErrorKind::Archive { doing, source }.into())
     }
 
     /// Saves the next parts, and says whether there are more; after the last it commits.
@@ -161,9 +158,8 @@ impl Engine {
             scope(|scope| self.write_parts(scope, archiver, selection, save, &mut in_hand));
         for part in in_hand.unsaved.drain(..) {
             for cache in self.caches.all() {
-                cache
-                    .scratches
-                    .put_back(part.scratch.iter().map(|one| one.key));
+                let keys = part.scratch.iter().map(|one| one.key);
+                cache.scratches.put_back(keys);
             }
             let entries = part.entries.into_iter().map(SavedEntry::into_entry);
             self.pending
@@ -267,14 +263,12 @@ impl Engine {
         self.are_saved(archiver, part.selection, &entries);
         let number = entries.len();
         let orphans = entries.into_iter().filter_map(Arc::into_inner);
-        let orphans: Vec<Entry> = orphans.collect();
         Ok(SavedPart {
             entries: number,
             scratch: part.scratch,
             left_out: saved.left_out,
             took,
-            orphan_bytes: orphans.iter().map(Entry::known_memory).sum(),
-            _orphans: orphans,
+            orphans: orphans.collect(),
         })
     }
 
@@ -346,7 +340,8 @@ impl InHand {
         match outcome {
             Ok(mut part) => {
                 save.add(&mut part);
-                self.orphan_bytes += part.orphan_bytes;
+                let orphans = part.orphans.iter();
+                self.orphan_bytes += orphans.map(Entry::known_memory).sum::<usize>();
                 self.saved.push(part);
                 Ok(())
             }
@@ -373,13 +368,10 @@ impl<'scope> PartWriter<'scope> {
         let (parts, next) = sync_channel::<(Batch, EncodedSave<'scope>)>(0);
         let (say, outcomes) = channel();
         let job = move || {
-            let mut outcomes = next
-                .iter()
-                .map(|(part, encoded)| write(part, Some(encoded)));
-            while outcomes
-                .next()
-                .is_some_and(|outcome| say.send(outcome).is_ok())
-            {}
+            for (part, encoded) in next {
+                // A save that has ended asks for no more.
+                let _ = say.send(write(part, Some(encoded)));
+            }
         };
         let thread = Builder::new().name("sde-save".to_owned());
         // Where the system has no thread to give, nobody receives parts.

@@ -336,8 +336,7 @@ impl Sde {
         let of_caches = engine.caches.all().map(|cache| cache.forget_all());
         _old = (of_caches.collect::<Vec<_>>(), of_sets);
         engine.sets.forget_all();
-        _unsaved = [Selection::Checkpoint, Selection::Archive]
-            .map(|selection| engine.pending.take(selection, usize::MAX));
+        _unsaved = Selection::BOTH.map(|selection| engine.pending.take(selection, usize::MAX));
         engine.raise_epoch();
         engine.count_uses();
         engine.invalidations.remove(&only_old);
@@ -361,7 +360,7 @@ impl Engine {
         if is_told || self.policy == SavePolicy::Never || self.archiver().is_none() {
             return;
         }
-        for selection in [Selection::Checkpoint, Selection::Archive] {
+        for selection in Selection::BOTH {
             if let Err(error) = self.save(selection, true) {
                 let name = selection.name();
                 self.warn(|| format!("the {name} at the end failed: {error}"));

@@ -153,7 +153,7 @@ fn endless(run: &Run<'_>, here: &ThreadContext) -> Error {
     let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
     let mut path: Vec<_> = on_stack.collect();
     path.reverse();
-    path.push(run.node(run.key).label());
+    path.push(run.label());
     ErrorKind::Cycle { path }.into()
 }
 

@@ -15,7 +15,7 @@ use crate::cache::SHORT;
 use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection};
 use crate::entry::Entry;
 use crate::key::Key;
-use crate::sync::{lock, wait, wait_timeout};
+use crate::sync::{lock, wait, wait_until};
 
 /// Keeps a run announced until it is dropped.
 pub(super) type Held = Box<dyn Send + Sync>;
@@ -228,9 +228,9 @@ impl AnnounceQueue {
                 queue.thread = None;
                 return;
             };
-            let left = at.saturating_duration_since(Instant::now());
-            if !left.is_zero() {
-                queue = wait_timeout(&self.changed, queue, left).0;
+            let at = *at;
+            if at > Instant::now() {
+                queue = wait_until(&self.changed, queue, Some(at));
                 continue;
             }
             let later = later.upgrade();

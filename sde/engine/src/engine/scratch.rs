@@ -80,7 +80,7 @@ impl Engine {
 
     /// Whether a run may go on from a scratch state: no dependency of the state has changed.
     pub(crate) fn may_go_on(&self, frame: &Frame, from: &DependencySnapshot) -> bool {
-        let Some(why) = self.changed_dependency(&*from.dependencies) else {
+        let Some(why) = self.changed_dependency(&*from.callees.beneath) else {
             return true;
         };
         let what = format!("the scratch of {} is not gone on from", frame.label());

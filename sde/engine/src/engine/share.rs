@@ -18,7 +18,7 @@ use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
 use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
-use crate::sync::{lock, wait_timeout};
+use crate::sync::{lock, wait_until};
 
 /// How this engine shares work with other processes.
 pub(super) struct Sharing {
@@ -72,8 +72,7 @@ impl Waiter {
         let end = Instant::now() + longest;
         let mut is_woken = lock(&self.is_woken);
         while !*is_woken && Instant::now() < end {
-            let left = end.saturating_duration_since(Instant::now());
-            is_woken = wait_timeout(&self.woken, is_woken, left).0;
+            is_woken = wait_until(&self.woken, is_woken, Some(end));
         }
         *is_woken = false;
     }

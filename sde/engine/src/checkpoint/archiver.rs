@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::announced::{Announced, Holder};
-use super::journal::Journal;
+use super::Journal;
 use crate::entry::{Entry, Record};
 use crate::error::ArchiveError;
 use crate::event::RunId;
@@ -203,6 +202,26 @@ pub trait Archiver: Send + Sync {
 
     /// The kind of store and its place, for messages.
     fn describe(&self) -> String;
+}
+
+/// The outcome of [announcing](Archiver::announce) a key.
+#[non_exhaustive]
+pub enum Announced {
+    /// Other processes are told that this one computes it, until this is dropped.
+    Mine(Box<dyn Send + Sync>),
+    /// Another process computes it, as far as can be told.
+    Others(Holder),
+    /// This store tells other processes nothing, or could not.
+    Unsupported,
+}
+
+/// A process that has announced a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of its machine.
+    pub host: String,
+    /// Its number there.
+    pub process: u32,
 }
 
 /// Writes an [encoded](Archiver::encode) batch.

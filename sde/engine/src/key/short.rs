@@ -21,8 +21,8 @@ const LIMIT: usize = 80;
 #[derive(Debug, Default)]
 pub struct Short {
     text: String,
+    /// At the limit nothing more fits.
     characters: usize,
-    full: bool,
     /// The fields of the value itself, if they are asked for.
     fields: Option<Vec<ValueSummary>>,
 }
@@ -61,7 +61,7 @@ impl Short {
     /// Whether nothing more fits: a long value can stop describing itself.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.full
+        self.characters == LIMIT
     }
 
     /// Writes anything that can be shown, as `write!` would.
@@ -97,7 +97,7 @@ impl Short {
         items: impl IntoIterator<Item = &'x T>,
     ) {
         for (index, value) in items.into_iter().enumerate() {
-            if self.full {
+            if self.is_full() {
                 return;
             }
             if index > 0 {
@@ -123,7 +123,7 @@ impl Short {
         }
         self.show(" { ");
         for (index, (field, value)) in fields.iter().enumerate() {
-            if self.full {
+            if self.is_full() {
                 return;
             }
             if index > 0 {
@@ -143,16 +143,15 @@ impl Short {
     }
 
     fn push(&mut self, character: char) -> fmt::Result {
-        if self.full {
+        if self.is_full() {
             return Err(fmt::Error);
         }
-        if self.characters + 1 >= LIMIT {
+        self.characters += 1;
+        if self.is_full() {
             self.text.push('…');
-            self.full = true;
             return Err(fmt::Error);
         }
         self.text.push(character);
-        self.characters += 1;
         Ok(())
     }
 }

@@ -92,16 +92,14 @@ impl Frame {
         let below = ThreadContext::here().top;
         let runs = [&parent, &above, &below];
         let on_rayon = on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon);
-        let above_can = parent
-            .as_ref()
-            .is_some_and(|parent| parent.can_be_cancelled);
+        let caller = parent.as_ref();
         Self {
             resolved,
             key,
             engine,
-            can_be_cancelled: above_can || cancel.is_some(),
+            can_be_cancelled: cancel.is_some() || caller.is_some_and(|run| run.can_be_cancelled),
             on_rayon,
-            depth: 1 + depth(parent.as_ref(), below.as_ref()),
+            depth: 1 + depth(caller, below.as_ref()),
             parent,
             above,
             below,
@@ -121,17 +119,10 @@ impl Frame {
         if !self.can_be_cancelled {
             return false;
         }
+        let (parent, flight) = (self.parent.as_ref(), self.flight.as_ref());
         let given_up = self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
-            || self
-                .parent
-                .as_ref()
-                .is_some_and(|parent| parent.is_unwanted());
-        let others_wait = || {
-            self.flight
-                .as_ref()
-                .is_some_and(|flight| flight.is_wanted())
-        };
-        let unwanted = given_up && !others_wait();
+            || parent.is_some_and(|parent| parent.is_unwanted());
+        let unwanted = given_up && !flight.is_some_and(|flight| flight.is_wanted());
         if unwanted {
             self.told_unwanted.store(true, Ordering::Relaxed);
         }

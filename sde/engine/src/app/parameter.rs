@@ -93,14 +93,12 @@ impl Parameter {
         mut self,
         check: impl Fn(&T, &Settings<'_>) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        self.checks
-            .push(Arc::new(move |value, others| match value.downcast_ref() {
-                Some(value) => check(value, others),
-                None => Err(format!(
-                    "its check expects a {}: the app declares it wrongly",
-                    std::any::type_name::<T>()
-                )),
-            }));
+        let check = move |value: &dyn Any, others: &Settings<'_>| {
+            let expected = std::any::type_name::<T>();
+            let wrong = || format!("its check expects a {expected}: the app declares it wrongly");
+            check(value.downcast_ref().ok_or_else(wrong)?, others)
+        };
+        self.checks.push(Arc::new(check));
         self
     }
 
@@ -123,9 +121,8 @@ impl Parameter {
     }
 
     pub(crate) fn verify(&self, value: &Setting, all: &Settings<'_>) -> Result<(), String> {
-        self.checks
-            .iter()
-            .try_for_each(|check| check(value.any(), all))
+        let mut checks = self.checks.iter();
+        checks.try_for_each(|check| check(value.any(), all))
     }
 }
 

@@ -117,21 +117,16 @@ impl ResolvedApp {
             code: info.code.clone(),
             defaults,
         }]);
-        codes.extend(
-            sub_apps
-                .values()
-                .flat_map(|sub| sub.resolved.codes.iter().cloned()),
-        );
+        let mut in_slots = sub_apps.values().map(|sub| &*sub.resolved);
+        codes.extend(in_slots.clone().flat_map(|sub| sub.codes.iter().cloned()));
         Ok(Arc::new(Self {
             registered: registered(&settings, &sub_apps),
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
-                || sub_apps.values().any(|sub| sub.resolved.nondeterministic),
+                || in_slots.clone().any(|sub| sub.nondeterministic),
             distributed: match info.distributed {
                 true => Some(Arc::clone(&name)),
-                false => sub_apps
-                    .values()
-                    .find_map(|sub| sub.resolved.distributed.clone()),
+                false => in_slots.find_map(|sub| sub.distributed.clone()),
             },
             missing: missing(app, &settings, &sub_apps),
             volatile: volatile(seen, &sub_apps),
@@ -177,7 +172,6 @@ impl ResolvedApp {
     }
 }
 
-/// Prepares an instance.
 pub(crate) fn prepare(
     instance: &Instance,
     find_named: &FindNamed<'_>,
@@ -231,12 +225,12 @@ fn missing(app: &dyn App, setup: &Setup, sub_apps: &ByName<Prepared>) -> Vec<Str
     for slot in &setup.info.slots {
         match sub_apps.get(&slot.name) {
             None => missing.push(format!("sub-app slot \"{}\" is empty", slot.name)),
-            Some(sub_app) => missing.extend(sub_app.resolved.missing.iter().map(|what| {
-                format!(
-                    "{} in slot \"{}\": {what}",
-                    sub_app.resolved.name, slot.name
-                )
-            })),
+            Some(sub_app) => {
+                let app = &sub_app.resolved;
+                let what = app.missing.iter();
+                let in_slot = |what| format!("{} in slot \"{}\": {what}", app.name, slot.name);
+                missing.extend(what.map(in_slot));
+            }
         }
     }
     missing

@@ -88,11 +88,8 @@ impl AppSetup {
             }
             .push(of_setting(&declared.name, setting));
         }
-        setup.slots = resolved
-            .sub_apps
-            .iter()
-            .map(|(slot, app)| in_slot(slot, app))
-            .collect();
+        let slots = resolved.sub_apps.iter();
+        setup.slots = slots.map(|(slot, app)| in_slot(slot, app)).collect();
         setup
     }
 

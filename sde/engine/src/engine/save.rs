@@ -188,8 +188,7 @@ impl Engine {
 
     /// Has the store write its results elsewhere.
     pub(crate) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
-        let doing = "archive";
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let archiver = self.store_to("archive")?;
         archiver.archive_to(dir).map_err(|source| {
             let doing = format!("archiving {} to {}", archiver.describe(), dir.display());
             ErrorKind::Archive { doing, source }.into()

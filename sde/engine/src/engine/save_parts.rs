@@ -87,7 +87,7 @@ impl Engine {
         is_awaited: bool,
     ) -> Result<(), Error> {
         let doing = selection.name();
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let archiver = self.store_to(doing)?;
         let (mut save, mut is_told) = (Save::default(), false);
         let committed = loop {
             let saved = self.save_some_parts(&archiver, selection, &mut save);

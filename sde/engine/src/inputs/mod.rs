@@ -114,11 +114,9 @@ impl Inputs {
     /// If there is no such input, or it has another type.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<&T, Error> {
         let input = self.find(name)?;
-        let value = &input.value;
-        value
-            .downcast_ref::<T>()
-            .or_else(|| value.downcast_ref::<Value<T>>().map(|value| &**value))
-            .ok_or_else(|| mismatch::<T>(input))
+        let shared = || input.value.downcast_ref::<Value<T>>().map(|value| &**value);
+        let found = input.value.downcast_ref::<T>().or_else(shared);
+        found.ok_or_else(|| mismatch::<T>(input))
     }
 
     /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
@@ -129,9 +127,8 @@ impl Inputs {
     pub fn value<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let input = self.find(name)?;
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
-        shared
-            .or_else(|| input.value.to_shared().into_value())
-            .ok_or_else(|| mismatch::<T>(input))
+        let found = shared.or_else(|| input.value.to_shared().into_value());
+        found.ok_or_else(|| mismatch::<T>(input))
     }
 
     /// The input of that name as text, given as a `String` or a `&'static str`.
@@ -140,8 +137,7 @@ impl Inputs {
     /// If there is no such input, or it is not text.
     pub fn text(&self, name: &str) -> Result<&str, Error> {
         let input = self.find(name)?;
-        let literal = input.value.downcast_ref::<&'static str>().copied();
-        match literal {
+        match input.value.downcast_ref::<&'static str>() {
             Some(text) => Ok(text),
             None => self.get::<String>(name).map(String::as_str),
         }

@@ -4,13 +4,11 @@
 //! this one encodes the next. The second thread is not one of rayon's, which may be busy with the computation for
 //! hours.
 
-use std::cell::LazyCell;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError, SyncSender, channel, sync_channel};
-use std::thread::{Builder, Scope, scope};
 use std::time::{Duration, Instant};
 
 use super::Engine;
+use super::handle::led;
 use super::save::{caught, is_writing, write, write_encoded};
 use crate::app::ThreadContext;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedScratch, Selection};
@@ -154,8 +152,7 @@ impl Engine {
             save.at_once = FIRST_PART;
         }
         let stretch = crate::stretch!("save", kind = selection.name(), entries = save.left);
-        let written =
-            scope(|scope| self.write_parts(scope, archiver, selection, save, &mut in_hand));
+        let written = self.write_parts(archiver, selection, save, &mut in_hand);
         for part in in_hand.unsaved.drain(..) {
             for cache in self.caches.all() {
                 let keys = part.scratch.iter().map(|one| one.key);
@@ -181,61 +178,60 @@ impl Engine {
     }
 
     /// Writes parts until all are written, or others are to have their turn; says whether there are more.
-    fn write_parts<'scope, 'env: 'scope>(
-        &'env self,
-        scope: &'scope Scope<'scope, 'env>,
-        archiver: &'env Arc<dyn Archiver>,
+    fn write_parts(
+        &self,
+        archiver: &Arc<dyn Archiver>,
         selection: Selection,
         save: &mut Save,
         in_hand: &mut InHand,
     ) -> Result<bool, ArchiveError> {
-        let begin = || {
-            PartWriter::begin(scope, |part, write| {
-                self.write_part(&**archiver, part, write)
-            })
-        };
-        let (writer, begun) = (LazyCell::new(begin), Instant::now());
-        let mut is_one_written = false;
+        let begun = Instant::now();
+        // A part that is written while the next is encoded.
+        let mut ready: Option<(Batch, EncodedSave<'_>)> = None;
         loop {
-            let part = self.take_part(selection, save);
-            if part.is_empty() && !is_one_written {
-                return Ok(false);
-            }
-            let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
-            if !self.archiver().is_some_and(is_same) {
-                // Another store was loaded, and the part may be for that.
-                in_hand.unsaved.push(part);
-                return match is_one_written {
-                    true => in_hand.note(writer.wait()?, save).map(|()| false),
-                    false => Ok(false),
-                };
-            }
-            let start = Instant::now();
-            let encoded = caught(|| archiver.encode(&part));
-            save.encoding = start.elapsed();
-            save.took += save.encoding;
-            let before = match is_one_written {
-                true => writer.wait().and_then(|one| in_hand.note(one, save)),
-                false => Ok(()),
+            let (is_one_ready, mut written) = (ready.is_some(), None);
+            let mut write = || {
+                let part = ready.take();
+                written = part.map(|(part, write)| self.write_part(&**archiver, part, Some(write)));
             };
-            let encoded = match before.and(encoded) {
-                Ok(encoded) => encoded,
-                Err(error) => {
-                    in_hand.unsaved.push(part);
-                    return Err(error);
+            let mut encode = || {
+                let part = self.take_part(selection, save);
+                let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
+                // If another store was loaded, the part may be for that.
+                if part.is_empty() || !self.archiver().is_some_and(is_same) {
+                    return (part, None);
+                }
+                let start = Instant::now();
+                let encoded = caught(|| archiver.encode(&part));
+                save.encoding = start.elapsed();
+                save.took += save.encoding;
+                (part, Some(encoded))
+            };
+            let (part, encoded) = match is_one_ready {
+                true => led(&mut write, &mut encode).unwrap_or_else(|_| {
+                    write();
+                    encode()
+                }),
+                false => encode(),
+            };
+            let before = written.map_or(Ok(()), |outcome| in_hand.note(outcome, save));
+            let encoded = match (before, encoded) {
+                (Ok(()), Some(Ok(encoded))) => encoded,
+                (before, encoded) => {
+                    if !part.is_empty() {
+                        in_hand.unsaved.push(part);
+                    }
+                    before?;
+                    return encoded.transpose().map(|_| false);
                 }
             };
             // A long save pauses after its first part to tell how many entries there are.
             let is_first = save.entries == 0 && save.total > FIRST_PART;
             let pauses = is_first || begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
             let ends = pauses || save.left == 0;
-            let refused = match encoded {
-                Some(write) if !ends => writer.give(part, write),
-                encoded => Some((part, encoded)),
-            };
-            is_one_written = refused.is_none();
-            if let Some((part, encoded)) = refused {
-                in_hand.note(self.write_part(&**archiver, part, encoded), save)?;
+            match encoded {
+                Some(write) if !ends => ready = Some((part, write)),
+                encoded => in_hand.note(self.write_part(&**archiver, part, encoded), save)?,
             }
             if ends {
                 return Ok(save.left > 0);
@@ -351,47 +347,5 @@ impl InHand {
                 Err(error)
             }
         }
-    }
-}
-
-/// A thread that writes one part after the other.
-struct PartWriter<'scope> {
-    parts: SyncSender<(Batch, EncodedSave<'scope>)>,
-    outcomes: Receiver<Outcome>,
-}
-
-impl<'scope> PartWriter<'scope> {
-    fn begin(
-        scope: &'scope Scope<'scope, '_>,
-        write: impl Fn(Batch, Option<EncodedSave<'scope>>) -> Outcome + Send + 'scope,
-    ) -> Self {
-        let (parts, next) = sync_channel::<(Batch, EncodedSave<'scope>)>(0);
-        let (say, outcomes) = channel();
-        let job = move || {
-            for (part, encoded) in next {
-                // A save that has ended asks for no more.
-                let _ = say.send(write(part, Some(encoded)));
-            }
-        };
-        let thread = Builder::new().name("sde-save".to_owned());
-        // Where the system has no thread to give, nobody receives parts.
-        drop(thread.spawn_scoped(scope, job));
-        Self { parts, outcomes }
-    }
-
-    /// Gives it a part to write. If there is no thread the part comes back.
-    fn give(
-        &self,
-        part: Batch,
-        encoded: EncodedSave<'scope>,
-    ) -> Option<(Batch, Option<EncodedSave<'scope>>)> {
-        let refused = self.parts.send((part, encoded)).err();
-        refused.map(|SendError((part, encoded))| (part, Some(encoded)))
-    }
-
-    /// Waits for the part that is written.
-    fn wait(&self) -> Result<Outcome, ArchiveError> {
-        let ended = |_| ArchiveError::Other("the thread that writes a save has ended".to_owned());
-        self.outcomes.recv().map_err(ended)
     }
 }

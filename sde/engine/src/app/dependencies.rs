@@ -41,40 +41,29 @@ pub enum Callee {
 impl Callee {
     /// Hashes all parts that tell it from another.
     pub(crate) fn enter(&self, digest: &mut blake3::Hasher) {
-        let mut part = |part: &[u8]| {
-            digest.update(&(part.len() as u64).to_le_bytes());
-            digest.update(part);
-        };
-        match self {
+        let parts: &[&[u8]] = match self {
             Self::Code {
                 app,
                 code,
                 defaults,
             } => {
-                part(b"code");
-                part(app.as_bytes());
-                let (kind, code) = match code {
-                    CodeId::Version(version) => (&b"version"[..], version.as_bytes()),
-                    CodeId::Source(source) => (&b"source"[..], &source.as_bytes()[..]),
+                let (kind, code): (&[u8], &[u8]) = match code {
+                    CodeId::Version(version) => (b"version", version.as_bytes()),
+                    CodeId::Source(source) => (b"source", source.as_bytes()),
                 };
-                part(kind);
-                part(code);
-                part(defaults.as_ref().map_or(&[], |digest| digest.as_bytes()));
+                let defaults = defaults.as_ref().map_or(&[][..], |all| all.as_bytes());
+                &[b"code", app.as_bytes(), kind, code, defaults]
             }
-            Self::Named { name, id } => {
-                part(b"named");
-                part(name.as_bytes());
-                part(id.as_bytes());
-            }
-            Self::Absent { name } => {
-                part(b"absent");
-                part(name.as_bytes());
-            }
+            Self::Named { name, id } => &[b"named", name.as_bytes(), id.as_bytes()],
+            Self::Absent { name } => &[b"absent", name.as_bytes()],
+        };
+        for part in parts {
+            digest.update(&(part.len() as u64).to_le_bytes());
+            digest.update(part);
         }
     }
 }
 
-/// An app and a key.
 pub(crate) type AppCall = (Arc<str>, Key);
 
 /// The dependencies of a run in progress, so far.

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use sde_last_value::Recent;
 
+use super::announce::Announcer;
 use super::background::{Background, pause};
 use super::catalog::AppCatalog;
 use super::compare::Compared;
@@ -283,7 +284,10 @@ impl Builder {
             unsaved: AtomicU64::new(u64::MAX),
             rayon_patience: self.rayon_patience,
             helpers: Helpers::new(threads),
-            sharing: longest_wait.map(Sharing::new),
+            sharing: longest_wait.map(|longest_wait| Sharing {
+                longest_wait,
+                announcer: Announcer::default(),
+            }),
             max_depth: self.max_depth,
             wire,
             sets: Sets::default(),

@@ -23,17 +23,8 @@ use crate::sync::{lock, wait_until};
 /// How this engine shares work with other processes.
 pub(super) struct Sharing {
     /// The longest that a call waits for another process.
-    longest_wait: Duration,
+    pub(super) longest_wait: Duration,
     pub(super) announcer: Announcer,
-}
-
-impl Sharing {
-    pub(super) fn new(longest_wait: Duration) -> Self {
-        Self {
-            longest_wait,
-            announcer: Announcer::default(),
-        }
-    }
 }
 
 /// The next step of a call that has the claim of a key.

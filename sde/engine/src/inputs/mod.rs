@@ -37,7 +37,7 @@ pub struct Inputs(Arc<InputBlock>);
 
 /// A single block for most inputs, since allocations dominate the cost of a call with new ones.
 #[doc(hidden)]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct InputBlock {
     items: SmallVec<[Input; 8]>,
     encoded: OnceLock<SmallVec<[u8; 128]>>,
@@ -57,16 +57,6 @@ impl InputBlock {
         match self.items.iter_mut().find(|old| old.name == input.name) {
             Some(old) => *old = input,
             None => self.items.push(input),
-        }
-    }
-}
-
-/// Clones the items without the encoding: a clone is about to be changed.
-impl Clone for InputBlock {
-    fn clone(&self) -> Self {
-        Self {
-            items: self.items.clone(),
-            encoded: OnceLock::new(),
         }
     }
 }

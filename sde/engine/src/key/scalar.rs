@@ -9,8 +9,6 @@ use std::fmt;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::fingerprint::Fingerprint;
-
 /// A kind of scalar, as its tag byte. The list only ever grows at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -156,18 +154,6 @@ macro_rules! scalars {
                     Self::Bool(_) => "bool",
                     Self::Char(_) => "char",
                     Self::Text(_) => "text",
-                }
-            }
-
-            /// The value, to be written and described as what it is.
-            pub(super) fn held(&self) -> &dyn Fingerprint {
-                match self {
-                    $($(Self::$variant(value) => value,)*)*
-                    Self::F32(value) => value,
-                    Self::F64(value) => value,
-                    Self::Bool(value) => value,
-                    Self::Char(value) => value,
-                    Self::Text(value) => value,
                 }
             }
 

@@ -156,7 +156,6 @@ impl Short {
     }
 }
 
-/// The value as a field of that name.
 pub(crate) fn field(name: impl Into<Cow<'static, str>>, value: &dyn Fingerprint) -> ValueSummary {
     let digest = commit(value).map(|commitment| commitment.digest());
     ValueSummary {

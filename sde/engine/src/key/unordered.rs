@@ -23,7 +23,6 @@ pub(crate) struct Unordered {
 }
 
 impl Unordered {
-    /// Adds the element that `write` writes.
     pub(crate) fn add(
         &mut self,
         write: impl FnOnce(&mut Encoder<'_>) -> Result<(), FingerprintError>,
@@ -39,7 +38,6 @@ impl Unordered {
         Ok(())
     }
 
-    /// Writes count and elements.
     pub(crate) fn write(mut self, to: &mut Fields<'_, '_>) {
         let bytes = &self.bytes;
         self.spans

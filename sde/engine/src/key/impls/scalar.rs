@@ -105,6 +105,30 @@ scalars! {
     complex Complex<f64>, C64, 16, true, |value| bytemuck::cast([value.re.to_le_bytes(), value.im.to_le_bytes()]);
 }
 
+impl Scalar {
+    fn held(&self) -> &dyn Fingerprint {
+        match self {
+            Self::U8(value) => value,
+            Self::U16(value) => value,
+            Self::U32(value) => value,
+            Self::U64(value) => value,
+            Self::U128(value) => value,
+            Self::Usize(value) => value,
+            Self::I8(value) => value,
+            Self::I16(value) => value,
+            Self::I32(value) => value,
+            Self::I64(value) => value,
+            Self::I128(value) => value,
+            Self::Isize(value) => value,
+            Self::F32(value) => value,
+            Self::F64(value) => value,
+            Self::Bool(value) => value,
+            Self::Char(value) => value,
+            Self::Text(value) => value,
+        }
+    }
+}
+
 /// As the value itself, with its own type.
 impl Fingerprint for Scalar {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {

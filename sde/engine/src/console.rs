@@ -143,13 +143,11 @@ impl Console {
         }
     }
 
-    /// This console without bars.
     pub(crate) fn without_progress(mut self) -> Self {
         self.progress = false;
         self
     }
 
-    /// Shows the lines held back.
     pub(crate) fn begin(&self) {
         let held_back = lock(&self.shown).held_back.take();
         for line in held_back.into_iter().flatten() {

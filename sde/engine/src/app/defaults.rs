@@ -36,7 +36,6 @@ pub(crate) struct Defaults {
 type Noted = (Digest, Option<Box<Volatile>>);
 
 impl Defaults {
-    /// The defaults of the described app.
     pub(crate) fn of(info: &AppInfo) -> Self {
         if info.slots.is_empty() && !info.parameters.iter().any(matters) {
             return Self::default();

@@ -106,7 +106,6 @@ impl Dependencies {
         }
     }
 
-    /// The present dependencies.
     pub(crate) fn snapshot(&self) -> DependencySnapshot {
         let mut noted = lock(&self.noted);
         let all = Arc::clone(noted.calls.get_or_insert_default());

@@ -15,7 +15,6 @@ use super::prepared::ResolvedApp;
 use crate::event::RunId;
 use crate::key::Key;
 
-/// One run in progress.
 pub(crate) struct Frame {
     pub(crate) resolved: Arc<ResolvedApp>,
     pub(crate) key: Key,
@@ -44,7 +43,6 @@ pub(crate) struct Frame {
     pub(crate) dependencies: Dependencies,
     /// The time that the body reports for itself, in nanoseconds.
     pub(crate) said: AtomicU64,
-    /// The numbers of its scratch states.
     pub(crate) states: StateNumbers,
 }
 
@@ -153,7 +151,6 @@ impl Frame {
     }
 }
 
-/// The greater depth of two runs.
 fn depth(a: Option<&Arc<Frame>>, b: Option<&Arc<Frame>>) -> usize {
     let of = |frame: Option<&Arc<Frame>>| frame.map_or(0, |frame| frame.depth);
     of(a).max(of(b))
@@ -194,7 +191,6 @@ thread_local! {
 }
 
 impl ThreadContext {
-    /// The context of this thread.
     pub(crate) fn here() -> Self {
         CONTEXT.with_borrow(Clone::clone)
     }

@@ -165,7 +165,6 @@ impl ResolvedApp {
         }
     }
 
-    /// The declaration of the result of that name.
     pub(crate) fn result(&self, name: &str) -> Option<&ResultSpec> {
         let mut results = self.info.results.iter();
         results.find(|spec| spec.name == name).map(Arc::as_ref)

@@ -63,7 +63,6 @@ pub struct SlotSummary {
 }
 
 impl AppSetup {
-    /// The setup of a resolved app.
     pub(super) fn of(app: &dyn App, resolved: &ResolvedApp) -> Self {
         let (short, fields) = Short::with_fields(app);
         let mut setup = Self {

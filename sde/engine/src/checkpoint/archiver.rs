@@ -282,7 +282,6 @@ impl Batch {
         }
     }
 
-    /// A batch of these entries.
     pub(crate) fn of(selection: Selection, entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let entries = entries.into_iter();
         Self {

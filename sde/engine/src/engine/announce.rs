@@ -158,7 +158,6 @@ impl Announcer {
         self.0.failed.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the thread something to do.
     fn enqueue(&self, add: impl FnOnce(&mut Queue)) {
         let mut queue = lock(&self.0.queue);
         add(&mut queue);

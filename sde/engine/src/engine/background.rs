@@ -54,7 +54,6 @@ impl Background {
         self.0.lock().took += time;
     }
 
-    /// Has a checkpoint made soon.
     pub(super) fn want(&self) {
         self.0.lock().wanted = true;
         self.0.changed.notify_one();

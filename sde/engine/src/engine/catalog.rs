@@ -56,7 +56,6 @@ impl CatalogEntry {
 }
 
 impl AppCatalog {
-    /// The apps that the linker collected.
     pub(super) fn linked() -> Self {
         let mut apps: HashMap<Arc<str>, OfName> = HashMap::new();
         for info in linked_apps() {

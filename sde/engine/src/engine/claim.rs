@@ -13,7 +13,6 @@ use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
 
-/// The outcome of claiming a key.
 pub(super) enum Claimed<'a> {
     /// The results, and where they were.
     Found(Served, Source),

@@ -44,7 +44,6 @@ impl Invalidations {
         });
     }
 
-    /// Whether any mark is in force.
     pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -57,7 +56,6 @@ impl Invalidations {
         reasons.get(&(record.key, record.run)).cloned()
     }
 
-    /// Whether any computation of this key is marked.
     pub(super) fn any_of(&self, key: Key) -> bool {
         if !self.any() {
             return false;
@@ -152,7 +150,6 @@ impl Engine {
         }
     }
 
-    /// The entries that were computed from this one.
     pub(super) fn dependents(&self, key: &Key) -> Vec<(Arc<str>, Key)> {
         let entries: Vec<Arc<Entry>> = self.entries().collect();
         let mut callers: HashMap<Key, Vec<&RecordHead>> = HashMap::new();

@@ -62,7 +62,6 @@ pub(crate) type ToSave = [Option<Arc<Entry>>; 2];
 
 /// The outcome of a call once it is decided whose results stand.
 pub(super) struct Settled<S> {
-    /// The results that the caller gets.
     pub(crate) served: Served,
     /// The outcome of writing the caller's results, if they stand and are kept.
     pub(crate) written: Option<S>,
@@ -344,7 +343,6 @@ impl Engine {
         }
     }
 
-    /// How long an error of a body lasts.
     fn lasts(&self, run: &Run<'_>, cause: &AppError, record: &Record) -> Failure {
         // With another file, or on another try, the body may succeed.
         let may_go_well = record.nondeterministic

@@ -145,7 +145,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a frame is of this run.
     pub(super) fn is(&self, frame: &Frame) -> bool {
         frame.key == self.key && frame.engine == self.from.engine().id()
     }

@@ -88,7 +88,6 @@ impl Engine {
         }
     }
 
-    /// Tells the outcome of saving a new entry.
     pub(crate) fn tell_new(&self, entry: &Entry, saved: NewSaved) {
         let Some(written) = saved.written else {
             return;
@@ -186,7 +185,6 @@ impl Engine {
         saved
     }
 
-    /// Has the store write its results elsewhere.
     pub(crate) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
         let archiver = self.store_to("archive")?;
         archiver.archive_to(dir).map_err(|source| {
@@ -253,7 +251,6 @@ impl Engine {
     }
 }
 
-/// Has the store save a batch.
 pub(super) fn write(archiver: &dyn Archiver, batch: &Batch) -> Written {
     let start = Instant::now();
     let saved = caught(|| archiver.save(batch))?;

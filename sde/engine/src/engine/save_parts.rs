@@ -314,38 +314,28 @@ impl Engine {
     }
 }
 
-impl Save {
-    fn add(&mut self, part: &mut SavedPart) {
-        self.entries += part.entries;
-        self.scratch += part.scratch.len();
-        self.left_out.append(&mut part.left_out);
-        self.took += part.took;
-        // Where the disk is the bottleneck, longer parts need fewer syncs; else short parts stay in the processor's
-        // cache.
-        if part.took > 2 * self.encoding && part.took < QUICK {
-            self.at_once = (4 * self.at_once).min(LONGEST_PART);
-        } else if part.took > SLOW {
-            self.at_once = (self.at_once / 4).max(1);
-        }
-    }
-}
-
 impl InHand {
     /// Takes note of a part that is saved, or that is to be put back.
     fn note(&mut self, outcome: Outcome, save: &mut Save) -> Result<(), ArchiveError> {
-        match outcome {
-            Ok(mut part) => {
-                save.add(&mut part);
-                let orphans = part.orphans.iter();
-                self.orphan_bytes += orphans.map(Entry::known_memory).sum::<usize>();
-                self.saved.push(part);
-                Ok(())
-            }
-            Err(failed) => {
-                let (part, error) = *failed;
-                self.unsaved.push(part);
-                Err(error)
-            }
+        let mut part = outcome.map_err(|failed| {
+            let (part, error) = *failed;
+            self.unsaved.push(part);
+            error
+        })?;
+        save.entries += part.entries;
+        save.scratch += part.scratch.len();
+        save.left_out.append(&mut part.left_out);
+        save.took += part.took;
+        // Where the disk is the bottleneck, longer parts need fewer syncs; else short parts stay in the processor's
+        // cache.
+        if part.took > 2 * save.encoding && part.took < QUICK {
+            save.at_once = (4 * save.at_once).min(LONGEST_PART);
+        } else if part.took > SLOW {
+            save.at_once = (save.at_once / 4).max(1);
         }
+        let orphans = part.orphans.iter();
+        self.orphan_bytes += orphans.map(Entry::known_memory).sum::<usize>();
+        self.saved.push(part);
+        Ok(())
     }
 }

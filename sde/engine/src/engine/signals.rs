@@ -131,7 +131,6 @@ fn is_default(action: &libc::sigaction) -> bool {
     action.sa_sigaction == libc::SIG_DFL
 }
 
-/// The present action for a signal.
 fn action(signal: c_int) -> Option<libc::sigaction> {
     let mut now = std::mem::MaybeUninit::zeroed();
     // SAFETY: without a new action `sigaction` only writes the present one to a place of its type; zeros are valid.

@@ -182,7 +182,6 @@ impl Inputs {
         Ok(())
     }
 
-    /// Gives the current encoding to a function.
     pub(crate) fn with_encoded<R>(
         &self,
         then: impl FnOnce(&[u8]) -> R,

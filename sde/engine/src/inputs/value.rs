@@ -49,7 +49,6 @@ macro_rules! input_value {
                 }
             }
 
-            /// The value, shared.
             pub(super) fn to_shared(&self) -> ErasedValue {
                 match self {
                     $(Self::$inline(value) => ErasedValue::new(*value),)*

@@ -86,7 +86,6 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
     }
 }
 
-/// The items that are still to be done.
 struct Items<I: Iterator> {
     new: Fuse<I>,
     /// Items that another process was at.

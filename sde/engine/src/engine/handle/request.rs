@@ -208,7 +208,6 @@ pub struct Outcome {
     pub made_by: RunId,
 }
 
-/// A call with [`Inputs`].
 struct ErasedCall<'a> {
     inputs: &'a Inputs,
     /// The results that it took of a hit, and where that was found.

@@ -67,7 +67,7 @@ impl Handle {
         list: &[Inputs],
         transfer: &Transfer,
     ) -> Vec<Result<ResultMap, Error>> {
-        let app = match self.resolve(app) {
+        let app = match app.resolve(self) {
             Ok(app) => app,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };
@@ -125,7 +125,7 @@ impl Handle {
         list: &[Inputs],
         ranks: usize,
     ) -> Vec<Result<ResultMap, Error>> {
-        let mapped = self.resolve(app).and_then(|app| {
+        let mapped = app.resolve(self).and_then(|app| {
             let doing = || format!("maps {} on sets of ranks", app.resolved.name);
             let whole = self.collective_ranks(doing)?;
             let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);

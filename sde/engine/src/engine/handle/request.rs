@@ -68,22 +68,13 @@ pub(super) static ONE_RESULT: Options<'static> = Options {
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
 #[must_use = "a request does nothing until it is run"]
 pub struct Request<'a, A: AppSource + ?Sized> {
-    handle: &'a Handle,
-    app: &'a A,
-    inputs: &'a Inputs,
-    options: Options<'a>,
+    pub(super) handle: &'a Handle,
+    pub(super) app: &'a A,
+    pub(super) inputs: &'a Inputs,
+    pub(super) options: Options<'a>,
 }
 
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
-    pub(crate) fn new(handle: &'a Handle, app: &'a A, inputs: &'a Inputs) -> Self {
-        Self {
-            handle,
-            app,
-            inputs,
-            options: Options::default(),
-        }
-    }
-
     /// Says how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
@@ -109,7 +100,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// cancelled, or that nothing is remembered where only that was allowed.
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
-        let app = self.handle.resolve(self.app)?;
+        let app = self.app.resolve(self.handle)?;
         self.handle.outcome(&app, self.inputs, &self.options)
     }
 }
@@ -149,8 +140,7 @@ impl Handle {
         app: &dyn App,
         resolved: &'a ResolvedOnce,
     ) -> Result<&'a Arc<ResolvedApp>, Error> {
-        let ready = self.engine.identify(app, Setup::defaults(app));
-        let ready = ready.inspect_err(|_| self.note_uncacheable())?;
+        let ready = self.identify(app, Setup::defaults(app))?;
         Ok(resolved.get_or_init(|| ready))
     }
 

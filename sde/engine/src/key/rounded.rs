@@ -89,41 +89,30 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// Writes a list of rounded values as a list of their roundings.
-fn put_list<'x, T: Round + 'x>(
-    length: usize,
-    items: impl IntoIterator<Item = &'x T>,
-    digits: u8,
-    to: &mut Encoder<'_>,
-) -> Result<(), FingerprintError> {
-    to.item(|parts| {
-        parts.bytes([item::SEQUENCE]);
-        parts.varint(length as u64);
-        if length == 0 {
-            parts.with_shape(T::shape);
-        }
-        for value in items {
-            parts.node(|to| value.put_rounded(digits, to))?;
-        }
-        Ok(())
-    })
+/// A list of the roundings.
+impl<T: Round> Round for [T] {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.item(|parts| {
+            parts.bytes([item::SEQUENCE]);
+            parts.varint(self.len() as u64);
+            if self.is_empty() {
+                parts.with_shape(T::shape);
+            }
+            let mut all = self.iter();
+            all.try_for_each(|value| parts.node(|to| value.put_rounded(digits, to)))
+        })
+    }
 }
 
 impl<T: Round> Round for Vec<T> {
     fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        put_list(self.len(), self, digits, to)
+        self.as_slice().put_rounded(digits, to)
     }
 }
 
 impl<T: Round, const N: usize> Round for [T; N] {
     fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        put_list(N, self, digits, to)
-    }
-}
-
-impl<T: Round> Round for [T] {
-    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        put_list(self.len(), self, digits, to)
+        self.as_slice().put_rounded(digits, to)
     }
 }
 

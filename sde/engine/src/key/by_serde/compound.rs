@@ -18,57 +18,50 @@ pub(super) struct Compound<'e, 'b> {
 }
 
 impl<'e, 'b> Compound<'e, 'b> {
-    fn open(to: &'e mut Encoder<'b>) -> Self {
-        Self {
-            parts: Fields::open(to),
-            next: 0,
-        }
+    fn open(to: &'e mut Encoder<'b>, tag: u8) -> Self {
+        let mut parts = Fields::open(to);
+        parts.bytes([tag]);
+        Self { parts, next: 0 }
     }
 
     /// A sequence of unknown length.
     pub(super) fn stream(to: &'e mut Encoder<'b>) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::STREAM]);
-        open
+        Self::open(to, item::STREAM)
     }
 
     /// Ends like a stream, since serde does not check that the declared length is right.
     pub(super) fn tuple(to: &'e mut Encoder<'b>, length: usize) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::TUPLE]);
+        let mut open = Self::open(to, item::TUPLE);
         open.parts.varint(length as u64);
         open
     }
 
     pub(super) fn structure(to: &'e mut Encoder<'b>, name: &str) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::STRUCTURE]);
+        let mut open = Self::open(to, item::STRUCTURE);
         open.parts.with_shape(|shape| shape.declared(name, 0));
         open
     }
 
     pub(super) fn variant(to: &'e mut Encoder<'b>, name: &str, variant: &str) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::VARIANT]);
+        let mut open = Self::open(to, item::VARIANT);
         open.parts.with_shape(|shape| shape.declared(name, 0));
         open.parts.text(variant.as_bytes());
         open
     }
 
+    fn put<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
+        self.next += 1;
+        self.parts.node(|to| value.serialize(Adapter { to }))
+    }
+
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
         let index = self.next;
-        self.next += 1;
-        self.parts
-            .node(|to| value.serialize(Adapter { to }))
-            .map_err(|error| error.in_element(index))
+        self.put(value).map_err(|error| error.in_element(index))
     }
 
     pub(super) fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Done {
-        self.next += 1;
         self.parts.field_name(name);
-        self.parts
-            .node(|to| value.serialize(Adapter { to }))
-            .map_err(|error| error.in_field(name))
+        self.put(value).map_err(|error| error.in_field(name))
     }
 
     /// A field without a name has its position for one.

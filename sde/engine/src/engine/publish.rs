@@ -189,9 +189,10 @@ impl Engine {
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
                 let written = catch_unwind(write);
                 // No thread may find the earlier result among its recent hits any more.
-                let forget = || match run.options.policy {
-                    Policy::Refresh => self.raise_epoch(),
-                    _ => {}
+                let forget = || {
+                    if run.options.policy == Policy::Refresh {
+                        self.raise_epoch();
+                    }
                 };
                 let shown = run.cache.show(flight, &own, is_kept, forget);
                 Settled {

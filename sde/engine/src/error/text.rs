@@ -73,7 +73,7 @@ pub(crate) fn join_names<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> S
     let names: Vec<_> = names.collect();
     match names.len() {
         0 => "none".to_owned(),
-        ..=MANY => names.join(", "),
+        1..=MANY => names.join(", "),
         all => format!("{} and {} more", names[..MANY].join(", "), all - MANY),
     }
 }

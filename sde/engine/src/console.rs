@@ -143,13 +143,11 @@ impl Console {
         }
     }
 
-    /// This console without bars.
     pub(crate) fn without_progress(mut self) -> Self {
         self.progress = false;
         self
     }
 
-    /// Shows the lines held back.
     pub(crate) fn begin(&self) {
         let held_back = lock(&self.shown).held_back.take();
         for line in held_back.into_iter().flatten() {
@@ -204,7 +202,13 @@ impl Console {
             }
             ended = shown.end_work();
             if done < total && !shown.has_ended {
-                shown.begin_work(Work::new(label, total), &self.shown);
+                let work = Work {
+                    label: Arc::clone(label),
+                    total,
+                    done,
+                    bar: None,
+                };
+                shown.begin_work(work, &self.shown);
             }
         }
         if let Some(work) = &mut shown.work {
@@ -300,15 +304,6 @@ impl Shown {
 }
 
 impl Work {
-    fn new(label: &Arc<str>, total: u64) -> Self {
-        Self {
-            label: Arc::clone(label),
-            total,
-            done: 0,
-            bar: None,
-        }
-    }
-
     /// A bar with an estimate of the time left. Its rate is that since the bar is there: quick steps before it, as
     /// loading is, say nothing of the rest.
     fn new_bar(&self) -> ProgressBar {

@@ -184,7 +184,7 @@ pub enum Event {
         /// The trouble, and what was done about it.
         message: String,
     },
-    /// Long work moved on.
+    /// Long work moved on. Threads that do parts of it tell so in any order.
     Progress {
         /// The name of the work.
         label: Arc<str>,

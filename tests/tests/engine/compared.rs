@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -74,6 +74,36 @@ fn differing(sde: &Sde) -> u64 {
 fn told(watch: &Watch) -> Vec<String> {
     let warnings = watch.warnings().into_iter();
     warnings.filter(|it| it.contains("other bits")).collect()
+}
+
+/// Found by reading: of two threads that counted at once, both or neither said that further keys are only counted.
+#[test]
+fn one_warning_says_that_further_keys_are_only_counted() {
+    for _ in 0..500 {
+        let (sde, watch) = watched(Sde::builder());
+        let calls = Counter::new();
+        let app = number("dice", move |_, _| Ok(calls.add() as u64));
+        let all: Vec<_> = (0..12).map(x).collect();
+        for inputs in &all {
+            sde.run(&app, inputs).expect("a result");
+        }
+        let together = Barrier::new(4);
+        thread::scope(|scope| {
+            for some in all.chunks(3) {
+                let (sde, app, together) = (&sde, &app, &together);
+                scope.spawn(move || {
+                    together.wait();
+                    for inputs in some {
+                        let request = sde.request(app, inputs).policy(Policy::Refresh);
+                        request.run().expect("a result");
+                    }
+                });
+            }
+        });
+        let told = told(&watch);
+        let last = told.iter().filter(|it| it.contains("only counted"));
+        assert_eq!((differing(&sde), told.len(), last.count()), (12, 10, 1));
+    }
 }
 
 /// One of two calls that compute a key at once loses, and what it has made was dropped unseen.

@@ -1,5 +1,8 @@
 //! Observers that use the engine they observe.
 
+use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
+
 use sde::{Event, MemoryArchiver, Sde, Source};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
@@ -92,6 +95,26 @@ fn observers_may_use_the_engine() {
     sde.archive().expect("saved");
     sde.clear_app("double").unwrap();
     assert!(sde.run(&double(), &x(1)).is_ok());
+}
+
+/// Found by reading: the progress of a list was told in the turn of its results. All threads waited for a slow observer.
+#[test]
+fn an_observer_that_is_slow_holds_up_no_other_item() {
+    let _dog = Watchdog::new("an observer that waits for another item", LIMIT);
+    let (say, begun) = channel();
+    let begun = Mutex::new(begun);
+    let observer = move |event: &Event| {
+        if matches!(event, Event::Progress { done: 1, .. }) {
+            begun.lock().unwrap().recv().expect("the third item");
+        }
+    };
+    let builder = Sde::builder().threads(2).observer(observer);
+    let sde = builder.build().expect("no store");
+    let both = Barrier::new(2);
+    sde.par_each(&[1, 2, 3], |_, item| match item {
+        3 => say.send(()).expect("it is waited for"),
+        _ => drop(both.wait()),
+    });
 }
 
 /// An observer that panicked between claiming and computing left the key claimed for ever: who asked next waited

@@ -32,6 +32,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     (
         "sde/engine/src",
         &[
+            "app",
             "cache",
             "checkpoint",
             "console",
@@ -94,7 +95,9 @@ fn uses(krate: &str, src: &str, files: &[(&str, &str)]) -> BTreeMap<String, Uses
     for (module, source) in &sources {
         for path in &source.reexports {
             let path = path.strip_prefix(module.as_slice()).unwrap_or(path);
-            if let [child, .., name] = path {
+            if let [child, .., name] = path
+                && modules.contains(&[module.as_slice(), std::slice::from_ref(child)].concat())
+            {
                 given.insert((module.clone(), name.clone()), child.clone());
             }
         }
@@ -215,7 +218,11 @@ fn files_beside_one_another_use_one_another_one_way() {
 #[test]
 fn a_circle_is_noticed() {
     let files = [
-        ("x/src/lib.rs", "mod a; mod b; mod c; use c::Given;"),
+        // The macro has a module's name.
+        (
+            "x/src/lib.rs",
+            "mod a; mod b; mod c; use c::Given; pub use y::a;",
+        ),
         ("x/src/a.rs", "use crate::b::B; use super::c::C;"),
         ("x/src/b.rs", "use crate::Given;"),
         ("x/src/c/mod.rs", "mod d; pub(crate) use d::D;"),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::sync::{MutexGuard, lock};
+use crate::sync::lock;
 
 /// A computation that callers wait for, each until its request is cancelled.
 pub(crate) trait Wake: Send + Sync {
@@ -41,7 +41,7 @@ impl CancelToken {
     /// Cancels every request that has this token, now and later.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
-        let waiting = std::mem::take(&mut *self.lock());
+        let waiting = std::mem::take(&mut *lock(&self.0.waiting));
         for waiter in waiting.iter().filter_map(Weak::upgrade) {
             waiter.wake();
         }
@@ -56,13 +56,9 @@ impl CancelToken {
     /// Registers a waiter to be woken on cancelling. The waiter must look at
     /// [`is_cancelled`](Self::is_cancelled) after this call and before it sleeps.
     pub(crate) fn wakes(&self, waiter: Weak<dyn Wake>) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.0.waiting);
         waiting.retain(|old| old.strong_count() > 0);
         waiting.push(waiter);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Wake>>> {
-        lock(&self.0.waiting)
     }
 }
 

@@ -36,7 +36,6 @@ pub(crate) struct Defaults {
 type Noted = (Digest, Option<Box<Volatile>>);
 
 impl Defaults {
-    /// The defaults of the described app.
     pub(crate) fn of(info: &AppInfo) -> Self {
         if info.slots.is_empty() && !info.parameters.iter().any(matters) {
             return Self::default();
@@ -65,7 +64,7 @@ fn write<'a>(
         to.named("parameter", name)?;
         match setting(parameter) {
             None => to.value(&ABSENT)?,
-            Some(setting) => part(noted(|to| setting.encode(to)), to)?,
+            Some(setting) => part(noted(|to| to.value(&*setting.value)), to)?,
         }
     }
     let mut slots: Vec<&str> = info.slots.iter().map(|slot| &*slot.name).collect();

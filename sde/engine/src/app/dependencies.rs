@@ -41,40 +41,29 @@ pub enum Callee {
 impl Callee {
     /// Hashes all parts that tell it from another.
     pub(crate) fn enter(&self, digest: &mut blake3::Hasher) {
-        let mut part = |part: &[u8]| {
-            digest.update(&(part.len() as u64).to_le_bytes());
-            digest.update(part);
-        };
-        match self {
+        let parts: &[&[u8]] = match self {
             Self::Code {
                 app,
                 code,
                 defaults,
             } => {
-                part(b"code");
-                part(app.as_bytes());
-                let (kind, code) = match code {
-                    CodeId::Version(version) => (&b"version"[..], version.as_bytes()),
-                    CodeId::Source(source) => (&b"source"[..], &source.as_bytes()[..]),
+                let (kind, code): (&[u8], &[u8]) = match code {
+                    CodeId::Version(version) => (b"version", version.as_bytes()),
+                    CodeId::Source(source) => (b"source", source.as_bytes()),
                 };
-                part(kind);
-                part(code);
-                part(defaults.as_ref().map_or(&[], |digest| digest.as_bytes()));
+                let defaults = defaults.as_ref().map_or(&[][..], |all| all.as_bytes());
+                &[b"code", app.as_bytes(), kind, code, defaults]
             }
-            Self::Named { name, id } => {
-                part(b"named");
-                part(name.as_bytes());
-                part(id.as_bytes());
-            }
-            Self::Absent { name } => {
-                part(b"absent");
-                part(name.as_bytes());
-            }
+            Self::Named { name, id } => &[b"named", name.as_bytes(), id.as_bytes()],
+            Self::Absent { name } => &[b"absent", name.as_bytes()],
+        };
+        for part in parts {
+            digest.update(&(part.len() as u64).to_le_bytes());
+            digest.update(part);
         }
     }
 }
 
-/// An app and a key.
 pub(crate) type AppCall = (Arc<str>, Key);
 
 /// The dependencies of a run in progress, so far.
@@ -117,25 +106,26 @@ impl Dependencies {
         }
     }
 
-    /// The present dependencies.
     pub(crate) fn snapshot(&self) -> DependencySnapshot {
         let mut noted = lock(&self.noted);
-        let calls = Arc::clone(noted.calls.get_or_insert_default());
-        let length = lock(&calls).len();
+        let all = Arc::clone(noted.calls.get_or_insert_default());
+        let length = lock(&all).len();
         DependencySnapshot {
-            calls,
-            length,
-            dependencies: Arc::clone(noted.dependencies.get_or_insert_default()),
+            callees: Callees {
+                direct: Calls { all, length },
+                beneath: Arc::clone(noted.dependencies.get_or_insert_default()),
+            },
             nondeterministic: self.saw_nondeterminism(),
         }
     }
 
     /// Takes on the dependencies of an earlier, unfinished run of this key.
     pub(crate) fn inherit(&self, from: &DependencySnapshot) {
-        self.add(from.dependencies.iter().cloned(), from.nondeterministic);
+        let Callees { direct, beneath } = &from.callees;
+        self.add(beneath.iter().cloned(), from.nondeterministic);
         // A saved state does not tell whether runs called for it were made anew, so they are taken to be.
         self.note_anew(true);
-        let earlier = from.calls();
+        let earlier = Vec::from(direct.clone());
         let mut noted = lock(&self.noted);
         let mut calls = lock(noted.calls.get_or_insert_default());
         let known: HashSet<_> = calls.iter().cloned().collect();
@@ -173,56 +163,40 @@ impl Dependencies {
     }
 }
 
-/// The dependencies of a run when it saved a state of its scratch.
+/// The dependencies of a run when it saved a state of its scratch. The names are part of the stored shape that is
+/// compared.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
-#[serde(from = "StoredDependencies", into = "StoredDependencies")]
-pub(crate) struct DependencySnapshot {
-    calls: Arc<Mutex<Vec<AppCall>>>,
-    length: usize,
-    pub(crate) dependencies: Arc<BTreeSet<Callee>>,
-    nondeterministic: bool,
-}
-
-impl DependencySnapshot {
-    fn calls(&self) -> Vec<AppCall> {
-        lock(&self.calls)[..self.length].to_vec()
-    }
-}
-
-/// The stored form of a [`DependencySnapshot`]. Its names are part of the shape that is compared.
-#[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "RestsOn")]
-struct StoredDependencies {
-    callees: StoredCallees,
+pub(crate) struct DependencySnapshot {
+    pub(crate) callees: Callees,
     nondeterministic: bool,
 }
 
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "Callees")]
-struct StoredCallees {
-    direct: Vec<AppCall>,
-    beneath: Arc<BTreeSet<Callee>>,
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Callees {
+    direct: Calls,
+    pub(crate) beneath: Arc<BTreeSet<Callee>>,
 }
 
-impl From<DependencySnapshot> for StoredDependencies {
-    fn from(snapshot: DependencySnapshot) -> Self {
-        Self {
-            callees: StoredCallees {
-                direct: snapshot.calls(),
-                beneath: snapshot.dependencies,
-            },
-            nondeterministic: snapshot.nondeterministic,
-        }
+/// The runs that a run had called itself by then.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+#[serde(from = "Vec<AppCall>", into = "Vec<AppCall>")]
+struct Calls {
+    all: Arc<Mutex<Vec<AppCall>>>,
+    length: usize,
+}
+
+impl From<Calls> for Vec<AppCall> {
+    fn from(calls: Calls) -> Self {
+        lock(&calls.all)[..calls.length].to_vec()
     }
 }
 
-impl From<StoredDependencies> for DependencySnapshot {
-    fn from(stored: StoredDependencies) -> Self {
+impl From<Vec<AppCall>> for Calls {
+    fn from(calls: Vec<AppCall>) -> Self {
         Self {
-            length: stored.callees.direct.len(),
-            calls: Arc::new(Mutex::new(stored.callees.direct)),
-            dependencies: stored.callees.beneath,
-            nondeterministic: stored.nondeterministic,
+            length: calls.len(),
+            all: Arc::new(Mutex::new(calls)),
         }
     }
 }

@@ -119,13 +119,8 @@ impl fmt::Display for Difference {
             Some(text) => printable(text),
             None => "(nothing)".to_owned(),
         };
-        write!(
-            f,
-            "{}: {} -> {}",
-            self.part,
-            text(&self.earlier),
-            text(&self.later)
-        )
+        let (earlier, later) = (text(&self.earlier), text(&self.later));
+        write!(f, "{}: {earlier} -> {later}", self.part)
     }
 }
 
@@ -305,17 +300,13 @@ fn pairs<T>(
     now: impl IntoIterator<Item = (String, T)>,
 ) -> Vec<(String, Option<T>, Option<T>)> {
     let mut then: BTreeMap<String, T> = then.into_iter().collect();
-    let mut both: Vec<_> = now
-        .into_iter()
-        .map(|(name, now)| {
-            let then = then.remove(&name);
-            (name, then, Some(now))
-        })
-        .collect();
-    both.extend(
-        then.into_iter()
-            .map(|(name, then)| (name, Some(then), None)),
-    );
+    let pair = |(name, now)| {
+        let then = then.remove(&name);
+        (name, then, Some(now))
+    };
+    let mut both: Vec<_> = now.into_iter().map(pair).collect();
+    let only_then = then.into_iter();
+    both.extend(only_then.map(|(name, then)| (name, Some(then), None)));
     both
 }
 

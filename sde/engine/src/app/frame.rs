@@ -15,7 +15,6 @@ use super::prepared::ResolvedApp;
 use crate::event::RunId;
 use crate::key::Key;
 
-/// One run in progress.
 pub(crate) struct Frame {
     pub(crate) resolved: Arc<ResolvedApp>,
     pub(crate) key: Key,
@@ -44,7 +43,6 @@ pub(crate) struct Frame {
     pub(crate) dependencies: Dependencies,
     /// The time that the body reports for itself, in nanoseconds.
     pub(crate) said: AtomicU64,
-    /// The numbers of its scratch states.
     pub(crate) states: StateNumbers,
 }
 
@@ -92,16 +90,15 @@ impl Frame {
         let below = ThreadContext::here().top;
         let runs = [&parent, &above, &below];
         let on_rayon = on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon);
-        let above_can = parent
-            .as_ref()
-            .is_some_and(|parent| parent.can_be_cancelled);
+        let caller = parent.as_ref();
         Self {
             resolved,
             key,
             engine,
-            can_be_cancelled: above_can || !cancel.is_empty(),
+            can_be_cancelled: !cancel.is_empty()
+                || caller.is_some_and(|run| run.can_be_cancelled),
             on_rayon,
-            depth: 1 + depth(parent.as_ref(), below.as_ref()),
+            depth: 1 + depth(caller, below.as_ref()),
             parent,
             above,
             below,
@@ -121,17 +118,10 @@ impl Frame {
         if !self.can_be_cancelled {
             return false;
         }
+        let (parent, flight) = (self.parent.as_ref(), self.flight.as_ref());
         let given_up = self.cancel.iter().any(CancelToken::is_cancelled)
-            || self
-                .parent
-                .as_ref()
-                .is_some_and(|parent| parent.is_unwanted());
-        let others_wait = || {
-            self.flight
-                .as_ref()
-                .is_some_and(|flight| flight.is_wanted())
-        };
-        let unwanted = given_up && !others_wait();
+            || parent.is_some_and(|parent| parent.is_unwanted());
+        let unwanted = given_up && !flight.is_some_and(|flight| flight.is_wanted());
         if unwanted {
             self.told_unwanted.store(true, Ordering::Relaxed);
         }
@@ -162,7 +152,6 @@ impl Frame {
     }
 }
 
-/// The greater depth of two runs.
 fn depth(a: Option<&Arc<Frame>>, b: Option<&Arc<Frame>>) -> usize {
     let of = |frame: Option<&Arc<Frame>>| frame.map_or(0, |frame| frame.depth);
     of(a).max(of(b))
@@ -203,7 +192,6 @@ thread_local! {
 }
 
 impl ThreadContext {
-    /// The context of this thread.
     pub(crate) fn here() -> Self {
         CONTEXT.with_borrow(Clone::clone)
     }

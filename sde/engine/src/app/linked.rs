@@ -75,9 +75,8 @@ macro_rules! link_app {
 
 /// The descriptions of the apps that the linker collected.
 pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
-    inventory::iter::<LinkedApp>
-        .into_iter()
-        .map(|linked| (linked.describe)())
+    let all = inventory::iter::<LinkedApp>.into_iter();
+    all.map(|linked| (linked.describe)())
 }
 
 /// Names and codes that several functions share, and the places of these.
@@ -107,9 +106,7 @@ fn find_clashes() -> Clashes {
         }
     }
     functions.retain(|_, places| places.len() > 1);
-    functions
-        .values_mut()
-        .for_each(|places| places.sort_unstable());
+    functions.values_mut().for_each(|of| of.sort_unstable());
     functions
 }
 

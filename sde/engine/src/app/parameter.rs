@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, describe};
+use crate::inputs::AnyInput;
+use crate::key::{Fingerprint, describe};
 
 /// A parameter that an app declares: its name, its default or type, its checks.
 ///
@@ -92,14 +93,12 @@ impl Parameter {
         mut self,
         check: impl Fn(&T, &Settings<'_>) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        self.checks
-            .push(Arc::new(move |value, others| match value.downcast_ref() {
-                Some(value) => check(value, others),
-                None => Err(format!(
-                    "its check expects a {}: the app declares it wrongly",
-                    std::any::type_name::<T>()
-                )),
-            }));
+        let check = move |value: &dyn Any, others: &Settings<'_>| {
+            let expected = std::any::type_name::<T>();
+            let wrong = || format!("its check expects a {expected}: the app declares it wrongly");
+            check(value.downcast_ref().ok_or_else(wrong)?, others)
+        };
+        self.checks.push(Arc::new(check));
         self
     }
 
@@ -122,9 +121,8 @@ impl Parameter {
     }
 
     pub(crate) fn verify(&self, value: &Setting, all: &Settings<'_>) -> Result<(), String> {
-        self.checks
-            .iter()
-            .try_for_each(|check| check(&*value.any, all))
+        let mut checks = self.checks.iter();
+        checks.try_for_each(|check| check(value.any(), all))
     }
 }
 
@@ -146,49 +144,32 @@ impl Settings<'_> {
     /// The value of another parameter; `None` if it is not set, or not a `T`.
     #[must_use]
     pub fn get<T: 'static>(&self, name: &str) -> Option<&T> {
-        (self.0)(name)?.any.downcast_ref()
+        (self.0)(name)?.any().downcast_ref()
     }
 }
 
 /// A type-erased value of a parameter.
 #[derive(Clone)]
 pub(crate) struct Setting {
-    pub(crate) any: Arc<dyn Any + Send + Sync>,
+    pub(crate) value: Arc<dyn AnyInput>,
     pub(crate) type_name: &'static str,
-    encode: fn(&dyn Any, &mut Encoder<'_>) -> Option<Result<(), FingerprintError>>,
-    describe: fn(&dyn Any) -> Option<String>,
-    scalar: fn(&dyn Any) -> Option<Scalar>,
 }
 
 impl Setting {
     pub(crate) fn new<T: Fingerprint + Send + Sync + 'static>(value: T) -> Self {
         Self {
-            any: Arc::new(value),
+            value: Arc::new(value),
             type_name: std::any::type_name::<T>(),
-            encode: |any, to| any.downcast_ref::<T>().map(|value| to.value(value)),
-            describe: |any| any.downcast_ref::<T>().map(describe),
-            scalar: |any| any.downcast_ref::<T>()?.to_scalar(),
         }
     }
 
-    /// Writes the value into the app's identity. The function pointer was made together with the value, so the types
-    /// always agree.
-    pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        (self.encode)(&*self.any, to)
-            .unwrap_or_else(|| Err(FingerprintError::custom("a parameter changed its type")))
-    }
-
-    pub(crate) fn short(&self) -> String {
-        (self.describe)(&*self.any).unwrap_or_default()
-    }
-
-    pub(crate) fn scalar(&self) -> Option<Scalar> {
-        (self.scalar)(&*self.any)
+    pub(crate) fn any(&self) -> &dyn Any {
+        &*self.value
     }
 }
 
 impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.short())
+        f.write_str(&describe(&*self.value))
     }
 }

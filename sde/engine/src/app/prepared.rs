@@ -99,11 +99,10 @@ impl ResolvedApp {
         let info = Arc::clone(&settings.info);
         let name = settings.name();
         if let Some(places) = clash(&info) {
-            let places: Vec<_> = places.iter().map(ToString::to_string).collect();
             return Err(Error::invalid_argument(format!(
                 "several functions are the app \"{}\", and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
                 printable(&name),
-                join_names(&places)
+                join_names(places)
             )));
         }
         let sub_apps = resolve_slots(&settings, find_named, path)?;
@@ -118,21 +117,16 @@ impl ResolvedApp {
             code: info.code.clone(),
             defaults,
         }]);
-        codes.extend(
-            sub_apps
-                .values()
-                .flat_map(|sub| sub.resolved.codes.iter().cloned()),
-        );
+        let mut in_slots = sub_apps.values().map(|sub| &*sub.resolved);
+        codes.extend(in_slots.clone().flat_map(|sub| sub.codes.iter().cloned()));
         Ok(Arc::new(Self {
             registered: registered(&settings, &sub_apps),
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
-                || sub_apps.values().any(|sub| sub.resolved.nondeterministic),
+                || in_slots.clone().any(|sub| sub.nondeterministic),
             distributed: match info.distributed {
                 true => Some(Arc::clone(&name)),
-                false => sub_apps
-                    .values()
-                    .find_map(|sub| sub.resolved.distributed.clone()),
+                false => in_slots.find_map(|sub| sub.distributed.clone()),
             },
             missing: missing(app, &settings, &sub_apps),
             volatile: volatile(seen, &sub_apps),
@@ -171,14 +165,12 @@ impl ResolvedApp {
         }
     }
 
-    /// The declaration of the result of that name.
     pub(crate) fn result(&self, name: &str) -> Option<&ResultSpec> {
         let mut results = self.info.results.iter();
         results.find(|spec| spec.name == name).map(Arc::as_ref)
     }
 }
 
-/// Prepares an instance.
 pub(crate) fn prepare(
     instance: &Instance,
     find_named: &FindNamed<'_>,
@@ -232,12 +224,12 @@ fn missing(app: &dyn App, setup: &Setup, sub_apps: &ByName<Prepared>) -> Vec<Str
     for slot in &setup.info.slots {
         match sub_apps.get(&slot.name) {
             None => missing.push(format!("sub-app slot \"{}\" is empty", slot.name)),
-            Some(sub_app) => missing.extend(sub_app.resolved.missing.iter().map(|what| {
-                format!(
-                    "{} in slot \"{}\": {what}",
-                    sub_app.resolved.name, slot.name
-                )
-            })),
+            Some(sub_app) => {
+                let app = &sub_app.resolved;
+                let what = app.missing.iter();
+                let in_slot = |what| format!("{} in slot \"{}\": {what}", app.name, slot.name);
+                missing.extend(what.map(in_slot));
+            }
         }
     }
     missing
@@ -264,7 +256,7 @@ fn identify(
         for (name, setting) in in_key {
             to.value("parameter")?;
             to.value(name)?;
-            setting.encode(to)?;
+            to.value(&*setting.value)?;
         }
         for (slot, sub_app) in sub_apps {
             to.value("sub-app")?;

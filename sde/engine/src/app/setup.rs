@@ -1,14 +1,15 @@
 //! The settings of an app, checked against its declarations.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::definition::App;
 use super::info::AppInfo;
 use super::parameter::{Parameter, Setting, Settings};
-use super::slot::SubApp;
+use super::slot::{Slot, SubApp};
 use crate::error::{Error, join_names, printable};
+use crate::key::describe;
 use crate::result_map::ResultSpec;
 
 /// The settings of one app: what was set, over the declared defaults.
@@ -76,26 +77,27 @@ impl Setup {
     /// Checks that the app describes itself without contradiction.
     fn verify_names(&self) -> Result<(), Error> {
         let info = &self.info;
-        let names = |what: &'static str, list: Vec<&str>| -> Result<(), Error> {
-            let mut seen = std::collections::BTreeSet::new();
-            match list
-                .into_iter()
-                .find(|name| name.is_empty() || !seen.insert(*name))
-            {
-                None => Ok(()),
-                Some(name) => Err(self.contradiction(format!(
-                    "its {what} \"{}\" is declared twice, or has no name",
-                    printable(name)
-                ))),
+        let all: [(&str, Vec<&str>); 4] = [
+            ("app name", vec![info.name()]),
+            (
+                "parameter",
+                info.parameters.iter().map(Parameter::name).collect(),
+            ),
+            ("slot", info.slots.iter().map(Slot::name).collect()),
+            (
+                "result",
+                info.results.iter().map(|spec| spec.name()).collect(),
+            ),
+        ];
+        for (what, names) in all {
+            let mut seen = BTreeSet::new();
+            let mut names = names.into_iter();
+            if let Some(name) = names.find(|name| name.is_empty() || !seen.insert(*name)) {
+                let name = printable(name);
+                let why = format!("its {what} \"{name}\" is declared twice, or has no name");
+                return Err(self.contradiction(why));
             }
-        };
-        names("app name", vec![info.name()])?;
-        names(
-            "parameter",
-            info.parameters.iter().map(|p| &*p.name).collect(),
-        )?;
-        names("slot", info.slots.iter().map(|s| &*s.name).collect())?;
-        names("result", info.results.iter().map(|r| &*r.name).collect())?;
+        }
         let refused = info.results.iter().find_map(|spec| self.refused(spec));
         match refused.or_else(|| info.unknown_code().map(str::to_owned)) {
             None => Ok(()),
@@ -131,7 +133,7 @@ impl Setup {
         parameter.verify(value, &Settings(&look_up)).map_err(|why| {
             self.refuse(
                 &parameter.name,
-                format!("{} was refused: {why}", value.short()),
+                format!("{} was refused: {why}", describe(&*value.value)),
             )
         })
     }
@@ -144,7 +146,7 @@ impl Setup {
 
     /// The error for the name of a parameter that the app does not have.
     pub(crate) fn no_parameter(&self, name: &str) -> Error {
-        let names = joined(self.info.parameters.iter().map(|p| &p.name));
+        let names = join_names(self.info.parameters.iter().map(|p| &p.name));
         self.refuse(
             name,
             format!("there is no such parameter; the app has: {names}"),
@@ -167,12 +169,8 @@ impl Setup {
 type Name = Cow<'static, str>;
 
 pub(crate) fn no_slot<'n>(app: &str, name: &str, names: impl Iterator<Item = &'n Name>) -> Error {
-    let (name, names) = (printable(name), joined(names));
+    let (name, names) = (printable(name), join_names(names));
     Error::invalid_argument(format!(
         "sub-app slot \"{name}\" of {app}: there is no such slot; the app has: {names}"
     ))
-}
-
-fn joined<'n>(names: impl Iterator<Item = &'n Name>) -> String {
-    join_names(&names.map(ToString::to_string).collect::<Vec<_>>())
 }

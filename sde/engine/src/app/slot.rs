@@ -21,9 +21,8 @@ impl Slot {
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, default: impl Into<SubApp>) -> Self {
         Self {
-            name: name.into(),
-            about: Cow::Borrowed(""),
             default: Some(default.into()),
+            ..Self::required(name)
         }
     }
 

@@ -10,7 +10,7 @@ use super::identity::{AppId, CodeId};
 use super::parameter::Setting;
 use super::prepared::{Prepared, ResolvedApp};
 use crate::inputs::ValueSummary;
-use crate::key::{Digest, Short, with_encoder};
+use crate::key::{Digest, Short, describe, with_encoder};
 
 /// How an app was set up when it ran: its own fields, its parameters, and the apps in its slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -63,12 +63,11 @@ pub struct SlotSummary {
 }
 
 impl AppSetup {
-    /// The setup of a resolved app.
     pub(super) fn of(app: &dyn App, resolved: &ResolvedApp) -> Self {
         let (short, fields) = Short::with_fields(app);
         let mut setup = Self {
             short,
-            fields: fields.into_iter().map(ValueSummary::from).collect(),
+            fields,
             authors: resolved.info.authors().map(str::to_owned).collect(),
             citations: resolved.info.citations().map(str::to_owned).collect(),
             ..Self::default()
@@ -88,11 +87,8 @@ impl AppSetup {
             }
             .push(of_setting(&declared.name, setting));
         }
-        setup.slots = resolved
-            .sub_apps
-            .iter()
-            .map(|(slot, app)| in_slot(slot, app))
-            .collect();
+        let slots = resolved.sub_apps.iter();
+        setup.slots = slots.map(|(slot, app)| in_slot(slot, app)).collect();
         setup
     }
 
@@ -115,14 +111,14 @@ impl AppSetup {
 
 fn of_setting(name: &str, setting: &Setting) -> ValueSummary {
     let digest = with_encoder(|to| {
-        setting.encode(to)?;
+        to.value(&*setting.value)?;
         to.digest()
     });
     ValueSummary {
         name: name.to_owned().into(),
-        short: setting.short(),
+        short: describe(&*setting.value),
         digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
-        scalar: setting.scalar(),
+        scalar: setting.value.to_scalar(),
     }
 }
 

@@ -72,48 +72,26 @@ pub trait Bulk: Sized {
     fn build(items: Vec<Self::Element>, shape: Option<Shape>) -> Result<Self, String>;
 }
 
-impl<T: Element> Bulk for Vec<T> {
-    type Element = T;
-    const SHAPED: bool = false;
+macro_rules! lists {
+    ($([$($generics:tt)*] $type:ty, |$items:ident| $build:expr;)*) => {$(
+        impl<T: Element, $($generics)*> Bulk for $type {
+            type Element = T;
+            const SHAPED: bool = false;
 
-    fn elements(&self) -> Elements<'_, T> {
-        list(self)
-    }
+            fn elements(&self) -> Elements<'_, T> {
+                let (items, shape) = (Cow::Borrowed(&self[..]), None);
+                Elements { items, shape }
+            }
 
-    fn build(items: Vec<T>, _: Option<Shape>) -> Result<Self, String> {
-        Ok(items)
-    }
+            fn build($items: Vec<T>, _: Option<Shape>) -> Result<Self, String> {
+                $build
+            }
+        }
+    )*};
 }
 
-impl<T: Element> Bulk for Box<[T]> {
-    type Element = T;
-    const SHAPED: bool = false;
-
-    fn elements(&self) -> Elements<'_, T> {
-        list(self)
-    }
-
-    fn build(items: Vec<T>, _: Option<Shape>) -> Result<Self, String> {
-        Ok(items.into_boxed_slice())
-    }
-}
-
-impl<T: Element, const N: usize> Bulk for [T; N] {
-    type Element = T;
-    const SHAPED: bool = false;
-
-    fn elements(&self) -> Elements<'_, T> {
-        list(self)
-    }
-
-    fn build(items: Vec<T>, _: Option<Shape>) -> Result<Self, String> {
-        Self::try_from(items).map_err(|items| format!("{} elements, not {N}", items.len()))
-    }
-}
-
-fn list<T: Element>(items: &[T]) -> Elements<'_, T> {
-    Elements {
-        items: Cow::Borrowed(items),
-        shape: None,
-    }
+lists! {
+    [] Vec<T>, |items| Ok(items);
+    [] Box<[T]>, |items| Ok(items.into_boxed_slice());
+    [const N: usize] [T; N], |items| Self::try_from(items).map_err(|items| format!("{} elements, not {N}", items.len()));
 }

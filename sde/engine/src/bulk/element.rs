@@ -24,6 +24,13 @@ pub trait Element: Pod + Serialize + DeserializeOwned + Send + Sync + sealed::Se
     }
 }
 
+/// The dimensions that an element has itself.
+pub(super) fn dimensions_of<E: Element>() -> Vec<usize> {
+    let mut lengths = Vec::new();
+    E::inner(&mut lengths);
+    lengths
+}
+
 mod sealed {
     pub trait Sealed {}
 }

@@ -15,14 +15,10 @@ impl<T: Element, D: Dimension> Bulk for Array<T, D> {
     /// it then go in the same order, and have the same bits.
     fn elements(&self) -> Elements<'_, T> {
         let lengths = self.shape().to_vec();
-        let transposed = self.t();
-        let (order, items) = match (self.as_slice(), transposed.is_standard_layout()) {
+        let (order, items) = match (self.as_slice(), self.t().to_slice()) {
             (Some(items), _) => (Order::Rows, Cow::Borrowed(items)),
-            (None, true) => match self.as_slice_memory_order() {
-                Some(items) => (Order::Columns, Cow::Borrowed(items)),
-                None => (Order::Rows, self.iter().copied().collect()),
-            },
-            (None, false) => (Order::Rows, self.iter().copied().collect()),
+            (None, Some(items)) => (Order::Columns, Cow::Borrowed(items)),
+            (None, None) => (Order::Rows, self.iter().copied().collect()),
         };
         Elements {
             items,

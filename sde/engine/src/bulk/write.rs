@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::ARRAY;
 use super::container::{Bulk, Elements, Order, Shape};
-use super::element::Element;
+use super::element::{Element, dimensions_of};
 use super::number_type::NumberType;
 
 /// Writes a list or an array; for `#[serde(with = "sde::bulk")]`.
@@ -51,8 +51,7 @@ pub(crate) fn bytes_of<B: Bulk>(value: &B) -> BulkBytes<'_> {
 /// The shape with the dimensions of the elements themselves, which run fastest: they
 /// are the last by rows, and the first by columns.
 fn whole_shape<E: Element>(outer: Option<Shape>, items: usize) -> Option<Shape> {
-    let mut inner = Vec::new();
-    E::inner(&mut inner);
+    let inner = dimensions_of::<E>();
     let mut shape = match (outer, inner.is_empty()) {
         (Some(outer), _) => outer,
         (None, true) => return None,
@@ -107,7 +106,7 @@ impl Serialize for Numbers<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let (numbers, bytes) = (self.0.numbers, &self.0.bytes);
         match to.is_human_readable() {
-            true => one_by_one(numbers, bytes, to),
+            true => numbers.one_by_one(bytes, to),
             false => to.serialize_newtype_struct(numbers.name(), &Raw(bytes)),
         }
     }
@@ -118,26 +117,5 @@ struct Raw<'a>(&'a [u8]);
 impl Serialize for Raw<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_bytes(self.0)
-    }
-}
-
-fn one_by_one<S: Serializer>(numbers: NumberType, bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-    macro_rules! list {
-        ($type:ty) => {{
-            let (numbers, _) = bytes.as_chunks();
-            to.collect_seq(numbers.iter().copied().map(<$type>::from_le_bytes))
-        }};
-    }
-    match numbers {
-        NumberType::U8 => list!(u8),
-        NumberType::U16 => list!(u16),
-        NumberType::U32 => list!(u32),
-        NumberType::U64 => list!(u64),
-        NumberType::I8 => list!(i8),
-        NumberType::I16 => list!(i16),
-        NumberType::I32 => list!(i32),
-        NumberType::I64 => list!(i64),
-        NumberType::F32 => list!(f32),
-        NumberType::F64 => list!(f64),
     }
 }

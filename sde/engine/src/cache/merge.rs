@@ -67,14 +67,14 @@ fn check_names(resolved: &ResolvedApp, returned: &ResultMap) -> Result<(), Strin
     {
         return Err(format!(
             "\"{extra}\" is not declared (declared are: {}); add it with `AppInfo::result`",
-            join_names(&declared().collect::<Vec<_>>())
+            join_names(declared())
         ));
     }
     match declared().find(|name| returned.tags(name).is_none()) {
         None => Ok(()),
         Some(missing) => Err(format!(
             "\"{missing}\" is declared and was not returned (returned were: {})",
-            join_names(&returned.names().map(str::to_owned).collect::<Vec<_>>())
+            join_names(returned.names())
         )),
     }
 }

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::announced::{Announced, Holder};
-use super::journal::Journal;
+use super::Journal;
 use crate::entry::{Entry, Record};
 use crate::error::ArchiveError;
 use crate::event::RunId;
@@ -21,6 +20,10 @@ use crate::result_map::{Codec, Content, ErasedValue, NOT_KEPT, Named, Payload, R
 ///
 /// A bad, torn, missing or foreign entry is `Ok(None)`, with a note in the log; an
 /// error means that the store itself could not be asked.
+#[allow(
+    unused_variables,
+    reason = "a duty that a store need not do has its names for the documentation"
+)]
 pub trait Archiver: Send + Sync {
     /// Makes the batch durable, all of it or nothing that a later
     /// [`find`](Self::find) would take for whole. Of several entries that were saved
@@ -38,20 +41,16 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If nothing can be saved.
     fn encode(&self, batch: &Batch) -> Result<Option<EncodedSave<'_>>, ArchiveError> {
-        let _ = batch;
         Ok(None)
     }
 
     /// Takes the journal of this process, to be written with one of the next [commits](Self::commit) in place of the
     /// one before. Nothing rests on it.
-    fn keep_journal(&self, journal: Journal) {
-        drop(journal);
-    }
+    fn keep_journal(&self, journal: Journal) {}
 
     /// Takes note that entries of these keys were used from memory since the last time. The engine tells it before each
     /// [commit](Self::commit). Says whether uses are counted: if not, they are not noted any more.
     fn note_uses(&self, keys: &[Key]) -> bool {
-        let _ = keys;
         false
     }
 
@@ -61,7 +60,6 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If that can't be noted. What was saved is there all the same.
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
-        let _ = selection;
         Ok(())
     }
 
@@ -87,7 +85,6 @@ pub trait Archiver: Send + Sync {
         selection: Selection,
         ranks: &dyn ProcessGroup,
     ) -> Result<(), ArchiveError> {
-        let _ = ranks;
         self.commit(selection)
     }
 
@@ -122,7 +119,6 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If the store can't be read.
     fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        let _ = key;
         Ok(None)
     }
 
@@ -131,13 +127,11 @@ pub trait Archiver: Send + Sync {
     /// computes, of an app known to take long, or once the run has gone on for 20 ms; and when another process has
     /// ended without a result. A store that no other process uses gives [`Announced::Unsupported`], as it is here.
     fn announce(&self, key: &Key) -> Announced {
-        let _ = key;
         Announced::Unsupported
     }
 
     /// The other process that has [announced](Self::announce) a key and lives, as far as can be told.
     fn announced_by(&self, key: &Key) -> Option<Holder> {
-        let _ = key;
         None
     }
 
@@ -150,7 +144,6 @@ pub trait Archiver: Send + Sync {
         key: &Key,
         changed: Arc<dyn Fn() + Send + Sync>,
     ) -> Option<Box<dyn Send + Sync>> {
-        let _ = (key, changed);
         None
     }
 
@@ -168,9 +161,7 @@ pub trait Archiver: Send + Sync {
     /// The engine calls it before it looks with [`find`](Self::find) once more: when it has announced a key, and when
     /// it is about to compute a run of an app of unknown cost. It calls it with [`Duration::MAX`] when another process
     /// is no longer at a key.
-    fn catch_up(&self, spares: Duration) {
-        let _ = spares;
-    }
+    fn catch_up(&self, spares: Duration) {}
 
     /// Writes the content of an [output file](crate::OutputFile), found by its digest, over the content of this file,
     /// and says whether it is there and whole. Without a file it only says whether it is there.
@@ -178,7 +169,6 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If the store can't be read, or the file not be written.
     fn content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
-        let _ = (digest, to);
         Ok(false)
     }
 
@@ -195,7 +185,6 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If the store can't be read.
     fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
-        let _ = (app, each);
         Ok(())
     }
 
@@ -213,6 +202,26 @@ pub trait Archiver: Send + Sync {
 
     /// The kind of store and its place, for messages.
     fn describe(&self) -> String;
+}
+
+/// The outcome of [announcing](Archiver::announce) a key.
+#[non_exhaustive]
+pub enum Announced {
+    /// Other processes are told that this one computes it, until this is dropped.
+    Mine(Box<dyn Send + Sync>),
+    /// Another process computes it, as far as can be told.
+    Others(Holder),
+    /// This store tells other processes nothing, or could not.
+    Unsupported,
+}
+
+/// A process that has announced a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of its machine.
+    pub host: String,
+    /// Its number there.
+    pub process: u32,
 }
 
 /// Writes an [encoded](Archiver::encode) batch.
@@ -273,7 +282,6 @@ impl Batch {
         }
     }
 
-    /// A batch of these entries.
     pub(crate) fn of(selection: Selection, entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let entries = entries.into_iter();
         Self {

@@ -75,12 +75,9 @@ impl MemoryArchiver {
     /// The apps whose scratch is saved, sorted.
     #[must_use]
     pub fn saved_scratch(&self) -> Vec<String> {
-        let mut apps: Vec<_> = self
-            .lock()
-            .scratch
-            .values()
-            .map(|(app, _)| app.to_string())
-            .collect();
+        let contents = self.lock();
+        let apps = contents.scratch.values();
+        let mut apps: Vec<_> = apps.map(|(app, _)| app.to_string()).collect();
         apps.sort();
         apps
     }
@@ -100,13 +97,8 @@ impl MemoryArchiver {
     /// that was given the archive alone.
     #[must_use]
     pub fn archive_only(&self) -> Self {
-        let contents = self.lock();
-        let entries = contents
-            .entries
-            .iter()
-            .filter(|((selection, _), _)| *selection == Selection::Archive)
-            .map(|(place, entry)| (*place, entry.clone()))
-            .collect();
+        let mut entries = self.lock().entries.clone();
+        entries.retain(|(selection, _), _| *selection == Selection::Archive);
         Self(Arc::new(Mutex::new(Contents {
             entries,
             ..Contents::default()
@@ -200,10 +192,8 @@ impl Archiver for MemoryArchiver {
     fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let contents = self.lock();
         let records = contents.entries.values().map(SavedEntry::record);
-        let of_app: Vec<_> = records
-            .filter(|record| &*record.app == app)
-            .cloned()
-            .collect();
+        let of_app = records.filter(|record| &*record.app == app).cloned();
+        let of_app: Vec<_> = of_app.collect();
         drop(contents);
         of_app.iter().for_each(each);
         Ok(())
@@ -222,13 +212,9 @@ impl Payload for InMemory {
         if self.0.type_name() == codec.type_name() {
             return Ok(self.0.clone());
         }
-        Err(ArchiveError::Damaged {
-            why: format!(
-                "a {} is stored, not a {}",
-                self.0.type_name(),
-                codec.type_name()
-            ),
-        })
+        let (found, wanted) = (self.0.type_name(), codec.type_name());
+        let why = format!("a {found} is stored, not a {wanted}");
+        Err(ArchiveError::Damaged { why })
     }
 
     fn may_be(&self, codec: &Codec) -> bool {

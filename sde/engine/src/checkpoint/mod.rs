@@ -6,20 +6,19 @@
 //! durable, and finds entries by key. Entries are immutable and independent of
 //! one another, so no moment has to be frozen to save a consistent state.
 
-mod announced;
 mod archiver;
-mod journal;
 mod memory;
 mod pending;
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
-pub use announced::{Announced, Holder};
+use crate::cache::AppStats;
+
 pub use archiver::{
-    Archiver, Batch, EncodedSave, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection,
-    StoredEntry, StoredResult,
+    Announced, Archiver, Batch, EncodedSave, Holder, Mark, Saved, SavedEntry, SavedResult,
+    SavedScratch, Selection, StoredEntry, StoredResult,
 };
-pub use journal::Journal;
 pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, Replaced};
 
@@ -95,4 +94,20 @@ pub enum SavePolicy {
     /// Another thread checkpoints new results each time that so much time has passed. Runs do not wait for it. No time
     /// at all is an error of [`build`](crate::Builder::build).
     Interval(Duration),
+}
+
+/// The work of one process so far: where the time of a sweep went, and what was spared.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Journal {
+    /// The first half of the [`RunId`](crate::RunId)s of its computations.
+    pub process: u64,
+    /// When its engine was built.
+    pub started: SystemTime,
+    /// Its rank, and how many there are; `None` if it is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<(usize, usize)>,
+    /// Counts and times of the runs of each app, by its name.
+    #[serde(default)]
+    pub apps: BTreeMap<String, AppStats>,
 }

@@ -12,7 +12,7 @@ use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
-use crate::sync::{lock, wait, wait_timeout};
+use crate::sync::{lock, wait_until};
 
 /// The entries and marks that a save has yet to write.
 #[derive(Default)]
@@ -27,8 +27,8 @@ pub(crate) struct Pending {
 /// selections at once, and leave both at once if the store archives checkpoints: hence one list.
 #[derive(Default)]
 struct Unsaved {
-    in_order: VecDeque<Slot>,
-    /// The place of the first slot.
+    in_order: VecDeque<Lacked>,
+    /// The place of the first in order.
     begin: u64,
     /// The place of a key by its prefix; of keys with one prefix, that of the last. An older entry is then not found
     /// here, and is saved in its turn. The place of an entry that has left the list is dropped some time later.
@@ -40,12 +40,12 @@ struct Unsaved {
 }
 
 /// The entries of one key that the selections lack, by the selections' numbers.
-type Slot = [Option<Arc<Entry>>; 2];
+type Lacked = [Option<Arc<Entry>>; 2];
 
 /// The entries that the lists held before of a key, to be dropped when nobody waits for it.
 #[must_use]
 pub(crate) struct Replaced(
-    #[expect(dead_code, reason = "it is held until it may be dropped")] Slot,
+    #[expect(dead_code, reason = "it is held until it may be dropped")] Lacked,
 );
 
 /// How many places of entries that have left the list may stay, besides as many as the list has.
@@ -54,21 +54,21 @@ const ROOM: usize = 1024;
 impl Unsaved {
     /// Puts an entry in the place of its key, or last, for each selection that it is given for. Gives the entries that
     /// it replaces.
-    fn put(&mut self, key: &Key, new: Slot) -> Slot {
+    fn put(&mut self, key: &Key, new: Lacked) -> Lacked {
         let place = match self.find(key) {
             Some((place, _)) => place,
             None => {
                 let place = self.end();
                 self.places.insert(prefix(key), place);
-                self.in_order.push_back(Slot::default());
+                self.in_order.push_back(Lacked::default());
                 place
             }
         };
-        let mut before = Slot::default();
+        let mut before = Lacked::default();
         for (of, new) in new.into_iter().enumerate().filter(|(_, new)| new.is_some()) {
             self.first[of] = self.first[of].min(place);
-            if let Some(slot) = self.slot(place) {
-                before[of] = std::mem::replace(&mut slot[of], new);
+            if let Some(lacked) = self.lacked_at(place) {
+                before[of] = std::mem::replace(&mut lacked[of], new);
             }
         }
         before
@@ -78,33 +78,33 @@ impl Unsaved {
         self.begin + self.in_order.len() as u64
     }
 
-    fn slot(&mut self, place: u64) -> Option<&mut Slot> {
+    fn lacked_at(&mut self, place: u64) -> Option<&mut Lacked> {
         let index = place.checked_sub(self.begin)?;
         self.in_order.get_mut(index as usize)
     }
 
     /// The place of a key, and its entries that selections lack.
-    fn find(&self, key: &Key) -> Option<(u64, &Slot)> {
+    fn find(&self, key: &Key) -> Option<(u64, &Lacked)> {
         let place = *self.places.get(&prefix(key))?;
-        let slot = self.in_order.get(place.checked_sub(self.begin)? as usize)?;
+        let lacked = self.in_order.get(place.checked_sub(self.begin)? as usize)?;
         let is_of_key = |entry: &Arc<Entry>| entry.record.key == *key;
-        let is_here = slot.iter().flatten().any(is_of_key);
-        is_here.then_some((place, slot))
+        let is_here = lacked.iter().flatten().any(is_of_key);
+        is_here.then_some((place, lacked))
     }
 
     fn number(&self, of: Selection) -> usize {
         let from = self.first[of as usize].saturating_sub(self.begin);
-        let slots = self.in_order.iter().skip(from as usize);
-        slots.filter(|slot| slot[of as usize].is_some()).count()
+        let all = self.in_order.iter().skip(from as usize);
+        all.filter(|lacked| lacked[of as usize].is_some()).count()
     }
 
     /// Takes the first that a selection lacks.
     fn take(&mut self, of: Selection) -> Option<Arc<Entry>> {
         let from = self.first[of as usize].max(self.begin);
-        let slots = self.in_order.iter_mut().skip((from - self.begin) as usize);
-        let mut taken = slots
+        let all = self.in_order.iter_mut().skip((from - self.begin) as usize);
+        let mut taken = all
             .zip(from..)
-            .filter_map(|(slot, place)| Some((place, slot[of as usize].take()?)));
+            .filter_map(|(lacked, place)| Some((place, lacked[of as usize].take()?)));
         let taken = taken.next();
         self.first[of as usize] = taken.as_ref().map_or(self.end(), |(place, _)| place + 1);
         taken.map(|(_, entry)| entry)
@@ -112,39 +112,41 @@ impl Unsaved {
 
     /// Takes the entry of one computation off lists. It is looked for at this place first; gives the place to look at
     /// next.
-    fn remove(&mut self, of: &[Selection], entry: &Entry, place: u64) -> (Slot, u64) {
+    fn remove(&mut self, of: &[Selection], entry: &Entry, place: u64) -> (Lacked, u64) {
         // A run may have an entry under more than one key: of a distributed result, a part and the list of parts.
         let id = |entry: &Entry| (entry.record.run, entry.record.key);
         let is_same = |one: &Arc<Entry>| id(one) == id(entry);
-        let is_here = |slot: &mut Slot| slot.iter().flatten().any(is_same);
-        let place = match self.slot(place).is_some_and(is_here) {
+        let is_here = |lacked: &mut Lacked| lacked.iter().flatten().any(is_same);
+        let place = match self.lacked_at(place).is_some_and(is_here) {
             true => place,
             false => match self.find(&entry.record.key) {
                 Some((place, _)) => place,
-                None => return (Slot::default(), place),
+                None => return (Lacked::default(), place),
             },
         };
-        let mut taken = Slot::default();
+        let mut taken = Lacked::default();
         for of in of {
-            let slot = self.slot(place).map(|slot| &mut slot[*of as usize]);
-            taken[*of as usize] = slot.and_then(|slot| slot.take_if(|one| is_same(one)));
+            let lacked = self
+                .lacked_at(place)
+                .map(|lacked| &mut lacked[*of as usize]);
+            taken[*of as usize] = lacked.and_then(|lacked| lacked.take_if(|one| is_same(one)));
         }
         (taken, place + 1)
     }
 
-    /// Drops empty slots in front, and places of entries that have long left the list.
+    /// Drops those in front that no selection lacks, and places of entries that have long left the list.
     fn tidy(&mut self) {
-        let is_empty = |slot: &Slot| slot.iter().all(Option::is_none);
+        let is_empty = |lacked: &Lacked| lacked.iter().all(Option::is_none);
         while self.in_order.front().is_some_and(is_empty) {
             self.in_order.pop_front();
             self.begin += 1;
         }
         if self.places.len() > 2 * self.in_order.len() + ROOM {
             let begin = self.begin;
-            let slots = &self.in_order;
+            let all = &self.in_order;
             let is_lacked = |place: u64| {
                 let index = place.checked_sub(begin)? as usize;
-                slots.get(index).filter(|slot| !is_empty(slot))
+                all.get(index).filter(|lacked| !is_empty(lacked))
             };
             self.places.retain(|_, place| is_lacked(*place).is_some());
             self.places.shrink_to(ROOM);
@@ -166,8 +168,8 @@ impl Pending {
 
     /// Notes an entry that one selection lacks; gives the replaced entry.
     pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) -> Replaced {
-        let slot = slot_of(selection, only_taken(entry, selection));
-        Replaced(lock(&self.entries).put(&entry.record.key, slot))
+        let lacked = lacked_by(selection, only_taken(entry, selection));
+        Replaced(lock(&self.entries).put(&entry.record.key, lacked))
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
@@ -205,8 +207,8 @@ impl Pending {
     /// The entries of these keys that a selection lacks.
     pub(crate) fn of(&self, selection: Selection, keys: &[Key]) -> Vec<Arc<Entry>> {
         let list = lock(&self.entries);
-        let slots = keys.iter().filter_map(|key| list.find(key));
-        let found = slots.filter_map(|(_, slot)| slot[selection as usize].clone());
+        let all = keys.iter().filter_map(|key| list.find(key));
+        let found = all.filter_map(|(_, lacked)| lacked[selection as usize].clone());
         found.collect()
     }
 
@@ -248,18 +250,18 @@ impl Pending {
             let key = &entry.record.key;
             let newer = list
                 .find(key)
-                .and_then(|(_, slot)| slot[selection as usize].as_ref());
+                .and_then(|(_, lacked)| lacked[selection as usize].as_ref());
             if newer.is_none() {
-                list.put(key, slot_of(selection, Arc::clone(entry)));
+                list.put(key, lacked_by(selection, Arc::clone(entry)));
             }
         }
     }
 }
 
-fn slot_of(selection: Selection, entry: Arc<Entry>) -> Slot {
-    let mut slot = Slot::default();
-    slot[selection as usize] = Some(entry);
-    slot
+fn lacked_by(selection: Selection, entry: Arc<Entry>) -> Lacked {
+    let mut lacked = Lacked::default();
+    lacked[selection as usize] = Some(entry);
+    lacked
 }
 
 /// The entry without the values that the selection leaves out, so that the list of entries to archive keeps no
@@ -287,27 +289,21 @@ impl Saver {
     /// Waits for a turn, no longer than `patience`; an error if this thread has it, or it did not come.
     pub(crate) fn turn(&self, patience: Option<Duration>) -> Result<Turn<'_>, ArchiveError> {
         let this = std::thread::current().id();
-        let start = Instant::now();
+        let end = patience.and_then(|patience| Instant::now().checked_add(patience));
+        let refused = |why: &str| Err(ArchiveError::Other(why.to_owned()));
         let mut thread = lock(&self.thread);
         while let Some(other) = *thread {
-            let left = patience.map(|patience| patience.saturating_sub(start.elapsed()));
-            let why = match left {
-                _ if other == this => {
-                    "a value's own code asks for a save while the value is being saved"
-                }
-                Some(Duration::ZERO) => {
-                    "another thread saves, and may be waiting for this one; save outside of runs and of jobs of rayon"
-                }
-                Some(left) => {
-                    thread = wait_timeout(&self.changed, thread, left).0;
-                    continue;
-                }
-                None => {
-                    thread = wait(&self.changed, thread);
-                    continue;
-                }
-            };
-            return Err(ArchiveError::Other(why.to_owned()));
+            if other == this {
+                return refused(
+                    "a value's own code asks for a save while the value is being saved",
+                );
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return refused(
+                    "another thread saves, and may be waiting for this one; save outside of runs and of jobs of rayon",
+                );
+            }
+            thread = wait_until(&self.changed, thread, end);
         }
         *thread = Some(this);
         Ok(Turn(self))

@@ -15,7 +15,7 @@ use crate::cache::SHORT;
 use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection};
 use crate::entry::Entry;
 use crate::key::Key;
-use crate::sync::{lock, wait, wait_timeout};
+use crate::sync::{lock, wait, wait_until};
 
 /// Keeps a run announced until it is dropped.
 pub(super) type Held = Box<dyn Send + Sync>;
@@ -158,7 +158,6 @@ impl Announcer {
         self.0.failed.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the thread something to do.
     fn enqueue(&self, add: impl FnOnce(&mut Queue)) {
         let mut queue = lock(&self.0.queue);
         add(&mut queue);
@@ -228,9 +227,9 @@ impl AnnounceQueue {
                 queue.thread = None;
                 return;
             };
-            let left = at.saturating_duration_since(Instant::now());
-            if !left.is_zero() {
-                queue = wait_timeout(&self.changed, queue, left).0;
+            let at = *at;
+            if at > Instant::now() {
+                queue = wait_until(&self.changed, queue, Some(at));
                 continue;
             }
             let later = later.upgrade();

@@ -4,11 +4,11 @@
 //! app that has it in a slot: changing it is an error that says to copy it first.
 
 use std::collections::BTreeMap;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use super::Engine;
 use super::handle::CalledApp;
-use crate::app::{AppId, AppInfo, Instance, Prepared, Setting, SubApp, prepare};
+use crate::app::{AppInfo, Instance, Prepared, Setting, SubApp, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 use crate::sync::{Guard, read, write};
@@ -18,12 +18,20 @@ pub(super) struct AppStore(RwLock<BTreeMap<String, Registered>>);
 
 #[derive(Clone)]
 struct Registered {
-    instance: Instance,
-    /// How often the instance was changed.
-    changes: u64,
+    instance: Arc<Instance>,
     frozen: bool,
     /// Made when first needed; good for one epoch.
     prepared: Option<(u64, Prepared)>,
+}
+
+impl Registered {
+    fn new(instance: Arc<Instance>) -> Self {
+        Self {
+            instance,
+            frozen: false,
+            prepared: None,
+        }
+    }
 }
 
 impl AppStore {
@@ -42,12 +50,17 @@ impl AppStore {
         })
     }
 
-    pub(super) fn instance(&self, name: &str) -> Result<Instance, Error> {
+    pub(super) fn instance(&self, name: &str) -> Result<Arc<Instance>, Error> {
         Ok(self.registered(name)?.instance)
     }
 
     /// The app registered under a name, prepared. The prepared app is kept, and serves for one epoch.
-    fn find(&self, engine: &Engine, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
+    pub(super) fn find(
+        &self,
+        engine: &Engine,
+        name: &str,
+        path: &mut Vec<String>,
+    ) -> Result<Prepared, Error> {
         if path.iter().any(|seen| seen == name) {
             path.push(name.to_owned());
             let names: Vec<_> = path.iter().map(|name| printable(name)).collect();
@@ -65,7 +78,7 @@ impl AppStore {
             return Ok(prepared);
         }
         path.push(name.to_owned());
-        let prepared = prepare(&self.instance(name)?, &engine.find_named(), path)?;
+        let prepared = prepare(&*self.instance(name)?, &engine.find_named(), path)?;
         path.pop();
         let _before = write(&self.0)
             .get_mut(name)
@@ -78,10 +91,6 @@ impl AppStore {
         let apps = self.read();
         let found = apps.get(name).and_then(|app| app.prepared.as_ref());
         found.is_some_and(|(_, prepared)| prepared.resolved.volatile.is_some())
-    }
-
-    pub(super) fn id_of(&self, engine: &Engine, name: &str) -> Result<AppId, Error> {
-        Ok(self.find(engine, name, &mut Vec::new())?.id())
     }
 
     #[inline(never)]
@@ -111,22 +120,21 @@ impl AppStore {
                 let name = name.to_owned();
                 return Err(ErrorKind::Frozen { name }.into());
             }
-            let mut changed = change(before.instance)?;
-            let mut prepared = None;
-            let mut apps = write(&self.0);
+            let changed = Registered::new(Arc::new(change(Instance::clone(&before.instance))?));
+            // Dropped when the apps are free again: destructors may look into the registry.
+            let (_replaced, mut apps);
+            apps = write(&self.0);
             if let Some(registered) = apps.get_mut(name)
-                && registered.changes == before.changes
+                && Arc::ptr_eq(&registered.instance, &before.instance)
                 && !registered.frozen
             {
-                std::mem::swap(&mut registered.instance, &mut changed);
-                std::mem::swap(&mut registered.prepared, &mut prepared);
-                registered.changes += 1;
+                _replaced = std::mem::replace(registered, changed);
                 return Ok(());
             }
         }
     }
 
-    fn insert(&self, name: &str, instance: Instance) -> Result<(), Error> {
+    fn insert(&self, name: &str, instance: Arc<Instance>) -> Result<(), Error> {
         let mut apps = write(&self.0);
         if apps.contains_key(name) {
             return Err(Error::invalid_argument(format!(
@@ -134,13 +142,7 @@ impl AppStore {
                 printable(name)
             )));
         }
-        let registered = Registered {
-            instance,
-            changes: 0,
-            frozen: false,
-            prepared: None,
-        };
-        apps.insert(name.to_owned(), registered);
+        apps.insert(name.to_owned(), Registered::new(instance));
         Ok(())
     }
 }
@@ -205,7 +207,7 @@ impl Apps<'_> {
     /// If the name is taken.
     pub fn register(&self, name: &str, app: impl Into<SubApp>) -> Result<(), Error> {
         let instance = match app.into() {
-            SubApp::Instance(instance) => Instance::clone(&instance),
+            SubApp::Instance(instance) => instance,
             SubApp::Named(other) => self.0.apps.instance(&other)?,
         };
         self.0.note_instance(&instance);
@@ -242,7 +244,7 @@ impl Apps<'_> {
         self.0
             .apps
             .change(name, |instance| instance.with_sub_app(slot, app.clone()))?;
-        self.0.note_instance(&self.0.apps.instance(name)?);
+        self.0.note_instance(&*self.0.apps.instance(name)?);
         self.0.raise_epoch();
         Ok(())
     }
@@ -278,13 +280,12 @@ impl Apps<'_> {
     /// # Errors
     /// If there is no such app.
     pub fn instance(&self, name: &str) -> Result<Instance, Error> {
-        self.0.apps.instance(name)
+        self.0.apps.instance(name).map(Arc::unwrap_or_clone)
     }
 }
 
 impl std::fmt::Debug for Apps<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<_> = self.names().iter().map(|name| printable(name)).collect();
-        write!(f, "Apps({})", join_names(&names))
+        write!(f, "Apps({})", join_names(self.names()))
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::Engine;
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::panic_message;
-use crate::sync::{MutexGuard, lock, wait, wait_timeout};
+use crate::sync::{MutexGuard, lock, wait_until};
 
 /// The thread, if it was started, and its work.
 #[derive(Default)]
@@ -54,7 +54,6 @@ impl Background {
         self.0.lock().took += time;
     }
 
-    /// Has a checkpoint made soon.
     pub(super) fn want(&self) {
         self.0.lock().wanted = true;
         self.0.changed.notify_one();
@@ -93,14 +92,11 @@ impl SaveRequests {
             if state.stopped {
                 return false;
             }
-            if std::mem::take(&mut state.wanted) {
+            let is_due = until.is_some_and(|until| Instant::now() >= until);
+            if std::mem::take(&mut state.wanted) || is_due {
                 return true;
             }
-            state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => return true,
-                Some(left) => wait_timeout(&self.changed, state, left).0,
-                None => wait(&self.changed, state),
-            };
+            state = wait_until(&self.changed, state, until);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use sde_last_value::Recent;
 
+use super::announce::Announcer;
 use super::background::{Background, pause};
 use super::catalog::AppCatalog;
 use super::compare::Compared;
@@ -233,13 +234,15 @@ impl Builder {
         };
         let (group, wire) = self.process_group.unzip();
         let is_alone = group.as_ref().is_none_or(|group| group.size() == 1);
+        let rank = group.as_ref().map(|group| (group.rank(), group.size()));
+        let rank = rank.filter(|_| !is_alone);
         let longest_wait = self.shared_work.longest_wait();
         let longest_wait = longest_wait.filter(|_| is_alone && self.policy != SavePolicy::Never);
         tracing::info!(
             target: "sde",
             threads,
-            rank = group.as_ref().map_or(0, |group| group.rank()),
-            ranks = group.as_ref().map_or(1, |group| group.size()),
+            rank = rank.map_or(0, |(rank, _)| rank),
+            ranks = rank.map_or(1, |(_, ranks)| ranks),
             "begins, with {}",
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
@@ -249,7 +252,7 @@ impl Builder {
         let memory_budgets = self.memory_budgets.into_iter();
         let memory_budgets = memory_budgets.map(|(app, budget)| (app, budget.of_machine(memory)));
         let mut observers = self.observers;
-        let is_first = group.as_ref().is_none_or(|group| group.rank() == 0);
+        let is_first = rank.is_none_or(|(rank, _)| rank == 0);
         if let Some(console) = self.console.filter(|_| is_first) {
             console.begin();
             observers.push(Box::new(console));
@@ -272,15 +275,15 @@ impl Builder {
             invalidations,
             process: random_number(),
             started: machine::now(),
-            rank: group
-                .as_ref()
-                .filter(|_| !is_alone)
-                .map(|group| (group.rank(), group.size())),
+            rank,
             runs: AtomicU64::new(0),
             unsaved: AtomicU64::new(u64::MAX),
             rayon_patience: self.rayon_patience,
             helpers: Helpers::new(threads),
-            sharing: longest_wait.map(Sharing::new),
+            sharing: longest_wait.map(|longest_wait| Sharing {
+                longest_wait,
+                announcer: Announcer::default(),
+            }),
             max_depth: self.max_depth,
             wire,
             sets: Sets::default(),
@@ -307,29 +310,24 @@ fn ranks_here(group: Option<&dyn ProcessGroup>) -> usize {
     nodes.iter().filter(|node| Some(*node) == here).count()
 }
 
-/// Refuses a store that ranks opened together where there are no ranks: nobody would ever commit it.
-fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
-    if are_there || !archiver.commits_together() {
-        return Ok(());
-    }
-    let why = "it was opened by ranks together, and the engine knows of none; give it their group with \
-               `Builder::process_group`";
-    let doing = format!("taking {}", archiver.describe());
-    let source = ArchiveError::Other(why.to_owned());
-    Err(ErrorKind::Archive { doing, source }.into())
-}
-
 pub(super) fn no_thread(error: std::io::Error) -> Error {
     let why = error.to_string();
     ErrorKind::Threads { why }.into()
 }
 
-/// The marks in a store that is about to be taken.
+/// The marks in a store that is about to be taken. Refuses one that ranks opened together where there are no ranks.
 pub(super) fn read_invalidations(
     archiver: &dyn Archiver,
     has_ranks: bool,
 ) -> Result<Invalidations, Error> {
-    check_ranks(archiver, has_ranks)?;
+    // Nobody would ever commit it.
+    if !has_ranks && archiver.commits_together() {
+        let why = "it was opened by ranks together, and the engine knows of none; give it their group with \
+                   `Builder::process_group`";
+        let doing = format!("taking {}", archiver.describe());
+        let source = ArchiveError::Other(why.to_owned());
+        return Err(ErrorKind::Archive { doing, source }.into());
+    }
     let invalidations = Invalidations::default();
     let saved = archiver.marks().map_err(|source| ErrorKind::Archive {
         doing: format!("opening {}", archiver.describe()),

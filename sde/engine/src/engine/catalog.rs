@@ -56,7 +56,6 @@ impl CatalogEntry {
 }
 
 impl AppCatalog {
-    /// The apps that the linker collected.
     pub(super) fn linked() -> Self {
         let mut apps: HashMap<Arc<str>, OfName> = HashMap::new();
         for info in linked_apps() {
@@ -177,7 +176,7 @@ impl Engine {
         };
         let what_to_do = match close.is_empty() {
             true => "`stats().apps` has the names of those that ran".to_owned(),
-            false => format!("did you mean: {}", join_names(&close)),
+            false => format!("did you mean: {}", join_names(close)),
         };
         let name = printable(name);
         Err(Error::invalid_argument(format!(
@@ -239,10 +238,10 @@ impl Engine {
                 format!("no app was registered as \"{name}\", and one is now")
             }
             Callee::Named { name, id } => {
-                let now = self.apps.id_of(self, name);
+                let now = self.apps.find(self, name, &mut Vec::new());
                 let name = printable(name);
                 match now {
-                    Ok(now) if now == *id => return None,
+                    Ok(now) if now.id() == *id => return None,
                     Ok(_) => format!(
                         "it ran the app registered as \"{name}\", which is set up otherwise now"
                     ),

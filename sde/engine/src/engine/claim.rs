@@ -13,7 +13,6 @@ use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
 
-/// The outcome of claiming a key.
 pub(super) enum Claimed<'a> {
     /// The results, and where they were.
     Found(Served, Source),
@@ -164,7 +163,7 @@ impl Engine {
             false => SharedClaim::Compute(None),
             true => match self.load(run, before) {
                 Some(loaded) => SharedClaim::Loaded(loaded),
-                None => self.share(run, before),
+                None => self.ask_processes(run, before),
             },
         };
         match shared {

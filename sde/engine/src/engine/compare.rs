@@ -64,8 +64,13 @@ impl Engine {
         if names.is_empty() {
             return;
         }
-        run.cache.counters.add(Count::Differing, 1);
-        let more = match run.cache.counters.sum().differing {
+        let number = {
+            // One thread after the other, so that each number is seen once.
+            let _pairs = lock(&self.compared.0);
+            run.cache.counters.add(Count::Differing, 1);
+            run.cache.counters.sum().differing
+        };
+        let more = match number {
             ..WARNINGS => "",
             WARNINGS => "; further keys of the app are only counted, in `AppStats::differing`",
             _ => return,

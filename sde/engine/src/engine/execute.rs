@@ -22,7 +22,6 @@ use crate::sync::user_code;
 
 /// A body that has ended.
 pub(crate) struct Ran {
-    /// The body's result, or its panic.
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
     /// How long the body took without the runs that were nested in it.
@@ -32,7 +31,6 @@ pub(crate) struct Ran {
     /// The body was told so, or nobody wants the result now: it may have failed for that only, and a caller may want it
     /// by now.
     pub(super) unwanted: bool,
-    /// The epoch in which it began.
     pub(super) epoch: u64,
 }
 

@@ -24,20 +24,26 @@ use crate::sync::{read, unpoisoned, write};
 pub(super) struct Invalidations {
     /// Whether there is any, for the many programs that have none.
     any: AtomicBool,
-    reasons: RwLock<BTreeMap<(Key, RunId), String>>,
+    reasons: RwLock<Reasons>,
 }
 
+type Reasons = BTreeMap<(Key, RunId), String>;
+
 impl Invalidations {
-    pub(super) fn apply(&self, mark: &Mark) {
+    fn change<R>(&self, change: impl FnOnce(&mut Reasons) -> R) -> R {
         let mut reasons = write(&self.reasons);
-        match mark.undone {
-            true => reasons.remove(&(mark.key, mark.run)),
-            false => reasons.insert((mark.key, mark.run), mark.reason.clone()),
-        };
+        let done = change(&mut reasons);
         self.any.store(!reasons.is_empty(), Ordering::Release);
+        done
     }
 
-    /// Whether any mark is in force.
+    pub(super) fn apply(&self, mark: &Mark) {
+        self.change(|reasons| match mark.undone {
+            true => reasons.remove(&(mark.key, mark.run)),
+            false => reasons.insert((mark.key, mark.run), mark.reason.clone()),
+        });
+    }
+
     pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -50,7 +56,6 @@ impl Invalidations {
         reasons.get(&(record.key, record.run)).cloned()
     }
 
-    /// Whether any computation of this key is marked.
     pub(super) fn any_of(&self, key: Key) -> bool {
         if !self.any() {
             return false;
@@ -77,20 +82,16 @@ impl Invalidations {
     /// Adds the marks of another store; gives the marks that only this engine has.
     pub(super) fn add(&self, more: Self) -> Vec<(Key, RunId)> {
         let more = unpoisoned(more.reasons.into_inner());
-        let mut reasons = write(&self.reasons);
-        let only_here = reasons.keys().filter(|marked| !more.contains_key(*marked));
-        let only_here = only_here.copied().collect();
-        reasons.extend(more);
-        self.any.store(!reasons.is_empty(), Ordering::Release);
-        only_here
+        self.change(|reasons| {
+            let only_here = reasons.keys().filter(|marked| !more.contains_key(*marked));
+            let only_here = only_here.copied().collect();
+            reasons.extend(more);
+            only_here
+        })
     }
 
     pub(super) fn remove(&self, marked: &[(Key, RunId)]) {
-        let mut reasons = write(&self.reasons);
-        for marked in marked {
-            reasons.remove(marked);
-        }
-        self.any.store(!reasons.is_empty(), Ordering::Release);
+        self.change(|reasons| marked.iter().for_each(|of| drop(reasons.remove(of))));
     }
 }
 
@@ -149,7 +150,6 @@ impl Engine {
         }
     }
 
-    /// The entries that were computed from this one.
     pub(super) fn dependents(&self, key: &Key) -> Vec<(Arc<str>, Key)> {
         let entries: Vec<Arc<Entry>> = self.entries().collect();
         let mut callers: HashMap<Key, Vec<&RecordHead>> = HashMap::new();

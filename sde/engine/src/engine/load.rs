@@ -119,27 +119,17 @@ impl Engine {
         let mut stored = match found {
             Ok(stored) => stored?,
             Err(error) => {
-                self.warn(|| {
-                    format!(
-                        "{} [{}] could not be looked for in {}: {error}; it is computed instead",
-                        run.cache.name,
-                        run.key.short(),
-                        archiver.describe()
-                    )
-                });
+                let (run, store) = (run.label(), archiver.describe());
+                let what = format!("{run} could not be looked for in {store}");
+                self.warn(|| format!("{what}: {error}; it is computed instead"));
                 return None;
             }
         };
         let expected = &run.app.resolved.id;
         if stored.record.key != run.key || stored.record.id != *expected {
-            self.warn(|| {
-                format!(
-                    "{} has something else under the key of {} [{}]; it is computed instead",
-                    archiver.describe(),
-                    run.cache.name,
-                    run.key.short()
-                )
-            });
+            let (run, store) = (run.label(), archiver.describe());
+            let what = format!("{store} has something else under the key of {run}");
+            self.warn(|| format!("{what}; it is computed instead"));
             return None;
         }
         if stored.archived {

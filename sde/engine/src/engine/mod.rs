@@ -64,7 +64,7 @@ use crate::cache::waits::Waits;
 use crate::cache::{AppCache, CacheTable, RunFlight};
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::entry::{Entry, PERIODS, epoch_of};
-use crate::error::{Error, panic_message};
+use crate::error::{Error, ErrorKind, panic_message};
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
 use crate::parallel::Helpers;
@@ -222,6 +222,11 @@ impl Engine {
     pub(crate) fn archiver(&self) -> Option<Arc<dyn Archiver>> {
         user_code("a store");
         read(&self.archiver).clone()
+    }
+
+    fn store_to(&self, doing: &'static str) -> Result<Arc<dyn Archiver>, Error> {
+        let none = || ErrorKind::NoStore { doing }.into();
+        self.archiver().ok_or_else(none)
     }
 
     fn entries(&self) -> impl Iterator<Item = Arc<Entry>> {

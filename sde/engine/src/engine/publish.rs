@@ -49,23 +49,13 @@ impl Unpublished {
             };
             Entry::failed(record, self.error.clone(), epoch, own)
         };
-        let remembered = (self.failure == Failure::Permanent).then(failed);
-        remembered.map(|failed| {
-            run.cache.measure(&failed);
-            Arc::new(failed)
-        })
+        let failed = (self.failure == Failure::Permanent).then(failed)?;
+        run.cache.measure(&failed);
+        Some(Arc::new(failed))
     }
 
     pub(crate) fn is_panic(&self) -> bool {
         self.panic.is_some()
-    }
-
-    /// Gives the error, or resumes the body's panic.
-    fn resume_panic(self) -> Error {
-        match self.panic {
-            Some(panic) => resume_unwind(panic),
-            None => self.error,
-        }
     }
 }
 
@@ -74,7 +64,6 @@ pub(crate) type ToSave = SmallVec<[Arc<Entry>; 1]>;
 
 /// The outcome of a call once it is decided whose results stand.
 pub(super) struct Settled<S> {
-    /// The results that the caller gets.
     pub(crate) served: Served,
     /// The outcome of writing the caller's results, if they stand and are kept.
     pub(crate) written: Option<S>,
@@ -122,7 +111,10 @@ impl Engine {
                 if unpublished.is_panic() {
                     self.failed(run, unpublished.error.clone());
                 }
-                return Err(unpublished.resume_panic());
+                return match unpublished.panic {
+                    Some(panic) => resume_unwind(panic),
+                    None => Err(unpublished.error),
+                };
             }
         };
         run.cache.measure(&own.entry);
@@ -191,7 +183,12 @@ impl Engine {
                 let flight = instead.as_deref().unwrap_or(flight);
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
                 let written = catch_unwind(write);
-                let forget = || self.forget_replaced(run);
+                // No thread may find the earlier result among its recent hits any more.
+                let forget = || {
+                    if run.options.policy == Policy::Refresh {
+                        self.raise_epoch();
+                    }
+                };
                 let shown = run.cache.show(flight, &own, is_kept, forget);
                 Settled {
                     served: own,
@@ -259,13 +256,6 @@ impl Engine {
         }
     }
 
-    /// After a refresh no thread may find the earlier result among its recent hits any more.
-    fn forget_replaced(&self, run: &Run<'_>) {
-        if run.options.policy == Policy::Refresh {
-            self.raise_epoch();
-        }
-    }
-
     /// The results to be published, or why none are.
     pub(crate) fn publishable(
         &self,
@@ -276,7 +266,10 @@ impl Engine {
         let resolved = &*run.app.resolved;
         let (epoch, own) = (ran.epoch, ran.own);
         let (returned, mut record) = self.usable(run, ran)?;
-        let known = self.known(run);
+        if let Some(entry) = run.cache.entry(&run.key) {
+            run.note_known(entry);
+        }
+        let known = run.known.borrow().clone();
         for other in &known {
             self.compare(run, (&record, &returned), other);
         }
@@ -295,14 +288,6 @@ impl Engine {
             None => merged.inspect(|made| bind(run.from, resolved, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
-    }
-
-    /// The computations of the key that are known here, in memory or in the store.
-    fn known(&self, run: &Run<'_>) -> Vec<Arc<Entry>> {
-        if let Some(entry) = run.cache.entry(&run.key) {
-            run.note_known(entry);
-        }
-        run.known.borrow().clone()
     }
 
     /// Whether these results replace an unwanted result of the key, or one that itself did so, as far as is known here.
@@ -354,7 +339,6 @@ impl Engine {
         }
     }
 
-    /// How long an error of a body lasts.
     fn lasts(&self, run: &Run<'_>, cause: &AppError, record: &Record) -> Failure {
         // With another file, or on another try, the body may succeed.
         let may_go_well = record.nondeterministic

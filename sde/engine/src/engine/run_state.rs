@@ -88,6 +88,11 @@ impl<'a> Run<'a> {
         Arc::clone(&self.app.resolved.name)
     }
 
+    /// `app [short key]`.
+    pub(super) fn label(&self) -> String {
+        format!("{} [{}]", self.app.resolved.name, self.key.short())
+    }
+
     /// The record's head of a computation with these dependencies, as far as it is known before the body runs.
     pub(super) fn head(
         &self,
@@ -140,7 +145,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a frame is of this run.
     pub(super) fn is(&self, frame: &Frame) -> bool {
         frame.key == self.key && frame.engine == self.from.engine().id()
     }

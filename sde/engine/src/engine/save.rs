@@ -18,7 +18,7 @@ use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::part_key;
-use crate::result_map::Named;
+use crate::result_map::Tags;
 
 /// A new entry that is to be on the disk before anybody gets it.
 pub(crate) struct NewSave {
@@ -88,7 +88,6 @@ impl Engine {
         }
     }
 
-    /// Tells the outcome of saving a new entry.
     pub(crate) fn tell_new(&self, entry: &Entry, saved: NewSaved) {
         let Some(written) = saved.written else {
             return;
@@ -104,19 +103,6 @@ impl Engine {
         }
     }
 
-    /// Saves entries on their own.
-    fn save_some(
-        &self,
-        archiver: &dyn Archiver,
-        selection: Selection,
-        entries: &[Arc<Entry>],
-    ) -> Result<(), ArchiveError> {
-        let batch = Batch::of(selection, entries.iter().cloned());
-        self.write_one(archiver, &batch)?;
-        self.are_saved(archiver, selection, entries);
-        Ok(())
-    }
-
     /// Takes entries off the lists of pending ones.
     pub(super) fn are_saved(
         &self,
@@ -124,15 +110,12 @@ impl Engine {
         selection: Selection,
         entries: &[Arc<Entry>],
     ) {
-        let tags = |named: &Named| named.tags;
         let has_all = |entry: &Entry| {
-            let mut results = entry.results.iter();
+            let mut tags = entry.results.iter().map(|named| named.tags);
             match selection {
                 // An entry without archived results still goes to an archive, with its record.
-                Selection::Checkpoint => results.any(|named| tags(named).is_archived()),
-                Selection::Archive => {
-                    results.all(|named| !tags(named).is_checkpointed() || tags(named).is_archived())
-                }
+                Selection::Checkpoint => tags.any(Tags::is_archived),
+                Selection::Archive => tags.all(|one| !one.is_checkpointed() || one.is_archived()),
             }
         };
         let is_one_store = archiver.is_one_store();
@@ -174,15 +157,16 @@ impl Engine {
             if entries.is_empty() {
                 continue;
             }
-            let saved = self.save_some(&*archiver, selection, &entries);
+            let batch = Batch::of(selection, entries.iter().cloned());
+            let saved = self.write_one(&*archiver, &batch);
             let has_failed_before = self.evictions_fail.swap(saved.is_err(), Ordering::Relaxed);
-            if let Err(error) = saved {
-                if !has_failed_before {
-                    self.warn(|| {
-                        format!("what was to be evicted could not be saved, and stays: {error}")
-                    });
+            match saved {
+                Ok(_) => self.are_saved(&*archiver, selection, &entries),
+                Err(_) if has_failed_before => return,
+                Err(error) => {
+                    let what = "what was to be evicted could not be saved, and stays";
+                    return self.warn(|| format!("{what}: {error}"));
                 }
-                return;
             }
         }
     }
@@ -201,10 +185,8 @@ impl Engine {
         saved
     }
 
-    /// Has the store write its results elsewhere.
     pub(crate) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
-        let doing = "archive";
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let archiver = self.store_to("archive")?;
         archiver.archive_to(dir).map_err(|source| {
             let doing = format!("archiving {} to {}", archiver.describe(), dir.display());
             ErrorKind::Archive { doing, source }.into()
@@ -259,10 +241,9 @@ impl Engine {
             return;
         }
         for cache in self.caches.all() {
-            let entries = cache.entries();
-            entries
-                .iter()
-                .for_each(|entry| drop(self.pending.add(&entry.holding())));
+            for entry in cache.entries() {
+                drop(self.pending.add(&entry.holding()));
+            }
             cache.scratches.none_is_saved();
         }
         let marks = self.invalidations.all().into_iter();
@@ -270,7 +251,6 @@ impl Engine {
     }
 }
 
-/// Has the store save a batch.
 pub(super) fn write(archiver: &dyn Archiver, batch: &Batch) -> Written {
     let start = Instant::now();
     let saved = caught(|| archiver.save(batch))?;

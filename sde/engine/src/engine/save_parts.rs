@@ -4,13 +4,11 @@
 //! this one encodes the next. The second thread is not one of rayon's, which may be busy with the computation for
 //! hours.
 
-use std::cell::LazyCell;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError, SyncSender, channel, sync_channel};
-use std::thread::{Builder, Scope, scope};
 use std::time::{Duration, Instant};
 
 use super::Engine;
+use super::handle::led;
 use super::save::{caught, is_writing, write, write_encoded};
 use crate::app::ThreadContext;
 use crate::checkpoint::{Archiver, Batch, EncodedSave, Saved, SavedEntry, SavedScratch, Selection};
@@ -63,8 +61,7 @@ struct SavedPart {
     left_out: Vec<ArchiveError>,
     took: Duration,
     /// Entries that nothing else holds any more.
-    _orphans: Vec<Entry>,
-    orphan_bytes: usize,
+    orphans: Vec<Entry>,
 }
 
 /// A part that is saved, or is to be put back.
@@ -88,7 +85,7 @@ impl Engine {
         is_awaited: bool,
     ) -> Result<(), Error> {
         let doing = selection.name();
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let archiver = self.store_to(doing)?;
         let (mut save, mut is_told) = (Save::default(), false);
         let committed = loop {
             let saved = self.save_some_parts(&archiver, selection, &mut save);
@@ -100,10 +97,9 @@ impl Engine {
                     label: Arc::from(format!("saving the {doing}")),
                     done: save.entries,
                     // At the end, or after an error, the written entries are all there are.
-                    total: if matches!(saved, Ok(true)) {
-                        total
-                    } else {
-                        save.entries
+                    total: match saved {
+                        Ok(true) => total,
+                        _ => save.entries,
                     },
                     nested: !is_awaited,
                 });
@@ -127,10 +123,9 @@ impl Engine {
                 Some(error)
             }
         };
-        failed.map_or(Ok(()), |source| {
-            let doing = format!("saving the {doing} to {}", archiver.describe());
-            Err(ErrorKind::Archive { doing, source }.into())
-        })
+        let Some(source) = failed else { return Ok(()) };
+        let doing = format!("saving the {doing} to {}", archiver.describe());
+        Err(ErrorKind::Archive { doing, source }.into())
     }
 
     /// Saves the next parts, and says whether there are more; after the last it commits.
@@ -157,13 +152,11 @@ impl Engine {
             save.at_once = FIRST_PART;
         }
         let stretch = crate::stretch!("save", kind = selection.name(), entries = save.left);
-        let written =
-            scope(|scope| self.write_parts(scope, archiver, selection, save, &mut in_hand));
+        let written = self.write_parts(archiver, selection, save, &mut in_hand);
         for part in in_hand.unsaved.drain(..) {
             for cache in self.caches.all() {
-                cache
-                    .scratches
-                    .put_back(part.scratch.iter().map(|one| one.key));
+                let keys = part.scratch.iter().map(|one| one.key);
+                cache.scratches.put_back(keys);
             }
             let entries = part.entries.into_iter().map(SavedEntry::into_entry);
             self.pending
@@ -185,61 +178,60 @@ impl Engine {
     }
 
     /// Writes parts until all are written, or others are to have their turn; says whether there are more.
-    fn write_parts<'scope, 'env: 'scope>(
-        &'env self,
-        scope: &'scope Scope<'scope, 'env>,
-        archiver: &'env Arc<dyn Archiver>,
+    fn write_parts(
+        &self,
+        archiver: &Arc<dyn Archiver>,
         selection: Selection,
         save: &mut Save,
         in_hand: &mut InHand,
     ) -> Result<bool, ArchiveError> {
-        let begin = || {
-            PartWriter::begin(scope, |part, write| {
-                self.write_part(&**archiver, part, write)
-            })
-        };
-        let (writer, begun) = (LazyCell::new(begin), Instant::now());
-        let mut is_one_written = false;
+        let begun = Instant::now();
+        // A part that is written while the next is encoded.
+        let mut ready: Option<(Batch, EncodedSave<'_>)> = None;
         loop {
-            let part = self.take_part(selection, save);
-            if part.is_empty() && !is_one_written {
-                return Ok(false);
-            }
-            let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
-            if !self.archiver().is_some_and(is_same) {
-                // Another store was loaded, and the part may be for that.
-                in_hand.unsaved.push(part);
-                return match is_one_written {
-                    true => in_hand.note(writer.wait()?, save).map(|()| false),
-                    false => Ok(false),
-                };
-            }
-            let start = Instant::now();
-            let encoded = caught(|| archiver.encode(&part));
-            save.encoding = start.elapsed();
-            save.took += save.encoding;
-            let before = match is_one_written {
-                true => writer.wait().and_then(|one| in_hand.note(one, save)),
-                false => Ok(()),
+            let (is_one_ready, mut written) = (ready.is_some(), None);
+            let mut write = || {
+                let part = ready.take();
+                written = part.map(|(part, write)| self.write_part(&**archiver, part, Some(write)));
             };
-            let encoded = match before.and(encoded) {
-                Ok(encoded) => encoded,
-                Err(error) => {
-                    in_hand.unsaved.push(part);
-                    return Err(error);
+            let mut encode = || {
+                let part = self.take_part(selection, save);
+                let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
+                // If another store was loaded, the part may be for that.
+                if part.is_empty() || !self.archiver().is_some_and(is_same) {
+                    return (part, None);
+                }
+                let start = Instant::now();
+                let encoded = caught(|| archiver.encode(&part));
+                save.encoding = start.elapsed();
+                save.took += save.encoding;
+                (part, Some(encoded))
+            };
+            let (part, encoded) = match is_one_ready {
+                true => led(&mut write, &mut encode).unwrap_or_else(|_| {
+                    write();
+                    encode()
+                }),
+                false => encode(),
+            };
+            let before = written.map_or(Ok(()), |outcome| in_hand.note(outcome, save));
+            let encoded = match (before, encoded) {
+                (Ok(()), Some(Ok(encoded))) => encoded,
+                (before, encoded) => {
+                    if !part.is_empty() {
+                        in_hand.unsaved.push(part);
+                    }
+                    before?;
+                    return encoded.transpose().map(|_| false);
                 }
             };
             // A long save pauses after its first part to tell how many entries there are.
             let is_first = save.entries == 0 && save.total > FIRST_PART;
             let pauses = is_first || begun.elapsed() > QUICK || in_hand.orphan_bytes > PART_BYTES;
             let ends = pauses || save.left == 0;
-            let refused = match encoded {
-                Some(write) if !ends => writer.give(part, write),
-                encoded => Some((part, encoded)),
-            };
-            is_one_written = refused.is_none();
-            if let Some((part, encoded)) = refused {
-                in_hand.note(self.write_part(&**archiver, part, encoded), save)?;
+            match encoded {
+                Some(write) if !ends => ready = Some((part, write)),
+                encoded => in_hand.note(self.write_part(&**archiver, part, encoded), save)?,
             }
             if ends {
                 return Ok(save.left > 0);
@@ -267,14 +259,12 @@ impl Engine {
         self.are_saved(archiver, part.selection, &entries);
         let number = entries.len();
         let orphans = entries.into_iter().filter_map(Arc::into_inner);
-        let orphans: Vec<Entry> = orphans.collect();
         Ok(SavedPart {
             entries: number,
             scratch: part.scratch,
             left_out: saved.left_out,
             took,
-            orphan_bytes: orphans.iter().map(Entry::known_memory).sum(),
-            _orphans: orphans,
+            orphans: orphans.collect(),
         })
     }
 
@@ -324,82 +314,28 @@ impl Engine {
     }
 }
 
-impl Save {
-    fn add(&mut self, part: &mut SavedPart) {
-        self.entries += part.entries;
-        self.scratch += part.scratch.len();
-        self.left_out.append(&mut part.left_out);
-        self.took += part.took;
-        // Where the disk is the bottleneck, longer parts need fewer syncs; else short parts stay in the processor's
-        // cache.
-        if part.took > 2 * self.encoding && part.took < QUICK {
-            self.at_once = (4 * self.at_once).min(LONGEST_PART);
-        } else if part.took > SLOW {
-            self.at_once = (self.at_once / 4).max(1);
-        }
-    }
-}
-
 impl InHand {
     /// Takes note of a part that is saved, or that is to be put back.
     fn note(&mut self, outcome: Outcome, save: &mut Save) -> Result<(), ArchiveError> {
-        match outcome {
-            Ok(mut part) => {
-                save.add(&mut part);
-                self.orphan_bytes += part.orphan_bytes;
-                self.saved.push(part);
-                Ok(())
-            }
-            Err(failed) => {
-                let (part, error) = *failed;
-                self.unsaved.push(part);
-                Err(error)
-            }
+        let mut part = outcome.map_err(|failed| {
+            let (part, error) = *failed;
+            self.unsaved.push(part);
+            error
+        })?;
+        save.entries += part.entries;
+        save.scratch += part.scratch.len();
+        save.left_out.append(&mut part.left_out);
+        save.took += part.took;
+        // Where the disk is the bottleneck, longer parts need fewer syncs; else short parts stay in the processor's
+        // cache.
+        if part.took > 2 * save.encoding && part.took < QUICK {
+            save.at_once = (4 * save.at_once).min(LONGEST_PART);
+        } else if part.took > SLOW {
+            save.at_once = (save.at_once / 4).max(1);
         }
-    }
-}
-
-/// A thread that writes one part after the other.
-struct PartWriter<'scope> {
-    parts: SyncSender<(Batch, EncodedSave<'scope>)>,
-    outcomes: Receiver<Outcome>,
-}
-
-impl<'scope> PartWriter<'scope> {
-    fn begin(
-        scope: &'scope Scope<'scope, '_>,
-        write: impl Fn(Batch, Option<EncodedSave<'scope>>) -> Outcome + Send + 'scope,
-    ) -> Self {
-        let (parts, next) = sync_channel::<(Batch, EncodedSave<'scope>)>(0);
-        let (say, outcomes) = channel();
-        let job = move || {
-            let mut outcomes = next
-                .iter()
-                .map(|(part, encoded)| write(part, Some(encoded)));
-            while outcomes
-                .next()
-                .is_some_and(|outcome| say.send(outcome).is_ok())
-            {}
-        };
-        let thread = Builder::new().name("sde-save".to_owned());
-        // Where the system has no thread to give, nobody receives parts.
-        drop(thread.spawn_scoped(scope, job));
-        Self { parts, outcomes }
-    }
-
-    /// Gives it a part to write. If there is no thread the part comes back.
-    fn give(
-        &self,
-        part: Batch,
-        encoded: EncodedSave<'scope>,
-    ) -> Option<(Batch, Option<EncodedSave<'scope>>)> {
-        let refused = self.parts.send((part, encoded)).err();
-        refused.map(|SendError((part, encoded))| (part, Some(encoded)))
-    }
-
-    /// Waits for the part that is written.
-    fn wait(&self) -> Result<Outcome, ArchiveError> {
-        let ended = |_| ArchiveError::Other("the thread that writes a save has ended".to_owned());
-        self.outcomes.recv().map_err(ended)
+        let orphans = part.orphans.iter();
+        self.orphan_bytes += orphans.map(Entry::known_memory).sum::<usize>();
+        self.saved.push(part);
+        Ok(())
     }
 }

@@ -6,11 +6,20 @@ use std::time::Instant;
 
 use super::Engine;
 use crate::app::{DependencySnapshot, Frame};
-use crate::cache::ScratchState;
+use crate::cache::{AppCache, ScratchState};
 use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection};
 use crate::event::Event;
 use crate::key::Key;
 use crate::result_map::{Codec, ErasedValue};
+
+fn saved_scratch(app: &Arc<str>, key: Key, state: &ScratchState) -> SavedScratch {
+    SavedScratch {
+        app: Arc::clone(app),
+        key,
+        value: state.value.clone(),
+        codec: state.codec,
+    }
+}
 
 impl Engine {
     /// The scratch states that are newer than the saved ones. Collective runs save theirs themselves, when all ranks
@@ -18,21 +27,12 @@ impl Engine {
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         let sets = self.sets.all();
         sets.iter().for_each(|set| set.note_state_due());
-        self.caches
-            .all()
-            .flat_map(|cache| {
-                cache
-                    .scratches
-                    .take_unsaved()
-                    .into_iter()
-                    .map(|(key, state)| SavedScratch {
-                        app: Arc::clone(&cache.name),
-                        key,
-                        value: state.value,
-                        codec: state.codec,
-                    })
-            })
-            .collect()
+        let of_cache = |cache: &Arc<AppCache>| {
+            let app = Arc::clone(&cache.name);
+            let states = cache.scratches.take_unsaved().into_iter();
+            states.map(move |(key, state)| saved_scratch(&app, key, &state))
+        };
+        self.caches.all().flat_map(of_cache).collect()
     }
 
     /// The scratch of a run. A run without a claim has none: it is to be like no other.
@@ -70,12 +70,8 @@ impl Engine {
         held.chain(stored).filter_map(move |found| {
             found.unwrap_or_else(|why| {
                 if !std::mem::replace(&mut is_told, true) {
-                    self.warn(|| {
-                        let run = frame.label();
-                        format!(
-                            "the scratch of {run} {why}; without an earlier state it starts afresh"
-                        )
-                    });
+                    let what = format!("the scratch of {} {why}", frame.label());
+                    self.warn(|| format!("{what}; without an earlier state it starts afresh"));
                 }
                 None
             })
@@ -84,15 +80,11 @@ impl Engine {
 
     /// Whether a run may go on from a scratch state: no dependency of the state has changed.
     pub(crate) fn may_go_on(&self, frame: &Frame, from: &DependencySnapshot) -> bool {
-        let Some(why) = self.changed_dependency(&*from.dependencies) else {
+        let Some(why) = self.changed_dependency(&*from.callees.beneath) else {
             return true;
         };
-        self.warn(|| {
-            format!(
-                "the scratch of {} is not gone on from: {why}; it starts afresh",
-                frame.label()
-            )
-        });
+        let what = format!("the scratch of {} is not gone on from", frame.label());
+        self.warn(|| format!("{what}: {why}; it starts afresh"));
         false
     }
 
@@ -122,12 +114,7 @@ impl Engine {
             return;
         };
         let batch = Batch {
-            scratch: vec![SavedScratch {
-                app: Arc::clone(&frame.resolved.name),
-                key,
-                value: state.value.clone(),
-                codec: state.codec,
-            }],
+            scratch: vec![saved_scratch(&frame.resolved.name, key, state)],
             ..Batch::new(Selection::Checkpoint)
         };
         let start = Instant::now();
@@ -138,12 +125,10 @@ impl Engine {
                 let cache = self.cache_of(&frame.resolved);
                 cache.scratches.saved(&key, &state.value);
             }
-            Err(error) => self.warn(|| {
-                format!(
-                    "the scratch of {} could not be saved: {error}; the next save tries again",
-                    frame.label()
-                )
-            }),
+            Err(error) => {
+                let what = format!("the scratch of {} could not be saved", frame.label());
+                self.warn(|| format!("{what}: {error}; the next save tries again"));
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use super::invalidate::Invalidated;
 use super::stats::Stats;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::entry::Record;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
@@ -114,12 +114,10 @@ impl Sde {
         for entry in self.engine().entries() {
             names.extend(entry.record.apps());
         }
-        names
-            .into_iter()
-            .map(|name| (self.engine().catalog.citations(&name), name))
-            .filter(|(citations, _)| !citations.is_empty())
-            .map(|(citations, name)| (name.to_string(), citations))
-            .collect()
+        let catalog = &self.engine().catalog;
+        let citations = |name: Arc<str>| (name.to_string(), catalog.citations(&name));
+        let all = names.into_iter().map(citations);
+        all.filter(|(_, citations)| !citations.is_empty()).collect()
     }
 
     /// Counts and times so far, for each app and in all.
@@ -133,10 +131,8 @@ impl Sde {
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let engine = self.engine();
-        let mut records: Vec<_> = engine
-            .entries()
-            .map(|entry| engine.record_of(&entry))
-            .collect();
+        let records = engine.entries().map(|entry| engine.record_of(&entry));
+        let mut records: Vec<_> = records.collect();
         records.sort_by_key(|record| (record.made_at, record.run));
         records
     }
@@ -227,10 +223,7 @@ impl Sde {
     /// # Errors
     /// If there is no store, or no thread can be started.
     pub fn checkpoint_in_background(&self) -> Result<(), Error> {
-        let doing = "checkpoint";
-        self.engine()
-            .archiver()
-            .ok_or(ErrorKind::NoStore { doing })?;
+        self.engine().store_to("checkpoint")?;
         Background::start(self.engine()).map_err(super::builder::no_thread)?;
         self.engine().background.want();
         Ok(())
@@ -324,9 +317,8 @@ impl Sde {
     /// If the new store can't be read, on all ranks if one's can't; or if ranks opened it together and the engine has
     /// none. Then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
-        let ranks = self
-            .handle
-            .collective_ranks(|| "loads a store".to_owned())?;
+        let doing = || "loads a store".to_owned();
+        let ranks = self.handle.collective_ranks(doing)?;
         let read = read_invalidations(&archiver, ranks.is_some());
         let invalidations = match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,
@@ -344,8 +336,7 @@ impl Sde {
         let of_caches = engine.caches.all().map(|cache| cache.forget_all());
         _old = (of_caches.collect::<Vec<_>>(), of_sets);
         engine.sets.forget_all();
-        _unsaved = [Selection::Checkpoint, Selection::Archive]
-            .map(|selection| engine.pending.take(selection, usize::MAX));
+        _unsaved = Selection::BOTH.map(|selection| engine.pending.take(selection, usize::MAX));
         engine.raise_epoch();
         engine.count_uses();
         engine.invalidations.remove(&only_old);
@@ -369,7 +360,7 @@ impl Engine {
         if is_told || self.policy == SavePolicy::Never || self.archiver().is_none() {
             return;
         }
-        for selection in [Selection::Checkpoint, Selection::Archive] {
+        for selection in Selection::BOTH {
             if let Err(error) = self.save(selection, true) {
                 let name = selection.name();
                 self.warn(|| format!("the {name} at the end failed: {error}"));

@@ -18,22 +18,13 @@ use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
 use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
-use crate::sync::{lock, wait_timeout};
+use crate::sync::{lock, wait_until};
 
 /// How this engine shares work with other processes.
 pub(super) struct Sharing {
     /// The longest that a call waits for another process.
-    longest_wait: Duration,
+    pub(super) longest_wait: Duration,
     pub(super) announcer: Announcer,
-}
-
-impl Sharing {
-    pub(super) fn new(longest_wait: Duration) -> Self {
-        Self {
-            longest_wait,
-            announcer: Announcer::default(),
-        }
-    }
 }
 
 /// The next step of a call that has the claim of a key.
@@ -72,8 +63,7 @@ impl Waiter {
         let end = Instant::now() + longest;
         let mut is_woken = lock(&self.is_woken);
         while !*is_woken && Instant::now() < end {
-            let left = end.saturating_duration_since(Instant::now());
-            is_woken = wait_timeout(&self.woken, is_woken, left).0;
+            is_woken = wait_until(&self.woken, is_woken, Some(end));
         }
         *is_woken = false;
     }
@@ -89,7 +79,7 @@ impl Engine {
     }
 
     /// Decides the next step of a call that has the claim of a key, which is not in the store.
-    pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> SharedClaim {
+    pub(super) fn ask_processes(&self, run: &Run<'_>, previous: Option<&Entry>) -> SharedClaim {
         let alone = SharedClaim::Compute(None);
         let cost = &run.cache.cost;
         let is_short = || cost.longest().is_some_and(|longest| longest < SHORT);

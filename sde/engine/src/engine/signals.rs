@@ -44,10 +44,9 @@ pub fn start_library<T>(start: impl FnOnce() -> T) -> T {
     let is_free = |signal: &c_int| action(*signal).is_some_and(|now| is_default(&now));
     let free: Vec<c_int> = SIGNALS.into_iter().filter(is_free).collect();
     let started = start();
-    let set = free
-        .into_iter()
-        .filter_map(|signal| Some((signal, action(signal)?)));
-    let set = set.filter(|(_, action)| !is_default(action));
+    let now = free.into_iter();
+    let now = now.filter_map(|signal| Some((signal, action(signal)?)));
+    let set = now.filter(|(_, action)| !is_default(action));
     lock(&LISTENERS).of_libraries.extend(set);
     started
 }
@@ -75,12 +74,8 @@ fn start<T>(
 ) -> io::Result<()> {
     let (to, from) = mpsc::channel();
     spawn(from)?;
-    let mut free = Vec::new();
-    for signal in SIGNALS {
-        if take(signal, of_libraries) {
-            free.push(signal);
-        }
-    }
+    let mut free = SIGNALS.to_vec();
+    free.retain(|signal| take(*signal, of_libraries));
     let signals = Signals::new(&free)?;
     // A second signal ends the process at once, also while the save on the first one hangs.
     let ending = free.into_iter().filter(|signal| ends(*signal));
@@ -136,7 +131,6 @@ fn is_default(action: &libc::sigaction) -> bool {
     action.sa_sigaction == libc::SIG_DFL
 }
 
-/// The present action for a signal.
 fn action(signal: c_int) -> Option<libc::sigaction> {
     let mut now = std::mem::MaybeUninit::zeroed();
     // SAFETY: without a new action `sigaction` only writes the present one to a place of its type; zeros are valid.

@@ -17,7 +17,7 @@ use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{MutexGuard, wait, wait_timeout};
+use crate::sync::{MutexGuard, wait_until};
 
 /// How often a key may be on one stack. Redundant computing under work stealing
 /// nests as deep as there are jobs to steal; an app that calls itself through an
@@ -153,7 +153,7 @@ fn endless(run: &Run<'_>, here: &ThreadContext) -> Error {
     let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
     let mut path: Vec<_> = on_stack.collect();
     path.reverse();
-    path.push(run.node(run.key).label());
+    path.push(run.label());
     ErrorKind::Cycle { path }.into()
 }
 
@@ -213,12 +213,6 @@ impl Patience for WaitPatience<'_> {
     }
 
     fn sleep<'g, T>(&self, on: &Condvar, guard: MutexGuard<'g, T>) -> MutexGuard<'g, T> {
-        match self.deadline {
-            None => wait(on, guard),
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                wait_timeout(on, guard, left).0
-            }
-        }
+        wait_until(on, guard, self.deadline)
     }
 }

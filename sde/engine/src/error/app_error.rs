@@ -52,7 +52,8 @@ pub struct AppError {
 impl AppError {
     /// An error that is just a message.
     pub fn message(text: impl Into<String>) -> Self {
-        Self::from(Message(text.into()))
+        let text: String = text.into();
+        Self::from(text)
     }
 
     /// Marks the failure as one that may go away by itself.
@@ -142,14 +143,3 @@ impl fmt::Debug for AppError {
         fmt::Display::fmt(self, f)
     }
 }
-
-#[derive(Debug)]
-struct Message(String);
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for Message {}

@@ -67,21 +67,15 @@ pub fn said(error: &dyn std::error::Error) -> String {
 }
 
 /// The names as a list, or "none".
-pub(crate) fn join_names(names: &[String]) -> String {
+pub(crate) fn join_names<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     const MANY: usize = 20;
-    if names.is_empty() {
-        return "none".to_owned();
+    let names = names.into_iter().map(|name| printable(name.as_ref()));
+    let names: Vec<_> = names.collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        1..=MANY => names.join(", "),
+        all => format!("{} and {} more", names[..MANY].join(", "), all - MANY),
     }
-    let mut out = names
-        .iter()
-        .take(MANY)
-        .map(|name| printable(name))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if names.len() > MANY {
-        out.push_str(&format!(" and {} more", names.len() - MANY));
-    }
-    out
 }
 
 /// The names that may be meant by this one: similar in spelling or capitals, a part of it, or a longer name.
@@ -154,7 +148,7 @@ mod tests {
 
     #[test]
     fn no_names_are_called_none() {
-        assert_eq!(join_names(&[]), "none");
-        assert_eq!(join_names(&["a".into(), "b".into()]), "a, b");
+        assert_eq!(join_names::<String>([]), "none");
+        assert_eq!(join_names(["a", "b"]), "a, b");
     }
 }

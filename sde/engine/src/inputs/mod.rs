@@ -13,9 +13,10 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::error::{Error, join_names, printable};
-use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, with_encoder};
+use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
 use crate::result_map::Value;
-use value::{AnyInput, InputValue};
+pub(crate) use value::AnyInput;
+use value::InputValue;
 
 /// The inputs of one run.
 ///
@@ -36,7 +37,7 @@ pub struct Inputs(Arc<InputBlock>);
 
 /// A single block for most inputs, since allocations dominate the cost of a call with new ones.
 #[doc(hidden)]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct InputBlock {
     items: SmallVec<[Input; 8]>,
     encoded: OnceLock<SmallVec<[u8; 128]>>,
@@ -56,16 +57,6 @@ impl InputBlock {
         match self.items.iter_mut().find(|old| old.name == input.name) {
             Some(old) => *old = input,
             None => self.items.push(input),
-        }
-    }
-}
-
-/// Clones the items without the encoding: a clone is about to be changed.
-impl Clone for InputBlock {
-    fn clone(&self) -> Self {
-        Self {
-            items: self.items.clone(),
-            encoded: OnceLock::new(),
         }
     }
 }
@@ -113,11 +104,9 @@ impl Inputs {
     /// If there is no such input, or it has another type.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<&T, Error> {
         let input = self.find(name)?;
-        let value = &input.value;
-        value
-            .downcast_ref::<T>()
-            .or_else(|| value.downcast_ref::<Value<T>>().map(|value| &**value))
-            .ok_or_else(|| mismatch::<T>(input))
+        let shared = || input.value.downcast_ref::<Value<T>>().map(|value| &**value);
+        let found = input.value.downcast_ref::<T>().or_else(shared);
+        found.ok_or_else(|| mismatch::<T>(input))
     }
 
     /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
@@ -128,9 +117,8 @@ impl Inputs {
     pub fn value<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let input = self.find(name)?;
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
-        shared
-            .or_else(|| input.value.to_shared().into_value())
-            .ok_or_else(|| mismatch::<T>(input))
+        let found = shared.or_else(|| input.value.to_shared().into_value());
+        found.ok_or_else(|| mismatch::<T>(input))
     }
 
     /// The input of that name as text, given as a `String` or a `&'static str`.
@@ -139,8 +127,7 @@ impl Inputs {
     /// If there is no such input, or it is not text.
     pub fn text(&self, name: &str) -> Result<&str, Error> {
         let input = self.find(name)?;
-        let literal = input.value.downcast_ref::<&'static str>().copied();
-        match literal {
+        match input.value.downcast_ref::<&'static str>() {
             Some(text) => Ok(text),
             None => self.get::<String>(name).map(String::as_str),
         }
@@ -166,18 +153,14 @@ impl Inputs {
     fn find(&self, name: &str) -> Result<&Input, Error> {
         let found = self.0.items.iter().find(|input| input.name == name);
         found.ok_or_else(|| {
-            let given: Vec<_> = self.names().map(str::to_owned).collect();
-            let (name, given) = (printable(name), join_names(&given));
+            let (name, given) = (printable(name), join_names(self.names()));
             Error::invalid_argument(format!("there is no input \"{name}\"; given are: {given}"))
         })
     }
 
     /// `x = 1.5, label = "run 1"`, each value cut short.
     pub(crate) fn short(&self) -> String {
-        let one = |input: &Input| {
-            let value = input.value.any().map(AnyInput::short);
-            format!("{} = {}", input.name, value.unwrap_or_default())
-        };
+        let one = |input: &Input| format!("{} = {}", input.name, describe(input.value.any()));
         self.0.items.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
@@ -191,10 +174,7 @@ impl Inputs {
     #[inline(never)]
     pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         let mut items = self.0.items.iter();
-        items.try_for_each(|input| match input.value.any() {
-            Some(value) => value.encode(&input.name, to),
-            None => Err(FingerprintError::custom("an input changed its type")),
-        })?;
+        items.try_for_each(|input| to.named(&input.name, input.value.any()))?;
         if !to.is_volatile() {
             let made = to.finish()?;
             self.0.encoded.get_or_init(|| SmallVec::from_slice(made));
@@ -202,7 +182,6 @@ impl Inputs {
         Ok(())
     }
 
-    /// Gives the current encoding to a function.
     pub(crate) fn with_encoded<R>(
         &self,
         then: impl FnOnce(&[u8]) -> R,
@@ -225,11 +204,8 @@ impl Inputs {
     }
 
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
-        let items = &self.0.items;
-        let one = |input: &Input| Some(input.value.any()?.summary(input.name.clone(), cursor));
-        let mut summaries = Vec::with_capacity(items.len());
-        summaries.extend(items.iter().filter_map(one));
-        summaries
+        let one = |input: &Input| input.value.any().summary(input.name.clone(), cursor);
+        self.0.items.iter().map(one).collect()
     }
 }
 
@@ -246,8 +222,10 @@ impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for input in &self.0.items {
-            let short = input.value.any().map(AnyInput::short);
-            map.entry(&input.name, &format_args!("{}", short.unwrap_or_default()));
+            map.entry(
+                &input.name,
+                &format_args!("{}", describe(input.value.any())),
+            );
         }
         map.finish()
     }

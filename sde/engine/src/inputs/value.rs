@@ -4,27 +4,17 @@ use std::any::Any;
 use std::borrow::Cow;
 
 use super::call::{ValueSummary, summary};
-use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
+use crate::key::{EncodedCursor, Fingerprint};
 use crate::result_map::ErasedValue;
 
-/// The operations on an input value of any type.
-pub(super) trait AnyInput: Any {
-    fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
+/// A value of any type in a key: an input, or a setting of an app.
+pub(crate) trait AnyInput: Any + Fingerprint + Send + Sync {
     fn summary(&self, name: Cow<'static, str>, cursor: &mut EncodedCursor<'_>) -> ValueSummary;
-    fn short(&self) -> String;
 }
 
-impl<T: Fingerprint + 'static> AnyInput for T {
-    fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.named(name, self)
-    }
-
+impl<T: Fingerprint + Send + Sync + 'static> AnyInput for T {
     fn summary(&self, name: Cow<'static, str>, cursor: &mut EncodedCursor<'_>) -> ValueSummary {
         summary(name, self, cursor)
-    }
-
-    fn short(&self) -> String {
-        describe(self)
     }
 }
 
@@ -35,7 +25,7 @@ macro_rules! input_value {
         #[derive(Clone)]
         pub(super) enum InputValue {
             $($inline($type),)*
-            Shared(ErasedValue, fn(&ErasedValue) -> Option<&dyn AnyInput>),
+            Shared(ErasedValue, fn(&ErasedValue) -> &dyn AnyInput),
         }
 
         impl InputValue {
@@ -45,19 +35,20 @@ macro_rules! input_value {
                 $(if let Some(value) = any.downcast_ref::<$type>() {
                     return Self::$inline(*value);
                 })*
-                Self::Shared(ErasedValue::new(value), |value| Some(value.downcast_ref::<T>()?))
+                Self::Shared(ErasedValue::new(value), |value| match value.downcast_ref::<T>() {
+                    Some(value) => value,
+                    None => unreachable!("an input changed its type"),
+                })
             }
 
-            /// The value, if its type is the one it was made with.
             #[inline]
-            pub(super) fn any(&self) -> Option<&dyn AnyInput> {
+            pub(super) fn any(&self) -> &dyn AnyInput {
                 match self {
-                    $(Self::$inline(value) => Some(value),)*
+                    $(Self::$inline(value) => value,)*
                     Self::Shared(value, any) => any(value),
                 }
             }
 
-            /// The value, shared.
             pub(super) fn to_shared(&self) -> ErasedValue {
                 match self {
                     $(Self::$inline(value) => ErasedValue::new(*value),)*
@@ -77,7 +68,7 @@ input_value! {
 impl InputValue {
     /// The value as a `T`, if it is one.
     pub(super) fn downcast_ref<T: 'static>(&self) -> Option<&T> {
-        let any: &dyn Any = self.any()?;
+        let any: &dyn Any = self.any();
         any.downcast_ref()
     }
 }

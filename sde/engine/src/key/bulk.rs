@@ -36,10 +36,8 @@ pub fn set_hash_threads(threads: usize) {
 
 pub(crate) fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     let alone = bytes.len() < PARALLEL_FROM || rayon::current_thread_index().is_some();
-    match (!alone)
-        .then(|| pool(THREADS.load(Ordering::Relaxed)))
-        .flatten()
-    {
+    let pool = || pool(THREADS.load(Ordering::Relaxed));
+    match (!alone).then(pool).flatten() {
         Some(pool) => pool.install(|| hasher.update_rayon(bytes)),
         None => hasher.update(bytes),
     };

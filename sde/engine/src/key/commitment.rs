@@ -58,23 +58,14 @@ pub(crate) fn commit_noting<T: Fingerprint + ?Sized>(
         to.value(value)?;
         let noted = to.take_volatile();
         let bytes = to.finish()?;
-        let commitment = match bytes.split_first() {
-            Some((&item::COLLAPSED, rest)) if rest.len() == 40 => {
-                let (length, digest) = rest.split_at(8);
-                Commitment::Digest {
-                    length: u64::from_le_bytes(array(length)),
-                    digest: Digest::from_bytes(array(digest)),
-                }
-            }
-            _ => Commitment::Inline(bytes.into()),
-        };
+        let long = bytes.strip_prefix(&[item::COLLAPSED]).and_then(|marker| {
+            let (length, digest) = marker.split_first_chunk()?;
+            Some(Commitment::Digest {
+                length: u64::from_le_bytes(*length),
+                digest: Digest::from_bytes(digest.try_into().ok()?),
+            })
+        });
+        let commitment = long.unwrap_or_else(|| Commitment::Inline(bytes.into()));
         Ok((commitment, noted))
     })
-}
-
-/// The first `N` of at least `N` bytes.
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(&bytes[..N]);
-    array
 }

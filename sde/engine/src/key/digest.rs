@@ -46,17 +46,6 @@ fn parse_hex(text: &str) -> Result<[u8; 32], ParseDigestError> {
     Ok(bytes)
 }
 
-/// The hexadecimal digits of `bytes`, as bytes of ASCII.
-fn hex(bytes: &[u8; 32]) -> [u8; 64] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0_u8; 64];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    text
-}
-
 /// Accepts the 32 bytes in each form that a data format may give them.
 struct BytesVisitor;
 
@@ -114,7 +103,7 @@ macro_rules! name_of_32_bytes {
             /// enough to identify anything.
             #[must_use]
             pub fn short(&self) -> String {
-                hex(&self.0)[..12].iter().copied().map(char::from).collect()
+                blake3::Hash::from_bytes(self.0).to_hex()[..12].to_owned()
             }
         }
 
@@ -132,8 +121,7 @@ macro_rules! name_of_32_bytes {
 
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let digits = hex(&self.0);
-                formatter.pad(std::str::from_utf8(&digits).unwrap_or_default())
+                formatter.pad(&blake3::Hash::from_bytes(self.0).to_hex())
             }
         }
 

@@ -23,7 +23,7 @@ use super::digest::Digest;
 use super::error::{FingerprintError, FingerprintErrorKind};
 use super::fingerprint::Fingerprint;
 use super::items::Fields;
-use super::spill::{Spilled, digest_of};
+use super::spill::digest_of;
 use super::tag::{INLINE_LIMIT, item};
 use super::volatile::Volatile;
 
@@ -52,7 +52,7 @@ pub struct Encoder<'b> {
     /// How many items the innermost open node has.
     pub(super) items: usize,
     /// The bytes of the innermost open node that have left the buffer.
-    pub(super) spilled: Option<Box<Spilled>>,
+    pub(super) spilled: Option<Box<blake3::Hasher>>,
     pub(super) is_root: bool,
     pub(super) failed: bool,
     /// Notes of the written values that may change while their holders stay the same.
@@ -198,14 +198,6 @@ impl<'b> Encoder<'b> {
         self.length = parts.at();
     }
 
-    pub(crate) fn length(&self) -> usize {
-        self.length
-    }
-
-    pub(crate) fn set_length(&mut self, length: usize) {
-        self.length = length;
-    }
-
     /// Runs `write` as a node that begins at `at`; gives its end.
     #[inline]
     pub(crate) fn node_at(
@@ -253,8 +245,8 @@ impl<'b> Encoder<'b> {
         };
         self.spill();
         if let Some(all) = self.spilled.take() {
-            let digest = Digest::from_bytes(*all.hasher.finalize().as_bytes());
-            self.length = self.collapsed_at(self.length, marker, all.length, &digest);
+            let digest = Digest::from_bytes(*all.finalize().as_bytes());
+            self.length = self.collapsed_at(self.length, marker, all.count(), &digest);
         }
     }
 }

@@ -11,14 +11,9 @@ use std::path::PathBuf;
 pub struct FingerprintError(Box<FailedPart>);
 
 struct FailedPart {
-    /// From the innermost part outwards.
-    path: Vec<Segment>,
+    /// From the innermost part outwards: `.field` or `[index]` each.
+    path: Vec<String>,
     cause: FingerprintErrorKind,
-}
-
-enum Segment {
-    Field(String),
-    Index(usize),
 }
 
 /// The causes of a failed fingerprint.
@@ -82,30 +77,20 @@ impl FingerprintError {
     /// The path to the part that failed, like `.atoms[3].file`; empty for the value itself.
     #[must_use]
     pub fn path(&self) -> String {
-        let mut path = String::new();
-        for segment in self.0.path.iter().rev() {
-            match segment {
-                Segment::Field(name) => {
-                    path.push('.');
-                    path.push_str(name);
-                }
-                Segment::Index(index) => path.push_str(&format!("[{index}]")),
-            }
-        }
-        path
+        self.0.path.iter().rev().map(String::as_str).collect()
     }
 
     /// Adds to the path that the failed part is within field `name` of the value being encoded.
     #[must_use]
     pub fn in_field(mut self, name: &str) -> Self {
-        self.0.path.push(Segment::Field(name.to_owned()));
+        self.0.path.push(format!(".{name}"));
         self
     }
 
     /// Adds to the path that the failed part is within element `index` of the value being encoded.
     #[must_use]
     pub fn in_element(mut self, index: usize) -> Self {
-        self.0.path.push(Segment::Index(index));
+        self.0.path.push(format!("[{index}]"));
         self
     }
 }

@@ -168,14 +168,11 @@ impl<'e, 'b> Fields<'e, 'b> {
     /// Begins an item that is written in several steps; [`close`](Fields::close) ends it.
     pub(crate) fn open(to: &'e mut Encoder<'b>) -> Self {
         to.plain_item(|_| ());
-        Self {
-            at: to.length(),
-            to,
-        }
+        Self::new(to.length, to)
     }
 
     pub(crate) fn close(self) {
-        self.to.set_length(self.at);
+        self.to.length = self.at;
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! the key: the app still gets the exact value. Values just on either side of a rounding boundary
 //! still differ.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use super::encoder::Encoder;
 use super::error::FingerprintError;
@@ -65,26 +65,6 @@ impl<T: Round> Fingerprint for Rounded<T> {
     }
 }
 
-/// The decimal text of a number, on the stack: the standard library rounds it correctly, the same
-/// on every machine.
-struct Text {
-    bytes: [u8; 300],
-    length: usize,
-}
-
-impl Write for Text {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let end = self.length + text.len();
-        let room = self
-            .bytes
-            .get_mut(self.length..end)
-            .ok_or(std::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
-    }
-}
-
 macro_rules! floats {
     ($($type:ty),*) => {$(
         impl Round for $type {
@@ -92,11 +72,14 @@ macro_rules! floats {
                 let places = usize::from(digits.saturating_sub(1));
                 // Adding zero turns -0.0 into 0.0.
                 let value = self + 0.0;
-                let mut text = Text { bytes: [0; 300], length: 0 };
-                write!(text, "{value:.places$e}").map_err(FingerprintError::custom)?;
+                // The standard library rounds correctly, on every machine alike.
+                let mut text = [0; 300];
+                let mut rest = &mut text[..];
+                write!(rest, "{value:.places$e}").map_err(FingerprintError::custom)?;
+                let length = 300 - rest.len();
                 to.item(|parts| {
                     parts.with_shape(<$type>::shape);
-                    parts.text(&text.bytes[..text.length]);
+                    parts.text(&text[..length]);
                     Ok(())
                 })
             }
@@ -106,41 +89,30 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// Writes a list of rounded values as a list of their roundings.
-fn put_list<'x, T: Round + 'x>(
-    length: usize,
-    items: impl IntoIterator<Item = &'x T>,
-    digits: u8,
-    to: &mut Encoder<'_>,
-) -> Result<(), FingerprintError> {
-    to.item(|parts| {
-        parts.bytes([item::SEQUENCE]);
-        parts.varint(length as u64);
-        if length == 0 {
-            parts.with_shape(T::shape);
-        }
-        for value in items {
-            parts.node(|to| value.put_rounded(digits, to))?;
-        }
-        Ok(())
-    })
+/// A list of the roundings.
+impl<T: Round> Round for [T] {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.item(|parts| {
+            parts.bytes([item::SEQUENCE]);
+            parts.varint(self.len() as u64);
+            if self.is_empty() {
+                parts.with_shape(T::shape);
+            }
+            let mut all = self.iter();
+            all.try_for_each(|value| parts.node(|to| value.put_rounded(digits, to)))
+        })
+    }
 }
 
 impl<T: Round> Round for Vec<T> {
     fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        put_list(self.len(), self, digits, to)
+        self.as_slice().put_rounded(digits, to)
     }
 }
 
 impl<T: Round, const N: usize> Round for [T; N] {
     fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        put_list(N, self, digits, to)
-    }
-}
-
-impl<T: Round> Round for [T] {
-    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        put_list(self.len(), self, digits, to)
+        self.as_slice().put_rounded(digits, to)
     }
 }
 

@@ -118,7 +118,8 @@ bits! {
 ///
 /// With serde it is the bare value. The format must describe itself and tell floats of 32 bits from those of 64, as
 /// CBOR does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each name says it")]
 pub enum Plain<'a> {
@@ -235,19 +236,6 @@ impl PartialEq for Plain<'_> {
 }
 
 impl Eq for Plain<'_> {}
-
-impl Serialize for Plain<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Bool(value) => to.serialize_bool(*value),
-            Self::Unsigned(value) => to.serialize_u64(*value),
-            Self::Signed(value) => to.serialize_i64(*value),
-            Self::F32(value) => to.serialize_f32(*value),
-            Self::F64(value) => to.serialize_f64(*value),
-            Self::Text(value) => to.serialize_str(value),
-        }
-    }
-}
 
 impl<'de> Deserialize<'de> for Plain<'_> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -4,6 +4,7 @@
 //! they are bounded, whatever the value's size, and hold no control character, wherever the value
 //! came from.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::commitment::commit;
@@ -20,14 +21,25 @@ const LIMIT: usize = 80;
 #[derive(Debug, Default)]
 pub struct Short {
     text: String,
+    /// At the limit nothing more fits.
     characters: usize,
-    full: bool,
     /// The fields of the value itself, if they are asked for.
-    fields: Option<Vec<Field>>,
+    fields: Option<Vec<ValueSummary>>,
 }
 
-/// A field: its name, its short text, the digest of its encoding, and itself if it is a scalar.
-pub(crate) type Field = (String, String, Digest, Option<Scalar>);
+/// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ValueSummary {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// The value as text, of about eighty characters at most.
+    pub short: String,
+    /// The digest of its encoding; zeros if it could no longer be encoded.
+    pub digest: Digest,
+    /// The value itself, if it is a number, a boolean, a character or a short text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scalar: Option<Scalar>,
+}
 
 impl Short {
     /// An empty text.
@@ -37,7 +49,7 @@ impl Short {
     }
 
     /// The short text of a value, and its fields, if it describes itself as a structure.
-    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(value: &T) -> (String, Vec<Field>) {
+    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(value: &T) -> (String, Vec<ValueSummary>) {
         let mut short = Self {
             fields: Some(Vec::new()),
             ..Self::default()
@@ -49,7 +61,7 @@ impl Short {
     /// Whether nothing more fits: a long value can stop describing itself.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.full
+        self.characters == LIMIT
     }
 
     /// Writes anything that can be shown, as `write!` would.
@@ -85,7 +97,7 @@ impl Short {
         items: impl IntoIterator<Item = &'x T>,
     ) {
         for (index, value) in items.into_iter().enumerate() {
-            if self.full {
+            if self.is_full() {
                 return;
             }
             if index > 0 {
@@ -99,7 +111,11 @@ impl Short {
     pub fn structure(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
         // Not the fields of a nested value.
         if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty()) {
-            wanted.extend(fields.iter().map(|(name, value)| field(name, *value)));
+            wanted.extend(
+                fields
+                    .iter()
+                    .map(|(name, value)| field((*name).to_owned(), *value)),
+            );
         }
         self.show(name);
         if fields.is_empty() {
@@ -107,7 +123,7 @@ impl Short {
         }
         self.show(" { ");
         for (index, (field, value)) in fields.iter().enumerate() {
-            if self.full {
+            if self.is_full() {
                 return;
             }
             if index > 0 {
@@ -127,25 +143,27 @@ impl Short {
     }
 
     fn push(&mut self, character: char) -> fmt::Result {
-        if self.full {
+        if self.is_full() {
             return Err(fmt::Error);
         }
-        if self.characters + 1 >= LIMIT {
+        self.characters += 1;
+        if self.is_full() {
             self.text.push('…');
-            self.full = true;
             return Err(fmt::Error);
         }
         self.text.push(character);
-        self.characters += 1;
         Ok(())
     }
 }
 
-/// The value as a field of that name.
-pub(crate) fn field(name: &str, value: &dyn Fingerprint) -> Field {
+pub(crate) fn field(name: impl Into<Cow<'static, str>>, value: &dyn Fingerprint) -> ValueSummary {
     let digest = commit(value).map(|commitment| commitment.digest());
-    let digest = digest.unwrap_or(Digest::from_bytes([0; 32]));
-    (name.to_owned(), describe(value), digest, value.to_scalar())
+    ValueSummary {
+        name: name.into(),
+        short: describe(value),
+        digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
+        scalar: value.to_scalar(),
+    }
 }
 
 impl Write for Short {

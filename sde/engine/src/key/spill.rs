@@ -24,26 +24,6 @@ const ROOT_DOMAIN: [u8; 32] = domain(b"sde: encoding of a list");
 /// The digest of a complete encoding.
 const DIGEST_DOMAIN: [u8; 32] = domain(b"sde: digest of an encoding");
 
-/// The bytes of a node that have left the buffer.
-pub(super) struct Spilled {
-    pub(super) hasher: blake3::Hasher,
-    pub(super) length: u64,
-}
-
-impl Spilled {
-    fn new(domain: &[u8; 32]) -> Box<Self> {
-        Box::new(Self {
-            hasher: blake3::Hasher::new_keyed(domain),
-            length: 0,
-        })
-    }
-
-    pub(super) fn absorb(&mut self, bytes: &[u8]) {
-        bulk::update(&mut self.hasher, bytes);
-        self.length += bytes.len() as u64;
-    }
-}
-
 /// The digest of finished bytes.
 pub(crate) fn digest_of(bytes: &[u8]) -> Digest {
     Digest::from_bytes(*blake3::keyed_hash(&DIGEST_DOMAIN, bytes).as_bytes())
@@ -53,14 +33,15 @@ impl Encoder<'_> {
     /// Moves the bytes of the innermost node into its hasher.
     #[cold]
     #[inline(never)]
-    pub(super) fn spill(&mut self) -> &mut Spilled {
+    pub(super) fn spill(&mut self) -> &mut blake3::Hasher {
         let domain = if self.is_root {
             &ROOT_DOMAIN
         } else {
             &NODE_DOMAIN
         };
-        let spilled = self.spilled.get_or_insert_with(|| Spilled::new(domain));
-        spilled.absorb(&self.buffer[self.start..self.length]);
+        let new = || Box::new(blake3::Hasher::new_keyed(domain));
+        let spilled = self.spilled.get_or_insert_with(new);
+        bulk::update(spilled, &self.buffer[self.start..self.length]);
         self.length = self.start;
         spilled
     }

@@ -7,6 +7,7 @@ use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
 use super::items::Fields;
+use super::shape::Shape;
 use super::short::describe;
 use super::tag::item;
 use super::volatile::Volatile;
@@ -22,11 +23,6 @@ pub(crate) struct Unordered {
 }
 
 impl Unordered {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.spans.is_empty()
-    }
-
-    /// Adds the element that `write` writes.
     pub(crate) fn add(
         &mut self,
         write: impl FnOnce(&mut Encoder<'_>) -> Result<(), FingerprintError>,
@@ -42,7 +38,6 @@ impl Unordered {
         Ok(())
     }
 
-    /// Writes count and elements.
     pub(crate) fn write(mut self, to: &mut Fields<'_, '_>) {
         let bytes = &self.bytes;
         self.spans
@@ -66,25 +61,20 @@ impl Encoder<'_> {
         &mut self,
         entries: impl IntoIterator<Item = (&'x K, &'x V)>,
     ) -> Result<(), FingerprintError> {
-        self.item(|parts| {
-            parts.bytes([item::MAP]);
-            let mut all = Unordered::default();
-            for (key, value) in entries {
+        let put = |all: &mut Unordered| {
+            entries.into_iter().try_for_each(|(key, value)| {
                 all.add(|to| {
                     to.value(key)?;
                     to.value(value)
                         .map_err(|error| error.in_field(&describe(key)))
-                })?;
-            }
-            if all.is_empty() {
-                parts.varint(0);
-                parts.with_shape(K::shape);
-                parts.with_shape(V::shape);
-            } else {
-                all.write(parts);
-            }
-            Ok(())
-        })
+                })
+            })
+        };
+        let shape = |shape: &mut Shape<'_, '_>| {
+            K::shape(shape);
+            V::shape(shape);
+        };
+        self.unordered(item::MAP, put, shape)
     }
 
     /// Writes a set: the same bytes in whatever order `items` come.
@@ -97,17 +87,28 @@ impl Encoder<'_> {
         &mut self,
         items: impl IntoIterator<Item = &'x T>,
     ) -> Result<(), FingerprintError> {
+        let put = |all: &mut Unordered| {
+            let mut items = items.into_iter();
+            items.try_for_each(|value| all.add(|to| to.value(value)))
+        };
+        self.unordered(item::SET, put, T::shape)
+    }
+
+    /// Writes the elements that `put` adds, or the shape of their type if there are none.
+    fn unordered(
+        &mut self,
+        tag: u8,
+        put: impl FnOnce(&mut Unordered) -> Result<(), FingerprintError>,
+        shape: impl FnOnce(&mut Shape<'_, '_>),
+    ) -> Result<(), FingerprintError> {
         self.item(|parts| {
-            parts.bytes([item::SET]);
+            parts.bytes([tag]);
             let mut all = Unordered::default();
-            for value in items {
-                all.add(|to| to.value(value))?;
-            }
-            if all.is_empty() {
-                parts.varint(0);
-                parts.with_shape(T::shape);
-            } else {
-                all.write(parts);
+            put(&mut all)?;
+            let is_empty = all.spans.is_empty();
+            all.write(parts);
+            if is_empty {
+                parts.with_shape(shape);
             }
             Ok(())
         })

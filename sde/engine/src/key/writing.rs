@@ -2,6 +2,7 @@
 //!
 //! Each function takes the end of the encoding and gives the new end.
 
+use super::bulk;
 use super::digest::Digest;
 use super::encoder::Encoder;
 
@@ -134,7 +135,7 @@ impl Encoder<'_> {
     fn slice_slow(&mut self, at: usize, bytes: &[u8]) -> usize {
         self.length = at;
         if bytes.len() >= DIRECT {
-            self.spill().absorb(bytes);
+            bulk::update(self.spill(), bytes);
             return self.length;
         }
         if self.length - self.start > SPILL {

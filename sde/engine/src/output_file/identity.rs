@@ -16,34 +16,26 @@ pub(super) struct Seen {
     digest: Digest,
 }
 
-/// Numbers that change whenever a file is written to or replaced: device, file number, length, times of writing and of
-/// changing.
+/// Numbers that change whenever a file is written to or replaced: device, file number and length; the times of writing
+/// and of changing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity([i128; 5]);
+struct Identity([u64; 3], [i64; 4]);
 
 /// File systems stamp changes with times as coarse as this. A file that was changed more recently may be changed once more
 /// and keep its stamp.
 const COARSE: Duration = Duration::from_secs(2);
-
-const NANOS: i128 = 1_000_000_000;
 
 impl Identity {
     /// `None` if the file was changed too recently to be known by it, or the system has nothing of the kind.
     #[cfg(unix)]
     fn of(about: &Metadata, now: SystemTime) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
-        let time = |seconds: i64, nanos: i64| i128::from(seconds) * NANOS + i128::from(nanos);
-        let changed = time(about.ctime(), about.ctime_nsec());
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        let since = i128::try_from(now.as_nanos()).ok()? - changed;
-        let is_settled = since > i128::try_from(COARSE.as_nanos()).ok()?;
-        is_settled.then_some(Self([
-            about.dev().into(),
-            about.ino().into(),
-            about.len().into(),
-            time(about.mtime(), about.mtime_nsec()),
-            changed,
-        ]))
+        let (seconds, nanos) = (about.ctime(), about.ctime_nsec());
+        let changed = Duration::new(seconds.try_into().ok()?, nanos.try_into().ok()?);
+        let since = now.duration_since(SystemTime::UNIX_EPOCH + changed).ok()?;
+        let numbers = [about.dev(), about.ino(), about.len()];
+        let times = [about.mtime(), about.mtime_nsec(), seconds, nanos];
+        (since > COARSE).then_some(Self(numbers, times))
     }
 
     #[cfg(not(unix))]

@@ -3,8 +3,8 @@
 //! A run returns a description: where the file lies, its mode, length and digest. The store has the content, by its
 //! digest. A hit gives the description only if the file is there as it was, or was put back.
 
-mod discard;
 mod identity;
+mod in_value;
 mod put_back;
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Shape, Short};
 use identity::Seen;
 
-pub(crate) use discard::in_value;
+pub(crate) use in_value::in_value;
 pub(crate) use put_back::Content;
 
 /// A file that an app has written and returns.

@@ -102,7 +102,7 @@ impl Codec {
     }
 
     /// Shows a value to a function, if it is of the codec's type.
-    pub(super) fn show(
+    pub(crate) fn show(
         &self,
         value: &ErasedValue,
         to: &mut dyn FnMut(&dyn erased_serde::Serialize),

@@ -7,7 +7,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, Condvar, LockResult, Mutex, PoisonError, RwLock, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A lock that this thread holds.
 pub struct Guard<G> {
@@ -96,6 +96,18 @@ pub fn wait_timeout<'a, T>(
     let Guard { guard, held } = lock;
     let (guard, waited) = unpoisoned(on.wait_timeout(guard, left));
     (Guard { guard, held }, waited.timed_out())
+}
+
+/// Sleeps until woken, or until `end`, with the lock free.
+pub(crate) fn wait_until<'a, T>(
+    on: &Condvar,
+    lock: MutexGuard<'a, T>,
+    end: Option<Instant>,
+) -> MutexGuard<'a, T> {
+    match end {
+        None => wait(on, lock),
+        Some(end) => wait_timeout(on, lock, end.saturating_duration_since(Instant::now())).0,
+    }
 }
 
 /// How the panics begin that tell of a broken rule. They are no code's of users, and nobody takes them for that.

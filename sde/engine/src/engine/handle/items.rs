@@ -61,14 +61,17 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
                     turn(&items).deferred.push_back((at, item));
                     continue;
                 };
-                let mut turn = turn(&sink);
-                let (sink, done) = &mut *turn;
-                if !sink(at, &item, result) {
-                    stopped.store(true, Ordering::Relaxed);
-                }
-                *done += 1;
-                if let Some(total) = (self.total)(*done) {
-                    progress(*done, total);
+                let done = {
+                    let mut turn = turn(&sink);
+                    let (sink, done) = &mut *turn;
+                    if !sink(at, &item, result) {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                    *done += 1;
+                    *done
+                };
+                if let Some(total) = (self.total)(done) {
+                    progress(done, total);
                 }
             }
         });
@@ -85,7 +88,6 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
     }
 }
 
-/// The items that are still to be done.
 struct Items<I: Iterator> {
     new: Fuse<I>,
     /// Items that another process was at.

@@ -25,10 +25,12 @@ pub(crate) use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
-use crate::app::{Callee, CancelToken, Cost, Frame, Instance, Prepared, ThreadContext, no_slot};
+use crate::app::{
+    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Setup, ThreadContext, no_slot,
+};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::ranks::ProcessSet;
+use crate::ranks::{ProcessSet, StateKind};
 use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.
@@ -115,7 +117,7 @@ impl Handle {
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        self.results(&self.resolve(app)?, inputs)
+        self.results(&app.resolve(self)?, inputs)
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an
@@ -139,7 +141,12 @@ impl Handle {
         app: &'a A,
         inputs: &'a Inputs,
     ) -> Request<'a, A> {
-        Request::new(self, app, inputs)
+        Request {
+            handle: self,
+            app,
+            inputs,
+            options: Options::default(),
+        }
     }
 
     /// Tells what a run would do, and why, without running anything.
@@ -158,8 +165,7 @@ impl Handle {
     pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
         self.check_active()?;
         self.note_uncacheable();
-        let called = self.resolve(app)?;
-        self.engine.peek(&called, inputs)
+        self.engine.peek(&app.resolve(self)?, inputs)
     }
 
     /// The cost of a run: nothing if it is remembered, else the app's estimate, if it has one. In a body it is a
@@ -172,12 +178,9 @@ impl Handle {
         app: &A,
         inputs: &Inputs,
     ) -> Result<Option<Cost>, Error> {
-        self.check_active()?;
-        self.note_uncacheable();
-        let called = self.resolve(app)?;
-        Ok(match self.engine.peek(&called, inputs)? {
+        Ok(match self.peek(app, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
-            Peek::Wait { .. } | Peek::Miss { .. } => called.app.cost(inputs),
+            Peek::Wait { .. } | Peek::Miss { .. } => app.resolve(self)?.app.cost(inputs),
         })
     }
 
@@ -188,10 +191,10 @@ impl Handle {
     /// handle's run has ended.
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         self.check_active()?;
-        let (app, settings) = (Arc::clone(&instance.app), instance.setup.clone());
-        let resolved = self.engine.identify(&*app, settings);
-        let resolved = resolved.inspect_err(|_| self.note_uncacheable())?;
-        Ok(Prepared { app, resolved })
+        Ok(Prepared {
+            app: Arc::clone(&instance.app),
+            resolved: self.identify(&*instance.app, instance.setup.clone())?,
+        })
     }
 
     /// The app in one of the running app's own sub-app slots.
@@ -213,7 +216,7 @@ impl Handle {
         let settings = &self.own_frame("parameter")?.resolved.settings;
         let setting = settings.setting(name);
         let setting = setting.ok_or_else(|| settings.no_parameter(name))?;
-        setting.any.downcast_ref().ok_or_else(|| {
+        setting.any().downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
             settings.refuse(name, why)
@@ -235,7 +238,10 @@ impl Handle {
     /// rank or on many.
     #[must_use]
     pub fn scratch<T: Storable>(&self) -> Scratch<'_, T> {
-        Scratch::new(self)
+        Scratch {
+            handle: self,
+            kind: StateKind::Own,
+        }
     }
 
     /// Whether nobody wants this run's results any more: its caller cancelled, and
@@ -282,24 +288,11 @@ impl Handle {
         }
     }
 
-    /// Finds and identifies an app that the run of this handle asks for. The run may go on if there is none: then its
-    /// result is good for as long as there is none.
-    pub(crate) fn resolve<'a, A: AppSource + ?Sized>(
-        &self,
-        app: &'a A,
-    ) -> Result<CalledApp<'a>, Error> {
-        app.resolve(self).inspect_err(|error| {
-            let Some(frame) = self.caller() else { return };
-            match (error.kind(), app.registered_name()) {
-                (ErrorKind::UnknownApp { name, .. }, Some(asked)) if name == asked => {
-                    let name = Arc::from(asked);
-                    frame.dependencies.add([Callee::Absent { name }], false);
-                }
-                // Another name further down, or a setting that was refused: more than
-                // one thing may change that.
-                _ => frame.dependencies.add([], true),
-            }
-        })
+    /// Identifies an app that the run of this handle asks for. The run may go on without it, and more than one thing may
+    /// change that.
+    fn identify(&self, app: &dyn App, settings: Setup) -> Result<Arc<ResolvedApp>, Error> {
+        let resolved = self.engine.identify(app, settings);
+        resolved.inspect_err(|_| self.note_uncacheable())
     }
 
     /// Notes that the run of this handle saw something that is in no key and may change: its result is not looked up.

@@ -11,7 +11,7 @@ use super::subset::Transfer;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::result_map::ResultMap;
-use crate::sync::{lock, unpoisoned};
+use crate::sync::lock;
 
 impl Handle {
     /// Runs an app over many inputs on several threads; the results are in the
@@ -67,7 +67,7 @@ impl Handle {
         list: &[Inputs],
         transfer: &Transfer,
     ) -> Vec<Result<ResultMap, Error>> {
-        let app = match self.resolve(app) {
+        let app = match app.resolve(self) {
             Ok(app) => app,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };
@@ -125,7 +125,7 @@ impl Handle {
         list: &[Inputs],
         ranks: usize,
     ) -> Vec<Result<ResultMap, Error>> {
-        let mapped = self.resolve(app).and_then(|app| {
+        let mapped = app.resolve(self).and_then(|app| {
             let doing = || format!("maps {} on sets of ranks", app.resolved.name);
             let whole = self.collective_ranks(doing)?;
             let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
@@ -174,7 +174,7 @@ impl Handle {
             waits_for_processes: waits,
             ..options.clone()
         };
-        match self.execute(app, inputs, &options) {
+        match self.outcome(app, inputs, &options) {
             Err(error) if !waits && is_left(&error) => None,
             outcome => Some(outcome.map(|outcome| outcome.results)),
         }
@@ -221,13 +221,21 @@ impl Handle {
         a: impl FnOnce(&Self) -> A + Send,
         b: impl FnOnce(&Self) -> B + Send,
     ) -> (A, B) {
-        let a = Once::new(a);
-        let b = Once::new(b);
+        let (mut of_a, mut of_b) = (None, None);
+        let jobs: [Box<dyn FnOnce() + Send + '_>; 2] = [
+            Box::new(|| of_a = Some(a(self))),
+            Box::new(|| of_b = Some(b(self))),
+        ];
+        // Whichever thread comes first does a job.
+        let jobs = jobs.map(|job| Mutex::new(Some(job)));
         self.share(1, || {
-            a.run(self);
-            b.run(self);
+            for job in &jobs {
+                let job = lock(job).take();
+                job.into_iter().for_each(|job| job());
+            }
         });
-        match (a.result(), b.result()) {
+        drop(jobs);
+        match (of_a, of_b) {
             (Some(a), Some(b)) => (a, b),
             _ => unreachable!("a panic of either function was passed on by `share`"),
         }
@@ -264,31 +272,4 @@ pub(super) fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<us
         })
         .collect();
     (distinct, place_of)
-}
-
-/// A function that whichever thread comes first calls.
-struct Once<F, R> {
-    function: Mutex<Option<F>>,
-    result: Mutex<Option<R>>,
-}
-
-impl<F: FnOnce(&Handle) -> R, R> Once<F, R> {
-    fn new(function: F) -> Self {
-        Self {
-            function: Mutex::new(Some(function)),
-            result: Mutex::new(None),
-        }
-    }
-
-    fn run(&self, sde: &Handle) {
-        let function = lock(&self.function).take();
-        if let Some(function) = function {
-            let result = function(sde);
-            *lock(&self.result) = Some(result);
-        }
-    }
-
-    fn result(self) -> Option<R> {
-        unpoisoned(self.result.into_inner())
-    }
 }

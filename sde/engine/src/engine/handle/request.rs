@@ -74,22 +74,13 @@ impl<G: FromResults> TypedOptions<G> {
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
 #[must_use = "a request does nothing until it is run"]
 pub struct Request<'a, A: AppSource + ?Sized> {
-    handle: &'a Handle,
-    app: &'a A,
-    inputs: &'a Inputs,
-    options: Options<'a>,
+    pub(super) handle: &'a Handle,
+    pub(super) app: &'a A,
+    pub(super) inputs: &'a Inputs,
+    pub(super) options: Options<'a>,
 }
 
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
-    pub(crate) fn new(handle: &'a Handle, app: &'a A, inputs: &'a Inputs) -> Self {
-        Self {
-            handle,
-            app,
-            inputs,
-            options: Options::default(),
-        }
-    }
-
     /// Says how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
@@ -110,8 +101,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// cancelled, or that nothing is remembered where only that was allowed.
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
-        let app = self.handle.resolve(self.app)?;
-        self.handle.execute(&app, self.inputs, &self.options)
+        let app = self.app.resolve(self.handle)?;
+        self.handle.outcome(&app, self.inputs, &self.options)
     }
 }
 
@@ -152,14 +143,13 @@ impl Handle {
         app: &dyn App,
         resolved: &'a ResolvedOnce,
     ) -> Result<&'a Arc<ResolvedApp>, Error> {
-        let ready = self.engine.identify(app, Setup::defaults(app));
-        let ready = ready.inspect_err(|_| self.note_uncacheable())?;
+        let ready = self.identify(app, Setup::defaults(app))?;
         Ok(resolved.get_or_init(|| ready))
     }
 
     /// Runs a call with [`Inputs`].
     #[inline]
-    pub(crate) fn execute(
+    pub(crate) fn outcome(
         &self,
         app: &CalledApp<'_>,
         inputs: &Inputs,
@@ -211,7 +201,6 @@ pub struct Outcome {
     pub made_by: RunId,
 }
 
-/// A call with [`Inputs`].
 struct ErasedCall<'a> {
     inputs: &'a Inputs,
     /// The results that it took of a hit, and where that was found.

@@ -53,8 +53,8 @@ use crate::result_map::{Codec, ErasedValue, Storable, Value};
 /// ([`replicated`](Self::replicated)), or that they are parts of one ([`distributed`](Self::distributed)): then any
 /// number of ranks goes on from them.
 pub struct Scratch<'a, T> {
-    handle: &'a Handle,
-    kind: StateKind<T>,
+    pub(super) handle: &'a Handle,
+    pub(super) kind: StateKind<T>,
 }
 
 /// A state, and its dependencies: an app called for it, in no slot, may be another in the program that goes on.
@@ -65,14 +65,7 @@ struct Kept<T: Storable> {
     state: Value<T>,
 }
 
-impl<'a, T: Storable> Scratch<'a, T> {
-    pub(crate) fn new(handle: &'a Handle) -> Self {
-        Self {
-            handle,
-            kind: StateKind::Own,
-        }
-    }
-
+impl<T: Storable> Scratch<'_, T> {
     /// Says that the states are the same on all ranks, so that any number of ranks may go on from them. One rank saves
     /// the state, the others a digest of theirs: no run goes on from states that differ.
     ///

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
-use crate::app::{App, Instance, Prepared, ResolvedApp, Setup};
-use crate::error::Error;
+use crate::app::{App, Callee, Instance, Prepared, ResolvedApp, Setup};
+use crate::error::{Error, ErrorKind};
 
 /// The ways to give an app to `run`: an app by value, an [`Instance`], a [`Prepared`] handle, or the name under which
 /// one is registered.
@@ -19,12 +19,6 @@ pub trait AppSource {
     /// If no such app is registered, or it can't be identified.
     #[doc(hidden)]
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error>;
-
-    /// The registered name, if that is how the app is given.
-    #[doc(hidden)]
-    fn registered_name(&self) -> Option<&str> {
-        None
-    }
 }
 
 /// An app about to be run, however it was named: found, checked and identified.
@@ -58,7 +52,7 @@ impl<'a> CalledApp<'a> {
     fn identified(app: &'a dyn App, settings: Setup, sde: &Handle) -> Result<Self, Error> {
         Ok(Self {
             app: AppRef::Borrowed(app),
-            resolved: Cow::Owned(sde.engine().identify(app, settings)?),
+            resolved: Cow::Owned(sde.identify(app, settings)?),
             by_name: None,
         })
     }
@@ -97,25 +91,26 @@ impl AppSource for Instance {
 
 impl AppSource for str {
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
-        let prepared = sde.engine().named(self)?;
+        let found = sde.engine().named(self);
+        let prepared = found.inspect_err(|error| match (error.kind(), sde.caller()) {
+            // The run may go on: its result is good for as long as there is none.
+            (ErrorKind::UnknownApp { name, .. }, Some(run)) if name == self => {
+                let name = Arc::from(self);
+                run.dependencies.add([Callee::Absent { name }], false);
+            }
+            // Another name further down, or a setting that was refused: more than one thing may change that.
+            _ => sde.note_uncacheable(),
+        })?;
         Ok(CalledApp {
             app: AppRef::Shared(prepared.app),
             resolved: Cow::Owned(prepared.resolved),
             by_name: Some(self),
         })
     }
-
-    fn registered_name(&self) -> Option<&str> {
-        Some(self)
-    }
 }
 
 impl AppSource for String {
     fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
         self.as_str().resolve(sde)
-    }
-
-    fn registered_name(&self) -> Option<&str> {
-        Some(self)
     }
 }

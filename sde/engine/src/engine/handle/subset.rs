@@ -89,9 +89,8 @@ impl Transfer {
     }
 
     pub(crate) fn stays(&self, record: &RecordHead, result: &str, tags: Tags) -> bool {
-        self.filter
-            .as_ref()
-            .is_some_and(|filter| !filter(record, result, tags))
+        let filter = self.filter.as_ref();
+        filter.is_some_and(|filter| !filter(record, result, tags))
     }
 
     pub(crate) fn is_too_large(&self, bytes: u64) -> bool {

@@ -1,6 +1,6 @@
 //! serde's sequences, structures and maps, piece by piece.
 
-use serde::ser::{self, Serialize, SerializeMap, SerializeStruct, SerializeStructVariant};
+use serde::ser::{self, Serialize, SerializeMap};
 
 use super::serializer::Adapter;
 use crate::key::items::Fields;
@@ -18,57 +18,50 @@ pub(super) struct Compound<'e, 'b> {
 }
 
 impl<'e, 'b> Compound<'e, 'b> {
-    fn open(to: &'e mut Encoder<'b>) -> Self {
-        Self {
-            parts: Fields::open(to),
-            next: 0,
-        }
+    fn open(to: &'e mut Encoder<'b>, tag: u8) -> Self {
+        let mut parts = Fields::open(to);
+        parts.bytes([tag]);
+        Self { parts, next: 0 }
     }
 
     /// A sequence of unknown length.
     pub(super) fn stream(to: &'e mut Encoder<'b>) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::STREAM]);
-        open
+        Self::open(to, item::STREAM)
     }
 
     /// Ends like a stream, since serde does not check that the declared length is right.
     pub(super) fn tuple(to: &'e mut Encoder<'b>, length: usize) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::TUPLE]);
+        let mut open = Self::open(to, item::TUPLE);
         open.parts.varint(length as u64);
         open
     }
 
     pub(super) fn structure(to: &'e mut Encoder<'b>, name: &str) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::STRUCTURE]);
+        let mut open = Self::open(to, item::STRUCTURE);
         open.parts.with_shape(|shape| shape.declared(name, 0));
         open
     }
 
     pub(super) fn variant(to: &'e mut Encoder<'b>, name: &str, variant: &str) -> Self {
-        let mut open = Self::open(to);
-        open.parts.bytes([item::VARIANT]);
+        let mut open = Self::open(to, item::VARIANT);
         open.parts.with_shape(|shape| shape.declared(name, 0));
         open.parts.text(variant.as_bytes());
         open
     }
 
+    fn put<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
+        self.next += 1;
+        self.parts.node(|to| value.serialize(Adapter { to }))
+    }
+
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
         let index = self.next;
-        self.next += 1;
-        self.parts
-            .node(|to| value.serialize(Adapter { to }))
-            .map_err(|error| error.in_element(index))
+        self.put(value).map_err(|error| error.in_element(index))
     }
 
     pub(super) fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Done {
-        self.next += 1;
         self.parts.field_name(name);
-        self.parts
-            .node(|to| value.serialize(Adapter { to }))
-            .map_err(|error| error.in_field(name))
+        self.put(value).map_err(|error| error.in_field(name))
     }
 
     /// A field without a name has its position for one.
@@ -85,13 +78,13 @@ impl<'e, 'b> Compound<'e, 'b> {
 }
 
 macro_rules! compounds {
-    ($($trait:ident::$method:ident => $writer:ident;)*) => {$(
+    ($($trait:ident::$method:ident => $writer:ident($($name:ident)?);)*) => {$(
         impl ser::$trait for Compound<'_, '_> {
             type Ok = ();
             type Error = FingerprintError;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-                self.$writer(value)
+            fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Done {
+                self.$writer($($name,)? value)
             }
 
             fn end(self) -> Done {
@@ -102,36 +95,12 @@ macro_rules! compounds {
 }
 
 compounds! {
-    SerializeSeq::serialize_element => element;
-    SerializeTuple::serialize_element => element;
-    SerializeTupleStruct::serialize_field => position;
-    SerializeTupleVariant::serialize_field => position;
-}
-
-macro_rules! structures {
-    ($($trait:ident;)*) => {$(
-        impl $trait for Compound<'_, '_> {
-            type Ok = ();
-            type Error = FingerprintError;
-
-            fn serialize_field<T: Serialize + ?Sized>(
-                &mut self,
-                name: &'static str,
-                value: &T,
-            ) -> Done {
-                self.field(name, value)
-            }
-
-            fn end(self) -> Done {
-                self.finish()
-            }
-        }
-    )*};
-}
-
-structures! {
-    SerializeStruct;
-    SerializeStructVariant;
+    SerializeSeq::serialize_element => element();
+    SerializeTuple::serialize_element => element();
+    SerializeTupleStruct::serialize_field => position();
+    SerializeTupleVariant::serialize_field => position();
+    SerializeStruct::serialize_field => field(name);
+    SerializeStructVariant::serialize_field => field(name);
 }
 
 /// The entries of a map, to be put in order.

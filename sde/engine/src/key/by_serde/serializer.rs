@@ -7,6 +7,7 @@ use crate::key::tag::item;
 use crate::key::{Encoder, FingerprintError};
 
 type Done = Result<(), FingerprintError>;
+type Begun<'e, 'b> = Result<Compound<'e, 'b>, FingerprintError>;
 
 /// Writes one serde value as one item.
 pub(super) struct Adapter<'e, 'b> {
@@ -69,19 +70,15 @@ impl<'e, 'b> Serializer for Adapter<'e, 'b> {
         })
     }
 
-    fn serialize_unit_struct(self, name: &'static str) -> Done {
+    fn serialize_unit_struct(self, name: &str) -> Done {
         self.to.structure(name, |_| Ok(()))
     }
 
-    fn serialize_unit_variant(self, name: &'static str, _: u32, variant: &'static str) -> Done {
+    fn serialize_unit_variant(self, name: &str, _: u32, variant: &str) -> Done {
         Compound::variant(self.to, name, variant).finish()
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        name: &'static str,
-        value: &T,
-    ) -> Done {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Done {
         let mut fields = Compound::structure(self.to, name);
         fields.field("0", value)?;
         fields.finish()
@@ -89,9 +86,9 @@ impl<'e, 'b> Serializer for Adapter<'e, 'b> {
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
-        name: &'static str,
+        name: &str,
         _: u32,
-        variant: &'static str,
+        variant: &str,
         value: &T,
     ) -> Done {
         let mut fields = Compound::variant(self.to, name, variant);
@@ -99,29 +96,19 @@ impl<'e, 'b> Serializer for Adapter<'e, 'b> {
         fields.finish()
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Compound<'e, 'b>, FingerprintError> {
+    fn serialize_seq(self, _: Option<usize>) -> Begun<'e, 'b> {
         Ok(Compound::stream(self.to))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<Compound<'e, 'b>, FingerprintError> {
+    fn serialize_tuple(self, length: usize) -> Begun<'e, 'b> {
         Ok(Compound::tuple(self.to, length))
     }
 
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        _: usize,
-    ) -> Result<Compound<'e, 'b>, FingerprintError> {
+    fn serialize_tuple_struct(self, name: &str, _: usize) -> Begun<'e, 'b> {
         Ok(Compound::structure(self.to, name))
     }
 
-    fn serialize_tuple_variant(
-        self,
-        name: &'static str,
-        _: u32,
-        variant: &'static str,
-        _: usize,
-    ) -> Result<Compound<'e, 'b>, FingerprintError> {
+    fn serialize_tuple_variant(self, name: &str, _: u32, variant: &str, _: usize) -> Begun<'e, 'b> {
         Ok(Compound::variant(self.to, name, variant))
     }
 
@@ -129,21 +116,17 @@ impl<'e, 'b> Serializer for Adapter<'e, 'b> {
         Ok(Entries::new(self.to))
     }
 
-    fn serialize_struct(
-        self,
-        name: &'static str,
-        _: usize,
-    ) -> Result<Compound<'e, 'b>, FingerprintError> {
+    fn serialize_struct(self, name: &str, _: usize) -> Begun<'e, 'b> {
         Ok(Compound::structure(self.to, name))
     }
 
     fn serialize_struct_variant(
         self,
-        name: &'static str,
+        name: &str,
         _: u32,
-        variant: &'static str,
+        variant: &str,
         _: usize,
-    ) -> Result<Compound<'e, 'b>, FingerprintError> {
+    ) -> Begun<'e, 'b> {
         Ok(Compound::variant(self.to, name, variant))
     }
 

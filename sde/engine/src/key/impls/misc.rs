@@ -104,15 +104,17 @@ non_zero!(
 
 /// The kind of range, then its bounds as a structure, and that it is used up, if it can be.
 macro_rules! ranges {
-    ($($kind:literal: $type:ident, $text:literal, |$range:ident| [$($name:literal: $bound:expr),*]
+    ($($kind:literal: $type:ident, $dots:literal, |$range:ident| $start:expr, $end:expr
         $(, used up if $used_up:expr, for $order:path)?;)*) => {$(
         impl<T: Fingerprint $(+ $order)?> Fingerprint for $type<T> {
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
                 let $range = self;
+                let bounds: [(&str, Option<&T>); 2] = [("start", $start), ("end", $end)];
                 to.item(|fields| {
                     fields.bytes([item::RANGE, $kind]);
                     fields.until_end(|fields| {
-                        $(fields.field($name, $bound)?;)*
+                        let mut there = bounds.iter().filter_map(|(name, bound)| Some((name, (*bound)?)));
+                        there.try_for_each(|(name, bound)| fields.field(name, bound))?;
                         $(if $used_up {
                             fields.field("used up", &true)?;
                         })?
@@ -126,22 +128,10 @@ macro_rules! ranges {
                 $(if $used_up {
                     return out.show("used up");
                 })?
-                let bounds: &[&T] = &[$($bound),*];
-                match (bounds, $text) {
-                    ([start, end], dots) => {
-                        start.describe(out);
-                        out.show(dots);
-                        end.describe(out);
-                    }
-                    ([start], "..") if $kind == 2 => {
-                        start.describe(out);
-                        out.show("..");
-                    }
-                    (ends, dots) => {
-                        out.show(dots);
-                        out.list(ends.iter().copied());
-                    }
-                }
+                let (start, end): (Option<&T>, Option<&T>) = ($start, $end);
+                out.list(start);
+                out.show($dots);
+                out.list(end);
             }
 
             fn shape(to: &mut Shape<'_, '_>) {
@@ -154,12 +144,12 @@ macro_rules! ranges {
 }
 
 ranges! {
-    0: Range, "..", |range| ["start": &range.start, "end": &range.end];
-    1: RangeInclusive, "..=", |range| ["start": range.start(), "end": range.end()],
+    0: Range, "..", |range| Some(&range.start), Some(&range.end);
+    1: RangeInclusive, "..=", |range| Some(range.start()), Some(range.end()),
         used up if range.start() <= range.end() && range.is_empty(), for PartialOrd;
-    2: RangeFrom, "..", |range| ["start": &range.start];
-    3: RangeTo, "..", |range| ["end": &range.end];
-    4: RangeToInclusive, "..=", |range| ["end": &range.end];
+    2: RangeFrom, "..", |range| Some(&range.start), None;
+    3: RangeTo, "..", |range| None, Some(&range.end);
+    4: RangeToInclusive, "..=", |range| None, Some(&range.end);
 }
 
 /// A marker holds no value, but it tells types apart: `Length<Metres>` and `Length<Feet>` differ.

@@ -3,8 +3,6 @@
 
 #[cfg(feature = "ndarray")]
 mod array;
-#[cfg(feature = "num-complex")]
-mod complex;
 mod map;
 mod misc;
 mod pointer;

@@ -1,10 +1,14 @@
 //! Numbers, `bool` and `char`; and each of them with its type as a [`Scalar`].
 
+#[cfg(feature = "num-complex")]
+use num_complex::Complex;
+
 use crate::key::bounded::{put, write_node};
 use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, ScalarKind, Shape, Short};
 
 macro_rules! scalars {
-    ($($type:ty, $tag:ident, $size:expr, $native:expr, |$value:ident| $bytes:expr;)*) => {$(
+    ($($(#[$cfg:meta])* $kind:ident $type:ty, $tag:ident, $size:expr, $native:expr, |$value:ident| $bytes:expr;)*) => {$(
+        $(#[$cfg])*
         impl Fingerprint for $type {
             #[inline]
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
@@ -12,9 +16,7 @@ macro_rules! scalars {
                 Ok(())
             }
 
-            fn describe(&self, out: &mut Short) {
-                out.show(format_args!("{self:?}"));
-            }
+            $kind!($tag);
 
             fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(ScalarKind::$tag as u8);
@@ -41,10 +43,6 @@ macro_rules! scalars {
                 write_node(self, to, at)
             }
 
-            fn to_scalar(&self) -> Option<Scalar> {
-                (*self).try_into().ok().map(Scalar::$tag)
-            }
-
             #[inline]
             fn scalar() -> Option<ScalarKind> {
                 Some(ScalarKind::$tag)
@@ -59,29 +57,55 @@ macro_rules! scalars {
     )*};
 }
 
+/// A scalar that records keep.
+macro_rules! kept {
+    ($tag:ident) => {
+        fn describe(&self, out: &mut Short) {
+            out.show(format_args!("{self:?}"));
+        }
+
+        fn to_scalar(&self) -> Option<Scalar> {
+            (*self).try_into().ok().map(Scalar::$tag)
+        }
+    };
+}
+
+/// A complex number, real part first.
+#[cfg(feature = "num-complex")]
+macro_rules! complex {
+    ($tag:ident) => {
+        fn describe(&self, out: &mut Short) {
+            out.show(self);
+        }
+    };
+}
+
 const WIDE: bool = cfg!(target_pointer_width = "64");
 
 scalars! {
-    u8, U8, 1, true, |value| value.to_le_bytes();
-    u16, U16, 2, true, |value| value.to_le_bytes();
-    u32, U32, 4, true, |value| value.to_le_bytes();
-    u64, U64, 8, true, |value| value.to_le_bytes();
-    u128, U128, 16, true, |value| value.to_le_bytes();
-    usize, Usize, 8, WIDE, |value| (value as u64).to_le_bytes();
-    i8, I8, 1, true, |value| value.to_le_bytes();
-    i16, I16, 2, true, |value| value.to_le_bytes();
-    i32, I32, 4, true, |value| value.to_le_bytes();
-    i64, I64, 8, true, |value| value.to_le_bytes();
-    i128, I128, 16, true, |value| value.to_le_bytes();
-    isize, Isize, 8, WIDE, |value| (value as i64).to_le_bytes();
-    f32, F32, 4, true, |value| value.to_le_bytes();
-    f64, F64, 8, true, |value| value.to_le_bytes();
-    bool, Bool, 1, true, |value| [u8::from(value)];
-    char, Char, 4, true, |value| u32::from(value).to_le_bytes();
+    kept u8, U8, 1, true, |value| value.to_le_bytes();
+    kept u16, U16, 2, true, |value| value.to_le_bytes();
+    kept u32, U32, 4, true, |value| value.to_le_bytes();
+    kept u64, U64, 8, true, |value| value.to_le_bytes();
+    kept u128, U128, 16, true, |value| value.to_le_bytes();
+    kept usize, Usize, 8, WIDE, |value| (value as u64).to_le_bytes();
+    kept i8, I8, 1, true, |value| value.to_le_bytes();
+    kept i16, I16, 2, true, |value| value.to_le_bytes();
+    kept i32, I32, 4, true, |value| value.to_le_bytes();
+    kept i64, I64, 8, true, |value| value.to_le_bytes();
+    kept i128, I128, 16, true, |value| value.to_le_bytes();
+    kept isize, Isize, 8, WIDE, |value| (value as i64).to_le_bytes();
+    kept f32, F32, 4, true, |value| value.to_le_bytes();
+    kept f64, F64, 8, true, |value| value.to_le_bytes();
+    kept bool, Bool, 1, true, |value| [u8::from(value)];
+    kept char, Char, 4, true, |value| u32::from(value).to_le_bytes();
+    #[cfg(feature = "num-complex")]
+    complex Complex<f32>, C32, 8, true, |value| bytemuck::cast([value.re.to_le_bytes(), value.im.to_le_bytes()]);
+    #[cfg(feature = "num-complex")]
+    complex Complex<f64>, C64, 16, true, |value| bytemuck::cast([value.re.to_le_bytes(), value.im.to_le_bytes()]);
 }
 
 impl Scalar {
-    /// The value of the scalar, for its description.
     fn held(&self) -> &dyn Fingerprint {
         match self {
             Self::U8(value) => value,

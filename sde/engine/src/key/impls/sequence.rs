@@ -7,13 +7,7 @@ use crate::key::shape::TypeShape;
 use crate::key::tag::item;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
 
-/// The shape of a sequence.
-pub(crate) fn sequence_shape<T: Fingerprint>(to: &mut Shape<'_, '_>) {
-    to.tag(item::SEQUENCE);
-    T::shape(to);
-}
-
-pub(crate) fn describe_sequence<'x, T: Fingerprint + 'x>(
+fn describe_sequence<'x, T: Fingerprint + 'x>(
     length: usize,
     items: impl IntoIterator<Item = &'x T>,
     out: &mut Short,
@@ -47,37 +41,29 @@ impl<T: Fingerprint> Fingerprint for [T] {
 
 impl<T: Fingerprint> TypeShape for [T] {
     fn type_shape(to: &mut Shape<'_, '_>) {
-        sequence_shape::<T>(to);
+        to.tag(item::SEQUENCE);
+        T::shape(to);
     }
 }
 
-macro_rules! contiguous {
-    ($([$($generics:tt)*] $type:ty;)*) => {$(
-        impl<$($generics)*> Fingerprint for $type {
-            #[inline]
-            fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-                to.slice(self)
-            }
+impl<T: Fingerprint, const N: usize> Fingerprint for [T; N] {
+    #[inline]
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.slice(self)
+    }
 
-            #[inline]
-            fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
-                to.slice_node_at(at, self)
-            }
+    #[inline]
+    fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
+        to.slice_node_at(at, self)
+    }
 
-            fn describe(&self, out: &mut Short) {
-                describe_sequence(self.len(), self, out);
-            }
+    fn describe(&self, out: &mut Short) {
+        self.as_slice().describe(out);
+    }
 
-            fn shape(to: &mut Shape<'_, '_>) {
-                sequence_shape::<T>(to);
-            }
-        }
-    )*};
-}
-
-contiguous! {
-    [T: Fingerprint] Vec<T>;
-    [T: Fingerprint, const N: usize] [T; N];
+    fn shape(to: &mut Shape<'_, '_>) {
+        <[T]>::type_shape(to);
+    }
 }
 
 impl<T: Fingerprint> Fingerprint for VecDeque<T> {
@@ -93,6 +79,6 @@ impl<T: Fingerprint> Fingerprint for VecDeque<T> {
     }
 
     fn shape(to: &mut Shape<'_, '_>) {
-        sequence_shape::<T>(to);
+        <[T]>::type_shape(to);
     }
 }

@@ -1,17 +1,17 @@
 //! Texts and names.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, OsStr};
+use std::path::Path;
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
 use crate::key::{Encoder, Fingerprint, FingerprintError, SCALAR_TEXT, Scalar, Shape, Short};
 
 macro_rules! text {
-    ($(#[$doc:meta])* $tag:ident: $borrowed:ty, $owned:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr
+    ($(#[$doc:meta])* $tag:ident: $type:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr
         $(, |$held:ident| $scalar:expr)?) => {
         $(#[$doc])*
-        impl Fingerprint for $borrowed {
+        impl Fingerprint for $type {
             #[inline]
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
                 let $value = self;
@@ -40,51 +40,22 @@ macro_rules! text {
             })?
         }
 
-        impl TypeShape for $borrowed {
+        impl TypeShape for $type {
             fn type_shape(to: &mut Shape<'_, '_>) {
-                to.tag(item::$tag);
-            }
-        }
-
-        $(#[$doc])*
-        impl Fingerprint for $owned {
-            #[inline]
-            fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-                <$borrowed as Fingerprint>::fingerprint(self, to)
-            }
-
-            #[inline]
-            fn write_node(
-                &self,
-                to: &mut Encoder<'_>,
-                at: usize,
-            ) -> Result<usize, FingerprintError> {
-                <$borrowed as Fingerprint>::write_node(self, to, at)
-            }
-
-            fn describe(&self, out: &mut Short) {
-                <$borrowed as Fingerprint>::describe(self, out);
-            }
-
-            fn to_scalar(&self) -> Option<Scalar> {
-                <$borrowed as Fingerprint>::to_scalar(self)
-            }
-
-            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::$tag);
             }
         }
     };
 }
 
-text!(TEXT: str, String, |text| text.as_bytes(), |text, out| out.quoted(text),
+text!(TEXT: str, |text| text.as_bytes(), |text, out| out.quoted(text),
     |text| (text.len() <= SCALAR_TEXT).then(|| Scalar::Text(text.into())));
-text!(OS_TEXT: OsStr, OsString, |text| text.as_encoded_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
-text!(C_TEXT: CStr, CString, |text| text.to_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
+text!(OS_TEXT: OsStr, |text| text.as_encoded_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
+text!(C_TEXT: CStr, |text| text.to_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
 text!(
     /// A path is a **name**: the file's content is not part of the key, and a run that reads it finds its old result
     /// after the file was edited. [`InputFile`](crate::key::InputFile) takes the content instead.
-    PATH: Path, PathBuf, |path| path.as_os_str().as_encoded_bytes(), |path, out| {
+    PATH: Path, |path| path.as_os_str().as_encoded_bytes(), |path, out| {
         out.show("path ");
         out.quoted(&path.to_string_lossy());
     }

@@ -67,7 +67,11 @@ pub fn engine(dir: &Path) -> Sde {
 
 /// An engine with this store.
 pub fn engine_with(store: impl Archiver + 'static) -> Sde {
-    Sde::builder().store(store).build().unwrap()
+    Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap()
 }
 
 /// Makes the engine compute the small results with these numbers.

@@ -111,8 +111,7 @@ fn set_threads(options: &Options) -> Result<(), Failure> {
 fn open(options: &Options, saved: &Arc<AtomicUsize>, ranks: impl Ranks) -> Result<Sde, Failure> {
     let saved = Arc::clone(saved);
     let verbose = options.verbose;
-    let mut builder = Sde::builder()
-        .program_defaults()
+    let mut builder = Builder::for_program()
         .save(SavePolicy::EveryResult)
         .observer(move |event: &Event| {
             if verbose {

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 use sde::store::{Cbor, Options as Store};
-use sde::{DistArray, Distributed, Edge, Handle, SavePolicy, Sde};
+use sde::{Builder, DistArray, Distributed, Edge, Handle, SavePolicy};
 use serde::{Deserialize, Serialize};
 
 const HELP: &str = "\
@@ -131,7 +131,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     let session = sde::mpi::Session::start()?;
     let world = session.world();
-    let mut builder = Sde::builder().program_defaults();
+    let mut builder = Builder::for_program();
     if options.saves_each {
         builder = builder.save(SavePolicy::EveryResult);
     }

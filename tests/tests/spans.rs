@@ -86,7 +86,11 @@ fn each_step_of_a_miss_has_a_span_with_outcome_and_duration() {
     dispatcher::with_default(&written.listener(Level::DEBUG), || {
         let engine = || {
             let store = DirStore::open(folder.path().join("store")).unwrap();
-            Sde::builder().store(store).build().unwrap()
+            Sde::builder()
+                .store(store)
+                .save(sde::SavePolicy::OnRequest)
+                .build()
+                .unwrap()
         };
         let sde = engine();
         double.call(&sde, 4).unwrap();
@@ -178,7 +182,10 @@ fn what_ranks_do_together_has_spans_on_each() {
         dispatcher::with_default(&listener, || {
             let path = folder.path().join("store");
             let store = Options::new().open_together(&path, &group).unwrap();
-            let builder = Sde::builder().store(store).process_group(group, Cbor);
+            let builder = Sde::builder()
+                .store(store)
+                .save(sde::SavePolicy::OnRequest)
+                .process_group(group, Cbor);
             let sde = builder.build().unwrap();
             by_all.call(&sde, 4).unwrap();
             sde.finish().unwrap();
@@ -224,7 +231,12 @@ fn a_job_is_told_in_a_few_lines() {
     let written = Written::default();
     dispatcher::with_default(&written.listener(Level::INFO), || {
         let store = DirStore::open(folder.path().join("store")).unwrap();
-        let sde = Sde::builder().store(store).threads(1).build().unwrap();
+        let sde = Sde::builder()
+            .store(store)
+            .save(sde::SavePolicy::OnRequest)
+            .threads(1)
+            .build()
+            .unwrap();
         double.par_call(&sde, 20..40).unwrap();
         sde.finish().unwrap();
     });

@@ -29,7 +29,8 @@ pub fn try_rhf(
         .iter()
         .map(|spec| spec.name())
         .collect();
-    Sde::new().request(app, &inputs)
+    Sde::new()
+        .request(app, &inputs)
         .names(&all)
         .run()
         .map(|outcome| outcome.results)

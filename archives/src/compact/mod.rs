@@ -402,7 +402,11 @@ mod tests {
     fn ages_are_counted_from_the_time_of_day() {
         let dir = tempfile::tempdir().unwrap();
         let store = DirStore::open(dir.path()).unwrap();
-        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         sde.run(&double, &inputs! { number: 4_u64 }).unwrap();
         sde.finish().unwrap();
         let century = Duration::from_secs(100 * 365 * 86_400);

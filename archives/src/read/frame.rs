@@ -420,7 +420,9 @@ mod tests {
     fn no_provenance_is_taken_for_another() {
         let dir = tempfile::tempdir().unwrap();
         let store = DirStore::open(dir.path()).unwrap();
-        let builder = Sde::builder().store(store.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest);
         let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
         sde.run(&half, &inputs! { number: 3.0 }).unwrap();
         let other = [9; 16];

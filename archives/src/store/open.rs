@@ -52,6 +52,6 @@ pub fn open(dir: impl AsRef<Path>) -> Result<Sde, Error> {
 /// If the store can't be opened.
 pub fn builder(dir: impl AsRef<Path>) -> Result<Builder, Error> {
     // The builder comes first, so that warnings of opening are shown too.
-    let builder = Sde::builder().program_defaults();
+    let builder = Builder::for_program();
     Ok(builder.store(DirStore::open(dir)?))
 }

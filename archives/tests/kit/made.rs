@@ -45,7 +45,11 @@ fn template() -> Record {
     static TEMPLATE: OnceLock<Record> = OnceLock::new();
     let make = || {
         let store = MemoryArchiver::new();
-        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         let key = sde.request(&made, &inputs! { x: 0.5 }).run().unwrap().key;
         sde.checkpoint().unwrap();
         Record::clone(&store.find(&key).unwrap().unwrap().record)

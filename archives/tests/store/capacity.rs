@@ -31,7 +31,9 @@ fn results() -> Retention {
 }
 
 fn on(store: &DirStore) -> Sde {
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     builder.save(SavePolicy::OnRequest).build().unwrap()
 }
 
@@ -117,7 +119,9 @@ fn what_is_used_from_memory_all_the_time_stays() {
 fn a_program_that_saves_each_result_keeps_its_limits_all_the_time() {
     let dir = tempdir().unwrap();
     let store = open(dir.path(), results());
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     let most = (0..PAGES).map(|number| {
         save(&sde, number);
@@ -136,7 +140,9 @@ fn a_program_that_saves_each_result_keeps_its_limits_all_the_time() {
 fn two_threads_that_save_do_not_wait_for_each_other() {
     let _dog = Watchdog::new("a store with a capacity and two threads", LIMIT);
     let dir = tempdir().unwrap();
-    let builder = Sde::builder().store(open(dir.path(), results()));
+    let builder = Sde::builder()
+        .store(open(dir.path(), results()))
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     std::thread::scope(|scope| {
         for first in [0, PAGES] {
@@ -155,7 +161,9 @@ fn a_compaction_and_a_thread_that_saves_do_not_wait_for_each_other() {
     let _dog = Watchdog::new("a compaction and a thread that saves", LIMIT);
     let dir = tempdir().unwrap();
     let store = open(dir.path(), Retention::new());
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     std::thread::scope(|scope| {
         let saving = scope.spawn(|| {
@@ -223,7 +231,10 @@ fn results_stay_unless_it_is_said() {
     let mut computed = Vec::new();
     for results in [&["sum"], &["squares"]] {
         for n in 100..300_u64 {
-            sde.request(&Table, &inputs! { n: n }).names(results).run().unwrap();
+            sde.request(&Table, &inputs! { n: n })
+                .names(results)
+                .run()
+                .unwrap();
         }
         computed.push(sde.stats().total.computed);
     }
@@ -242,7 +253,10 @@ fn entries_of_other_sizes_are_not_saved() {
         let dir = tempdir().unwrap();
         let store = open(dir.path(), limits.results());
         let log = EventLog::new();
-        let builder = Sde::builder().store(store).observer(log.clone());
+        let builder = Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .observer(log.clone());
         let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
         save(&sde, 1);
         let there = segments(dir.path());
@@ -341,7 +355,9 @@ fn a_limit_of_one_app_makes_no_more_files() {
     let dir = tempdir().unwrap();
     let limit = Retention::new().max_bytes(1 << 20);
     let store = Options::new().retention(Retention::new().results().app("other", limit));
-    let builder = Sde::builder().store(store.open(dir.path()).unwrap());
+    let builder = Sde::builder()
+        .store(store.open(dir.path()).unwrap())
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     for n in 0..20_u64 {
         sde.run(&Table, &inputs! { n: 20_000 + n }).unwrap();

@@ -57,7 +57,11 @@ fn compute(dir: &Path, numbers: impl IntoIterator<Item = u64>) {
 
 /// All pages of these numbers are loaded, and are right.
 pub fn loads(store: DirStore, numbers: impl IntoIterator<Item = u64>) {
-    let sde = Sde::builder().store(store).build().unwrap();
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     for number in numbers {
         assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
     }
@@ -285,7 +289,12 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
     let done = at_once(dir.path()).compact(&nothing).unwrap();
     assert_eq!(done.given_up, 1);
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
-    let sum = sde.request(&Table, &n).names(&["sum"]).run().unwrap().results;
+    let sum = sde
+        .request(&Table, &n)
+        .names(&["sum"])
+        .run()
+        .unwrap()
+        .results;
     assert_eq!(*sum.get::<f64>("sum").unwrap(), 42_925.0);
     assert_eq!(sde.stats().total.computed, 0);
     sde.request(&Table, &n).names(&["squares"]).run().unwrap();
@@ -388,7 +397,12 @@ fn an_archive_of_its_own_has_results_and_nothing_else() {
     }
     let (sde, _) = engine(&there, SavePolicy::OnRequest);
     assert_eq!(*page.call(&sde, 7).unwrap(), expected_page(7));
-    let sum = sde.request(&Table, &n).names(&["sum"]).run().unwrap().results;
+    let sum = sde
+        .request(&Table, &n)
+        .names(&["sum"])
+        .run()
+        .unwrap()
+        .results;
     assert_eq!(*sum.get::<f64>("sum").unwrap(), 55.0);
     assert_eq!(sde.stats().total.computed, 0);
     sde.request(&Table, &n).names(&["squares"]).run().unwrap();

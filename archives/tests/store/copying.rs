@@ -46,7 +46,10 @@ fn entries_are_copied_once_and_nothing_else() {
     loads(DirStore::open(&other).unwrap(), 0..8);
     let (sde, _) = engine(&other, SavePolicy::OnRequest);
     let names = ["sum", "squares"];
-    sde.request(&Table, &inputs! { n: 50_u64 }).names(&names).run().unwrap();
+    sde.request(&Table, &inputs! { n: 50_u64 })
+        .names(&names)
+        .run()
+        .unwrap();
     assert_eq!(sde.stats().total.computed, 0);
     drop(sde);
     let before = segments(&other);
@@ -162,7 +165,7 @@ fn two_stores_that_are_written_are_merged() {
     let write = |dir: &Path, from: u64| {
         let store = || DirStore::open(dir).unwrap();
         for number in from..from + each {
-            let builder = Sde::builder().store(store());
+            let builder = Sde::builder().store(store()).save(SavePolicy::OnRequest);
             let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
             assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
             sde.finish().unwrap();

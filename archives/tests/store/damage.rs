@@ -299,7 +299,11 @@ fn damage_in_the_middle_costs_what_it_hit() {
         std::fs::write(&path, &damaged).unwrap();
         let ((), warned) = warnings(|| {
             let store = DirStore::open_read_only(dir.path()).unwrap();
-            let sde = sde::Sde::builder().store(store).build().unwrap();
+            let sde = sde::Sde::builder()
+                .store(store)
+                .save(SavePolicy::OnRequest)
+                .build()
+                .unwrap();
             for (n, computed) in [(0, 0), (1, 0), (3, 0), (2, 1)] {
                 page.call(&sde, n).unwrap();
                 assert_eq!(sde.stats().total.computed, computed, "{hit:?}");

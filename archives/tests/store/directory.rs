@@ -124,7 +124,11 @@ fn reading_changes_nothing_and_saves_nothing() {
 
     let before = contents(dir.path());
     let store = DirStore::open_read_only(dir.path()).unwrap();
-    let sde = sde::Sde::builder().store(store.clone()).build().unwrap();
+    let sde = sde::Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     page.call(&sde, 1).unwrap();
     assert_eq!(sde.stats().total.computed, 0);
     page.call(&sde, 2).unwrap();
@@ -195,7 +199,11 @@ fn a_store_opened_for_reading_is_finished_and_published() {
 
     let ((), warned) = warnings(|| {
         let store = DirStore::open_read_only(&path).unwrap();
-        let sde = sde::Sde::builder().store(store).build().unwrap();
+        let sde = sde::Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         page.call(&sde, 1).unwrap();
         sde.request(&half, &n).run().unwrap();
         assert_eq!(sde.stats().total.computed, 0);

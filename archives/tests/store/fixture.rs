@@ -83,7 +83,7 @@ fn the_fixture_is_there() {
     }
     let open = || {
         let store = Options::new().open(&path).unwrap();
-        let builder = Sde::builder().store(store);
+        let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
         builder.save(SavePolicy::EveryResult).build().unwrap()
     };
     let sde = open();
@@ -119,7 +119,11 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
         .read_only()
         .open(&path)
         .unwrap();
-    let sde = Sde::builder().store(store).build().unwrap();
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let given = inputs! { basis: "STO-3G".to_owned() };
     let outcome = sde.request(&All { order: 2 }, &given).run().unwrap();
     assert_eq!(outcome.source, Source::Loaded);
@@ -202,7 +206,11 @@ fn what_was_used_is_not_old_in_any_order() {
         copy(&fixture(), &path);
         let options = || Options::new().trust_others();
         let load = |store: DirStore| {
-            let sde = Sde::builder().store(store).build().unwrap();
+            let sde = Sde::builder()
+                .store(store)
+                .save(SavePolicy::OnRequest)
+                .build()
+                .unwrap();
             let given = inputs! { basis: "STO-3G".to_owned() };
             let outcome = sde.request(&All { order: 2 }, &given).run().unwrap();
             let made_at = sde.records().last().unwrap().made_at;

@@ -24,7 +24,11 @@ fn store() -> TempDir {
 
 /// How many of the two results have to be computed.
 fn computed(store: DirStore) -> u64 {
-    let sde = Sde::builder().store(store).build().unwrap();
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     page.call(&sde, 1).unwrap();
     orbit.call(&sde, 0.3, 3).unwrap();
     let computed = sde.stats().total.computed;

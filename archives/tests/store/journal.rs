@@ -16,7 +16,7 @@ fn half(number: u64) -> Result<u64, AppError> {
 }
 
 fn on(store: DirStore) -> Sde {
-    let builder = Sde::builder().store(store);
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
     builder.save(SavePolicy::OnRequest).build().unwrap()
 }
 

@@ -44,7 +44,9 @@ pub fn awaited_pages(dir: &Path) {
             WAITING.store(true, Ordering::Release);
         }
     };
-    let builder = Sde::builder().store(DirStore::open(dir).unwrap());
+    let builder = Sde::builder()
+        .store(DirStore::open(dir).unwrap())
+        .save(SavePolicy::OnRequest);
     let builder = builder.save(SavePolicy::EveryResult).observer(observer);
     let sde = builder.build().unwrap();
     child::tell(format_args!("ready"));
@@ -91,7 +93,9 @@ pub fn one_orbit(dir: &Path) {
 /// A worker's job: saves until files may not grow any more, and goes on.
 pub fn fill(dir: &Path) {
     let log = EventLog::new();
-    let builder = Sde::builder().store(DirStore::open(dir).unwrap());
+    let builder = Sde::builder()
+        .store(DirStore::open(dir).unwrap())
+        .save(SavePolicy::OnRequest);
     let sde = builder.observer(log.clone()).build().unwrap();
     for number in 0..child::setting("to").unwrap() {
         page.call(&sde, number).unwrap();

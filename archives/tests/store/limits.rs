@@ -96,7 +96,11 @@ pub fn load_with_little_memory(dir: &Path) {
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
     allow(Some(4096 * pages + (256 << 20)));
     let store = DirStore::open_read_only(dir).unwrap();
-    let sde = sde::Sde::builder().store(store).build().unwrap();
+    let sde = sde::Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     for number in 0..4 {
         assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
     }

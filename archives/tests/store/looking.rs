@@ -94,7 +94,7 @@ fn the_latest_counts_in_whatever_order_it_is_found() {
     for _ in 0..3 {
         let store = DirStore::open(dir.path()).unwrap();
         save_state(&store, 1);
-        let builder = Sde::builder().store(store);
+        let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
         let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
         key = Some(sde.request(&page, &one).run().unwrap().key);
         sde.finish().unwrap();
@@ -307,7 +307,11 @@ fn a_frame_without_inputs_has_those_of_its_copies() {
     let dir = tempdir().unwrap();
     let store = DirStore::open(dir.path()).unwrap();
     let memory = MemoryArchiver::new();
-    let sde = Sde::builder().store(memory.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(memory.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let key = sde
         .request(&page, &inputs! { number: 1_u64 })
         .run()

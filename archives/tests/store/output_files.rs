@@ -214,7 +214,11 @@ fn contents_stay_as_long_as_an_entry_needs_them() {
 
     let elsewhere = Place::new();
     let store = DirStore::open(place.store()).unwrap();
-    let sde = Sde::builder().store(store).build().unwrap();
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     sde.archive_to(elsewhere.store()).unwrap();
     drop(sde);
     assert_eq!(elsewhere.contents(), 2);
@@ -379,7 +383,10 @@ fn files_in_a_result_of_any_type_are_put_back_if_it_is_asked_for() {
     ));
     let got = is_there();
     assert_eq!(got, [false; 3], "nothing is put back for who only looks");
-    sde.request(&Several, &given).names(&["energy"]).run().unwrap();
+    sde.request(&Several, &given)
+        .names(&["energy"])
+        .run()
+        .unwrap();
     assert_eq!(is_there(), [false; 3]);
     sde.request(&Several, &given).names(&["log"]).run().unwrap();
     assert_eq!(is_there(), [false, false, true]);
@@ -466,7 +473,11 @@ fn a_flip_of_any_bit_gives_no_other_content() {
     let bytes = fs::read(&path).unwrap();
     let sde = || {
         let store = Options::new().read_only().open(place.store()).unwrap();
-        Sde::builder().store(store).build().unwrap()
+        Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .build()
+            .unwrap()
     };
     let mut loaded = 0;
     for at in 0..bytes.len() {

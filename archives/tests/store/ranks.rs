@@ -79,7 +79,8 @@ impl Machine {
                         let log = EventLog::new();
                         let builder = Sde::builder()
                             .observer(log.clone())
-                            .store(self.open(&group));
+                            .store(self.open(&group))
+                            .save(SavePolicy::OnRequest);
                         let builder = builder.save(SavePolicy::EveryResult);
                         let sde = builder.process_group(group, Cbor).build().unwrap();
                         program(&sde, &log)
@@ -118,7 +119,9 @@ fn few_files_hold_what_many_ranks_have_saved() {
             assert!(left.iter().all(|path| path.ends_with("FORMAT")), "{left:?}");
         }
         // Any program has all of it, opened in whatever way.
-        let alone = Sde::builder().store(DirStore::open(machine.store()).unwrap());
+        let alone = Sde::builder()
+            .store(DirStore::open(machine.store()).unwrap())
+            .save(SavePolicy::OnRequest);
         let alone = alone.build().unwrap();
         let load = |sde: &Sde| {
             for x in (0..7).flat_map(|rank| (0..3).map(move |round| 10 * rank + round)) {
@@ -170,7 +173,9 @@ fn what_is_long_stays_where_its_rank_has_written_it() {
         let is_listed = newest.windows(name.len()).any(|part| part == name);
         assert!(is_listed, "{path:?}");
     }
-    let alone = Sde::builder().store(DirStore::open(machine.store()).unwrap());
+    let alone = Sde::builder()
+        .store(DirStore::open(machine.store()).unwrap())
+        .save(SavePolicy::OnRequest);
     let alone = alone.build().unwrap();
     for x in (0..7).flat_map(|rank| (0..3).map(move |round| 3000 + 10 * rank + round)) {
         wave.call(&alone, x).unwrap();
@@ -203,7 +208,9 @@ fn what_was_left_on_a_node_is_taken_in_there() {
         sde.gather("finished", rank as u64).unwrap();
         assert_eq!(files(&machine.disk(rank.min(3))).len(), 1);
     });
-    let alone = Sde::builder().store(DirStore::open(machine.store()).unwrap());
+    let alone = Sde::builder()
+        .store(DirStore::open(machine.store()).unwrap())
+        .save(SavePolicy::OnRequest);
     let alone = alone.build().unwrap();
     for rank in 0..7 {
         sum.call(&alone, 10 * rank).unwrap();

@@ -296,7 +296,9 @@ fn a_miss_names_the_nearest_run_of_an_earlier_process() {
 #[test]
 fn what_was_dropped_to_make_room_is_loaded() {
     let dir = tempdir().unwrap();
-    let builder = Sde::builder().store(DirStore::open(dir.path()).unwrap());
+    let builder = Sde::builder()
+        .store(DirStore::open(dir.path()).unwrap())
+        .save(SavePolicy::OnRequest);
     // A page is 128 numbers: two of them, but not three.
     let sde = builder
         .memory_budget_of("page", MemoryBudget::bytes(2_500))

@@ -28,7 +28,11 @@ fn what_another_saved_is_found_after_a_refresh() {
         reader.refresh().unwrap();
         assert!(reader.find(&key).unwrap().is_some(), "round {round}");
     }
-    let sde = sde::Sde::builder().store(reader).build().unwrap();
+    let sde = sde::Sde::builder()
+        .store(reader)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let outcome = sde.request(&page, &sde::inputs! { number: 2_u64 }).run();
     assert_eq!(outcome.unwrap().source, Source::Loaded);
 }

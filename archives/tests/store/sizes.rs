@@ -50,7 +50,9 @@ fn bytes(dir: &Path) -> u64 {
 /// All that a store takes for so many results, with index and manifest, of each.
 fn bytes_of_each(count: u64, run: impl Fn(&Sde, u64)) -> u64 {
     let dir = tempdir().unwrap();
-    let sde = Sde::builder().store(DirStore::open(dir.path()).unwrap());
+    let sde = Sde::builder()
+        .store(DirStore::open(dir.path()).unwrap())
+        .save(sde::SavePolicy::OnRequest);
     let sde = sde.build().unwrap();
     (0..count).for_each(|number| run(&sde, number));
     sde.finish().unwrap();
@@ -79,7 +81,11 @@ fn one_result_alone_takes_less_than_a_page_of_a_disk() {
 fn records_come_back_as_they_were() {
     let dir = tempdir().unwrap();
     let store = DirStore::open(dir.path()).unwrap();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let ratios = [
         0.1_f32,
         -0.0,

@@ -20,7 +20,9 @@ pub fn work(dir: &Path) {
     let options = Options::new().segment_size(8 << 10).grace(Duration::ZERO);
     let store = options.vfs(Arc::new(Stopping::default())).open(dir);
     let store = store.unwrap();
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     let from = child::setting("from").unwrap();
     let to = child::setting("to").unwrap_or(u64::MAX);

@@ -78,7 +78,11 @@ pub fn measure(entries: usize) -> Measured {
 
     let mut sde = None;
     let open = time(|| {
-        let opened = Sde::builder().store(store()).build().unwrap();
+        let opened = Sde::builder()
+            .store(store())
+            .save(SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         call(&opened, 0..1);
         sde = Some(opened);
     });
@@ -134,7 +138,10 @@ pub fn measure_saved(entries: usize) {
     drop(sde);
     let store = DirStore::open(folder.path()).unwrap();
     let budget = MemoryBudget::unlimited().entries(SAVED_AT_ONCE);
-    let sde = Sde::builder().store(store).memory_budget(budget);
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .memory_budget(budget);
     let sde = sde.build().unwrap();
     call(&sde, 0..entries);
     assert_eq!(sde.stats().total.computed, 0);

@@ -34,7 +34,9 @@ pub fn measure((kib, only_saved): (usize, bool)) {
     let budget = MemoryBudget::bytes(BUDGET);
     let sde = match only_saved {
         true => {
-            let builder = Sde::builder().store(DirStore::open(folder.path()).unwrap());
+            let builder = Sde::builder()
+                .store(DirStore::open(folder.path()).unwrap())
+                .save(sde::SavePolicy::OnRequest);
             builder.memory_budget(budget.only_saved()).build().unwrap()
         }
         false => Sde::builder()

@@ -119,7 +119,7 @@ pub struct Keys {
 
 pub fn engine(path: &Path) -> Sde {
     let store = DirStore::open(path).unwrap();
-    let builder = Sde::builder().store(store);
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
     builder.save(SavePolicy::EveryResult).build().unwrap()
 }
 

@@ -12,7 +12,7 @@ use super::kit::{energy, files, program};
 /// A store of so many entries; gives the key of one.
 fn many(path: &Path, entries: i32) -> Key {
     let store = DirStore::open(path).unwrap();
-    let builder = Sde::builder().store(store);
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
     let keys = (0..entries).map(|charge| {
         let inputs = inputs! { basis: "STO-3G".to_owned(), charge: charge };

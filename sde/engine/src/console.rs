@@ -13,7 +13,7 @@ use crate::event::{Event, Observer};
 use crate::sync::lock;
 use crate::sync::locks::user_code;
 
-/// The observer of [`Builder::program_defaults`](crate::Builder::program_defaults).
+/// The observer of [`Builder::for_program`](crate::Builder::for_program).
 #[derive(Clone)]
 pub(crate) struct Console {
     progress: bool,

@@ -82,7 +82,10 @@ pub fn journey(rank: Rank, store: &Path, panic_at: Option<u64>) -> Result<Arrive
 fn engine(rank: Rank, store: &Path) -> Result<(Sde, EventLog), sde::Error> {
     let log = EventLog::new();
     let store = DirStore::open(store).unwrap();
-    let builder = Sde::builder().observer(log.clone()).store(store);
+    let builder = Sde::builder()
+        .observer(log.clone())
+        .store(store)
+        .save(SavePolicy::OnRequest);
     let sde = rank.join(builder.save(SavePolicy::EveryResult)).build()?;
     Ok((sde, log))
 }

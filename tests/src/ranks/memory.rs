@@ -154,7 +154,9 @@ pub(super) fn what_was_cleaned_is_loaded(ranks: Ranks<'_>) {
     let store = folder.path().join("store");
     let sources = ranks.run_ranks(|rank| {
         let log = sde::EventLog::new();
-        let builder = Sde::builder().store(DirStore::open(&store).unwrap());
+        let builder = Sde::builder()
+            .store(DirStore::open(&store).unwrap())
+            .save(SavePolicy::OnRequest);
         let builder = builder.save(SavePolicy::EveryResult).observer(log.clone());
         let sde = rank.join(builder).build().unwrap();
         make(&sde, 3..4);

@@ -126,7 +126,11 @@ pub(super) fn non_deterministic_results_are_the_same_on_all_ranks(ranks: Ranks<'
 pub(super) fn what_is_missing_is_not_compared_with_all_that_is_stored(ranks: Ranks<'_>) {
     let searched = ranks.run_ranks(|rank| {
         let store = Lying::new();
-        let sde = rank.join(Sde::builder().store(store.clone()));
+        let sde = rank.join(
+            Sde::builder()
+                .store(store.clone())
+                .save(SavePolicy::OnRequest),
+        );
         let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
         for count in [5, 10] {
             let got = values(sde.par_map(&square, &list(count))).len();
@@ -145,7 +149,9 @@ pub(super) fn what_lies_in_the_store_of_one_rank_all_get(ranks: Ranks<'_>) {
     let of_all = |each: &(dyn Fn(Sde, u64) -> u64 + Sync)| {
         ranks.run_ranks(|rank| {
             let number = rank.number();
-            let builder = Sde::builder().store(stores[number].clone());
+            let builder = Sde::builder()
+                .store(stores[number].clone())
+                .save(SavePolicy::OnRequest);
             each(rank.join(builder).build().unwrap(), number as u64)
         })
     };

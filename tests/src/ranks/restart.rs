@@ -149,7 +149,10 @@ pub(super) fn a_program_without_ranks_goes_on_too(ranks: Ranks<'_>) {
     ranks.once(|| {
         let log = EventLog::new();
         let store = DirStore::open(&store).unwrap();
-        let sde = Sde::builder().observer(log.clone()).store(store);
+        let sde = Sde::builder()
+            .observer(log.clone())
+            .store(store)
+            .save(SavePolicy::OnRequest);
         let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
         assert_eq!(waves.call(&sde, 10).unwrap().local().len(), 30);
         waves.call(&sde, 11).unwrap();

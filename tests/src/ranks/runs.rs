@@ -333,7 +333,9 @@ pub(super) fn a_save_that_fails_on_one_rank_is_the_same_error_on_all(ranks: Rank
 fn fail_to_save(rank: Rank, broken: usize) -> [String; 2] {
     let store = sde::MemoryArchiver::new();
     let is_broken = rank.number() == broken;
-    let builder = sde::Sde::builder().store(store.clone());
+    let builder = sde::Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = rank.join(builder).build().unwrap();
     halved.call(&sde, 8).unwrap();
     if is_broken {
@@ -376,7 +378,9 @@ pub(super) fn what_ranks_made_together_can_be_said_to_be_wrong(ranks: Ranks<'_>)
 /// The same with a store: it went well on rank 0 and failed on rank 1, so that `?` parted them.
 pub(super) fn what_ranks_made_together_is_said_to_be_wrong_by_all_or_none(ranks: Ranks<'_>) {
     let said = ranks.run_ranks(|rank| {
-        let builder = Sde::builder().store(MemoryArchiver::new());
+        let builder = Sde::builder()
+            .store(MemoryArchiver::new())
+            .save(SavePolicy::OnRequest);
         let builder = builder.save(SavePolicy::EveryResult);
         invalidate(&rank.join(builder).build().unwrap()).0.is_ok()
     });

@@ -193,7 +193,9 @@ pub(super) fn a_program_without_ranks_goes_on_from_a_state_that_all_have(ranks: 
     let store = folder.path().join("store");
     REPLICATED.stops_at(5).job_in(ranks.resized(3), &store);
     ranks.once(|| {
-        let builder = Sde::builder().store(DirStore::open(&store).unwrap());
+        let builder = Sde::builder()
+            .store(DirStore::open(&store).unwrap())
+            .save(SavePolicy::OnRequest);
         let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
         let came = REPLICATED.stops_at(7).call(&sde, &EventLog::new());
         ended(&[came], 2, None);
@@ -300,7 +302,9 @@ pub(super) fn ranks_that_checkpoint_at_different_times_save_one_state(ranks: Ran
     let made = ranks.run_ranks(|rank| {
         let own = 2 + 2 * rank.number() as u32;
         let is_first = rank.number() == 0;
-        let builder = Sde::builder().store(DirStore::open(&store).unwrap());
+        let builder = Sde::builder()
+            .store(DirStore::open(&store).unwrap())
+            .save(SavePolicy::OnRequest);
         let sde = rank.join(builder.save(SavePolicy::Never)).build().unwrap();
         let sde = Arc::new(Mutex::new(Some(sde)));
         let of_body = Arc::clone(&sde);
@@ -326,7 +330,9 @@ pub(super) fn ranks_that_checkpoint_at_different_times_save_one_state(ranks: Ran
 pub(super) fn a_state_that_a_failed_run_owes_is_not_saved_by_the_next(ranks: Ranks<'_>) {
     let saved = ranks.run_ranks(|rank| {
         let store = MemoryArchiver::new();
-        let builder = Sde::builder().store(store.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest);
         let sde = rank.join(builder.save(SavePolicy::Never)).build().unwrap();
         let app = number("scratch.owing", |sde, number| {
             if number == 2 || sde.rank()? != 1 {
@@ -368,7 +374,10 @@ pub(super) fn a_checkpoint_after_a_failed_run_saves_its_states(ranks: Ranks<'_>)
     let path = folder.path().join("store");
     let came = OWN.stops_at(5).job(ranks, |rank, log| {
         let store = DirStore::open(&path).unwrap();
-        let builder = Sde::builder().store(store).observer(log.clone());
+        let builder = Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .observer(log.clone());
         rank.join(builder).build().unwrap()
     });
     ended(&came, 5, None);
@@ -381,7 +390,10 @@ pub(super) fn states_are_gone_when_the_run_has_ended(ranks: Ranks<'_>) {
     let result = OWN.undisturbed(ranks);
     let came = ranks.run_ranks(|rank| {
         let (store, log) = (MemoryArchiver::new(), EventLog::new());
-        let builder = Sde::builder().store(store.clone()).observer(log.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest)
+            .observer(log.clone());
         let builder = builder.save(SavePolicy::EveryResult);
         let sde = rank.join(builder).build().unwrap();
         OWN.stops_at(5).call(&sde, &log);

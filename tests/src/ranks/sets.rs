@@ -268,6 +268,7 @@ pub(super) fn what_came_without_its_value_is_looked_for_in_the_store(ranks: Rank
             let log = EventLog::new();
             let builder = Sde::builder().observer(log.clone());
             let builder = builder.store(DirStore::open(&store).unwrap());
+            let builder = builder.save(sde::SavePolicy::OnRequest);
             let sde = rank.join(builder).build().unwrap();
             let rank = sde.rank().unwrap();
             let part = sde.split(rank as u32, 0).unwrap();

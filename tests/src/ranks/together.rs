@@ -103,7 +103,11 @@ pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
     });
     ranks.once(|| {
         let store = DirStore::open(&store).unwrap();
-        let sde = Sde::builder().store(store).build().unwrap();
+        let sde = Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         for number in (0..3).flat_map(pages) {
             page.call(&sde, number).unwrap();
         }
@@ -180,7 +184,11 @@ pub(super) fn a_store_of_ranks_is_for_engines_of_ranks(ranks: Ranks<'_>) {
     ranks.run_ranks(|rank: Rank| {
         let store = folder.path().join("store");
         let store = Options::new().open_together(store, rank.group()).unwrap();
-        let built = Sde::builder().store(store.clone()).build().map(drop);
+        let built = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest)
+            .build()
+            .map(drop);
         for taken in [built, Sde::new().load(store)] {
             let error = taken.unwrap_err();
             assert!(error.to_string().contains("process_group"), "{error}");

@@ -322,7 +322,11 @@ fn taken_by(sde: &Sde, numbers: std::ops::Range<u64>) -> usize {
 fn a_list_of_what_is_to_be_saved_takes_little_memory() {
     const RESULTS: usize = 10_000;
     let with = sde_tests::Lying::new();
-    let [without, with] = [Sde::builder(), Sde::builder().store(with)].map(|builder| {
+    let [without, with] = [
+        Sde::builder(),
+        Sde::builder().store(with).save(SavePolicy::OnRequest),
+    ]
+    .map(|builder| {
         let sde = builder.build().expect("a store");
         taken_by(&sde, 0..RESULTS as u64) / RESULTS
     });

@@ -144,7 +144,9 @@ fn an_erased_call_computes_what_a_typed_one_does() {
     assert!(Value::ptr_eq(&erased.get("result").unwrap(), &typed));
     let shared = inputs! { list: vec![1_u32, 2], name: "ab".to_owned() };
     assert_eq!(
-        *sde.request(&owned, &shared).names(&["result"]).run()
+        *sde.request(&owned, &shared)
+            .names(&["result"])
+            .run()
             .unwrap()
             .results
             .get::<usize>("result")

@@ -227,7 +227,7 @@ fn sums_are_exact_after_any_stress() {
     for store in stores {
         let mut builder = Sde::builder().memory_budget(MemoryBudget::bytes(300 * KIB));
         if let Some(store) = store {
-            builder = builder.store(store);
+            builder = builder.store(store).save(sde::SavePolicy::OnRequest);
         }
         let sde = builder.build().unwrap();
         std::thread::scope(|scope| {
@@ -266,7 +266,11 @@ fn what_was_refreshed_is_not_replaced_by_what_was_before_it() {
         vec![VERSION.load(Ordering::Relaxed) + 10 * number; 1000]
     }
     let store = MemoryArchiver::new();
-    let first = Sde::builder().store(store.clone()).build().unwrap();
+    let first = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     versions.call(&first, 1).unwrap();
     first.finish().unwrap();
     VERSION.store(2, Ordering::Relaxed);
@@ -294,12 +298,18 @@ fn what_another_process_refreshed_is_no_copy() {
     let budget = MemoryBudget::bytes(10 * KIB)
         .only_saved()
         .order(EvictionOrder::LeastRecentlyUsed);
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder.memory_budget(budget).build().unwrap();
     assert_eq!(refreshed.call(&sde).unwrap()[0], 0);
     sde.checkpoint().unwrap();
     sde.archive().unwrap();
-    let other = Sde::builder().store(store).build().unwrap();
+    let other = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let inputs = inputs! {};
     let request = other.request(&refreshed, &inputs).policy(Policy::Refresh);
     request.run().unwrap();
@@ -343,7 +353,9 @@ fn what_entries_share_leaves() {
 fn inputs_leave_memory_once_a_store_has_them() {
     let folder = tempfile::tempdir().unwrap();
     let store = DirStore::open(folder.path()).unwrap();
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder
         .save(SavePolicy::OnRequest)
         .memory_budget(MemoryBudget::bytes(usize::MAX - 1));
@@ -363,7 +375,11 @@ fn inputs_leave_memory_once_a_store_has_them() {
     assert_eq!(inputs(&sde.records()), inputs(&records));
     // The store may prefer another computation of a key.
     let elsewhere = DirStore::open(folder.path()).unwrap();
-    let other = Sde::builder().store(elsewhere).build().unwrap();
+    let other = Sde::builder()
+        .store(elsewhere)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let given = sde::inputs! { number: 3_u64, kib: 0_usize };
     let request = other.request(&field, &given).policy(Policy::Refresh);
     request.run().unwrap();

@@ -16,7 +16,10 @@ pub(super) fn calls(name: &'static str, callee: Made) -> Made {
 /// A program: an engine over the store, and what it tells.
 pub(super) fn program(store: &MemoryArchiver) -> (Sde, Watch) {
     let watch = Watch::new();
-    let sde = Sde::builder().store(store.clone()).observer(watch.clone());
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .observer(watch.clone());
     (sde.build().expect("a store"), watch)
 }
 

@@ -269,7 +269,12 @@ fn a_handle_cancels_every_call_beneath() {
     let mut each = plus_one.try_par_call(&cancellable, [1, 2]).into_iter();
     assert!(each.next().unwrap().is_ok());
     assert!(each.next().unwrap().unwrap_err().is_cancelled());
-    assert!(plus_one.par_call_each(&cancellable, 1.., |_, _| ()).unwrap_err().is_cancelled());
+    assert!(
+        plus_one
+            .par_call_each(&cancellable, 1.., |_, _| ())
+            .unwrap_err()
+            .is_cancelled()
+    );
     // Each token counts, and the engine's own handle has none.
     let other = sde.with_cancel(&second);
     plus_one.call(&other, 3).unwrap();

@@ -295,7 +295,11 @@ fn what_is_loaded_is_compared_with_what_is_left_in_memory() {
     };
     let (app, calls) = varying(info(), results);
     let store = DirStore::open(folder.path()).expect("a store");
-    let (sde, watch) = watched(Sde::builder().store(store.clone()));
+    let (sde, watch) = watched(
+        Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest),
+    );
     sde.run(&app, &x(1)).expect("a result");
     sde.clear_tagged("two halves", [Tag::Intermediate])
         .expect("an app");

@@ -31,7 +31,9 @@ fn only_what_stands_is_saved() {
     let pool = one_worker();
     for first in [0, 1] {
         let store = MemoryArchiver::new();
-        let builder = Sde::builder().store(store.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest);
         let sde = builder
             .rayon_patience(Duration::ZERO)
             .build()
@@ -57,7 +59,11 @@ fn only_what_stands_is_saved() {
             }
         });
         sde.finish().expect("a store");
-        let later = Sde::builder().store(store).build().expect("a store");
+        let later = Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .build()
+            .expect("a store");
         assert_eq!(y(&later.run(&app, &x(1)).unwrap()).unwrap(), stands);
         assert_eq!(later.stats().total.computed, 0);
     }
@@ -179,7 +185,11 @@ fn what_a_store_panicked_at_is_saved_by_the_next() {
             watch.reach(1, |event| matches!(event, Event::Saved { .. }));
         }
         sde.finish().expect("a store");
-        let later = Sde::builder().store(store.clone()).build().unwrap();
+        let later = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         for n in 0..20 {
             let policy = Policy::OnlyIfRemembered;
             later
@@ -260,7 +270,10 @@ fn what_was_invalidated_does_not_stand_after_a_failure() {
 fn who_waits_for_what_a_store_panics_at_has_it() {
     let _dog = Watchdog::new("a store that panics after a write", LIMIT);
     let (store, watch, gate) = (Lying::new(), Watch::new(), Gate::new());
-    let builder = Sde::builder().store(store.clone()).observer(watch.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .observer(watch.clone());
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     let app = number("slow", move |_, n| {
         gate.pass();
@@ -284,7 +297,9 @@ fn who_waits_for_what_a_store_panics_at_has_it() {
 fn who_asks_a_store_that_panics_holds_up_nobody() {
     let _dog = Watchdog::new("a store that panics when it is asked", LIMIT);
     let store = Lying::new();
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder.build().expect("a store");
     let (app, inputs) = (number("asked for", |_, n| Ok(n)), x(1));
     let refresh = || sde.request(&app, &inputs).policy(Policy::Refresh).run();

@@ -86,7 +86,9 @@ fn nothing_is_dropped_while_the_store_is_exchanged() {
         Noting
     }
     let _dog = Watchdog::new("a destructor that saves", LIMIT);
-    let builder = Sde::builder().store(MemoryArchiver::new());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::new())
+        .save(SavePolicy::OnRequest);
     let sde = builder
         .save(SavePolicy::EveryResult)
         .build()
@@ -119,7 +121,11 @@ fn a_store_that_another_takes_the_place_of_may_use_the_engine() {
     let _dog = Watchdog::new("a store that asks when it is dropped", LIMIT);
     let captured = Captured::default();
     let store = Asking(MemoryArchiver::new(), captured);
-    let sde = Sde::builder().store(store).build().expect("a store");
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .expect("a store");
     captured.set(sde.clone()).expect("set once");
     sde.load(MemoryArchiver::new()).expect("a store");
     assert_eq!(sde.stats().apps["asked"].computed, 1);

@@ -220,7 +220,11 @@ fn the_nearest_is_the_one_with_the_fewest_differences() {
 fn what_ran_beneath() {
     let records = ["1", "2"].map(|version| {
         let store = MemoryArchiver::new();
-        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         let caller = Caller { version };
         let key = sde.request(&caller, &inputs! {}).run().unwrap().key;
         sde.finish().unwrap();
@@ -268,7 +272,11 @@ impl App for Beneath {
 #[test]
 fn the_record_has_all_that_was_set() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let key = sde.request(&solver(), &values()).run().unwrap().key;
     sde.finish().unwrap();
     let record = store.find(&key).unwrap().unwrap().record;

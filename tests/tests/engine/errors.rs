@@ -199,7 +199,9 @@ fn the_first_error_is_found_beneath_others() {
     let error = inner.par_call(&sde, ["1", "x"]).unwrap_err();
     assert!(error.app_error::<ParseIntError>().is_some());
     assert!(error.app_error::<std::io::Error>().is_none());
-    let failed = sde.peek(&typed_here, &inputs! { text: "x" }).expect("a key");
+    let failed = sde
+        .peek(&typed_here, &inputs! { text: "x" })
+        .expect("a key");
     assert_eq!(error.key(), Some(&failed.key()));
     assert!(!error.is_cancelled() && !matches!(error.root().kind(), sde::ErrorKind::Item { .. }));
 }

@@ -164,7 +164,10 @@ fn an_app_makes_room_where_there_is_none_left() {
     let sde = builder.build().unwrap();
     for replica in 0..20_u64 {
         let inputs = inputs! { size: 100_usize, replica: replica };
-        sde.request(&Draw, &inputs).names(&["texture"]).run().unwrap();
+        sde.request(&Draw, &inputs)
+            .names(&["texture"])
+            .run()
+            .unwrap();
     }
     assert!(LIVE.load(Ordering::Relaxed) <= 4);
 }
@@ -251,7 +254,9 @@ fn what_a_store_panicked_at_leaves_later() {
     let store = Lying::new();
     let budget =
         MemoryBudget::bytes(10 * (8_040 + ENTRY) + ENTRY).order(EvictionOrder::LeastRecentlyUsed);
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.memory_budget_of("zeros", budget).build().unwrap();
     for length in 1_000..1_010 {
         zeros.call(&sde, length).unwrap();

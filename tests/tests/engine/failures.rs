@@ -91,7 +91,11 @@ fn a_permanent_error_is_remembered_in_memory_only() {
     let calls = Counter::new();
     let app = always(calls, || AppError::message("does not compile").permanent());
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let first = sde.run(&app, &x(1)).unwrap_err();
     let again = sde.run(&app, &x(1)).unwrap_err();
     assert!(again.is_same(&first));
@@ -104,7 +108,11 @@ fn a_permanent_error_is_remembered_in_memory_only() {
     sde.finish().unwrap();
     assert_eq!(store.saved(Selection::Checkpoint), []);
     assert_eq!(store.saved(Selection::Archive), []);
-    let later = Sde::builder().store(store).build().unwrap();
+    let later = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     assert!(later.run(&app, &x(1)).is_err());
     assert_eq!(calls.get(), 3);
 
@@ -284,7 +292,11 @@ fn lenient(sde: &sde::Handle) -> u64 {
 fn what_failed_by_chance_may_go_well() {
     let store = MemoryArchiver::default();
     for expected in [[99, 1], [2, 3]] {
-        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         let got = [lenient.call(&sde).unwrap(), lenient.call(&sde).unwrap()];
         assert_eq!(got.map(|value| *value), expected);
         sde.finish().unwrap();

@@ -34,7 +34,11 @@ fn leaked_handle(sde: &Sde) -> Handle {
 #[test]
 fn dropping_the_last_sde_archives_whoever_has_a_handle() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let clone = sde.clone();
     let handle = leaked_handle(&sde);
     drop(sde);
@@ -51,7 +55,11 @@ fn dropping_the_last_sde_archives_whoever_has_a_handle() {
 fn what_ends_later_is_archived_too() {
     let _dog = Watchdog::new("a run without an Sde", LIMIT);
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let gate = Gate::new();
     let app = number("held", move |_, n| {
         gate.pass();
@@ -80,7 +88,13 @@ fn a_handle_of_a_run_that_has_ended() {
         says(&error, "the handle of leaks [");
     };
     stale(handle.run(&double(), &x(1)).map(drop));
-    stale(handle.request(&double(), &x(1)).names(&["y"]).run().map(drop));
+    stale(
+        handle
+            .request(&double(), &x(1))
+            .names(&["y"])
+            .run()
+            .map(drop),
+    );
     stale(handle.peek(&double(), &x(1)).map(drop));
     stale(handle.prepare(&Instance::new(double())).map(drop));
     stale(handle.parameter::<u64>("p").map(drop));

@@ -33,13 +33,18 @@ fn what_has_left_is_measured_no_more() {
     let store = MemoryArchiver::new();
     let inputs = inputs! { number: 1_u64 };
     {
-        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap();
         sde.run(&counts, &inputs).unwrap();
         sde.checkpoint().unwrap();
     }
     let budget = MemoryBudget::bytes(1000 * KIB);
     let sde = Sde::builder()
         .store(store)
+        .save(sde::SavePolicy::OnRequest)
         .memory_budget(budget)
         .build()
         .unwrap();

@@ -29,7 +29,11 @@ fn result(outcome: &Outcome) -> u32 {
 #[test]
 fn invalidation_is_for_one_computation_is_saved_and_can_be_undone() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let first = run(&sde, 4, Policy::Use);
     sde.invalidate(&first.key, "node 7 has bad memory").unwrap();
     let peek = sde.peek(&count, &of(4)).unwrap();
@@ -42,7 +46,11 @@ fn invalidation_is_for_one_computation_is_saved_and_can_be_undone() {
     sde.invalidate(&first.key, "node 7 has bad memory").unwrap();
     sde.finish().unwrap();
 
-    let later = Sde::builder().store(store.clone()).build().unwrap();
+    let later = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     // It said that there was nothing.
     let inputs = of(4);
     let request = later.request(&count, &inputs);
@@ -53,7 +61,11 @@ fn invalidation_is_for_one_computation_is_saved_and_can_be_undone() {
     later.finish().unwrap();
 
     // The mark was for the first computation only.
-    let last = Sde::builder().store(store).build().unwrap();
+    let last = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     assert_eq!(run(&last, 4, Policy::Use).source, Source::Loaded);
 }
 

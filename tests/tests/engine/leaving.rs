@@ -19,6 +19,7 @@ fn only_what_is_in_the_store_leaves_unasked() {
     let watch = Watch::new();
     let sde = Sde::builder()
         .store(DirStore::open(folder.path()).unwrap())
+        .save(SavePolicy::OnRequest)
         .memory_budget(budget.order(EvictionOrder::LeastRecentlyUsed))
         .observer(watch.clone())
         .build()
@@ -57,7 +58,9 @@ impl App for Two {
 }
 
 fn two(sde: &Sde, number: u64, result: &'static str) -> sde::Result<ResultMap> {
-    sde.request(&Two, &inputs! { number: number }).names(&[result]).run()
+    sde.request(&Two, &inputs! { number: number })
+        .names(&[result])
+        .run()
 }
 
 /// Found by using it: a store never has what is expendable, so an entry with one such result never left. 800 runs with 4 MB each
@@ -109,7 +112,9 @@ fn records_of_what_is_kept_nowhere_leave() {
         for has_store in [false, true] {
             let builder = Sde::builder().memory_budget(budget.clone());
             let builder = match has_store {
-                true => builder.store(MemoryArchiver::new()),
+                true => builder
+                    .store(MemoryArchiver::new())
+                    .save(SavePolicy::OnRequest),
                 false => builder,
             };
             let sde = builder.build().unwrap();
@@ -231,7 +236,10 @@ fn what_stayed_for_want_of_a_store_leaves_when_there_is_one() {
     store.tell(Lie::SaveFails);
     let budget = MemoryBudget::bytes(500 * KIB).only_saved();
     let watch = Watch::new();
-    let builder = Sde::builder().store(store.clone()).memory_budget(budget);
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .memory_budget(budget);
     let sde = builder.observer(watch.clone()).build().unwrap();
     for number in 0..30 {
         field.call(&sde, number, 100).unwrap();
@@ -259,7 +267,11 @@ fn what_stays_is_saved_when_that_is_asked_for() {
     }
     sde.checkpoint().unwrap();
     drop(sde);
-    let sde = Sde::builder().store(store).build().unwrap();
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     for number in 0..10 {
         field.call(&sde, number, 100).unwrap();
     }

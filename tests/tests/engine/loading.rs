@@ -23,7 +23,9 @@ impl Drop for Held {
 #[test]
 fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
     let _dog = Watchdog::new("another store", LIMIT);
-    let builder = Sde::builder().store(MemoryArchiver::new());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::new())
+        .save(SavePolicy::OnRequest);
     let sde = builder.build().expect("a store");
     let gate = Gate::new();
     let info = AppInfo::new("loading.holder", "1").result(ResultSpec::unsaved::<Held>("held"));
@@ -61,7 +63,11 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
 fn what_the_new_store_says_counts_afterwards() {
     let old = MemoryArchiver::new();
     let app = number("loading.app", |_, n| Ok(n + 1));
-    let sde = Sde::builder().store(old.clone()).build().expect("a store");
+    let sde = Sde::builder()
+        .store(old.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .expect("a store");
     let ask = || sde.request(&app, &x(1)).run().expect("no error");
     let made = ask();
     sde.finish().expect("saved");
@@ -95,7 +101,11 @@ fn what_is_stale_is_not_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = |version| {
         let store = sde::store::DirStore::open(folder.path()).expect("a store");
-        let sde = Sde::builder().store(store).build().expect("a store");
+        let sde = Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .build()
+            .expect("a store");
         let callee = number("loading.callee", |_, n| Ok(n))
             .described(|_| number_info("loading.callee", version));
         // It is known which one this program has.
@@ -120,7 +130,11 @@ fn what_is_stale_is_not_read() {
 fn another_store_is_taken_and_what_was_there_forgotten() {
     let full = MemoryArchiver::new();
     let app = number("loading.app", |_, n| Ok(n + 1));
-    let sde = Sde::builder().store(full.clone()).build().expect("a store");
+    let sde = Sde::builder()
+        .store(full.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .expect("a store");
     let made = sde.request(&app, &x(1)).run().expect("no error");
     sde.finish().expect("saved");
     sde.load(MemoryArchiver::new()).expect("a store");
@@ -139,7 +153,11 @@ fn what_is_new_after_a_load_goes_to_no_store_that_a_save_still_writes_to() {
     let _dog = Watchdog::new("another store during a save", LIMIT);
     let app = number("loading.during_a_save", |_, n| Ok(n + 1));
     let new = MemoryArchiver::new();
-    let filled = Sde::builder().store(new.clone()).build().unwrap();
+    let filled = Sde::builder()
+        .store(new.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let key = filled.request(&app, &x(7)).run().unwrap().key;
     filled.finish().unwrap();
     let job: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
@@ -163,7 +181,11 @@ fn what_is_new_after_a_load_goes_to_no_store_that_a_save_still_writes_to() {
     assert!(job.set(Box::new(load)).is_ok());
     sde.checkpoint().unwrap();
     sde.finish().unwrap();
-    let later = Sde::builder().store(new).build().unwrap();
+    let later = Sde::builder()
+        .store(new)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let app = number("loading.during_a_save", |_, n| Ok(n + 1));
     let source = |n| later.request(&app, &x(n)).run().unwrap().source;
     assert_eq!(source(7), Source::Computed);

@@ -25,7 +25,9 @@ fn why(sde: &Sde, app: &Made) -> String {
 #[test]
 fn a_peek_says_why() {
     let store = MemoryArchiver::new();
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.build().expect("a store");
     let app = double();
     assert_eq!(why(&sde, &app), "it was not run before");
@@ -36,7 +38,11 @@ fn a_peek_says_why() {
     assert_eq!((key, made_by), (outcome.key, outcome.made_by));
     sde.finish().expect("saved");
 
-    let later = Sde::builder().store(store).build().expect("a store");
+    let later = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .expect("a store");
     let Peek::Load { key, made_by } = later.peek(&app, &x(1)).expect("a key") else {
         panic!("no load");
     };
@@ -80,7 +86,9 @@ fn a_peek_sees_who_is_running_and_what_failed_for_good() {
 #[test]
 fn only_what_is_remembered() {
     let store = MemoryArchiver::new();
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.build().expect("a store");
     let app = double();
     let ask = |sde: &Sde| {
@@ -114,7 +122,10 @@ fn the_share_of_each_level() {
     let store = MemoryArchiver::new();
     let watch = Watch::new();
     let engine = || {
-        let engine = Sde::builder().store(store.clone()).observer(watch.clone());
+        let engine = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .observer(watch.clone());
         engine.build().expect("a store")
     };
     let (sde, app) = (engine(), double());
@@ -211,6 +222,7 @@ fn an_estimate_costs_nothing_once_it_is_remembered() {
     let engine = || {
         Sde::builder()
             .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
             .build()
             .expect("a store")
     };

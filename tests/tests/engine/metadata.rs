@@ -105,7 +105,10 @@ fn the_macro_says_it_too() {
 fn what_is_to_be_cited_is_found_through_slots_callees_and_the_store() -> Result<(), Error> {
     let all = ["metadata.Citing", "metadata.Inner", "metadata.called"];
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build()?;
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()?;
     assert!(sde.citations_used().is_empty());
     plain.call(&sde, 1.0)?;
     assert!(sde.citations_used().is_empty(), "it cites nothing");
@@ -115,7 +118,10 @@ fn what_is_to_be_cited_is_found_through_slots_callees_and_the_store() -> Result<
     assert_eq!(used["metadata.called"].len(), 2);
     sde.finish()?;
     // Of the entry that is loaded neither callee is in memory.
-    let sde = Sde::builder().store(store).build()?;
+    let sde = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()?;
     assert!(sde.citations_used().is_empty());
     sde.run(&Citing, &inputs! {})?;
     assert_eq!(sde.stats().total.computed, 0);

@@ -99,7 +99,11 @@ fn the_fewest_given_things_decide_before_the_fewest_differences() {
 
 /// The records that a caller leaves, made by two programs over one store.
 fn record(store: &MemoryArchiver, version: &'static str, n: i64) -> Record {
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     sde.run(&Edited { version }, &x(0)).unwrap();
     let key = sde.request(&Caller { version }, &x(n)).run().unwrap().key;
     sde.finish().unwrap();
@@ -142,7 +146,13 @@ fn a_run_of_which_only_the_store_has_the_inputs_is_compared_by_them() {
 #[test]
 fn what_is_stored_and_does_not_serve_was_run_before() {
     let store = MemoryArchiver::new();
-    let program = |store| Sde::builder().store(store).build().unwrap();
+    let program = |store| {
+        Sde::builder()
+            .store(store)
+            .save(SavePolicy::OnRequest)
+            .build()
+            .unwrap()
+    };
     let app = Edited { version: "1" };
     let sde = program(store.clone());
     sde.run(&app, &x(1)).unwrap();
@@ -173,7 +183,11 @@ fn what_is_gone_from_memory_is_compared_with_nothing() {
 #[test]
 fn a_peek_reads_as_a_sentence() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let app = Edited { version: "1" };
     let outcome = sde.request(&app, &x(1)).run().unwrap();
     let (key, run) = (outcome.key.short(), outcome.made_by);
@@ -188,7 +202,11 @@ fn a_peek_reads_as_a_sentence() {
         )
     );
     sde.checkpoint().unwrap();
-    let later = Sde::builder().store(store).build().unwrap();
+    let later = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let got = said(&later, 1);
     assert_eq!(got, format!("[{key}] is in the store, made by {run}"));
 }

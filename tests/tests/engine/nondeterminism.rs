@@ -128,10 +128,18 @@ fn it_is_known_through_a_slot_and_observed_through_a_callee() {
 #[test]
 fn the_flag_outlives_the_process() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let before = *outermost.call(&sde).unwrap();
     sde.finish().unwrap();
-    let later = Sde::builder().store(store).build().unwrap();
+    let later = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let outcome = later.request(&outermost, &inputs! {}).run().unwrap();
     assert_eq!(outcome.source, Source::Computed);
     assert_ne!(*outcome.results.get::<u64>("result").unwrap(), before);

@@ -56,6 +56,7 @@ fn an_observer_of_a_save_may_save() {
     let captured = Captured::default();
     let sde = Sde::builder()
         .store(MemoryArchiver::new())
+        .save(sde::SavePolicy::OnRequest)
         .observer(move |event: &Event| {
             if let (Event::Progress { .. }, Some(sde)) = (event, captured.get()) {
                 sde.checkpoint().expect("a store");
@@ -85,7 +86,10 @@ fn observers_may_use_the_engine() {
             sde.peek(&double(), &x(9)).expect("a key");
         }
     };
-    let builder = Sde::builder().store(store.clone()).observer(observer);
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .observer(observer);
     let sde = builder.build().expect("a store");
     captured.set(sde.clone()).expect("set once");
     assert_eq!(

@@ -121,7 +121,11 @@ fn a_refresh_that_fails_in_any_way_keeps_the_old_result() {
 #[test]
 fn bypassing_leaves_no_trace() {
     let store = MemoryArchiver::new();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let app = counting();
     assert_eq!(ask(&sde, &app, Policy::Bypass).source, Source::Computed);
     assert!(sde.records().is_empty());
@@ -131,7 +135,11 @@ fn bypassing_leaves_no_trace() {
     let again = ask(&sde, &app, Policy::Use);
     assert_eq!(again.made_by, kept.made_by);
     sde.finish().expect("saved");
-    let later = Sde::builder().store(store).build().expect("a store");
+    let later = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .expect("a store");
     assert_eq!(ask(&later, &app, Policy::Use).made_by, kept.made_by);
 }
 
@@ -140,7 +148,9 @@ fn bypassing_leaves_no_trace() {
 fn what_began_before_a_load_ends_for_its_waiters_only() {
     let _dog = Watchdog::new("a load during a run", LIMIT);
     let stores = [MemoryArchiver::new(), MemoryArchiver::new()];
-    let builder = Sde::builder().store(stores[0].clone());
+    let builder = Sde::builder()
+        .store(stores[0].clone())
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.build().expect("a store");
     let gate = Gate::new();
     let app = number("slow", move |_, n| {
@@ -168,7 +178,9 @@ fn what_began_before_a_load_ends_for_its_waiters_only() {
 #[test]
 fn a_refresh_beside_another_that_began_before_a_load_is_its_callers_alone() {
     let _dog = Watchdog::new("a load during two runs", LIMIT);
-    let builder = Sde::builder().store(MemoryArchiver::new());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::new())
+        .save(sde::SavePolicy::OnRequest);
     let patience = std::time::Duration::ZERO;
     let sde = builder.rayon_patience(patience).build().unwrap();
     let (calls, gates) = (Counter::new(), [Gate::new(), Gate::new()]);
@@ -265,7 +277,11 @@ fn an_older_stored_result_does_not_come_back() {
     fn count() -> u64 {
         COUNT.fetch_add(1, Ordering::SeqCst)
     }
-    let sde = Sde::builder().store(MemoryArchiver::new()).build().unwrap();
+    let sde = Sde::builder()
+        .store(MemoryArchiver::new())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let run = |policy| {
         let outcome = sde
             .request(&count, &inputs! {})
@@ -285,7 +301,13 @@ fn an_older_stored_result_does_not_come_back() {
 #[test]
 fn what_is_refreshed_is_later_whatever_the_clocks_say() {
     let (store, app) = (Lying::new(), counting());
-    let process = || Sde::builder().store(store.clone()).build().unwrap();
+    let process = || {
+        Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap()
+    };
     let got = |sde: &Sde, policy| y(&ask(sde, &app, policy).results).unwrap();
     let first = process();
     assert_eq!(got(&first, Policy::Use), 0);

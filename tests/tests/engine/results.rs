@@ -142,7 +142,11 @@ impl App for Earlier {
 #[test]
 fn a_result_that_was_not_there_is_computed() {
     let store = sde::MemoryArchiver::new();
-    let builder = || Sde::builder().store(store.clone());
+    let builder = || {
+        Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+    };
     let sde = builder().build().expect("an engine");
     let before = sde.request(&Earlier, &inputs! { x: 1.0 }).run();
     let key = before.expect("a result").key;

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::time::Duration;
 
-use sde::{Batch, Event, MemoryArchiver, Observer, SavePolicy, Sde, Selection, Source};
+use sde::{
+    Batch, Event, MemoryArchiver, MemoryBudget, Observer, SavePolicy, Sde, Selection, Source,
+};
 use sde_tests::{Before, Gate, Watch};
 
 use super::Captured;
@@ -32,6 +34,33 @@ fn at_intervals_what_is_new_is_saved_without_being_asked_for() {
     }
 }
 
+/// A builder that was given a store and nothing else saved on request only, and let memory grow without bound: what a
+/// program computed in a night went with a kill.
+#[test]
+fn a_store_is_saved_to_unless_something_else_is_said() {
+    let watch = Watch::new();
+    let builder = || Sde::builder().observer(watch.clone());
+    let sde = builder().store(MemoryArchiver::new()).build().unwrap();
+    cube.call(&sde, 1).unwrap();
+    watch.reach(1, is_checkpoint);
+    assert!(sde.stats().memory.is_some());
+    // Whatever is said first.
+    let on_request = |builder: sde::Builder| builder.save(SavePolicy::OnRequest);
+    let with_store = |builder: sde::Builder| builder.store(MemoryArchiver::new());
+    for builder in [
+        on_request(with_store(builder())),
+        with_store(on_request(builder())),
+    ] {
+        let sde = builder
+            .memory_budget(MemoryBudget::unlimited())
+            .build()
+            .unwrap();
+        assert!(sde.stats().memory.is_none());
+    }
+    let alone = Sde::new();
+    assert!(alone.stats().memory.is_none());
+}
+
 #[test]
 fn nobody_waits_for_a_checkpoint_in_the_background() {
     let (gate, watch) = (Gate::new(), Watch::new());
@@ -39,7 +68,10 @@ fn nobody_waits_for_a_checkpoint_in_the_background() {
         gate.pass();
         Ok(())
     });
-    let builder = Sde::builder().store(slow).observer(watch.clone());
+    let builder = Sde::builder()
+        .store(slow)
+        .save(SavePolicy::OnRequest)
+        .observer(watch.clone());
     let sde = builder.build().unwrap();
     cube.call(&sde, 1).unwrap();
     sde.checkpoint_in_background().unwrap();
@@ -60,7 +92,9 @@ fn nobody_waits_for_a_checkpoint_in_the_background() {
 
 #[test]
 fn an_interval_of_no_time_is_refused() {
-    let builder = Sde::builder().store(MemoryArchiver::default());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::default())
+        .save(SavePolicy::OnRequest);
     let policy = SavePolicy::Interval(Duration::ZERO);
     let error = builder.save(policy).build().unwrap_err().to_string();
     assert!(error.contains("give a longer one"), "{error}");
@@ -69,7 +103,9 @@ fn an_interval_of_no_time_is_refused() {
 /// How many batches the store has got when the last `Sde` was dropped.
 fn saved_by_the_end(policy: SavePolicy, job: impl FnOnce(&Sde)) -> usize {
     let store = MemoryArchiver::default();
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(policy).build().unwrap();
     cube.call(&sde, 1).unwrap();
     job(&sde);
@@ -113,7 +149,9 @@ fn after_the_end_nothing_is_computed_again() {
         for finish in [true, false] {
             let store = MemoryArchiver::default();
             for computed in [2, 0] {
-                let builder = Sde::builder().store(store.clone());
+                let builder = Sde::builder()
+                    .store(store.clone())
+                    .save(SavePolicy::OnRequest);
                 let sde = builder.save(policy).build().unwrap();
                 assert_eq!(*passing.call(&sde, 1).unwrap(), 2);
                 assert_eq!(*cube.call(&sde, 2).unwrap(), 8);
@@ -178,6 +216,7 @@ fn signalled() {
     let watch = Watch::new();
     let sde = Sde::builder()
         .store(MemoryArchiver::default())
+        .save(SavePolicy::OnRequest)
         .checkpoint_on_signals()
         .observer(watch.clone())
         .observer(Tell)
@@ -203,7 +242,9 @@ fn signalled() {
 #[test]
 fn a_long_save_says_how_far_it_has_come() {
     let watch = Watch::new();
-    let builder = Sde::builder().store(MemoryArchiver::default());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::default())
+        .save(SavePolicy::OnRequest);
     let sde = builder.observer(watch.clone()).build().unwrap();
     for x in 0..1000 {
         cube.call(&sde, x).unwrap();
@@ -242,7 +283,9 @@ fn a_long_save_that_finds_another_store_says_that_it_is_over() {
             sde.load(MemoryArchiver::new()).unwrap();
         }
     };
-    let builder = Sde::builder().store(MemoryArchiver::new());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::new())
+        .save(SavePolicy::OnRequest);
     let builder = builder.observer(watch.clone()).observer(exchange);
     let sde = builder.build().unwrap();
     captured.set(sde.clone()).unwrap();

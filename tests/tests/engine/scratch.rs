@@ -62,7 +62,9 @@ fn undisturbed() -> u64 {
 }
 
 fn engine(store: &MemoryArchiver, policy: SavePolicy) -> Sde {
-    let builder = Sde::builder().store(store.clone());
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest);
     builder.save(policy).build().unwrap()
 }
 
@@ -195,7 +197,10 @@ fn a_state_made_with_a_callee_that_was_edited_is_not_gone_on_from() {
     };
     let program = |store: &MemoryArchiver, version| {
         let watch = Watch::new();
-        let sde = Sde::builder().store(store.clone()).observer(watch.clone());
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest)
+            .observer(watch.clone());
         let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
         sde.peek(&callee(version), &x(0)).unwrap();
         let result = sde.run(&halves(version), &x(1)).ok();
@@ -254,7 +259,11 @@ fn it_is_never_a_result() {
     sde.archive().unwrap();
     assert_eq!(store.saved(Selection::Archive), []);
     assert!(sde.records().is_empty());
-    let later = Sde::builder().store(store.archive_only()).build().unwrap();
+    let later = Sde::builder()
+        .store(store.archive_only())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     assert!(matches!(
         later.peek(&iteration.app, &x(1)).unwrap(),
         Peek::Miss { .. }
@@ -277,7 +286,10 @@ fn cleaning_has_the_next_run_start_afresh() {
 fn a_state_of_another_type_is_none_and_is_warned_of() {
     let (store, watch) = (MemoryArchiver::new(), Watch::new());
     let program = |watch: &Watch| {
-        let sde = Sde::builder().store(store.clone()).observer(watch.clone());
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(SavePolicy::OnRequest)
+            .observer(watch.clone());
         sde.build().unwrap()
     };
     let calls = Counter::new();

@@ -20,7 +20,10 @@ use tempfile::{TempDir, tempdir};
 /// One of the two.
 fn process(store: &Path, watch: &Watch) -> Builder {
     let store = DirStore::open(store).unwrap();
-    let builder = Sde::builder().store(store).observer(watch.clone());
+    let builder = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .observer(watch.clone());
     builder.threads(1).shared_work(SharedWork::On)
 }
 
@@ -178,7 +181,9 @@ fn what_was_saved_is_not_written_once_more_for_others() {
     let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
     let store = DirStore::open(folder.path()).unwrap();
     let store = Slow(store, move || late.pass(), Arc::default());
-    let builder = Sde::builder().shared_work(SharedWork::On);
+    let builder = Sde::builder()
+        .shared_work(SharedWork::On)
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.store(store).build().unwrap();
     let (app, asks) = (squares(body), DirStore::open(folder.path()).unwrap());
     thread::scope(|scope| {
@@ -219,7 +224,9 @@ fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     let (used, app) = (Arc::new(()), squares(body));
     let store = DirStore::open(folder.path()).unwrap();
     let store = Slow(store, move || late.pass(), Arc::clone(&used));
-    let builder = Sde::builder().shared_work(SharedWork::On);
+    let builder = Sde::builder()
+        .shared_work(SharedWork::On)
+        .save(sde::SavePolicy::OnRequest);
     let builder = builder.observer(OpensWhenGone(late));
     let sde = builder.store(store).build().unwrap();
     thread::scope(|scope| {
@@ -239,7 +246,9 @@ fn an_engine_ends_whose_store_panicked_at_an_announcement() {
     let app = squares(body);
     let store = DirStore::open(folder.path()).unwrap();
     let first = move || assert_eq!(panics.add(), usize::MAX, "a test");
-    let builder = Sde::builder().shared_work(SharedWork::On);
+    let builder = Sde::builder()
+        .shared_work(SharedWork::On)
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.store(Slow(store, first, Arc::default()));
     let sde = sde.build().unwrap();
     thread::scope(|scope| {
@@ -273,7 +282,9 @@ fn what_can_not_be_announced_is_looked_for_once_more() {
         other.checkpoint().unwrap();
     };
     let store = DirStore::open(folder.path()).unwrap();
-    let builder = Sde::builder().shared_work(SharedWork::On);
+    let builder = Sde::builder()
+        .shared_work(SharedWork::On)
+        .save(sde::SavePolicy::OnRequest);
     let sde = builder.store(Meanwhile(store, Mutex::new(Some(computes))));
     let sde = sde.build().unwrap();
     assert_eq!(y(&sde.run(&long(), &x(2)).unwrap()).unwrap(), 7);
@@ -315,6 +326,7 @@ impl Archiver for Busy {
 fn who_waits_looks_less_and_less_often() {
     let looks = Counter::new();
     let builder = Sde::builder().shared_work(SharedWork::Within(Duration::from_secs(1)));
+    let builder = builder.save(sde::SavePolicy::OnRequest);
     let store = Busy(MemoryArchiver::new(), looks);
     let sde = builder.store(store).build().unwrap();
     sde.run(&squares(Gate::new()), &x(3)).unwrap();

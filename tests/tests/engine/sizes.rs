@@ -161,7 +161,9 @@ impl App for Two {
 fn what_is_read_from_a_store_counts_with_what_it_takes() {
     let store = MemoryArchiver::new();
     let open = |budget| {
-        let builder = Sde::builder().store(store.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest);
         builder.memory_budget(budget).build().unwrap()
     };
     let large = || MemoryBudget::bytes(1 << 30).only_saved();

@@ -115,7 +115,10 @@ fn something_else(sde: &Sde, apps: &[Made; 2], store: &MemoryArchiver, dice: &mu
 
 fn stress(rounds: u64, seed: u64) {
     let store = MemoryArchiver::new();
-    let builder = Sde::builder().store(store.clone()).threads(4);
+    let builder = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .threads(4);
     let sde = builder.build().expect("a store");
     let apps = apps();
     // The cache of an app that has not run yet is one of no such app.

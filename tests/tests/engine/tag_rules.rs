@@ -55,7 +55,12 @@ fn what_is_not_kept_is_given_to_all_who_ask_at_once() {
     let (sde, app) = (Sde::new(), kinds());
     let ask = || {
         for _ in 0..CALLS {
-            let map = sde.request(&app, &inputs! {}).names(&["huge"]).run().unwrap().results;
+            let map = sde
+                .request(&app, &inputs! {})
+                .names(&["huge"])
+                .run()
+                .unwrap()
+                .results;
             assert_eq!(*value(&map, "huge").unwrap(), [3]);
             drop(map);
             assert_eq!(*fleeting.call(&sde, 7).unwrap(), 7);
@@ -75,7 +80,13 @@ fn only_gaps_are_filled() {
     let plain = value(&first, "plain").unwrap();
     let passing = value(&first, "passing").unwrap();
     drop(first);
-    let run_for = |names: &[&str]| sde.request(&app, &inputs! {}).names(names).run().unwrap().results;
+    let run_for = |names: &[&str]| {
+        sde.request(&app, &inputs! {})
+            .names(names)
+            .run()
+            .unwrap()
+            .results
+    };
     // Nothing is missing of these.
     run_for(&["plain", "passing"]);
     assert_eq!(sde.stats().total.computed, 1);
@@ -98,7 +109,11 @@ fn only_gaps_are_filled() {
 fn names_that_the_app_does_not_return() {
     let (sde, app) = (Sde::new(), kinds());
     for policy_names in [&["hgue"][..], &["plain", "hgue"]] {
-        let error = sde.request(&app, &inputs! {}).names(policy_names).run().unwrap_err();
+        let error = sde
+            .request(&app, &inputs! {})
+            .names(policy_names)
+            .run()
+            .unwrap_err();
         assert_kind!(error, InvalidArgument);
         let text = error.to_string();
         says(&text, "no result \"hgue\"");

@@ -127,7 +127,9 @@ fn no_tag_clears_nothing() {
 fn checkpointed_and_archived() {
     for (row, tags) in cases() {
         let (store, app) = (MemoryArchiver::new(), tagged(tags));
-        let builder = Sde::builder().store(store.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest);
         let sde = builder.build().expect("a store");
         let _held = run(&sde, &app);
         sde.checkpoint().expect("saved");
@@ -145,14 +147,20 @@ fn checkpointed_and_archived() {
 fn taken_up_again() {
     for (row, tags) in cases() {
         let (store, app) = (MemoryArchiver::new(), tagged(tags));
-        let builder = Sde::builder().store(store.clone());
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest);
         let sde = builder.build().expect("a store");
         run(&sde, &app);
         sde.checkpoint().expect("saved");
         sde.archive().expect("saved");
         let archive = store.archive_only();
         for (store, saved) in [(store, row.checkpointed), (archive, row.archived)] {
-            let later = Sde::builder().store(store).build().expect("a store");
+            let later = Sde::builder()
+                .store(store)
+                .save(sde::SavePolicy::OnRequest)
+                .build()
+                .expect("a store");
             let found = run(&later, &app);
             let loaded = saved || !row.needed;
             let source = if loaded {

@@ -56,7 +56,11 @@ impl Archiver for Noting {
 
 impl Noting {
     fn sde(&self) -> Sde {
-        Sde::builder().store(self.clone()).build().unwrap()
+        Sde::builder()
+            .store(self.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .build()
+            .unwrap()
     }
 
     /// What was saved since this was asked for last.

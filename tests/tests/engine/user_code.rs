@@ -75,7 +75,9 @@ fn asks(n: u64) -> Asks {
 #[test]
 fn what_was_to_be_saved_is_dropped_when_nobody_waits() {
     let _dog = Watchdog::new("a destructor that asks for its run", LIMIT);
-    let builder = Sde::builder().store(MemoryArchiver::new());
+    let builder = Sde::builder()
+        .store(MemoryArchiver::new())
+        .save(SavePolicy::OnRequest);
     let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
     asks.call(&sde, 1).expect("no error");
     ASKED.set(sde.clone()).expect("set once");
@@ -200,10 +202,18 @@ fn a_default_may_run_an_app_when_it_is_keyed() {
         sde.run(&HasDefault, &inputs! {})?;
         Ok(n)
     });
-    let first = Sde::builder().store(store.clone()).build().unwrap();
+    let first = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     first.run(&calls_it, &x(1)).expect("no error");
     first.finish().expect("a store");
-    let second = Sde::builder().store(store).build().unwrap();
+    let second = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     CATALOGUED.set(second.clone()).expect("set once");
     second.run(&calls_it, &x(1)).expect("no error");
     assert_eq!(second.stats().apps["calls HasDefault"].computed, 0);
@@ -412,7 +422,11 @@ fn a_value_that_saves_while_it_is_saved_is_told_so() {
         asked.add();
     });
     let store = Shows(MemoryArchiver::new(), Counter::new());
-    let sde = Sde::builder().store(store).build().expect("a store");
+    let sde = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .build()
+        .expect("a store");
     captured.set(sde.clone()).expect("set once");
     sde.run(&app, &x(1)).expect("no error");
     sde.checkpoint().expect("a store");
@@ -452,10 +466,18 @@ fn a_value_may_be_wanted_by_what_its_reader_steals() {
     let _dog = Watchdog::new("a value that is wanted by its reader", LIMIT);
     let folder = tempfile::tempdir().expect("a folder");
     let store = || sde::store::DirStore::open(folder.path().join("store")).unwrap();
-    let first = Sde::builder().store(store()).build().unwrap();
+    let first = Sde::builder()
+        .store(store())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     steals.call(&first).expect("no error");
     first.finish().expect("a store");
-    let later = Sde::builder().store(store()).build().unwrap();
+    let later = Sde::builder()
+        .store(store())
+        .save(SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let results = later.run(&steals, &inputs! {}).expect("no error");
     STOLEN.set(results).expect("set once");
     let results = STOLEN.get().expect("set above");
@@ -482,7 +504,10 @@ fn a_save_within_a_run_does_not_wait_for_one_that_waits_for_the_run() {
         sde.run(&asked, &x(1)).expect("no error");
     });
     let store = Shows(MemoryArchiver::new(), Counter::new());
-    let builder = Sde::builder().store(store).rayon_patience(Duration::ZERO);
+    let builder = Sde::builder()
+        .store(store)
+        .save(SavePolicy::OnRequest)
+        .rayon_patience(Duration::ZERO);
     let sde = builder.build().expect("a store");
     captured.set(sde.clone()).expect("set once");
     sde.run(&saved, &x(1)).expect("no error");

@@ -191,7 +191,11 @@ fn a_key_that_was_made_before_the_edit_gets_no_result_of_after_it() {
     let file = File::new(1);
     let store = MemoryArchiver::new();
     let instance = || Instance::new(Lines).set("file", file.input()).unwrap();
-    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let prepared = sde.prepare(&instance()).unwrap();
     let inputs = inputs! { file: file.input() };
     assert!(matches!(
@@ -205,7 +209,11 @@ fn a_key_that_was_made_before_the_edit_gets_no_result_of_after_it() {
     assert_eq!(*two.get::<usize>("result").unwrap(), 2);
     sde.finish().unwrap();
     file.write(1);
-    let sde = Sde::builder().store(store).build().unwrap();
+    let sde = Sde::builder()
+        .store(store)
+        .save(sde::SavePolicy::OnRequest)
+        .build()
+        .unwrap();
     let one = sde.run(&instance(), &inputs! {}).unwrap();
     assert_eq!(*one.get::<usize>("lines").unwrap(), 1);
     assert_eq!(*lines.call(&sde, &file.input()).unwrap(), 1);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sde::store::DirStore;
-use sde::{Batch, Event, MemoryArchiver, SavePolicy, Sde};
+use sde::{Batch, Builder, Event, MemoryArchiver, SavePolicy, Sde};
 use sde_tests::{Before, Gate, until};
 use tempfile::{TempDir, tempdir};
 
@@ -157,7 +157,7 @@ pub fn hangs() {
         Gate::new().pass();
         Ok(())
     });
-    let builder = Sde::builder().store(hanging).program_defaults();
+    let builder = Builder::for_program().store(hanging);
     let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
     compute(&sde);
     tell("computed");

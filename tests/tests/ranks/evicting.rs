@@ -21,7 +21,10 @@ fn what_could_not_be_saved_leaves_when_it_can() {
     store.tell(Lie::SaveFails);
     Ranks::of(&Threads, 2).run_ranks(|rank| {
         let budget = MemoryBudget::bytes(LIMIT).only_saved();
-        let builder = Sde::builder().store(store.clone()).memory_budget(budget);
+        let builder = Sde::builder()
+            .store(store.clone())
+            .save(sde::SavePolicy::OnRequest)
+            .memory_budget(budget);
         let sde = rank.join(builder).build().unwrap();
         for number in 0..40 {
             array.call(&sde, number).unwrap();
@@ -50,7 +53,10 @@ fn a_part_that_is_in_no_store_stays() {
         let own = rank.number();
         let store = stores[own].clone();
         let budget = MemoryBudget::bytes(200 << 10).only_saved();
-        let builder = Sde::builder().store(store).memory_budget(budget);
+        let builder = Sde::builder()
+            .store(store)
+            .save(sde::SavePolicy::OnRequest)
+            .memory_budget(budget);
         let sde = rank.join(builder).build().unwrap();
         for number in 0..20 {
             array.call(&sde, number).unwrap();

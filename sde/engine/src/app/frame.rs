@@ -95,8 +95,7 @@ impl Frame {
             resolved,
             key,
             engine,
-            can_be_cancelled: !cancel.is_empty()
-                || caller.is_some_and(|run| run.can_be_cancelled),
+            can_be_cancelled: !cancel.is_empty() || caller.is_some_and(|run| run.can_be_cancelled),
             on_rayon,
             depth: 1 + depth(caller, below.as_ref()),
             parent,

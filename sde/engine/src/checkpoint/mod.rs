@@ -42,7 +42,7 @@ pub enum SharedWork {
     /// Each process computes the results that are not in the store. The default of a [`Builder`](crate::Builder).
     #[default]
     Off,
-    /// A call waits an hour at most for another process. [`program_defaults`](crate::Builder::program_defaults) sets
+    /// A call waits an hour at most for another process. [`for_program`](crate::Builder::for_program) sets
     /// this.
     On,
     /// Like [`On`](Self::On), with this as the longest wait.
@@ -74,22 +74,21 @@ impl SharedWork {
 ///
 /// Where there is a [memory budget](crate::MemoryBudget), entries that are not saved yet are saved before they are
 /// evicted, under all but [`Never`](Self::Never).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SavePolicy {
     /// Nothing is written that was not asked for, not on dropping the last `Sde` either: for
     /// looking into a store, or for results that are not to be kept.
     Never,
     /// When it is asked for, and at the end: dropping the last `Sde` saves what is new, but only
-    /// [`finish`](crate::Sde::finish) can say that this failed. The default.
-    #[default]
+    /// [`finish`](crate::Sde::finish) can say that this failed.
     OnRequest,
     /// Each entry and each scratch state is checkpointed as soon as it is made: a
     /// run returns only when its result is durable.
     EveryResult,
     /// Another thread checkpoints new results two seconds after the last time, or ten times as long as that took if
     /// that is more. A process that is killed loses the results of the last seconds, and saving takes a tenth of the
-    /// time at most. Runs do not wait for it.
+    /// time at most. Runs do not wait for it. The default where there is a store.
     InBackground,
     /// Another thread checkpoints new results each time that so much time has passed. Runs do not wait for it. No time
     /// at all is an error of [`build`](crate::Builder::build).

@@ -30,12 +30,26 @@ use crate::ranks::ProcessGroup;
 use crate::ranks::Sets;
 use crate::result_map::Wire;
 
-/// Sets up a [`Sde`]; made by [`Sde::builder`].
+/// Configures an engine. For a program use `sde::builder(dir)`, which begins with [`for_program`](Self::for_program).
+///
+/// With a [store](Self::store) an engine saves [in the background](SavePolicy::InBackground) and keeps memory within
+/// [half of what there is](MemoryBudget::default), unless [`save`](Self::save) and
+/// [`memory_budget`](Self::memory_budget) say something else. Without one it saves nothing, and memory grows with each
+/// result. It prints nothing and takes no signals.
+///
+/// ```
+/// use sde::{MemoryArchiver, SavePolicy, Sde};
+///
+/// let store = MemoryArchiver::new();
+/// let sde = Sde::builder().store(store).save(SavePolicy::OnRequest).threads(2).build()?;
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     observers: Vec<Box<dyn Observer>>,
     archiver: Option<Arc<dyn Archiver>>,
-    policy: SavePolicy,
+    /// `None` until said: what it is then depends on whether there is a store.
+    policy: Option<SavePolicy>,
     shared_work: SharedWork,
     signals: bool,
     console: Option<Console>,
@@ -57,7 +71,7 @@ impl Default for Builder {
         Self {
             observers: Vec::new(),
             archiver: None,
-            policy: SavePolicy::OnRequest,
+            policy: None,
             shared_work: SharedWork::Off,
             signals: false,
             console: None,
@@ -79,7 +93,8 @@ impl Builder {
         self
     }
 
-    /// Looks up results in this store that are not in memory, and saves there.
+    /// Looks up results in this store that are not in memory, and saves there, [in the
+    /// background](SavePolicy::InBackground) unless [`save`](Self::save) says otherwise.
     pub fn store(mut self, archiver: impl Archiver + 'static) -> Self {
         self.archiver = Some(Arc::new(archiver));
         self
@@ -87,7 +102,7 @@ impl Builder {
 
     /// Says when results are saved without being asked for.
     pub fn save(mut self, policy: SavePolicy) -> Self {
-        self.policy = policy;
+        self.policy = Some(policy);
         self
     }
 
@@ -109,12 +124,15 @@ impl Builder {
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
     /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take
     /// back one thing each. Warnings of a store go to any engine of the process that is not quiet.
-    pub fn program_defaults(mut self) -> Self {
-        self.console = Some(Console::new());
-        self.memory_budget = self.memory_budget.or_else(|| Some(MemoryBudget::default()));
-        self.checkpoint_on_signals()
-            .shared_work(SharedWork::On)
-            .save(SavePolicy::InBackground)
+    pub fn for_program() -> Self {
+        Self {
+            console: Some(Console::new()),
+            signals: true,
+            shared_work: SharedWork::On,
+            policy: Some(SavePolicy::InBackground),
+            memory_budget: Some(MemoryBudget::default()),
+            ..Self::default()
+        }
     }
 
     /// Nothing is printed: no warnings, no progress.
@@ -178,8 +196,9 @@ impl Builder {
         self
     }
 
-    /// How much memory the entries may take of all apps without a budget [of their own](Self::memory_budget_of);
-    /// without one nothing is evicted. On several ranks each counts for
+    /// How much memory the entries may take of all apps without a budget [of their own](Self::memory_budget_of).
+    /// Without a store, nothing is evicted if no budget is given; with one the default is [half of what there
+    /// is](MemoryBudget::default). On several ranks each counts for
     /// itself.
     pub fn memory_budget(mut self, budget: MemoryBudget) -> Self {
         self.memory_budget = Some(budget);
@@ -220,7 +239,12 @@ impl Builder {
     /// If the store can't be read. If another thread is to save, or signals are to be listened
     /// to, and the system gives no thread for it; if the interval is no time at all.
     pub fn build(self) -> Result<Sde, Error> {
-        if self.policy == SavePolicy::Interval(Duration::ZERO) {
+        let has_store = self.archiver.is_some();
+        let policy = self.policy.unwrap_or(match has_store {
+            true => SavePolicy::InBackground,
+            false => SavePolicy::OnRequest,
+        });
+        if policy == SavePolicy::Interval(Duration::ZERO) {
             let message = "the save policy was refused: an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
             return Err(Error::invalid_argument(message));
         }
@@ -237,7 +261,7 @@ impl Builder {
         let rank = group.as_ref().map(|group| (group.rank(), group.size()));
         let rank = rank.filter(|_| !is_alone);
         let longest_wait = self.shared_work.longest_wait();
-        let longest_wait = longest_wait.filter(|_| is_alone && self.policy != SavePolicy::Never);
+        let longest_wait = longest_wait.filter(|_| is_alone && policy != SavePolicy::Never);
         tracing::info!(
             target: "sde",
             threads,
@@ -247,7 +271,10 @@ impl Builder {
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
         let memory = machine::memory_of_one_of(ranks_here);
-        let memory_budget = self.memory_budget.unwrap_or_else(MemoryBudget::unlimited);
+        let memory_budget = self.memory_budget.unwrap_or_else(|| match has_store {
+            true => MemoryBudget::default(),
+            false => MemoryBudget::unlimited(),
+        });
         let memory_budget = memory_budget.of_machine(memory);
         let memory_budgets = self.memory_budgets.into_iter();
         let memory_budgets = memory_budgets.map(|(app, budget)| (app, budget.of_machine(memory)));
@@ -258,7 +285,7 @@ impl Builder {
             observers.push(Box::new(console));
         }
         // Entries are made in period 0, so the first use of one in any other period is noted.
-        let counts_uses = self.archiver.is_some() && self.policy != SavePolicy::Never;
+        let counts_uses = has_store && policy != SavePolicy::Never;
         let engine = Engine {
             caches: CacheTable::new(memory_budget, memory_budgets.collect()),
             recent: Recent::new(),
@@ -269,7 +296,7 @@ impl Builder {
             hears_hits: observers.iter().any(|observer| observer.hears_hits()),
             observers,
             archiver: RwLock::new(self.archiver),
-            policy: self.policy,
+            policy,
             background: Background::default(),
             pending: Arc::default(),
             invalidations,
@@ -292,7 +319,7 @@ impl Builder {
             compared: Compared::default(),
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
-        if pause(self.policy, Duration::ZERO).is_some() {
+        if pause(policy, Duration::ZERO).is_some() {
             Background::start(sde.engine()).map_err(no_thread)?;
         }
         #[cfg(unix)]

@@ -332,7 +332,9 @@ pub enum ErrorKind {
         source: ArchiveError,
     },
     /// A store was needed, and none is configured.
-    #[error("there is no store to {doing}; give one with `Sde::builder().store(...)`")]
+    #[error(
+        "there is no store to {doing}; open one with `sde::open(dir)`, or give one to the builder with `.store(..)`"
+    )]
     NoStore {
         /// The action that needs a store.
         doing: &'static str,

@@ -302,7 +302,10 @@ fn signal() {
             saved.add();
         }
     };
-    let builder = Sde::builder().store(Lying::new()).observer(observer);
+    let builder = Sde::builder()
+        .store(Lying::new())
+        .save(SavePolicy::OnRequest)
+        .observer(observer);
     let builder = builder.save(SavePolicy::OnRequest).checkpoint_on_signals();
     let sde = Rank::of(session.world()).join(builder).build().unwrap();
     square.call(&sde, 3).unwrap();

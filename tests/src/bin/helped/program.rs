@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let store = sde::store::DirStore::open(directory)?;
-    let sde = sde::Sde::builder().store(store).build()?;
+    let sde = sde::Sde::builder().store(store).save(sde::SavePolicy::OnRequest).build()?;
     let x = sde::inputs! { x: 1.5_f64 };
     for peek in [sde.peek(&doubled, &x)?, sde.peek(&imported, &x)?] {
         if let sde::Peek::Miss { nearest, .. } = peek {

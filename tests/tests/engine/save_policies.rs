@@ -44,17 +44,19 @@ fn a_store_is_saved_to_unless_something_else_is_said() {
     cube.call(&sde, 1).unwrap();
     watch.reach(1, is_checkpoint);
     assert!(sde.stats().memory.is_some());
+    drop(sde);
     // Whatever is said first.
-    let on_request = |builder: sde::Builder| builder.save(SavePolicy::OnRequest);
+    let before = watch.count(is_checkpoint);
+    let every = |builder: sde::Builder| builder.save(SavePolicy::EveryResult);
     let with_store = |builder: sde::Builder| builder.store(MemoryArchiver::new());
-    for builder in [
-        on_request(with_store(builder())),
-        with_store(on_request(builder())),
-    ] {
-        let sde = builder
-            .memory_budget(MemoryBudget::unlimited())
-            .build()
-            .unwrap();
+    for (number, builder) in [every(with_store(builder())), with_store(every(builder()))]
+        .into_iter()
+        .enumerate()
+    {
+        let builder = builder.memory_budget(MemoryBudget::unlimited());
+        let sde = builder.build().unwrap();
+        cube.call(&sde, 2).unwrap();
+        assert_eq!(watch.count(is_checkpoint), before + number + 1);
         assert!(sde.stats().memory.is_none());
     }
     let alone = Sde::new();

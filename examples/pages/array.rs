@@ -23,7 +23,7 @@ fn main() {
         Ok((field.local().len(), whole, sde.stats().total.computed))
     });
     for (rank, of_rank) in of_ranks.into_iter().enumerate() {
-        let (points, whole, computed) = of_rank.expect("a rank").expect("no error");
+        let (points, whole, computed) = of_rank.expect("no error");
         println!(
             "rank {rank}: {points} points of its own, {:.3?}, {computed} computed",
             &whole[..3]

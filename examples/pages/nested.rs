@@ -19,8 +19,8 @@ fn pi(sde: &Handle, blocks: u64) -> Result<f64, sde::Error> {
 
 fn main() -> Result<(), sde::Error> {
     let sde = sde::open("nested.sde")?;
-    for (blocks, pi) in [1, 10, 40].iter().zip(pi.par_call(&sde, [1, 10, 40])?) {
-        println!("{blocks:3} blocks: {:.9}", *pi);
+    for (blocks, sum) in [1, 10, 40].iter().zip(pi.par_call(&sde, [1, 10, 40])?) {
+        println!("{blocks:3} blocks: {:.9}", *sum);
     }
     println!("{} computed", sde.stats().total.computed);
     sde.finish()

@@ -63,9 +63,8 @@ pub(super) fn who_is_over_a_budget_takes_nothing_from_another(ranks: Ranks<'_>) 
             0 => MemoryBudget::bytes(count * ROWS * size_of::<f64>() / size),
             _ => MemoryBudget::unlimited(),
         };
-        let builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(arrays(40)));
-        let builder =
-            builder.memory_budget_of("ranks.memory.other", MemoryBudget::bytes(arrays(4)));
+        let builder = Sde::builder().memory_budget_of(NAME, arrays(40));
+        let builder = builder.memory_budget_of("ranks.memory.other", arrays(4));
         let sde = rank.join(builder).build().unwrap();
         make(&sde, 0..4);
         for number in 0..10 {
@@ -85,7 +84,7 @@ pub(super) fn what_leaves_one_rank_leaves_all(ranks: Ranks<'_>) {
         let is_first = rank.number() == 0;
         let arrays = if is_first { 5 } else { 50 };
         let budget = arrays * ROWS * size_of::<f64>() / size;
-        let builder = Sde::builder().memory_budget_of(NAME, budget);
+        let builder = Sde::builder().memory_budget_of(NAME, MemoryBudget::bytes(budget));
         let sde = rank.join(builder).build().unwrap();
         let held: Vec<_> = (0..20).map(|number| array.call(&sde, number)).collect();
         let is_there = |number: &usize| {

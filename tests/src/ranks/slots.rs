@@ -164,7 +164,7 @@ pub(super) fn par_map_refuses_what_all_ranks_run_and_says_why(ranks: Ranks<'_>) 
                 says(&error, "`split_for`");
             }
         }
-        let each = rank_of.par_call_each(sde, [1, 2], |_, _| unreachable!());
+        let each = rank_of.par_call_each(sde, [1, 2], |_, _| -> () { unreachable!() });
         for error in [rank_of.par_call(sde, [1, 2]).map(drop), each] {
             let error = error.unwrap_err();
             says(&error, "ranks.slots.rank is `distributed`");

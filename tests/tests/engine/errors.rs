@@ -183,7 +183,7 @@ fn components(file: &InputFile) -> usize {
 }
 
 #[sde::app]
-fn inner(sde: &Handle, text: &str) -> Result<i64, AppError> {
+fn asks_for_it(sde: &Handle, text: &str) -> Result<i64, AppError> {
     Ok(*typed_here.call(sde, text)?)
 }
 
@@ -196,7 +196,7 @@ fn typed_here(text: &str) -> Result<i64, ParseIntError> {
 #[test]
 fn the_first_error_is_found_beneath_others() {
     let sde = Sde::new();
-    let error = inner.par_call(&sde, ["1", "x"]).unwrap_err();
+    let error = asks_for_it.par_call(&sde, ["1", "x"]).unwrap_err();
     assert!(error.app_error::<ParseIntError>().is_some());
     assert!(error.app_error::<std::io::Error>().is_none());
     let failed = sde

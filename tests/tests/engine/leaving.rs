@@ -61,6 +61,7 @@ fn two(sde: &Sde, number: u64, result: &'static str) -> sde::Result<ResultMap> {
     sde.request(&Two, &inputs! { number: number })
         .names(&[result])
         .run()
+        .map(|outcome| outcome.results)
 }
 
 /// Found by using it: a store never has what is expendable, so an entry with one such result never left. 800 runs with 4 MB each

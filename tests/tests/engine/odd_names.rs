@@ -243,3 +243,24 @@ fn nothing_is_refused() {
     let widths = named_as_else::odd_widths.call(&sde, 0.0);
     assert!(*widths.expect("no error") > 9.0);
 }
+
+/// The macro's own variables had these names, and did not compile beside apps of that name.
+mod named_as_variables_of_macros {
+    #[sde::app]
+    fn inner(x: u64) -> u64 {
+        x
+    }
+
+    #[sde::app]
+    fn inputs(x: u64) -> u64 {
+        x
+    }
+
+    #[test]
+    fn they_are_called() {
+        let sde = sde::Sde::new();
+        let found = sde.run(&inner, &sde::inputs! { x: 1_u64 });
+        assert_eq!(*found.unwrap().get::<u64>("result").unwrap(), 1);
+        assert_eq!(*inputs.call(&sde, 2).unwrap(), 2);
+    }
+}

@@ -124,7 +124,7 @@ fn one_failed_point_ends_no_sweep() {
     let failed = all.iter().filter_map(|one| one.as_ref().err());
     assert_eq!(failed.map(item).collect::<Vec<_>>(), [1, 3]);
     let total = sde.stats().total;
-    assert_eq!((total.computed, total.failed), (2, 1));
+    assert_eq!((total.computed, total.failures), (2, 1));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn it_goes_on_until_the_function_has_enough() {
     };
     fails_at_ten.par_call_each(&sde, [9, 10], first).unwrap();
     assert_eq!(seen, 1);
-    assert_eq!(sde.stats().total.failed, 0);
+    assert_eq!(sde.stats().total.failures, 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sde::store::DirStore;
-use sde::{Batch, Builder, Event, MemoryArchiver, SavePolicy, Sde};
+use sde::{Batch, Builder, Event, MemoryArchiver, SavePolicy};
 use sde_tests::{Before, Gate, until};
 use tempfile::{TempDir, tempdir};
 

@@ -208,10 +208,13 @@ impl Engine {
                 (part, Some(encoded))
             };
             let (part, encoded) = match is_one_ready {
-                true => led(&mut write, &mut encode).unwrap_or_else(|_| {
-                    write();
-                    encode()
-                }),
+                true => match led(&mut write, |_| encode()) {
+                    Ok(((), encoded)) => encoded,
+                    Err(_) => {
+                        write();
+                        encode()
+                    }
+                },
                 false => encode(),
             };
             let before = written.map_or(Ok(()), |outcome| in_hand.note(outcome, save));

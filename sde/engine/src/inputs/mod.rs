@@ -241,10 +241,11 @@ impl fmt::Debug for Inputs {
 macro_rules! inputs {
     () => { $crate::Inputs::new() };
     ($($name:ident : $value:expr),+ $(,)?) => {{
-        let mut inputs = $crate::Inputs::new();
-        let inner = inputs.inner();
-        $(inner.add($crate::__private::plain(stringify!($name)), $value);)+
-        inputs
+        // A variable can't have the name of an app of the caller's.
+        let mut __inputs = $crate::Inputs::new();
+        let __inner = __inputs.inner();
+        $(__inner.add($crate::__private::plain(stringify!($name)), $value);)+
+        __inputs
     }};
 }
 

@@ -55,7 +55,7 @@ impl Cache for Ours {
     fn get(&mut self, number: u32, _: Item) -> bool {
         let place = self.place_of[number as usize];
         if let Some(at) = place {
-            Uses::note(&self.places[at as usize].uses, self.eviction.tick());
+            Uses::note(&self.places[at as usize].uses, self.eviction.tick);
         }
         place.is_some()
     }
@@ -81,7 +81,7 @@ impl Cache for Ours {
             && let Some(at) = self.eviction.victim(|at| candidate(&self.places, at))
         {
             let place = &self.places[at as usize];
-            self.eviction.unlist(at);
+            self.eviction.order.remove(at);
             self.eviction.left(key(place.number), Uses::of(&place.uses));
             self.bytes -= place.item.bytes;
             self.place_of[place.number as usize] = None;

@@ -79,6 +79,34 @@ fn what_somebody_holds_stays() {
     assert!(!is_there(&sde, 1_000) && !is_there(&sde, 1_001));
 }
 
+/// A fixed fault: an entry whose value the program held when its turn came was told of and counted then, and a second
+/// time when its record left.
+#[test]
+fn what_was_held_when_its_value_left_is_told_of_once() {
+    let log = EventLog::new();
+    let builder = Sde::builder().observer(log.clone());
+    let budget = MemoryBudget::bytes(3 * (8_040 + ENTRY)).forget_records();
+    let sde = builder.memory_budget(budget.order(EvictionOrder::LeastRecentlyUsed));
+    let sde = sde.build().unwrap();
+    let value = zeros.call(&sde, 1_000).unwrap();
+    for length in 1_001..1_020 {
+        zeros.call(&sde, length).unwrap();
+    }
+    drop(value);
+    for length in 1_020..1_060 {
+        zeros.call(&sde, length).unwrap();
+    }
+    assert!(!is_there(&sde, 1_000) && sde.records().len() < 10);
+    let told = log.events().into_iter().filter_map(|event| match event {
+        Event::Evicted { key, .. } => Some(key),
+        _ => None,
+    });
+    let mut told: Vec<_> = told.collect();
+    assert_eq!(told.len() as u64, sde.stats().total.evicted);
+    told.sort();
+    assert!(told.windows(2).all(|two| two[0] != two[1]), "{told:?}");
+}
+
 #[test]
 fn apps_without_a_limit_keep_everything() {
     let (sde, log) = limited(0);

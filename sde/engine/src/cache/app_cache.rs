@@ -53,10 +53,10 @@ pub(crate) type Before = (Option<KeyState>, Option<Arc<Entry>>);
 
 /// Which of several computations gives a key its results.
 pub(crate) enum Decision {
-    /// The caller's, which the caller must [show](AppCache::show); by the flight `instead` if its own has failed. The
-    /// cache keeps them unless its contents were swapped or a third flight has the key.
+    /// The caller's, which the caller must [show](AppCache::show) by this flight: its own, or a new one if that has
+    /// failed. The cache keeps them unless its contents were swapped or a third flight has the key.
     Won {
-        instead: Option<Arc<RunFlight>>,
+        flight: Arc<RunFlight>,
         is_kept: bool,
     },
     /// The results of this entry, which was decided on before.
@@ -213,41 +213,38 @@ impl AppCache {
         let mut shard = self.map.shards()[shard].write();
         let there = shard.get_mut(hash, of_key);
         let (result, change) = change(there.as_deref().map(|(slot, _)| slot));
-        let count = |before: Option<&KeyState>, after: Option<&KeyState>| {
-            let (memory, owner) = self.counted.as_ref()?;
-            memory.change(*owner, self.counts_of(before), self.counts_of(after))
+        let after = match change {
+            Change::Keep => return (result, Before::default()),
+            Change::Put(slot) => Some(slot),
+            Change::Remove => None,
         };
-        let before = match (there, change) {
-            (_, Change::Keep) | (None, Change::Remove) => (None, None),
-            (None, Change::Put(slot)) => {
-                let uncounted = count(None, Some(&slot));
+        let uncounted = self.counted.as_ref().and_then(|(memory, owner)| {
+            let before = there.as_deref().map(|(slot, _)| slot);
+            memory.change(
+                *owner,
+                self.counts_of(before),
+                self.counts_of(after.as_ref()),
+            )
+        });
+        let before = match (there, after) {
+            (Some((there, _)), Some(slot)) => Some(std::mem::replace(there, slot)),
+            (Some(_), None) => shard.remove_entry(hash, of_key).map(|(slot, _)| slot),
+            (None, Some(slot)) => {
                 let hash_of = |(slot, _): &(KeyState, _)| self.map.hasher().hash_one(slot);
                 shard.insert(hash, (slot, SharedValue::new(())), hash_of);
-                (None, uncounted)
+                None
             }
-            (Some((there, _)), Change::Put(slot)) => {
-                let uncounted = count(Some(there), Some(&slot));
-                (Some(std::mem::replace(there, slot)), uncounted)
-            }
-            (Some((there, _)), Change::Remove) => {
-                let uncounted = count(Some(there), None);
-                let removed = shard.remove_entry(hash, of_key);
-                (removed.map(|(slot, _)| slot), uncounted)
-            }
+            (None, None) => None,
         };
-        (result, before)
+        (result, (before, uncounted))
     }
 
     /// The entry of a slot that the budget counts. Failures of runs that ranks made together do not count: nothing
     /// evicts these on all ranks.
     pub(super) fn counts_of<'s>(&self, slot: Option<&'s KeyState>) -> Option<&'s Arc<Entry>> {
-        match slot? {
-            KeyState::Failed(entry) => {
-                let is_of_app = matches!(self.counted, Some((_, Owner::App(_))));
-                is_of_app.then_some(entry)
-            }
-            slot => slot.entry(),
-        }
+        let entry = slot?.entry_or_failure()?;
+        let is_of_app = matches!(self.counted, Some((_, Owner::App(_))));
+        (is_of_app || entry.failure().is_none()).then_some(entry)
     }
 
     pub(crate) fn new_flight(&self, key: Key) -> Arc<RunFlight> {
@@ -256,38 +253,39 @@ impl AppCache {
 
     /// Decides which results a key gets: among calls that compute one flight, those of the first that decides. A call
     /// whose flight has failed meanwhile takes on a new flight.
-    pub(crate) fn decide(&self, flight: &RunFlight, entry: &Arc<Entry>) -> (Decision, Before) {
-        let won = |instead, is_kept| Decision::Won { instead, is_kept };
+    pub(crate) fn decide(&self, flight: &Arc<RunFlight>, entry: &Arc<Entry>) -> (Decision, Before) {
+        let won = |flight: &Arc<RunFlight>, is_kept| Decision::Won {
+            flight: Arc::clone(flight),
+            is_kept,
+        };
         let is_current = self.is_current(flight);
-        match flight.flight.decide(Arc::clone(entry)) {
-            Err(winner) => return (Decision::Lost(winner), Before::default()),
-            Ok(()) if !is_current || !flight.flight.is_complete() => {
-                return (won(None, is_current), Before::default());
-            }
-            Ok(()) => {}
+        if let Err(winner) = flight.decide(Arc::clone(entry)) {
+            return (Decision::Lost(winner), Before::default());
+        }
+        if !is_current || !flight.is_complete() {
+            return (won(flight, is_current), Before::default());
         }
         self.change(flight.key, |slot| match slot {
-            Some(slot) if slot.under_way().is_some() => (won(None, false), Change::Keep),
+            Some(slot) if slot.under_way().is_some() => (won(flight, false), Change::Keep),
             Some(KeyState::Ready(first)) if first.serves_all() => {
                 (Decision::Lost(Arc::clone(first)), Change::Keep)
             }
             slot => {
                 let flight = self.new_flight(flight.key);
                 // No other thread has the new flight yet, so this decision stands.
-                let _ = flight.flight.decide(Arc::clone(entry));
+                let _ = flight.decide(Arc::clone(entry));
                 let flying = KeyState::flying(&flight, slot.and_then(KeyState::entry).cloned());
-                (won(Some(flight), true), Change::Put(flying))
+                (won(&flight, true), Change::Put(flying))
             }
         })
     }
 
     /// The entry that was decided on for a key and is not visible yet.
     pub(crate) fn decided(&self, key: &Key) -> Option<Arc<Entry>> {
-        let flight = match self.map.get(key)?.key() {
-            KeyState::Flying(flying) => Arc::clone(&flying.flight),
-            KeyState::Ready(_) | KeyState::Failed(..) => return None,
-        };
-        flight.flight.decided()
+        match self.map.get(key)?.key() {
+            KeyState::Flying(flying) => flying.flight.decided(),
+            KeyState::Ready(_) | KeyState::Failed(_) => None,
+        }
     }
 
     /// Makes an entry visible that was [decided](Self::decide) on, if it is kept, and wakes the waiters, who get its
@@ -300,24 +298,24 @@ impl AppCache {
         when_visible: impl FnOnce(),
     ) -> Before {
         flight.set_given(&made.map);
-        let entry = || Arc::clone(&made.entry);
-        let show = |slot: Option<&KeyState>| match slot {
+        let show = |slot: Option<&KeyState>| {
+            let is_its_own = match slot {
+                Some(KeyState::Flying(other)) => std::ptr::eq(&*other.flight, flight),
+                Some(KeyState::Ready(_)) => false,
+                // A flight that began during a swap was taken out with the earlier ones; and the holder of this flight
+                // may have failed.
+                Some(KeyState::Failed(_)) | None => true,
+            };
             // The guard is held: a thread that swaps the contents raises the generation first and needs this guard to
             // take the entry out.
-            Some(KeyState::Flying(other)) if !std::ptr::eq(&*other.flight, flight) => {
-                ((), Change::Keep)
+            if !is_its_own || !self.is_current(flight) {
+                return ((), Change::Keep);
             }
-            Some(KeyState::Ready(_)) => ((), Change::Keep),
-            // A flight that began during a swap was taken out with the earlier ones; and the holder of this flight may
-            // have failed.
-            _ if self.is_current(flight) => {
-                when_visible();
-                ((), Change::Put(KeyState::Ready(entry())))
-            }
-            _ => ((), Change::Keep),
+            when_visible();
+            ((), Change::Put(KeyState::Ready(Arc::clone(&made.entry))))
         };
         let before = is_kept.then(|| self.change(flight.key, show).1);
-        let _ = flight.flight.complete(Ok(entry()));
+        let _ = flight.complete(Ok(Arc::clone(&made.entry)));
         before.unwrap_or_default()
     }
 
@@ -338,15 +336,10 @@ impl AppCache {
     pub(crate) fn record(&self, entry: &Arc<Entry>, generation: u64) -> bool {
         let entry = self.measured(Arc::clone(entry));
         let (recorded, _before) = self.change(entry.record.key, |slot| {
-            let entry = Arc::clone(&entry);
-            match slot {
-                _ if self.generation() != generation => (false, Change::Keep),
-                Some(KeyState::Flying(flying)) => {
-                    let flying = KeyState::flying(&flying.flight, Some(entry));
-                    (true, Change::Put(flying))
-                }
-                _ => (true, Change::Put(KeyState::Ready(entry))),
+            if self.generation() != generation {
+                return (false, Change::Keep);
             }
+            (true, Change::to(slot, Some(Arc::clone(&entry))))
         });
         recorded
     }
@@ -361,24 +354,26 @@ impl AppCache {
         keep: Option<Arc<Entry>>,
     ) {
         // A kept failure enters the map before its flight ends, which lets others claim the key. It is not retried.
-        if keep.is_none() && flight.flight.fail(error.clone(), retry) {
+        if keep.is_none() && flight.fail(error.clone(), retry) {
             return;
         }
-        let ((), _before) = self.change(flight.key, |slot| match slot {
-            // Another computation was decided on; its results are on their way to a disk.
-            _ if flight.flight.decided().is_some() => ((), Change::Keep),
-            Some(KeyState::Flying(flying)) if std::ptr::eq(&*flying.flight, flight) => {
-                let change = match (&flying.previous, &keep) {
-                    (Some(previous), _) => Change::Put(KeyState::Ready(Arc::clone(previous))),
-                    (None, Some(failed)) => Change::Put(KeyState::Failed(Arc::clone(failed))),
-                    (None, None) => Change::Remove,
-                };
-                ((), change)
-            }
-            _ => ((), Change::Keep),
+        let ((), _before) = self.change(flight.key, |slot| {
+            let change = match slot {
+                // Another computation was decided on; its results are on their way to a disk.
+                _ if flight.decided().is_some() => Change::Keep,
+                Some(KeyState::Flying(flying)) if std::ptr::eq(&*flying.flight, flight) => {
+                    match (&flying.previous, &keep) {
+                        (Some(previous), _) => Change::Put(KeyState::Ready(Arc::clone(previous))),
+                        (None, Some(failed)) => Change::Put(KeyState::Failed(Arc::clone(failed))),
+                        (None, None) => Change::Remove,
+                    }
+                }
+                _ => Change::Keep,
+            };
+            ((), change)
         });
         if keep.is_some() {
-            flight.flight.fail(error.clone(), false);
+            flight.fail(error.clone(), false);
         }
     }
 
@@ -402,21 +397,11 @@ impl AppCache {
 
     /// Replaces an entry by another or by none. If the map has a different entry by now, gives that one.
     fn replace(&self, before: &Arc<Entry>, after: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
-        let (other, _before) = self.change(before.record.key, |slot| match slot {
-            Some(KeyState::Ready(there) | KeyState::Failed(there))
-                if Arc::ptr_eq(there, before) =>
-            {
-                (
-                    None,
-                    after.map_or(Change::Remove, |after| Change::Put(KeyState::Ready(after))),
-                )
+        let (other, _before) = self.change(before.record.key, |slot| {
+            match slot.and_then(KeyState::entry_or_failure) {
+                Some(there) if Arc::ptr_eq(there, before) => (None, Change::to(slot, after)),
+                there => (there.cloned(), Change::Keep),
             }
-            other => match (other.and_then(KeyState::entry), other) {
-                (Some(there), Some(KeyState::Flying(flying))) if Arc::ptr_eq(there, before) => {
-                    (None, Change::Put(KeyState::flying(&flying.flight, after)))
-                }
-                (there, _) => (there.cloned(), Change::Keep),
-            },
         });
         other
     }
@@ -438,14 +423,9 @@ impl AppCache {
 
     /// The entry of each run that failed permanently.
     pub(crate) fn failures(&self) -> Vec<Arc<Entry>> {
-        let failed = |slot: &KeyState| match slot {
-            KeyState::Failed(entry) => Some(Arc::clone(entry)),
-            _ => None,
-        };
-        self.map
-            .iter()
-            .filter_map(|slot| failed(slot.key()))
-            .collect()
+        let slots = self.map.iter();
+        let entries = slots.filter_map(|slot| slot.key().entry_or_failure().cloned());
+        entries.filter(|entry| entry.failure().is_some()).collect()
     }
 
     /// Every entry, even if its values are gone.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::app_cache::AppCache;
 use super::key_state::{Change, KeyState};
-use super::memory::Stays;
+use super::ledger::AccountState;
 use crate::entry::Entry;
 
 impl AppCache {
@@ -42,14 +42,13 @@ impl AppCache {
         entry: &Arc<Entry>,
         after: Option<Arc<Entry>>,
     ) -> bool {
-        let is_it = |slot: Option<&KeyState>| matches!(slot, Some(KeyState::Ready(there) | KeyState::Failed(there)) if Arc::ptr_eq(there, entry));
-        let (is_evicted, _before) =
-            self.change(entry.record.key, |slot| match (is_it(slot), after) {
-                (false, _) => (false, Change::Keep),
-                (true, Some(after)) => (true, Change::Put(KeyState::Ready(after))),
-                (true, None) => (true, Change::Remove),
-            });
-        is_evicted
+        let (is_replaced, _before) = self.change(entry.record.key, |slot| match slot {
+            Some(KeyState::Ready(there) | KeyState::Failed(there)) if Arc::ptr_eq(there, entry) => {
+                (true, Change::to(slot, after))
+            }
+            _ => (false, Change::Keep),
+        });
+        is_replaced
     }
 
     /// Counts a saved entry anew: its record is smaller. An entry that stayed because no store had it may leave.
@@ -57,12 +56,12 @@ impl AppCache {
         if let Some((memory, _)) = &self.counted
             && memory.measure_saved(entry)
         {
-            self.count_again(entry, Stays::ForNow);
+            self.count_again(entry, AccountState::MayLeave);
         }
     }
 
     /// Lists a victim again that stays in memory.
-    pub(crate) fn count_again(&self, entry: &Arc<Entry>, why: Stays) {
+    pub(crate) fn count_again(&self, entry: &Arc<Entry>, state: AccountState) {
         let Some((memory, owner)) = &self.counted else {
             return;
         };
@@ -70,7 +69,7 @@ impl AppCache {
             && let Some(there) = self.counts_of(Some(slot.key()))
             && Arc::ptr_eq(there, entry)
         {
-            memory.count_again(*owner, entry, why);
+            memory.count_again(*owner, entry, state);
         }
     }
 }

@@ -41,19 +41,22 @@ impl KeyState {
 
     /// The entry, even if its values are gone or it is being computed again.
     pub(super) fn entry(&self) -> Option<&Arc<Entry>> {
+        let is_failed = matches!(self, Self::Failed(_));
+        self.entry_or_failure().filter(|_| !is_failed)
+    }
+
+    /// The entry, or that of a run that failed permanently.
+    pub(super) fn entry_or_failure(&self) -> Option<&Arc<Entry>> {
         match self {
-            Self::Ready(entry) => Some(entry),
+            Self::Ready(entry) | Self::Failed(entry) => Some(entry),
             Self::Flying(flying) => flying.previous.as_ref(),
-            Self::Failed(_) => None,
         }
     }
 
     /// The flight that is not complete yet.
     pub(super) fn under_way(&self) -> Option<&Arc<RunFlight>> {
         match self {
-            Self::Flying(flying) => {
-                Some(&flying.flight).filter(|flight| !flight.flight.is_complete())
-            }
+            Self::Flying(flying) => Some(&flying.flight).filter(|flight| !flight.is_complete()),
             Self::Ready(_) | Self::Failed(_) => None,
         }
     }
@@ -84,4 +87,17 @@ pub(super) enum Change {
     Keep,
     Put(KeyState),
     Remove,
+}
+
+impl Change {
+    /// Another entry or none; a flight goes on.
+    pub(super) fn to(slot: Option<&KeyState>, after: Option<Arc<Entry>>) -> Self {
+        match (slot, after) {
+            (Some(KeyState::Flying(flying)), after) => {
+                Self::Put(KeyState::flying(&flying.flight, after))
+            }
+            (_, Some(after)) => Self::Put(KeyState::Ready(after)),
+            (_, None) => Self::Remove,
+        }
+    }
 }

@@ -15,21 +15,17 @@ pub(super) struct Ledger {
     free: Vec<u32>,
     /// Entries that may leave.
     pub(super) eviction: Eviction,
-    /// Entries of apps whose values stay because no store has them. They are tried again in turn: a store may have them
-    /// by now.
-    pub(super) kept: Turns,
+    /// Accounts of apps whose values stay because no store has them, and some that no longer do. They are tried again in
+    /// turn: a store may have them by now.
+    kept: VecDeque<u32>,
     /// Entries whose values the program may read or let go with nobody told, looked at in turn. Until a stored value is
     /// read it counts with the length of its encoding. The entries may be gone.
     pub(super) watched: VecDeque<(TypeIndex, Weak<Entry>)>,
     /// When each entry came, and those that may leave, by arrival, if the budget has a maximal age.
     came: BTreeMap<u32, Instant>,
     pub(super) by_age: BTreeSet<(Instant, u32)>,
-    /// Bytes of all accounts, without taken ones.
-    pub(super) bytes: usize,
-    pub(super) taken_bytes: usize,
-    pub(super) collective_bytes: usize,
-    pub(super) entries: usize,
-    pub(super) kept_bytes: usize,
+    /// Bytes by the state of the accounts.
+    sums: [usize; 5],
 }
 
 pub(super) struct Account {
@@ -41,12 +37,14 @@ pub(super) struct Account {
     /// Bytes of its record with its places in tables.
     record: u32,
     state: AccountState,
+    /// Whether its number is in the queue of those that are kept.
+    is_queued: bool,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum AccountState {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum AccountState {
     MayLeave,
-    /// No store has it.
+    /// No store has it, or its key is being computed again.
     Kept,
     /// The program holds its values: only the record is the cache's.
     Referring,
@@ -68,6 +66,10 @@ impl Account {
     pub(super) fn bytes(&self) -> usize {
         self.values.saturating_add(self.record as usize)
     }
+
+    fn is_tried_again(&self) -> bool {
+        self.state == AccountState::Kept && self.values > 0 && matches!(self.owner, Owner::App(_))
+    }
 }
 
 impl Ledger {
@@ -76,15 +78,11 @@ impl Ledger {
             accounts: Vec::new(),
             free: Vec::new(),
             eviction,
-            kept: Turns::default(),
+            kept: VecDeque::new(),
             watched: VecDeque::new(),
             came: BTreeMap::new(),
             by_age: BTreeSet::new(),
-            bytes: 0,
-            taken_bytes: 0,
-            collective_bytes: 0,
-            entries: 0,
-            kept_bytes: 0,
+            sums: [0; 5],
         }
     }
 
@@ -96,15 +94,17 @@ impl Ledger {
         state: AccountState,
         came: Option<Instant>,
     ) -> u32 {
-        let account = Account {
+        let mut account = Account {
             entry: Some(Arc::clone(entry)),
             owner,
             record: entry.record_memory(),
             values: entry.known_bytes(),
             state,
+            is_queued: false,
         };
         let at = match self.free.pop() {
             Some(at) => {
+                account.is_queued = self.accounts[at as usize].is_queued;
                 self.accounts[at as usize] = account;
                 at
             }
@@ -115,47 +115,60 @@ impl Ledger {
         };
         entry.account.store(at, Ordering::Relaxed);
         self.came.extend(came.map(|came| (at, came)));
-        self.entries += 1;
         self.count(at, true);
         at
     }
 
-    /// Takes an entry off, if it is here.
-    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
-        let at = self.find(entry)?;
+    /// Takes an entry off, if it is here; gives it, and when it came if that is noted.
+    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> (Option<Arc<Entry>>, Option<Instant>) {
+        let Some(at) = self.find(entry) else {
+            return (None, None);
+        };
         self.count(at, false);
-        self.came.remove(&at);
-        self.entries -= 1;
         self.free.push(at);
         entry.account.store(NO_ACCOUNT, Ordering::Relaxed);
-        self.accounts[at as usize].entry.take()
-    }
-
-    /// When an entry came, if that is noted.
-    pub(super) fn came(&self, entry: &Arc<Entry>) -> Option<Instant> {
-        self.came.get(&self.find(entry)?).copied()
+        (
+            self.accounts[at as usize].entry.take(),
+            self.came.remove(&at),
+        )
     }
 
     /// Measures the record of an entry again, leaving its account open; gives the account's state.
     pub(super) fn measure_record(&mut self, entry: &Arc<Entry>) -> Option<AccountState> {
         let at = self.find(entry)? as usize;
         let account = &mut self.accounts[at];
-        let less = (account.record - entry.record_memory()) as usize;
-        account.record = entry.record_memory();
-        let state = account.state;
-        match state {
-            AccountState::Taken => self.taken_bytes -= less,
-            _ => self.bytes -= less,
-        }
-        match state {
-            AccountState::Collective => self.collective_bytes -= less,
-            AccountState::Kept => self.kept_bytes -= less,
-            AccountState::MayLeave | AccountState::Referring | AccountState::Taken => {}
-        }
-        Some(state)
+        let less = account.record - entry.record_memory();
+        account.record -= less;
+        self.sums[account.state as usize] -= less as usize;
+        Some(account.state)
     }
 
-    fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
+    /// Bytes of all accounts, without taken ones.
+    pub(super) fn bytes(&self) -> usize {
+        self.sums.iter().sum::<usize>() - self.bytes_of(AccountState::Taken)
+    }
+
+    pub(super) fn bytes_of(&self, state: AccountState) -> usize {
+        self.sums[state as usize]
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.accounts.len() - self.free.len()
+    }
+
+    /// Takes an account off the queue of those that are kept.
+    pub(super) fn next_kept(&mut self) -> Option<u32> {
+        loop {
+            let at = self.kept.pop_front()?;
+            let account = &mut self.accounts[at as usize];
+            account.is_queued = false;
+            if account.entry.is_some() && account.is_tried_again() {
+                return Some(at);
+            }
+        }
+    }
+
+    pub(super) fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
         let at = entry.account.load(Ordering::Relaxed);
         let here = self.accounts.get(at as usize)?.entry.as_ref()?;
         Arc::ptr_eq(here, entry).then_some(at)
@@ -167,71 +180,27 @@ impl Ledger {
         self.count(at, true);
     }
 
-    /// Adds an account to the sums of its state, or takes it off.
+    /// Adds an account to the sum of its state, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
-        let account = &self.accounts[at as usize];
-        let bytes = account.bytes();
-        let Account {
-            owner,
-            values,
-            state,
-            ..
-        } = *account;
-        let came = self.came.get(&at).copied();
-        let add = |sum: &mut usize, bytes: usize| match is_there {
-            true => *sum += bytes,
-            false => *sum -= bytes,
-        };
-        match state {
-            AccountState::MayLeave => {
-                add(&mut self.bytes, bytes);
-                if !is_there {
-                    self.eviction.unlist(at);
-                }
-                if let Some(came) = came {
-                    match is_there {
-                        true => self.by_age.insert((came, at)),
-                        false => self.by_age.remove(&(came, at)),
-                    };
-                }
-            }
-            AccountState::Referring => add(&mut self.bytes, bytes),
-            AccountState::Taken => add(&mut self.taken_bytes, bytes),
-            AccountState::Collective => {
-                add(&mut self.bytes, bytes);
-                add(&mut self.collective_bytes, bytes);
-            }
-            AccountState::Kept => {
-                add(&mut self.bytes, bytes);
-                add(&mut self.kept_bytes, bytes);
-                if values > 0 && matches!(owner, Owner::App(_)) {
-                    self.kept.set(at, is_there);
-                }
+        let account = &mut self.accounts[at as usize];
+        let sum = &mut self.sums[account.state as usize];
+        if is_there {
+            *sum += account.bytes();
+        } else {
+            *sum -= account.bytes();
+        }
+        if is_there && account.is_tried_again() && !account.is_queued {
+            account.is_queued = true;
+            self.kept.push_back(at);
+        }
+        if account.state == AccountState::MayLeave {
+            let by_age = self.came.get(&at).map(|came| (*came, at));
+            if is_there {
+                self.by_age.extend(by_age);
+            } else {
+                self.eviction.order.remove(at);
+                by_age.map(|it| self.by_age.remove(&it));
             }
         }
-    }
-}
-
-/// Accounts that have their turn one after the other.
-#[derive(Default)]
-pub(super) struct Turns {
-    accounts: BTreeSet<u32>,
-    /// The next turn is of the first account from this number on, or else of the first.
-    next: u32,
-}
-
-impl Turns {
-    pub(super) fn next(&mut self) -> Option<u32> {
-        let after = self.accounts.range(self.next..).next();
-        let at = *after.or_else(|| self.accounts.first())?;
-        self.next = at + 1;
-        Some(at)
-    }
-
-    fn set(&mut self, at: u32, is_there: bool) {
-        match is_there {
-            true => self.accounts.insert(at),
-            false => self.accounts.remove(&at),
-        };
     }
 }

@@ -7,7 +7,7 @@
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
@@ -51,10 +51,7 @@ pub struct MemoryUse {
 }
 
 /// An entry, and the app in whose cache it is.
-pub(crate) struct Listed {
-    pub(crate) app: TypeIndex,
-    pub(crate) entry: Arc<Entry>,
-}
+pub(crate) type Listed = (TypeIndex, Arc<Entry>);
 
 /// Victims are taken in pieces of this many bytes: a store that saves them first makes a copy.
 const PIECE: usize = 16 << 20;
@@ -120,15 +117,14 @@ impl Memory {
             return None;
         }
         let mut list = lock(&self.list);
-        let came_before = before.and_then(|entry| list.came(entry));
-        let removed = before.and_then(|entry| list.remove(entry));
+        let (removed, came_before) = before.map_or((None, None), |entry| list.remove(entry));
         let had = before.filter(|entry| entry.holds_values());
         match (had, after) {
             // The record stays, and its references go.
             (None, Some(entry)) if before.is_some() && !entry.holds_values() => {}
             (None, Some(entry)) => {
                 list.eviction.came(number(&entry.record.key), &entry.uses);
-                self.tick.store(list.eviction.tick(), Ordering::Relaxed);
+                self.tick.store(list.eviction.tick, Ordering::Relaxed);
             }
             (Some(entry), Some(after)) if after.holds_values() => {
                 after
@@ -164,22 +160,21 @@ impl Memory {
             }
         }
         // One entry kept for want of a store is tried again.
-        if let Some(at) = list.kept.next() {
-            self.may_leave_again(&mut list, at);
+        if let Some(at) = list.next_kept() {
+            list.set_state(at, AccountState::MayLeave);
+            self.order(&mut list, at);
         }
         self.note(&list);
         removed
     }
 
     /// Lists a victim again that stays, or an entry whose cost has changed. Called with the guard of its map held.
-    pub(super) fn count_again(&self, owner: Owner, entry: &Arc<Entry>, why: Stays) {
+    pub(super) fn count_again(&self, owner: Owner, entry: &Arc<Entry>, state: AccountState) {
         let mut list = lock(&self.list);
-        let came = list.came(entry);
-        let before = list.remove(entry);
-        let state = match (owner, why) {
-            (_, Stays::Kept) => AccountState::Kept,
-            (Owner::Ranks, _) => AccountState::Collective,
-            (_, Stays::ForNow) => AccountState::MayLeave,
+        let (before, came) = list.remove(entry);
+        let state = match owner {
+            Owner::Ranks if state == AccountState::MayLeave => AccountState::Collective,
+            _ => state,
         };
         self.insert(&mut list, owner, entry, state, came);
         self.note(&list);
@@ -205,7 +200,7 @@ impl Memory {
             list.set_state(at, AccountState::Taken);
             let Account { owner, entry, .. } = &list.accounts[at as usize];
             if let (Owner::App(app), Some(entry)) = (*owner, entry.clone()) {
-                victims.push(Listed { app, entry });
+                victims.push((app, entry));
             }
         }
         self.note(&list);
@@ -219,7 +214,8 @@ impl Memory {
         }
         let limit = self.allowed(list);
         let slack = (limit / 64).min(PIECE);
-        let is_over = list.bytes > limit - slack || list.eviction.count() > self.budget.entries;
+        let is_over =
+            list.bytes() > limit - slack || list.eviction.order.len() > self.budget.entries;
         let Ledger {
             accounts, eviction, ..
         } = list;
@@ -230,7 +226,8 @@ impl Memory {
     /// Bytes that may be in memory: the budget, or an eighth of it above those that can't leave, if that is more.
     fn allowed(&self, list: &Ledger) -> usize {
         let limit = self.budget.limit();
-        limit.max(list.kept_bytes.saturating_add(limit / 8))
+        let kept = list.bytes_of(AccountState::Kept);
+        limit.max(kept.saturating_add(limit / 8))
     }
 
     fn is_oldest_too_old(&self, list: &Ledger) -> bool {
@@ -239,8 +236,8 @@ impl Memory {
     }
 
     fn note(&self, list: &Ledger) {
-        let is_over = list.bytes > self.allowed(list)
-            || list.eviction.count() > self.budget.entries
+        let is_over = list.bytes() > self.allowed(list)
+            || list.eviction.order.len() > self.budget.entries
             || self.is_oldest_too_old(list);
         self.is_over.store(is_over, Ordering::Release);
         self.has_watched
@@ -250,7 +247,9 @@ impl Memory {
     /// Bytes of free room in the budget; an eighth of the budget at least.
     pub(crate) fn room(&self) -> usize {
         let limit = self.budget.limit();
-        limit.saturating_sub(lock(&self.list).bytes).max(limit / 8)
+        limit
+            .saturating_sub(lock(&self.list).bytes())
+            .max(limit / 8)
     }
 
     /// Bytes of collective entries that are to leave: the excess over the allowed bytes, but no more than collective
@@ -258,53 +257,52 @@ impl Memory {
     pub(crate) fn collective_excess(&self) -> usize {
         let list = lock(&self.list);
         let limit = self.budget.limit();
-        let above_half = list.collective_bytes.saturating_sub(limit / 2);
-        above_half.min(list.bytes.saturating_sub(self.allowed(&list)))
+        let above_half = list
+            .bytes_of(AccountState::Collective)
+            .saturating_sub(limit / 2);
+        above_half.min(list.bytes().saturating_sub(self.allowed(&list)))
     }
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Takes some entries whose values may have been read or let go since the last look, more than come at a time. The
-    /// caller gives back those that have not changed.
-    pub(crate) fn take_watched(&self) -> Vec<Listed> {
+    /// Some entries whose values may have been read or let go since the last look, more than come at a time. They are
+    /// looked at again unless they were replaced, though the program may hold a map of them.
+    pub(crate) fn watched(&self) -> Vec<Listed> {
         if !self.has_watched.load(Ordering::Relaxed) {
             return Vec::new();
         }
         let mut list = lock(&self.list);
-        let some = list.watched.len().min(WATCHED_LOOKS);
-        let taken: Vec<_> = list.watched.drain(..some).collect();
+        let mut there = Vec::new();
+        for _ in 0..list.watched.len().min(WATCHED_LOOKS) {
+            if let Some((app, watched)) = list.watched.pop_front()
+                && let Some(entry) = watched.upgrade()
+            {
+                if list.find(&entry).is_some() {
+                    list.watched.push_back((app, watched));
+                }
+                there.push((app, entry));
+            }
+        }
         self.note(&list);
-        drop(list);
-        let there = |(app, entry): (TypeIndex, Weak<Entry>)| {
-            let entry = entry.upgrade()?;
-            Some(Listed { app, entry })
-        };
-        taken.into_iter().filter_map(there).collect()
+        there
     }
 
-    pub(crate) fn give_back_watched(&self, watched: &Listed) {
-        let mut list = lock(&self.list);
-        let entry = Arc::downgrade(&watched.entry);
-        list.watched.push_back((watched.app, entry));
-        self.note(&list);
-    }
-
-    pub(crate) fn in_use(&self) -> MemoryUse {
+    pub(crate) fn usage(&self) -> MemoryUse {
         let list = lock(&self.list);
         MemoryUse {
-            bytes: list.bytes + list.taken_bytes,
-            entries: list.entries,
-            kept_bytes: list.kept_bytes,
+            bytes: list.bytes() + list.bytes_of(AccountState::Taken),
+            entries: list.entries(),
+            kept_bytes: list.bytes_of(AccountState::Kept),
             received_bytes: 0,
             limit: self.budget.limit(),
         }
     }
 
-    fn may_leave_again(&self, list: &mut Ledger, at: u32) {
+    /// Lists an account that may leave in the order of leaving.
+    fn order(&self, list: &mut Ledger, at: u32) {
         let candidate = self.candidate(&list.accounts[at as usize]);
-        list.set_state(at, AccountState::MayLeave);
         list.eviction.list(at, candidate);
     }
 
@@ -318,8 +316,7 @@ impl Memory {
     ) {
         let at = list.insert(owner, entry, state, came);
         if state == AccountState::MayLeave {
-            let candidate = self.candidate(&list.accounts[at as usize]);
-            list.eviction.list(at, candidate);
+            self.order(list, at);
         }
     }
 
@@ -336,24 +333,11 @@ impl Memory {
     fn class(&self, entry: &Entry) -> u8 {
         let first = &self.budget.first;
         let of = |named: &Named| {
-            let tags = named.tags;
-            first
-                .iter()
-                .position(|tag| tags.contains(*tag))
-                .unwrap_or(first.len())
+            let place = first.iter().position(|tag| named.tags.contains(*tag));
+            place.unwrap_or(first.len())
         };
-        let last = entry.results.iter().map(of).max();
-        last.unwrap_or(0) as u8
+        entry.results.iter().map(of).max().unwrap_or(0) as u8
     }
-}
-
-/// Why a victim stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stays {
-    /// It costs more than was known.
-    ForNow,
-    /// No store has it, or its key is being computed again: listed as one that may leave, it would be the next victim.
-    Kept,
 }
 
 /// The key as a number for the eviction's history. A key is a digest: a part of it will do.

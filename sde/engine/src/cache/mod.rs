@@ -24,8 +24,9 @@ pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Before, Claimed, Decision};
 pub use budget::{EvictionOrder, MemoryBudget};
+pub(crate) use ledger::AccountState;
 pub use memory::MemoryUse;
-pub(crate) use memory::{Listed, Memory, Stays};
+pub(crate) use memory::{Listed, Memory};
 pub(crate) use merge::merge;
 pub(crate) use run_cost::SHORT;
 pub(crate) use run_flight::RunFlight;

@@ -1,5 +1,6 @@
 //! The flight of a run, the callers interested in it, and its results.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,10 +12,10 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::result_map::ResultMap;
 
-/// One computation in progress.
+/// One computation in progress. It dereferences to its flight.
 pub(crate) struct RunFlight {
     pub(crate) key: Key,
-    pub(crate) flight: Flight<Arc<Entry>, Error>,
+    flight: Flight<Arc<Entry>, Error>,
     pub(super) generation: u64,
     /// How many callers wait for the result or are about to.
     interested: AtomicUsize,
@@ -60,6 +61,14 @@ impl RunFlight {
 
     pub(crate) fn given(&self) -> Option<&ResultMap> {
         self.given.get()
+    }
+}
+
+impl Deref for RunFlight {
+    type Target = Flight<Arc<Entry>, Error>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.flight
     }
 }
 

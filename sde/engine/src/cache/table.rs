@@ -18,9 +18,9 @@ type Chunk = Box<[OnceLock<Arc<AppCache>>]>;
 /// The caches of one engine, by the number of the app type.
 pub(crate) struct CacheTable {
     /// The budgets of apps that have one of their own.
-    budgets: HashMap<String, Option<Arc<Memory>>>,
+    pub(crate) budgets: HashMap<String, Option<Arc<Memory>>>,
     /// The budget that all other apps share.
-    memory: Option<Arc<Memory>>,
+    pub(crate) memory: Option<Arc<Memory>>,
     chunks: [OnceLock<Chunk>; CHUNKS],
 }
 
@@ -34,17 +34,6 @@ impl CacheTable {
             memory: Memory::new(all),
             chunks: [const { OnceLock::new() }; CHUNKS],
         }
-    }
-
-    /// The apps that have budgets of their own.
-    pub(crate) fn budgets(&self) -> impl Iterator<Item = (&String, Option<&Memory>)> {
-        let budgets = self.budgets.iter();
-        budgets.map(|(app, memory)| (app, memory.as_deref()))
-    }
-
-    /// The budget that all other apps share.
-    pub(crate) fn memory(&self) -> Option<&Memory> {
-        self.memory.as_deref()
     }
 
     /// The cache of an app type, made when first asked for.

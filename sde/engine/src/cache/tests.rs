@@ -81,9 +81,8 @@ fn what_is_new_to_a_call_is_not_claimed() {
 /// Decides on these results and shows them if they stand; says whether they do.
 fn stands(cache: &AppCache, flight: &Arc<RunFlight>, entry: Arc<Entry>) -> bool {
     match cache.decide(flight, &entry).0 {
-        Decision::Won { instead, is_kept } => {
-            let flight = instead.as_ref().unwrap_or(flight);
-            cache.show(flight, &served(entry), is_kept, || ());
+        Decision::Won { flight, is_kept } => {
+            cache.show(&flight, &served(entry), is_kept, || ());
             true
         }
         Decision::Lost(_) => false,
@@ -140,7 +139,7 @@ fn a_flight_that_is_not_in_the_map_any_more_reaches_its_waiters() {
     let flight = flight(&cache);
     cache.map.remove(&key());
     assert!(stands(&cache, &flight, entry(1)));
-    assert!(flight.flight.is_complete());
+    assert!(flight.is_complete());
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
@@ -169,7 +168,7 @@ fn the_holder_fails_and_what_was_decided_stands() {
         false,
         Some(entry(9)),
     );
-    assert!(!flight.flight.is_complete());
+    assert!(!flight.is_complete());
     cache.show(&flight, &served(beside), true, || ());
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
@@ -216,10 +215,10 @@ fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
     let cache = AppCache::new("app".into(), None);
     let flight = flight(&cache);
     let mut was_complete = None;
-    let look = || was_complete = Some(flight.flight.is_complete());
+    let look = || was_complete = Some(flight.is_complete());
     cache.show(&flight, &served(entry(1)), true, look);
     assert_eq!(was_complete, Some(false));
-    assert!(flight.flight.is_complete());
+    assert!(flight.is_complete());
 }
 
 /// An entry without a result that is not needed, such as an expendable one from a store, is found as quickly as others.
@@ -272,7 +271,7 @@ fn what_began_before_a_swap_is_not_kept() {
     let (decision, _) = cache.decide(&later, &entry(2));
     assert!(matches!(decision, Decision::Won { is_kept: false, .. }));
     cache.show(&flight, &served(entry(1)), true, || ());
-    assert!(flight.flight.is_complete());
+    assert!(flight.is_complete());
     assert!(cache.entry(&key()).is_none());
 }
 

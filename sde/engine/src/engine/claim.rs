@@ -67,7 +67,7 @@ impl<'a> Claim<'a> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        if !self.ended && !self.flight.flight.is_complete() {
+        if !self.ended && !self.flight.is_complete() {
             let error = Error::from(ErrorKind::Panicked {
                 app: Arc::clone(&self.cache.name),
                 key: self.flight.key,

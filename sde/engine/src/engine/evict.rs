@@ -13,20 +13,20 @@ use std::time::Duration;
 use super::Engine;
 use super::stats::bytes;
 use crate::cache::eviction::Uses;
-use crate::cache::{AppCache, Listed, Memory, Stays};
+use crate::cache::{AccountState, AppCache, Listed, Memory};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::entry::{Entry, RecordHead};
 use crate::error::printable;
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::ProcessSet;
-use crate::result_map::{EVICTED, Named};
+use crate::result_map::{Content, EVICTED, Named};
 use crate::sync::lock;
 
 impl Engine {
     /// Warns of each budget that was set for no app that this program has shown: the name may be misspelt.
     pub(super) fn warn_of_budgets_without_effect(&self) {
-        for (app, _) in self.caches.budgets() {
+        for app in self.caches.budgets.keys() {
             if let Err(error) = self.must_know(app) {
                 self.warn(|| {
                     format!(
@@ -43,38 +43,25 @@ impl Engine {
         let Some((memory, _)) = &cache.counted else {
             return;
         };
-        self.update_watched(memory);
+        for (app, entry) in memory.watched() {
+            if let Some(cache) = self.caches.at(app) {
+                cache.update_values(entry);
+            }
+        }
         if memory.is_over() {
             self.evict_over_budget(memory);
         }
     }
 
-    /// Looks at some entries whose values the program may have read or let go.
-    fn update_watched(&self, memory: &Memory) {
-        for watched in memory.take_watched() {
-            let Some(cache) = self.caches.at(watched.app) else {
-                continue;
-            };
-            // A replaced entry leaves the list, though the program may hold a map of it.
-            let there = cache.entry(&watched.entry.record.key);
-            let is_it = |now: &Arc<Entry>| Arc::ptr_eq(now, &watched.entry);
-            if let Some(entry) = there.filter(is_it)
-                && is_it(&cache.update_values(entry))
-            {
-                memory.give_back_watched(&watched);
-            }
-        }
-    }
-
     #[cold]
     fn evict_over_budget(&self, memory: &Memory) {
-        let rule = Rule::of(memory);
+        let rule = Rule::of(Some(memory));
         loop {
             let victims = memory.take();
             if victims.is_empty() {
                 break;
             }
-            let victim = |of: Listed| Some(Victim::of(self.caches.at(of.app)?, of.entry));
+            let victim = |(app, entry): Listed| Some(Victim::of(self.caches.at(app)?, entry));
             let victims: Vec<_> = victims.into_iter().filter_map(victim).collect();
             self.save_before_dropping(victims.iter().filter_map(Victim::key));
             for victim in victims {
@@ -96,11 +83,9 @@ impl Engine {
         }
         self.save_before_dropping(leave.iter().map(|(_, entry)| entry.record.key));
         for (cache, entry) in leave {
-            let rule = cache.counted.as_ref().map(|(memory, _)| Rule::of(memory));
-            let rule = Rule {
-                on_all_ranks: true,
-                ..rule.unwrap_or(Rule::OF_NO_BUDGET)
-            };
+            let memory = cache.counted.as_ref().map(|(memory, _)| &**memory);
+            let mut rule = Rule::of(memory);
+            rule.on_all_ranks = true;
             if !self.evict(Victim::of(&cache, Arc::clone(&entry)), rule) {
                 set.note_not_evicted(cache, &entry);
             }
@@ -125,7 +110,7 @@ impl Engine {
             .iter()
             .map(|entry| entry.bytes())
             .fold(0, usize::saturating_add);
-        let rule = Rule::OF_NO_BUDGET;
+        let rule = Rule::of(None);
         let mut let_go = 0_usize;
         for entry in entries {
             if left <= keep {
@@ -151,8 +136,8 @@ impl Engine {
         };
         let (after, keeps_record) = match self.downgrade(cache, entry, rule) {
             Ok(downgraded) => downgraded,
-            Err(why) => {
-                victim.stays = why;
+            Err(stays) => {
+                victim.state = stays;
                 return false;
             }
         };
@@ -167,14 +152,62 @@ impl Engine {
         true
     }
 
-    /// Puts references in the place of an entry's values, or says why they stay. Gives the entry with the references,
-    /// and whether its record is to stay in memory.
+    /// Puts references in the place of an entry's values, or gives what it is listed as if they stay. Gives the entry
+    /// with the references, and whether its record is to stay in memory.
     fn downgrade(
         &self,
         cache: &AppCache,
         entry: &Arc<Entry>,
         rule: Rule,
-    ) -> Result<(Arc<Entry>, bool), Stays> {
+    ) -> Result<(Arc<Entry>, bool), AccountState> {
+        let fate = self.fate(entry, rule);
+        let leaves = |named: &Named| !fate.keeps_values || !named.is_ever_saved();
+        let mut results = entry.results.iter();
+        if fate.keeps_record && !results.any(|named| named.is_held() && leaves(named)) {
+            return Err(AccountState::Kept);
+        }
+        // It may cost more than was known.
+        if !entry.is_read_back() && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
+            return Err(AccountState::MayLeave);
+        }
+        let cost = cache.cost(entry);
+        let after = Arc::new(match rule.on_all_ranks {
+            // The other ranks hold their parts no more.
+            true => entry.without(leaves, EVICTED),
+            false => entry.downgraded(leaves),
+        });
+        let bytes = entry.bytes().saturating_sub(after.bytes());
+        // A failure has no values to be referred to.
+        let stands = entry.failure().is_none().then(|| Arc::clone(&after));
+        if !cache.replace_unless_flying(entry, stands) {
+            return Err(AccountState::Kept);
+        }
+        if fate.is_never_saved {
+            self.forget_pending(entry);
+        }
+        if !fate.keeps_record && entry.failure().is_none() {
+            self.note_forgotten(&entry.record);
+        }
+        // Of values that the program held when they left it was told then.
+        let has_left = |named: &Named| match named.content {
+            Content::Weak(_) => named.tags.is_cached(),
+            Content::Gone(why) => why == EVICTED,
+            Content::Held(_) | Content::Stored(_) => false,
+        };
+        if entry.holds_values() || !entry.results.iter().any(has_left) {
+            cache.counters.evicted(bytes, cost);
+            self.tell(|| Event::Evicted {
+                app: Arc::clone(&entry.record.app),
+                key: entry.record.key,
+                bytes,
+                cost: Duration::from_nanos(cost),
+            });
+        }
+        Ok((after, fate.keeps_record))
+    }
+
+    /// What may leave of an entry, by what is pending and what the store has.
+    fn fate(&self, entry: &Entry, rule: Rule) -> Fate {
         let keys = self.saved_under([entry.record.key].into_iter());
         let is_pending = keys.iter().any(|key| self.pending.has(key));
         let is_saved_later = is_pending && self.policy != SavePolicy::Never;
@@ -187,47 +220,18 @@ impl Engine {
         let keeps_values = is_only_here && (rule.only_saved || is_saved_later);
         // The store may still have the entry that a refreshed one replaced.
         let is_anew = !is_stored && entry.record.anew;
-        let keeps_record = keeps_values || is_only_here && rule.keeps_records || is_anew;
-        let leaves = |named: &Named| !keeps_values || !named.is_ever_saved();
-        let mut results = entry.results.iter();
-        if keeps_record && !results.any(|named| named.is_held() && leaves(named)) {
-            return Err(Stays::Kept);
+        Fate {
+            keeps_values,
+            keeps_record: keeps_values || is_only_here && rule.keeps_records || is_anew,
+            is_never_saved: is_pending && !is_saved_later && !keeps_values,
         }
-        if !entry.is_read_back() && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
-            return Err(Stays::ForNow);
-        }
-        let cost = cache.cost(entry);
-        let after = Arc::new(match rule.on_all_ranks {
-            // The other ranks hold their parts no more.
-            true => entry.without(leaves, EVICTED),
-            false => entry.downgraded(leaves),
-        });
-        let bytes = entry.bytes().saturating_sub(after.bytes());
-        // A failure has no values to be referred to.
-        let stands = entry.failure().is_none().then(|| Arc::clone(&after));
-        if !cache.replace_unless_flying(entry, stands) {
-            return Err(Stays::Kept);
-        }
-        if is_pending && !is_saved_later && !keeps_values {
-            self.forget_pending(entry, &keys);
-        }
-        if !keeps_record && entry.failure().is_none() {
-            self.note_forgotten(&entry.record);
-        }
-        cache.counters.evicted(bytes, cost);
-        self.tell(|| Event::Evicted {
-            app: Arc::clone(&entry.record.app),
-            key: entry.record.key,
-            bytes,
-            cost: Duration::from_nanos(cost),
-        });
-        Ok((after, keeps_record))
     }
 
     /// Takes an evicted entry that is never to be saved off the pending ones.
-    fn forget_pending(&self, entry: &Entry, keys: &[Key]) {
+    fn forget_pending(&self, entry: &Entry) {
+        let keys = self.saved_under([entry.record.key].into_iter());
         for selection in Selection::BOTH {
-            let pending = self.pending.of(selection, keys);
+            let pending = self.pending.of(selection, &keys);
             let same = pending
                 .iter()
                 .filter(|one| one.record.run == entry.record.run);
@@ -293,7 +297,7 @@ impl Engine {
 
     /// Warns, once, if entries that can't leave exceed the budget.
     fn warn_of_what_cant_leave(&self, memory: &Memory) {
-        let used = memory.in_use();
+        let used = memory.usage();
         // A budget of 0 wants nothing but records.
         let is_much = used.kept_bytes > used.limit && used.limit > 0;
         if !is_much || memory.has_warned.swap(true, Ordering::Relaxed) {
@@ -325,7 +329,8 @@ impl Engine {
 struct Victim<'a> {
     cache: &'a AppCache,
     entry: Option<Arc<Entry>>,
-    stays: Stays,
+    /// What it is listed as.
+    state: AccountState,
 }
 
 impl<'a> Victim<'a> {
@@ -333,7 +338,7 @@ impl<'a> Victim<'a> {
         Self {
             cache,
             entry: Some(entry),
-            stays: Stays::ForNow,
+            state: AccountState::MayLeave,
         }
     }
 
@@ -345,9 +350,18 @@ impl<'a> Victim<'a> {
 impl Drop for Victim<'_> {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
-            self.cache.count_again(&entry, self.stays);
+            self.cache.count_again(&entry, self.state);
         }
     }
+}
+
+/// What stays of a victim.
+struct Fate {
+    /// The values that are to be saved.
+    keeps_values: bool,
+    keeps_record: bool,
+    /// Whether it is taken off the pending entries.
+    is_never_saved: bool,
 }
 
 /// Which entries may leave, and how.
@@ -360,16 +374,12 @@ struct Rule {
 }
 
 impl Rule {
-    const OF_NO_BUDGET: Self = Self {
-        only_saved: false,
-        keeps_records: true,
-        on_all_ranks: false,
-    };
-
-    fn of(memory: &Memory) -> Self {
+    /// That of a budget, or of no budget.
+    fn of(memory: Option<&Memory>) -> Self {
+        let budget = memory.map(|memory| &memory.budget);
         Self {
-            only_saved: memory.budget.only_saved,
-            keeps_records: !memory.budget.forgets_records,
+            only_saved: budget.is_some_and(|budget| budget.only_saved),
+            keeps_records: budget.is_none_or(|budget| !budget.forgets_records),
             on_all_ranks: false,
         }
     }

@@ -38,7 +38,7 @@ impl Drop for ExclusiveRun<'_> {
         // Waiters do not see this error: they look again which run is exclusive.
         let (app, key) = (Arc::clone(&self.cache.name), self.held.key);
         let gone = ErrorKind::StaleHandle { app, key }.into();
-        self.held.flight.fail(gone, false);
+        self.held.fail(gone, false);
     }
 }
 
@@ -92,7 +92,7 @@ impl Engine {
         });
         let deadline = self.deadline(run, &here);
         let patience = WaitPatience::new(run, holder, guard.called_off(), deadline);
-        let waited = holder.flight.wait(&patience);
+        let waited = holder.wait(&patience);
         drop(guard);
         match waited {
             Waited::Stopped => Err(cancelled(run).unwrap_or_else(|| not_thread_safe(run))),

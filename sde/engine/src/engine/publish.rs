@@ -179,8 +179,7 @@ impl Engine {
         let mut replaced = Vec::new();
         let (decision, before) = self.decide(run, flight, &own.entry, &mut replaced);
         match decision {
-            Decision::Won { instead, is_kept } => {
-                let flight = instead.as_deref().unwrap_or(flight);
+            Decision::Won { flight, is_kept } => {
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
                 let written = catch_unwind(write);
                 // No thread may find the earlier result among its recent hits any more.
@@ -189,7 +188,7 @@ impl Engine {
                         self.raise_epoch();
                     }
                 };
-                let shown = run.cache.show(flight, &own, is_kept, forget);
+                let shown = run.cache.show(&flight, &own, is_kept, forget);
                 Settled {
                     served: own,
                     written: written.unwrap_or_else(|panic| resume_unwind(panic)),
@@ -221,18 +220,13 @@ impl Engine {
         own: &Arc<Entry>,
         replaced: &mut Vec<Before>,
     ) -> (Decision, Before) {
-        let mut next = None;
+        let mut flight = Arc::clone(flight);
         loop {
-            let flight = next.as_ref().unwrap_or(flight);
-            let (mut decision, before) = run.cache.decide(flight, own);
-            let winner = match &mut decision {
-                Decision::Lost(winner) => winner,
-                Decision::Won { instead, .. } => {
-                    *instead = instead.take().or(next);
-                    return (decision, before);
-                }
+            let (decision, before) = run.cache.decide(&flight, own);
+            let Decision::Lost(winner) = &decision else {
+                return (decision, before);
             };
-            flight.flight.wait(&Forever);
+            flight.wait(&Forever);
             let (made, own) = (winner.record.run, own.record.run);
             let stands = match run.options.policy {
                 Policy::Refresh => made.process == own.process && made.number > own.number,
@@ -241,15 +235,15 @@ impl Engine {
             if stands {
                 return (decision, before);
             }
-            if !run.cache.is_current(flight) {
+            if !run.cache.is_current(&flight) {
                 // Later flights know nothing of this run: its results are for its caller alone.
-                let (instead, is_kept) = (None, false);
-                return (Decision::Won { instead, is_kept }, before);
+                let is_kept = false;
+                return (Decision::Won { flight, is_kept }, before);
             }
             let (claimed, replaced_now) = run.cache.claim(run.key, None, |_| false);
             replaced.push(replaced_now);
-            next = match claimed {
-                cache::Claimed::Mine(flight, _) | cache::Claimed::Theirs(flight) => Some(flight),
+            flight = match claimed {
+                cache::Claimed::Mine(flight, _) | cache::Claimed::Theirs(flight) => flight,
                 // This `claim` accepts neither entries nor failures.
                 cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
             };

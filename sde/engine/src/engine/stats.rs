@@ -62,14 +62,14 @@ impl Engine {
     pub(super) fn stats(&self) -> Stats {
         let mut stats = Stats {
             recent_bytes: self.recent.bytes(),
-            memory: self.caches.memory().map(Memory::in_use),
+            memory: self.caches.memory.as_deref().map(Memory::usage),
             ..Stats::default()
         };
         if let Some(memory) = &mut stats.memory {
             memory.received_bytes = self.sets.received.bytes();
         }
-        for (app, memory) in self.caches.budgets() {
-            let used = memory.map(Memory::in_use);
+        for (app, memory) in &self.caches.budgets {
+            let used = memory.as_deref().map(Memory::usage);
             stats.memory_of.extend(used.map(|used| (app.clone(), used)));
         }
         for cache in self.caches.all() {

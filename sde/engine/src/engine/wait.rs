@@ -55,7 +55,7 @@ impl Engine {
         let patience = WaitPatience::new(run, flight, guard.called_off(), deadline);
         let stretch =
             crate::stretch!("wait", app = &*run.app.resolved.name, key = %run.key.short());
-        let waited = flight.flight.wait(&patience);
+        let waited = flight.wait(&patience);
         stretch.end(match &waited {
             Waited::Complete(Ok(_)) => "shared",
             Waited::Complete(Err(_)) => "failed",

@@ -96,7 +96,7 @@ impl Engine {
     /// Drops received entries that no run asked for if the budget has no room: other ranks have them, and they can be
     /// computed again.
     fn drop_received_over_budget(&self) {
-        let Some(memory) = self.caches.memory() else {
+        let Some(memory) = &self.caches.memory else {
             return;
         };
         if self.sets.received.bytes() <= memory.room() {

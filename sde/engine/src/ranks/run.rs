@@ -162,7 +162,7 @@ impl Engine {
     /// Tells which caches share the budget of a cache. Decides by the names of the apps that have budgets of their own,
     /// not by their sizes, so that all ranks find the same.
     fn counting_with(&self, of: &AppCache) -> impl Fn(&AppCache) -> bool {
-        let has_own = |cache: &AppCache| self.caches.budgets().any(|(app, _)| **app == *cache.name);
+        let has_own = |cache: &AppCache| self.caches.budgets.contains_key(&*cache.name);
         let of_all = !has_own(of);
         move |cache| cache.name == of.name || of_all && !has_own(cache)
     }

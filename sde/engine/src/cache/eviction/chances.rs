@@ -1,207 +1,103 @@
 //! The chance that an entry is asked for, learned from earlier requests.
 //!
-//! Entries are divided into kinds by the time between their uses, in octaves; entries used once are a kind of their
-//! own. Their age is the time since the last use. For each kind and age two counts are kept: the entries that were
-//! asked for at that age, and those that passed it. The hazard of an age is the share of the first among the entries
-//! that reached it.
-//! The worth of keeping an entry follows from the hazards. For a time to give the entry up, take the chance that it is
-//! asked for before, divided by the mean time that it takes room until then; the worth is the maximum over all such
-//! times. That is the index of Gittins (1979), the best rule for one place and many candidates. LHD (Beckmann, Chen and
-//! Cidon, 2018) takes the whole time to the end instead. An entry soon due in a loop is worth much, and little once its
-//! time is over.
-//! Entries that have left are counted too: else an entry that leaves early would never be seen to be asked for late.
-//! They are counted together: each kind and age has one count, which moves to the next age when its mean does.
+//! For each age, the time since the last use, two counts are kept: the entries that were asked for at that age, and
+//! those that passed it. Its hazard is the share of the first. Ages are parts of the mean time between uses; of an entry
+//! that was used once, parts of the time in which as many values come as are listed.
+//!
+//! For a time to give an entry up, take the chance that it is asked for before, divided by the mean time that it takes
+//! room until then; the worth of the entry is the maximum over all such times. That is the index of Gittins (1979), the
+//! best rule for one place and many candidates. What is soon due in a loop is worth much, and little once that is over.
 
-use super::ages::{AGES, start, step};
-use super::uses::Uses;
+use super::uses::{Uses, octaves, of_octaves};
 
+#[derive(Default)]
 pub(super) struct Chances {
-    kinds: Vec<Kind>,
-    /// When the worth was computed last.
-    at: u64,
+    /// By age, of entries that were used once, and of those that were used more often.
+    kinds: [[Age; AGES]; 2],
+    /// The number of entries in octaves.
+    entries: u32,
+    /// When the worth is to be computed again.
     next: u64,
 }
 
-#[derive(Clone)]
-struct Kind {
-    asked: [f64; AGES],
-    passed: [f64; AGES],
-    /// Entries that left, by their present age: how many, and the mean tick of their last use.
-    waiting: [(f64, f64); AGES],
-    worth: [f64; AGES],
+#[derive(Clone, Copy, Default)]
+struct Age {
+    asked: f64,
+    passed: f64,
+    worth: f64,
 }
 
-/// Octaves of the time between uses.
-const OCTAVES: usize = 43;
+/// Steps of half an octave. What is older is taken for as old as the last.
+const AGES: usize = 32;
 
-/// Counts halve after this many ticks for each entry, as if there were at least `FEW` entries.
-const FADES_IN: f64 = 8.0;
-const FEW: f64 = 512.0;
+/// The step that begins with the mean time between uses.
+const MEAN: u32 = 12;
+
+/// How much an entry that left counts as one that passes all later ages, until it comes back.
+pub(super) const LEFT: f64 = 0.5;
+
+/// What is left of the counts each time the worth is computed again.
+const FADES: f64 = 63.0 / 64.0;
 
 /// The weight of the supposed hazard, in observations.
-const PRIOR: f64 = 4.0;
-
-/// The worth is computed again once a `PART`th of the number of entries has come, and at least `LEAST` values.
-const PART: f64 = 8.0;
-const LEAST: f64 = 16.0;
+const SUPPOSED: f64 = 4.0;
 
 impl Chances {
-    pub(super) fn new() -> Self {
-        let kind = Kind {
-            asked: [0.0; AGES],
-            passed: [0.0; AGES],
-            waiting: [(0.0, 0.0); AGES],
-            worth: [0.0; AGES],
-        };
-        Self {
-            kinds: vec![kind; 1 + OCTAVES],
-            at: 0,
-            next: 0,
-        }
-    }
-
     /// The worth of keeping an entry for a tick, as a part of the cost of getting it back.
     pub(super) fn worth(&self, uses: Uses, tick: u64) -> f64 {
-        self.kinds[kind(uses)].worth[age(uses, tick)]
+        let (kind, at) = self.place(uses, tick.saturating_sub(uses.last()));
+        let mean = of_octaves(uses.mean().unwrap_or(self.entries));
+        self.kinds[kind][at.min(AGES - 1)].worth / mean
     }
 
-    /// Counts entries asked for at an age, which had been counted as passing the steps of age before `from`.
-    pub(super) fn asked(&mut self, uses: Uses, from: u8, age: u64, times: f64) {
-        let at = step(age);
-        self.passed(uses, from, at as u8, times);
-        self.kinds[kind(uses)].asked[at] += times;
+    /// Counts an entry that was asked for at an age, or left, and how much it counts at later ages.
+    pub(super) fn reached(&mut self, uses: Uses, age: u64, asked: f64, passes: f64) {
+        let (kind, at) = self.place(uses, age);
+        let (passed, later) = self.kinds[kind].split_at_mut(at);
+        passed.iter_mut().for_each(|age| age.passed += 1.0);
+        later.iter_mut().for_each(|age| age.passed += passes);
+        later.iter_mut().take(1).for_each(|age| age.asked += asked);
     }
 
-    /// Counts entries not asked for between two steps of age; takes such counts back if `to` is the earlier step.
-    pub(super) fn passed(&mut self, uses: Uses, from: u8, to: u8, times: f64) {
-        let passed = &mut self.kinds[kind(uses)].passed;
-        let [one, other] = [from, to].map(usize::from);
-        let times = if one < other { times } else { -times };
-        passed[one.min(other)..one.max(other)]
-            .iter_mut()
-            .for_each(|passed| *passed += times);
+    /// The kind of an entry, and the step of an age.
+    fn place(&self, uses: Uses, age: u64) -> (usize, usize) {
+        let mean = uses.mean().unwrap_or(self.entries);
+        let from = (octaves(age + 1) + 128 * MEAN).saturating_sub(mean);
+        let kind = usize::from(uses.mean().is_some());
+        (kind, (from as usize / 128).min(AGES))
     }
 
-    /// Counts an entry that left.
-    pub(super) fn left(&mut self, uses: Uses, tick: u64) {
-        let waiting = &mut self.kinds[kind(uses)].waiting[age(uses, tick)];
-        add(waiting, (1.0, uses.last() as f64));
-    }
-
-    /// Counts an entry that had left and came back. It is taken off the count of waiting entries whose age is nearest.
-    pub(super) fn came_back(&mut self, uses: Uses, tick: u64) {
-        let (kind, age) = (&mut self.kinds[kind(uses)], age(uses, tick));
-        kind.asked[age] += 1.0;
-        let there = (0..AGES).filter(|at| kind.waiting[*at].0 >= 1.0);
-        if let Some(nearest) = there.min_by_key(|at| at.abs_diff(age)) {
-            kind.waiting[nearest].0 -= 1.0;
-        }
-    }
-
-    /// Computes the worth of all kinds and ages again, if it is time.
+    /// Computes the worth at all ages again, if it is time: after an eighth of the entries has come.
     pub(super) fn keep_up(&mut self, tick: u64, entries: usize) {
-        if tick < self.next {
-            return;
-        }
-        let entries = (entries as f64).max(4.0);
-        let passed = (tick - self.at) as f64;
-        let fades = 0.5_f64.powf(passed / (FADES_IN * entries.max(FEW)));
-        self.at = tick;
-        self.next = tick + (entries / PART).max(LEAST) as u64;
-        for kind in &mut self.kinds {
-            kind.pass(tick, fades);
-        }
-        let [once, often @ ..] = &mut self.kinds[..] else {
-            return;
-        };
-        once.compute(|age| chance(entries, age));
-        // The supposed hazard of the other kinds: they are alike but for their scale, so it is their common hazard by
-        // the age in times between uses.
-        let mut all = [[0.0; 2]; AGES + 2 * OCTAVES];
-        for (octave, kind) in often.iter().enumerate() {
-            for age in 0..AGES {
-                let sum = &mut all[age + 2 * (OCTAVES - octave)];
-                *sum = [sum[0] + kind.asked[age], sum[1] + kind.passed[age]];
-            }
-        }
-        let relative = |at: usize| {
-            let [asked, passed] = all[at];
-            hazard(asked, passed, chance(start(2 * OCTAVES) + 1.0, at))
-        };
-        let relative: Vec<_> = (0..all.len()).map(relative).collect();
-        for (octave, kind) in often.iter_mut().enumerate() {
-            kind.compute(|age| relative[age + 2 * (OCTAVES - octave)]);
+        if tick >= self.next {
+            self.next = tick + (entries as u64 / 8).max(16);
+            self.entries = octaves(entries as u64);
+            self.kinds.iter_mut().for_each(compute);
         }
     }
 }
 
-/// The supposed chance in a step of age, for ages without observations: half are asked for by the age `half`, two
-/// thirds by twice that.
-fn chance(half: f64, step: usize) -> f64 {
-    let [from, to] = [start(step), start(step + 1)];
-    (to - from) / (half + to)
-}
-
-fn hazard(asked: f64, passed: f64, prior: f64) -> f64 {
-    let (asked, passed) = (asked.max(0.0), passed.max(0.0));
-    (asked + PRIOR * prior) / (asked + passed + PRIOR)
-}
-
-/// Adds a count with its mean.
-fn add(to: &mut (f64, f64), (count, mean): (f64, f64)) {
-    let sum = to.0 + count;
-    *to = (sum, (to.0 * to.1 + count * mean) / sum);
-}
-
-/// The step that the age of an entry is in.
-pub(super) fn age(uses: Uses, tick: u64) -> usize {
-    step(tick.saturating_sub(uses.last()))
-}
-
-fn kind(uses: Uses) -> usize {
-    let octave = |octaves: f64| (octaves as usize).min(OCTAVES - 1);
-    uses.interval().map_or(0, |octaves| 1 + octave(octaves))
-}
-
-impl Kind {
-    /// Lets time pass: counts fade, and entries that left grow older.
-    fn pass(&mut self, tick: u64, fades: f64) {
-        for age in 0..AGES {
-            self.asked[age] *= fades;
-            self.passed[age] *= fades;
-        }
-        for age in 0..AGES - 1 {
-            let (count, used) = self.waiting[age];
-            if count > 0.0 && tick as f64 - used >= start(age + 1) {
-                self.passed[age] += count;
-                self.waiting[age].0 = 0.0;
-                add(&mut self.waiting[age + 1], (count, used));
-            }
-        }
-    }
-
-    /// Goes from the last age back. Each time to give up is a point (time that the entry takes room, chance that it was
-    /// asked for); only points of the convex hull as seen from the present age count.
-    fn compute(&mut self, prior: impl Fn(usize) -> f64) {
-        let hazards: [f64; AGES] =
-            std::array::from_fn(|age| hazard(self.asked[age], self.passed[age], prior(age)));
-        let mut reached = [1.0_f64; AGES + 1];
-        for age in 0..AGES {
-            reached[age + 1] = (reached[age] * (1.0 - hazards[age])).max(1e-30);
-        }
-        let (mut time, mut asked) = (0.0, 0.0);
-        let mut hull = vec![(time, asked)];
-        for age in (0..AGES).rev() {
-            time += 0.5 * (reached[age] + reached[age + 1]) * (start(age + 1) - start(age));
-            asked += reached[age] * hazards[age];
-            let slope = |point: &(f64, f64)| (asked - point.1) / (time - point.0);
-            while let [.., second, first] = &hull[..]
-                && slope(first) <= slope(second)
-            {
-                hull.pop();
-            }
-            self.worth[age] = hull.last().map_or(0.0, slope);
-            hull.push((time, asked));
+/// Computes the worth at all ages. Without observations, half of the entries are supposed to be asked for by the mean
+/// time between uses, and two thirds by twice that.
+fn compute(ages: &mut [Age; AGES]) {
+    let start = |step| of_octaves(128 * step as u32) / of_octaves(128 * MEAN);
+    let steps: [_; AGES] = std::array::from_fn(|at| {
+        let Age { asked, passed, .. } = &mut ages[at];
+        *asked *= FADES;
+        *passed *= FADES;
+        let ticks = start(at + 1) - start(at);
+        let supposed = SUPPOSED * ticks / (1.0 + start(at + 1));
+        let hazard = (*asked + supposed) / (*asked + passed.max(0.0) + SUPPOSED);
+        (hazard, ticks)
+    });
+    for (from, age) in ages.iter_mut().enumerate() {
+        let (mut there, mut asked, mut time) = (1.0, 0.0, 0.0);
+        age.worth = 0.0;
+        for (hazard, ticks) in &steps[from..] {
+            asked += there * hazard;
+            time += there * (1.0 - hazard / 2.0) * ticks;
+            there *= 1.0 - hazard;
+            age.worth = age.worth.max(asked / time);
         }
     }
 }

@@ -1,21 +1,33 @@
 //! The listed entries in the order of their priorities: a binary heap in which each entry knows its place.
 
-use super::Tracked;
+use super::uses::Uses;
 
 /// Entries by number, and those that are listed as a heap of numbers. It takes four bytes an entry, where a tree takes
 /// forty.
 #[derive(Default)]
-pub(super) struct Order {
+pub struct Order {
     tracked: Vec<Tracked>,
     heap: Vec<u32>,
 }
 
-/// The place of an entry that is not listed.
-const NOWHERE: u32 = u32::MAX;
+#[derive(Clone, Copy)]
+pub(super) struct Tracked {
+    pub(super) priority: u64,
+    /// Its uses at the last look.
+    pub(super) uses: Uses,
+    /// Its place in the heap.
+    place: u32,
+}
+
+const NOT_LISTED: Tracked = Tracked {
+    priority: 0,
+    uses: Uses(0),
+    place: u32::MAX,
+};
 
 impl Order {
     /// How many are listed.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 
@@ -31,72 +43,63 @@ impl Order {
 
     pub(super) fn get(&self, number: u32) -> Option<Tracked> {
         let tracked = self.tracked.get(number as usize)?;
-        (tracked.place != NOWHERE).then_some(*tracked)
+        (tracked.place != NOT_LISTED.place).then_some(*tracked)
     }
 
     /// Lists an entry, or moves it to another priority.
-    pub(super) fn put(&mut self, number: u32, tracked: Tracked) {
+    pub(super) fn put(&mut self, number: u32, priority: u64, uses: Uses) {
         let place = match self.get(number) {
-            Some(listed) => listed.place,
+            Some(listed) => listed.place as usize,
             None => {
                 self.heap.push(number);
-                (self.heap.len() - 1) as u32
+                self.heap.len() - 1
             }
         };
-        let least = number as usize + 1;
-        if self.tracked.len() < least {
-            let nothing = Tracked {
-                place: NOWHERE,
-                ..tracked
-            };
-            self.tracked.resize(least, nothing);
-        }
-        self.tracked[number as usize] = Tracked { place, ..tracked };
-        self.settle(place as usize);
+        let numbers = self.tracked.len().max(number as usize + 1);
+        self.tracked.resize(numbers, NOT_LISTED);
+        let tracked = &mut self.tracked[number as usize];
+        (tracked.priority, tracked.uses) = (priority, uses);
+        self.settle(number, place);
     }
 
     /// Takes an entry off, if it is listed.
-    pub(super) fn remove(&mut self, number: u32) {
-        let Some(Tracked { place, .. }) = self.get(number) else {
-            return;
-        };
-        self.tracked[number as usize].place = NOWHERE;
-        self.heap.swap_remove(place as usize);
-        if (place as usize) < self.heap.len() {
-            self.tracked[self.heap[place as usize] as usize].place = place;
-            self.settle(place as usize);
+    pub fn remove(&mut self, number: u32) {
+        if let Some(listed) = self.get(number) {
+            let place = listed.place as usize;
+            self.tracked[number as usize] = NOT_LISTED;
+            self.heap.swap_remove(place);
+            if let Some(moved) = self.heap.get(place) {
+                self.settle(*moved, place);
+            }
         }
     }
 
-    /// Moves the entry at a place up or down until the order is right.
-    fn settle(&mut self, mut place: usize) {
-        while place > 0 && self.is_before(place, (place - 1) / 2) {
-            self.swap(place, (place - 1) / 2);
+    /// Puts an entry at a place, or above or below it where the order is right.
+    fn settle(&mut self, number: u32, mut place: usize) {
+        let key = |order: &Self, number: u32| (order.tracked[number as usize].priority, number);
+        let own = key(self, number);
+        while place > 0 {
+            let parent = self.heap[(place - 1) / 2];
+            if key(self, parent) <= own {
+                break;
+            }
+            self.set(parent, place);
             place = (place - 1) / 2;
         }
         loop {
             let children = 2 * place + 1..(2 * place + 3).min(self.heap.len());
-            let first = children.reduce(|a, b| if self.is_before(b, a) { b } else { a });
-            let Some(child) = first.filter(|child| self.is_before(*child, place)) else {
-                return;
+            let first = children.min_by_key(|child| key(self, self.heap[*child]));
+            let Some(child) = first.filter(|child| key(self, self.heap[*child]) < own) else {
+                break;
             };
-            self.swap(place, child);
+            self.set(self.heap[child], place);
             place = child;
         }
+        self.set(number, place);
     }
 
-    fn is_before(&self, one: usize, other: usize) -> bool {
-        let priority = |place: usize| {
-            let number = self.heap[place];
-            (self.tracked[number as usize].priority, number)
-        };
-        priority(one) < priority(other)
-    }
-
-    fn swap(&mut self, one: usize, other: usize) {
-        self.heap.swap(one, other);
-        for place in [one, other] {
-            self.tracked[self.heap[place] as usize].place = place as u32;
-        }
+    fn set(&mut self, number: u32, place: usize) {
+        self.heap[place] = number;
+        self.tracked[number as usize].place = place as u32;
     }
 }

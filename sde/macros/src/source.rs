@@ -29,10 +29,14 @@ pub(crate) fn of_file(item: &TokenStream) -> syn::Result<TokenStream> {
     })?;
     let text = std::fs::read_to_string(&path);
     let text = text.map_err(|error| refuse(format!("can't read {}: {error}", path.display())))?;
-    let tokens = text
-        .parse()
-        .map_err(|error| refuse(format!("{}: {error}", path.display())))?;
-    Ok(of_text(tokens, item))
+    let tokens = text.parse::<TokenStream>();
+    let tokens = tokens.map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+    let tokens: Vec<_> = tokens.into_iter().collect();
+    let is_doc = |three: &[TokenTree]| matches!(three, [_, _, TokenTree::Group(group)] if digest::is_doc(&group.stream()));
+    let docs = tokens.chunks(3).take_while(|three| is_doc(three)).count();
+    // What a macro made of the item is in no file.
+    let text = tokens.into_iter().skip(3 * docs).chain(item.clone());
+    Ok(of_text(text.collect(), item))
 }
 
 /// The `Source` value of this text. Bare names are those of the item, as they are resolved where it stands.

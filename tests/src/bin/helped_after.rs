@@ -33,6 +33,15 @@ impl sde::App for Edited {
     }
 }
 
+/// Its fields are code of the app that returns it.
+#[derive(sde::Results)]
+struct Ends {
+    #[result(name = "high")]
+    first: f64,
+    #[result(name = "low")]
+    last: f64,
+}
+
 /// Not marked.
 fn plain(x: f64) -> f64 {
     100.0 * x

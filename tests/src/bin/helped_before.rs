@@ -33,6 +33,15 @@ impl sde::App for Edited {
     }
 }
 
+/// Its fields are code of the app that returns it.
+#[derive(sde::Results)]
+struct Ends {
+    #[result(name = "low")]
+    first: f64,
+    #[result(name = "high")]
+    last: f64,
+}
+
 /// Not marked.
 fn plain(x: f64) -> f64 {
     1.0 * x

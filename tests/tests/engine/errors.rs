@@ -203,5 +203,30 @@ fn the_first_error_is_found_beneath_others() {
         .peek(&typed_here, &inputs! { text: "x" })
         .expect("a key");
     assert_eq!(error.key(), Some(&failed.key()));
+    let missing = sde.run(&inner_key::Needs, &inputs! {}).unwrap_err();
+    assert_eq!(missing.key(), Some(&inner_key::key(&sde)));
     assert!(!error.is_cancelled() && !matches!(error.root().kind(), sde::ErrorKind::Item { .. }));
+}
+
+mod inner_key {
+    use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, Key, ResultMap, Sde, inputs};
+
+    #[derive(Fingerprint)]
+    pub(super) struct Needs;
+
+    #[sde::app]
+    impl App for Needs {
+        fn info(&self) -> AppInfo {
+            AppInfo::named("errors.Needs")
+        }
+
+        fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+            inputs.get::<f64>("x")?;
+            Ok(ResultMap::new())
+        }
+    }
+
+    pub(super) fn key(sde: &Sde) -> Key {
+        sde.peek(&Needs, &inputs! {}).expect("a key").key()
+    }
 }

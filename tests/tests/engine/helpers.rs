@@ -27,7 +27,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
     let first = said(before, &store);
     let computed = "caller: 3 Computed\ndoubled: 3 Map\nversioned: 3 Computed\nalias: 6 Computed\n\
         size: 4.5 Computed\norder: 3 Computed\nimported: 2.5 Computed\n\
-        edited: 1.5 Computed\nscaled: 3 Computed\nwhole_file: 1.5 Computed\n";
+        edited: 1.5 Computed\nscaled: 3 Computed\nwhole_file: 1.5 Computed\nlow: 1.5\n";
     assert_eq!(first, computed);
     let again = said(before, &store);
     assert_eq!(
@@ -55,7 +55,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
         results,
         "caller: 30 Computed\ndoubled: 30 Map\nversioned: 3 Loaded\nalias: 12 Computed\n\
         size: 6 Computed\norder: 1.5 Computed\nimported: 3.5 Computed\n\
-        edited: 15 Computed\nscaled: 30 Computed\nwhole_file: 150 Computed\n"
+        edited: 15 Computed\nscaled: 30 Computed\nwhole_file: 150 Computed\nlow: 3\n"
     );
     // Taken back, the app finds what it had made. The caller's result is the one made with the edit.
     let back = said(before, &store);
@@ -63,7 +63,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
         back,
         "caller: 3 Computed\ndoubled: 3 Map\nversioned: 3 Loaded\nalias: 6 Loaded\n\
         size: 4.5 Loaded\norder: 3 Loaded\nimported: 2.5 Loaded\n\
-        edited: 1.5 Loaded\nscaled: 3 Loaded\nwhole_file: 1.5 Loaded\n"
+        edited: 1.5 Loaded\nscaled: 3 Loaded\nwhole_file: 1.5 Loaded\nlow: 1.5\n"
     );
 }
 

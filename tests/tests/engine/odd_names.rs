@@ -246,12 +246,12 @@ fn nothing_is_refused() {
 
 /// The macro's own variables had these names, and did not compile beside apps of that name.
 mod named_as_variables_of_macros {
-    #[sde::app]
+    #[sde::app(name = "odd_names.inner")]
     fn inner(x: u64) -> u64 {
         x
     }
 
-    #[sde::app]
+    #[sde::app(name = "odd_names.inputs")]
     fn inputs(x: u64) -> u64 {
         x
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use sde::store::DirStore;
 use sde::{
     Batch, Event, MemoryArchiver, MemoryBudget, Observer, SavePolicy, Sde, Selection, Source,
 };
@@ -61,6 +62,12 @@ fn a_store_is_saved_to_unless_something_else_is_said() {
     }
     let alone = Sde::new();
     assert!(alone.stats().memory.is_none());
+    // What can only be read is not tried again and again.
+    let folder = tempfile::tempdir().unwrap();
+    DirStore::open(folder.path()).unwrap();
+    let read = DirStore::open_read_only(folder.path()).unwrap();
+    let sde = Sde::builder().store(read).build().unwrap();
+    assert!(sde.stats().memory.is_none());
 }
 
 #[test]

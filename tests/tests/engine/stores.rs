@@ -154,7 +154,7 @@ fn saving_without_a_store() {
     sde.run(&double(), &x(1)).unwrap();
     for error in [sde.checkpoint().unwrap_err(), sde.archive().unwrap_err()] {
         assert_kind!(error, NoStore);
-        says(&error, "give one with");
+        says(&error, "open one with");
     }
     // The last call of any program.
     sde.finish().unwrap();

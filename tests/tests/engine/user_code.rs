@@ -506,6 +506,8 @@ fn a_save_within_a_run_does_not_wait_for_one_that_waits_for_the_run() {
     let store = Shows(MemoryArchiver::new(), Counter::new());
     let builder = Sde::builder()
         .store(store)
+        // A budget asks the value for its size.
+        .memory_budget(sde::MemoryBudget::unlimited())
         .save(SavePolicy::OnRequest)
         .rayon_patience(Duration::ZERO);
     let sde = builder.build().expect("a store");

@@ -70,12 +70,12 @@ impl AppInfo {
         Self::with_code(name.into(), CodeId::Version(Cow::Borrowed("")))
     }
 
-    /// Adds the source. A version stays, and is refused beside it. Used by the macros.
+    /// Adds the source, in place of that of another app. A version stays, and is refused beside it. Used by the macros.
     #[doc(hidden)]
     #[must_use]
     pub fn in_source(mut self, source: &'static FunctionCode) -> Self {
         self.source = Some(source);
-        if self.lacks_code() {
+        if self.lacks_code() || matches!(self.code, CodeId::Source(_)) {
             self.code = source.code().clone();
         }
         self

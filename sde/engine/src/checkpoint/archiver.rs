@@ -202,6 +202,11 @@ pub trait Archiver: Send + Sync {
 
     /// The kind of store and its place, for messages.
     fn describe(&self) -> String;
+
+    /// Whether nothing can be saved. An engine then does not try unasked, unless it was told a policy.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 }
 
 /// The outcome of [announcing](Archiver::announce) a key.

@@ -278,7 +278,8 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
 /// meanwhile, so it holds no lock.
 #[derive(Default)]
 pub(crate) struct Saver {
-    thread: Mutex<Option<ThreadId>>,
+    /// It and its process: a forked one lacks the thread.
+    thread: Mutex<Option<(u32, ThreadId)>>,
     changed: Condvar,
 }
 
@@ -288,11 +289,11 @@ pub(crate) struct Turn<'a>(&'a Saver);
 impl Saver {
     /// Waits for a turn, no longer than `patience`; an error if this thread has it, or it did not come.
     pub(crate) fn turn(&self, patience: Option<Duration>) -> Result<Turn<'_>, ArchiveError> {
-        let this = std::thread::current().id();
+        let this = (std::process::id(), std::thread::current().id());
         let end = patience.and_then(|patience| Instant::now().checked_add(patience));
         let refused = |why: &str| Err(ArchiveError::Other(why.to_owned()));
         let mut thread = lock(&self.thread);
-        while let Some(other) = *thread {
+        while let Some(other) = thread.filter(|(process, _)| *process == this.0) {
             if other == this {
                 return refused(
                     "a value's own code asks for a save while the value is being saved",

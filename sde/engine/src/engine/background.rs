@@ -25,7 +25,8 @@ struct SaveRequests {
 
 #[derive(Default)]
 struct RequestState {
-    started: bool,
+    /// The process whose thread saves: a forked one has none.
+    started: Option<u32>,
     wanted: bool,
     stopped: bool,
     /// How long runs have saved states themselves since the last checkpoint.
@@ -35,7 +36,8 @@ struct RequestState {
 impl Background {
     pub(super) fn start(engine: &Arc<Engine>) -> io::Result<()> {
         let shared = &engine.background.0;
-        if std::mem::replace(&mut shared.lock().started, true) {
+        let this = std::process::id();
+        if shared.lock().started.replace(this) == Some(this) {
             return Ok(());
         }
         let (of_thread, weak) = (Arc::clone(shared), Arc::downgrade(engine));
@@ -44,7 +46,7 @@ impl Background {
             .name("sde-checkpoint".to_owned())
             .spawn(move || of_thread.work(&weak, policy));
         if started.is_err() {
-            shared.lock().started = false;
+            shared.lock().started = None;
         }
         started.map(drop)
     }

@@ -34,7 +34,7 @@ use crate::result_map::Wire;
 ///
 /// With a [store](Self::store) an engine saves [in the background](SavePolicy::InBackground) and keeps memory within
 /// [half of what there is](MemoryBudget::default), unless [`save`](Self::save) and
-/// [`memory_budget`](Self::memory_budget) say something else. Without one it saves nothing, and memory grows with each
+/// [`memory_budget`](Self::memory_budget) say something else. Without one, or with one that can only be read, it saves nothing unasked, and memory grows with each
 /// result. It prints nothing and takes no signals.
 ///
 /// ```
@@ -240,7 +240,11 @@ impl Builder {
     /// to, and the system gives no thread for it; if the interval is no time at all.
     pub fn build(self) -> Result<Sde, Error> {
         let has_store = self.archiver.is_some();
-        let policy = self.policy.unwrap_or(match has_store {
+        let saves = self
+            .archiver
+            .as_ref()
+            .is_some_and(|store| !store.is_read_only());
+        let policy = self.policy.unwrap_or(match saves {
             true => SavePolicy::InBackground,
             false => SavePolicy::OnRequest,
         });
@@ -271,7 +275,7 @@ impl Builder {
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
         let memory = machine::memory_of_one_of(ranks_here);
-        let memory_budget = self.memory_budget.unwrap_or_else(|| match has_store {
+        let memory_budget = self.memory_budget.unwrap_or_else(|| match saves {
             true => MemoryBudget::default(),
             false => MemoryBudget::unlimited(),
         });

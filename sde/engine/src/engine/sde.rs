@@ -310,7 +310,8 @@ impl Sde {
     /// Takes another store, and forgets all entries in memory. Runs in progress end for their callers, and are not
     /// remembered. A run that goes on at the same time sees either store.
     ///
-    /// Results not saved to the old store are not saved at all. In a program that runs on several ranks it is
+    /// Results not saved to the old store are not saved at all. The policy and the budget stay: an engine built without a
+    /// store saves on request. In a program that runs on several ranks it is
     /// collective: all forget their entries, distributed results too, and each takes the store that it gives.
     ///
     /// # Errors

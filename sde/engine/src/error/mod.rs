@@ -66,38 +66,45 @@ impl Error {
         ErrorKind::InvalidArgument { message }.into()
     }
 
+    /// The error of the item, or of the nested run, that failed with this.
+    fn beneath(&self) -> Option<&Self> {
+        match self.kind() {
+            ErrorKind::Item { source, .. } => Some(source),
+            ErrorKind::App { cause, .. } => cause.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// The first error beneath this one: that of the item, and of the nested run, that failed.
     #[must_use]
     pub fn root(&self) -> &Self {
-        let beneath = match self.kind() {
-            ErrorKind::Item { source, .. } => Some(source),
-            ErrorKind::App { cause, .. } => cause.downcast_ref::<Self>(),
-            _ => None,
-        };
-        beneath.map_or(self, Self::root)
+        self.beneath().map_or(self, Self::root)
     }
 
-    /// Whether the caller cancelled it, or the run that it was part of.
+    /// Whether it comes of a call that was cancelled: this one, or one beneath it.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self.root().kind(), ErrorKind::Cancelled { .. })
     }
 
-    /// The key of the run that failed, if it was a run.
+    /// The key of the innermost run that failed, if it was a run.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
-        match self.root().kind() {
+        let beneath = self.beneath().and_then(Self::key);
+        beneath.or_else(|| match self.kind() {
             ErrorKind::App { key, .. }
             | ErrorKind::Panicked { key, .. }
             | ErrorKind::TooDeep { key, .. }
             | ErrorKind::Cancelled { key, .. }
             | ErrorKind::NotRemembered { key, .. }
             | ErrorKind::NotThreadSafe { key, .. }
+            | ErrorKind::NotDistributed { key, .. }
+            | ErrorKind::LeftBehind { key, .. }
             | ErrorKind::StaleHandle { key, .. }
             | ErrorKind::Replicas { key, .. }
             | ErrorKind::NoEntry { key } => Some(key),
             _ => None,
-        }
+        })
     }
 
     /// The error that the app returned, if it has this type: also the app of an item, or of a nested run.
@@ -113,10 +120,11 @@ impl Error {
     /// ```
     #[must_use]
     pub fn app_error<T: std::error::Error + 'static>(&self) -> Option<&T> {
-        match self.root().kind() {
+        let own = match self.kind() {
             ErrorKind::App { cause, .. } => cause.downcast_ref(),
             _ => None,
-        }
+        };
+        own.or_else(|| self.beneath()?.app_error())
     }
 }
 

@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 
 use super::{AppError, Error, said};
 use crate::key::Fingerprint;
+use crate::result_map::returned::Results;
 
 /// The type of an error, from which its conversion is selected.
 pub struct ErrorType<E>(PhantomData<E>);
@@ -112,6 +113,16 @@ pub trait OfAlias {
 
 impl<T, E> OfAlias for ValueType<Result<T, E>> {}
 
+/// Finds a struct of results.
+pub trait OfFields {
+    /// What it is.
+    fn kind(&self) -> Fields {
+        Fields
+    }
+}
+
+impl<T: Results> OfFields for ValueType<T> {}
+
 /// Finds any other type.
 pub trait OfValue {
     /// What it is.
@@ -125,7 +136,10 @@ impl<T> OfValue for &ValueType<T> {}
 /// An alias of `Result`.
 pub struct Alias;
 
-/// A type that is no `Result`.
+/// A struct of which each field is a result.
+pub struct Fields;
+
+/// A type that is neither.
 pub struct PlainValue;
 
 /// A kind of value that can be remembered.
@@ -137,6 +151,21 @@ pub struct PlainValue;
 pub trait Remembered {}
 
 impl Remembered for PlainValue {}
+impl Remembered for Fields {}
+
+/// A kind of value that is one result.
+#[diagnostic::on_unimplemented(
+    message = "each field of what this app returns is a result, and the app does not say so",
+    label = "this derives `sde::Results`",
+    note = "write `#[sde::app(results)]`"
+)]
+pub trait OneResult {}
+
+impl OneResult for PlainValue {}
+impl OneResult for Alias {}
+
+/// Refuses a struct of results.
+pub fn is_one(_: impl OneResult) {}
 
 /// Refuses a value that is a `Result`.
 pub fn is_remembered(_: impl Remembered) {}

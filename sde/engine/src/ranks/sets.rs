@@ -80,13 +80,17 @@ impl ProcessSet {
             return 0;
         };
         let (too_much, mut bytes, mut number) = (memory.0.collective_excess(), 0, 0);
+        // Dropped when the lock is free: the last reference runs a destructor.
+        let mut looked_at = Vec::new();
         if too_much > 0 {
             for (cache, key) in self.lock().order.of(count) {
                 if bytes >= too_much {
                     break;
                 }
-                bytes += cache.entry(key).map_or(0, |entry| entry.known_memory());
+                let entry = cache.entry(key);
+                bytes += entry.as_ref().map_or(0, |entry| entry.known_memory());
                 number += 1;
+                looked_at.push(entry);
             }
         }
         number

@@ -18,10 +18,10 @@ use crate::sync::user_code;
 /// A type that can be saved: serde can write and read it, and threads can share it. Every such type implements this
 /// trait.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be what an app returns: it can't be saved",
+    message = "`{Self}` can't be saved",
     label = "has no `Serialize` and `Deserialize`, or threads can't share it",
-    note = "derive both (`#[derive(serde::Serialize, serde::Deserialize)]`), or have the result not saved: \
-            `#[sde::app(tags(expendable))]`; say `#[sde::app(results)]` if it derives `sde::Results`"
+    note = "derive both (`#[derive(serde::Serialize, serde::Deserialize)]`), or tag a result `expendable`, so that it is not \
+            saved; if a struct that an app returns derives `sde::Results`, write `#[sde::app(results)]`"
 )]
 pub trait Storable: Serialize + DeserializeOwned + Send + Sync + 'static {}
 

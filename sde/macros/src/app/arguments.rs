@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, Lifetime, Pat, PatType, PathArguments, Signature,
-    Type, TypeBareFn, TypeImplTrait, TypeReference,
+    Type, TypeBareFn, TypeImplTrait, TypeReference, TypeTraitObject,
 };
 
 /// The parameters of a function.
@@ -170,12 +170,15 @@ impl Argument {
     }
 }
 
-/// The place of a reference in the type of a value, or of a lifetime.
+/// The place of a reference that is not for ever in the type of a value, or of a lifetime.
 pub(super) fn borrowed(value: &Type) -> Option<Span> {
     struct Borrows(Option<Span>);
     impl VisitMut for Borrows {
         fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
-            self.0.get_or_insert(reference.span());
+            let lifetime = reference.lifetime.as_ref();
+            if lifetime.is_none_or(|lifetime| lifetime.ident != "static") {
+                self.0.get_or_insert(reference.span());
+            }
         }
 
         fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
@@ -184,8 +187,9 @@ pub(super) fn borrowed(value: &Type) -> Option<Span> {
             }
         }
 
-        // The references in a function's type are not the value's.
+        // The references in the type of a function or of a trait object are not the value's.
         fn visit_type_bare_fn_mut(&mut self, _: &mut TypeBareFn) {}
+        fn visit_type_trait_object_mut(&mut self, _: &mut TypeTraitObject) {}
     }
     let mut found = Borrows(None);
     found.visit_type_mut(&mut value.clone());

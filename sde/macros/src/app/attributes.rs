@@ -25,6 +25,23 @@ pub(super) struct Attributes {
     pub(super) info: TokenStream,
 }
 
+impl Attributes {
+    /// Whether they say nothing but what the code is.
+    pub(super) fn say_only_the_code(&self) -> bool {
+        let Self {
+            name,
+            version,
+            about,
+            is_distributed,
+            by_field,
+            ..
+        } = self;
+        let texts = [name, version, about];
+        let is_any = *is_distributed || *by_field || self.result.is_any() || !self.info.is_empty();
+        !is_any && texts.iter().all(|text| text.is_none())
+    }
+}
+
 impl Parse for Attributes {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut attributes = Self::default();

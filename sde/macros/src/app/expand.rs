@@ -2,7 +2,7 @@
 //!
 //! Names that it adds begin with `__`: a variable can't have the name of an app of its module.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
@@ -177,14 +177,22 @@ fn checks(arguments: &Arguments, output: &Output) -> TokenStream {
         quote_spanned!(ty.span()=> ::sde::__private::is_argument::<#ty>();)
     });
     let value = &output.value;
-    let kind = quote_spanned!(value.span()=> (&__type).kind());
+    // Names that are added resolve where the attribute stands, the message points at the type.
+    let span = Span::call_site().located_at(value.span());
+    let kind = quote_spanned!(span=> (&__type).kind());
+    // A `Result` within a `Result` is a value, and seen.
+    let is_alias = argument_of(value, "Result").is_none();
+    let remembered =
+        is_alias.then(|| quote_spanned!(span=> ::sde::__private::is_remembered(#kind);));
+    let one = (!output.by_field).then(|| quote_spanned!(span=> ::sde::__private::is_one(#kind);));
     quote! {
         #[allow(dead_code)]
         fn __checks() {
-            use ::sde::__private::{OfAlias as _, OfValue as _};
+            use ::sde::__private::{OfAlias as _, OfFields as _, OfValue as _};
             #(#arguments)*
             let __type = ::sde::__private::ValueType::<#value>::NEW;
-            ::sde::__private::is_remembered(#kind);
+            #remembered
+            #one
         }
     }
 }

@@ -31,9 +31,7 @@ pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<Toke
     };
     match syn::parse2(item)? {
         Item::Fn(function) => expand::expand(&attributes, &function, &source),
-        Item::Impl(block) if attributes.is_file || attribute.is_empty() => {
-            with_source(block, &source)
-        }
+        Item::Impl(block) if attributes.say_only_the_code() => with_source(block, &source),
         Item::Impl(_) => Err(syn::Error::new(
             attribute.span(),
             "on an `impl App` only `code = file` can stand here: `info` says the rest",
@@ -57,12 +55,18 @@ fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenSt
             "`#[sde::app]` goes on `impl App for ..`: mark the methods of another `impl` with `#[sde::helper]`",
         ));
     }
-    let info = block.items.iter_mut().find_map(|item| match item {
-        ImplItem::Fn(function) if function.sig.ident == "info" => Some(function),
-        _ => None,
-    });
-    // Without one, the compiler says what is missing.
-    if let Some(info) = info {
+    // One for each `cfg`. Without any, the compiler says what is missing.
+    for item in &mut block.items {
+        let info = match item {
+            ImplItem::Fn(function) if function.sig.ident == "info" => function,
+            ImplItem::Macro(_) => {
+                return Err(syn::Error::new(
+                    item.span(),
+                    "`#[sde::app]` does not see what a macro makes here: write the functions out",
+                ));
+            }
+            _ => continue,
+        };
         let body = &info.block;
         info.block = parse_quote!({
             static __CODE: ::sde::__private::FunctionCode =

@@ -80,8 +80,8 @@ pub(super) fn methods(
 
         /// As `par_call`, but gives each value, with the number of its item, to a function as it comes, and holds it no
         /// longer. Equal arguments are found in the cache, or computed again if they are not kept. The function may
-        /// return a `ControlFlow<()>`: after a `Break` nothing more begins, and on several ranks each must break at the
-        /// same item.
+        /// return a `ControlFlow<()>`: after a `Break` nothing more begins. On several ranks items are dealt out in blocks, and all ranks end with
+        /// the block in which one breaks.
         ///
         /// # Errors
         /// As `par_call`.

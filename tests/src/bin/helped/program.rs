@@ -66,6 +66,14 @@ fn versioned(x: f64) -> f64 {
     twice(x)
 }
 
+#[sde::app(name = "helped.ends", results)]
+fn ends(x: f64) -> Ends {
+    Ends {
+        first: x,
+        last: 2.0 * x,
+    }
+}
+
 fn described(name: &'static str) -> sde::AppInfo {
     sde::AppInfo::named(name).result(sde::ResultSpec::new::<f64>("result"))
 }
@@ -121,5 +129,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let result = outcome.results.get::<f64>("result")?;
         println!("{name}: {result} {:?}", outcome.source);
     }
+    let low = sde.run(&ends, &x)?.get::<f64>("low")?;
+    println!("low: {low}");
     Ok(sde.finish()?)
 }

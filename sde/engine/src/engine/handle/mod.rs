@@ -67,7 +67,8 @@ impl Handle {
 
     /// A handle whose calls this token cancels, with all runs beneath them. Tokens that this handle has count too.
     ///
-    /// A call that computes or waits is then an error. A hit is given even so. What others wait for goes on for them.
+    /// A call that computes or waits is then an error. What is in memory is given even so, but for a distributed app. What
+    /// others wait for goes on for them.
     ///
     /// ```
     /// # #[sde::app]

@@ -127,12 +127,20 @@ impl Handle {
             }
             let (distinct, place_of) = distinct(&list, app.resolved.nondeterministic);
             let results = self.engine().rank_map(self, ranks, app, &distinct, &all)?;
-            for (at, place) in place_of.iter().enumerate() {
-                let results = results[*place].as_ref();
-                let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
-                if !each(first + at, G::from_map(results)?).goes_on() {
-                    return Ok(());
+            let mut give_all = || {
+                for (at, place) in place_of.iter().enumerate() {
+                    let results = results[*place].as_ref();
+                    let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
+                    if !each(first + at, G::from_map(results)?).goes_on() {
+                        return Ok(false);
+                    }
                 }
+                Ok(true)
+            };
+            // One rank may have enough, or be cancelled: then all end.
+            let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
+            if ranks.gather_all(header, give_all())?.contains(&false) {
+                return Ok(());
             }
             first += list.len();
         }

@@ -285,9 +285,10 @@ impl<T: Element> DistArray<T> {
         let id = ranks.map_or(0, |ranks| ranks.set());
         // Process sets of different engines may have equal numbers.
         let ranks_here = ranks.map_or(1, |ranks| ranks.size());
-        match id == self.set() && self.layout.ranks() == ranks_here {
-            true => Ok(ranks),
-            false => Err(ErrorKind::OtherSet.into()),
+        if id == self.set() && self.layout.ranks() == ranks_here {
+            Ok(ranks)
+        } else {
+            Err(ErrorKind::OtherSet.into())
         }
     }
 }

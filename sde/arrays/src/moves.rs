@@ -146,9 +146,10 @@ impl Move {
     fn turns<T>(&self, ranks: &dyn Collective, header: Header) -> Result<usize, Error> {
         let packed = |pieces: &[Piece]| pieces.iter().map(Piece::packed).sum::<usize>();
         let most = packed(&self.sends).max(packed(&self.gets));
-        let own = match self.sends.is_empty() && self.gets.is_empty() {
-            true => 0,
-            false => most.saturating_mul(size_of::<T>()).div_ceil(TURN).max(1),
+        let own = if self.sends.is_empty() && self.gets.is_empty() {
+            0
+        } else {
+            most.saturating_mul(size_of::<T>()).div_ceil(TURN).max(1)
         };
         let turns = ranks.meet(&header.doing, &header.alike, Ok(own))?;
         Ok(turns.into_iter().max().unwrap_or(0))

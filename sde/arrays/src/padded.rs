@@ -148,9 +148,10 @@ impl<'a, T: Element> Halo<'a, T> {
 
     /// The coordinate at which the array begins.
     fn start(&self, axis: usize) -> usize {
-        match self.is_periodic(axis) {
-            true => self.shape[axis],
-            false => self.widths[axis],
+        if self.is_periodic(axis) {
+            self.shape[axis]
+        } else {
+            self.widths[axis]
         }
     }
 
@@ -216,9 +217,10 @@ impl<'a, T: Element> Halo<'a, T> {
         let first = self.start(axis) + other.offset[axis] - self.widths[axis];
         let end = first + other.extent[axis] + 2 * self.widths[axis];
         let (length, offset, extent) = (self.shape[axis], block.offset[axis], block.extent[axis]);
-        let (lowest, count) = match self.is_periodic(axis) {
-            true => (0, 3),
-            false => (self.widths[axis], 1),
+        let (lowest, count) = if self.is_periodic(axis) {
+            (0, 3)
+        } else {
+            (self.widths[axis], 1)
         };
         let starts = (0..count).map(move |times| lowest + times * length);
         starts.filter(move |start| start + offset < end && first < start + offset + extent)

@@ -46,9 +46,10 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             #path { #(#bindings,)* .. } => 0_usize #(.saturating_add(::sde::__private::MemorySize::owned_size(#counted)))*,
         });
     }
-    let owned = match arms.is_empty() {
-        true => quote!(0_usize),
-        false => quote!(match self { #arms }),
+    let owned = if arms.is_empty() {
+        quote!(0_usize)
+    } else {
+        quote!(match self { #arms })
     };
     let name = &input.ident;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
@@ -72,9 +73,10 @@ fn is_skipped(field: &Field) -> syn::Result<bool> {
     {
         attribute.parse_nested_meta(|meta| {
             is_skipped = meta.path.is_ident("skip");
-            match is_skipped {
-                true => Ok(()),
-                false => Err(meta.error("expected `skip`")),
+            if is_skipped {
+                Ok(())
+            } else {
+                Err(meta.error("expected `skip`"))
             }
         })?;
     }

@@ -162,9 +162,10 @@ impl Field {
             ..
         } = self;
         let value = quote!(::sde::__private::Value<#value>);
-        let value = match self.options.is_unsaved() {
-            true => quote!(::std::option::Option<#value>),
-            false => value,
+        let value = if self.options.is_unsaved() {
+            quote!(::std::option::Option<#value>)
+        } else {
+            value
         };
         quote!(#[doc = #about] #visibility #field: #value)
     }
@@ -178,18 +179,20 @@ impl Field {
     /// Adds it to a result map.
     fn with(&self) -> TokenStream {
         let Self { field, name, .. } = self;
-        match self.is_shared {
-            true => quote!(.with_value(#name, self.#field)),
-            false => quote!(.with(#name, self.#field)),
+        if self.is_shared {
+            quote!(.with_value(#name, self.#field))
+        } else {
+            quote!(.with(#name, self.#field))
         }
     }
 
     /// Takes it from `__map`.
     fn found(&self) -> TokenStream {
         let Self { field, name, .. } = self;
-        match self.options.is_unsaved() {
-            true => quote!(#field: __map.get(#name).ok()),
-            false => quote!(#field: __map.get(#name)?),
+        if self.options.is_unsaved() {
+            quote!(#field: __map.get(#name).ok())
+        } else {
+            quote!(#field: __map.get(#name)?)
         }
     }
 }

@@ -245,9 +245,12 @@ impl Differences {
             }
             // Equal short texts differ in the part that was cut off, or in the type.
             let alike = matches!((then, now), (Some(then), Some(now)) if then.short == now.short);
-            let text = |value: &ValueSummary| match alike {
-                true => format!("{} ({})", value.short, digest(&value.digest)),
-                false => value.short.clone(),
+            let text = |value: &ValueSummary| {
+                if alike {
+                    format!("{} ({})", value.short, digest(&value.digest))
+                } else {
+                    value.short.clone()
+                }
             };
             self.push(part(name), then.map(text), now.map(text));
         }

@@ -136,14 +136,16 @@ impl FunctionCode {
         self.whole.get_or_init(|| {
             static LINKED: OnceLock<Named> = OnceLock::new();
             let linked = LINKED.get_or_init(|| by_name(inventory::iter::<LinkedHelper>));
-            let own = match self.is_named {
-                true => self.source.digest(),
-                false => digest_of([&self.source.digest().as_bytes()[..], self.module.as_bytes()]),
+            let own = if self.is_named {
+                self.source.digest()
+            } else {
+                digest_of([&self.source.digest().as_bytes()[..], self.module.as_bytes()])
             };
             let helpers = counting(&self.source, crate_of(self.module), linked);
-            let code = match helpers.is_empty() {
-                true => own,
-                false => with_helpers(own, &helpers),
+            let code = if helpers.is_empty() {
+                own
+            } else {
+                with_helpers(own, &helpers)
             };
             Whole {
                 code: CodeId::Source(code),

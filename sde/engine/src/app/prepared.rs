@@ -124,9 +124,10 @@ impl ResolvedApp {
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
                 || in_slots.clone().any(|sub| sub.nondeterministic),
-            distributed: match info.distributed {
-                true => Some(Arc::clone(&name)),
-                false => in_slots.find_map(|sub| sub.distributed.clone()),
+            distributed: if info.distributed {
+                Some(Arc::clone(&name))
+            } else {
+                in_slots.find_map(|sub| sub.distributed.clone())
             },
             missing: missing(app, &settings, &sub_apps),
             volatile: volatile(seen, &sub_apps),

@@ -21,9 +21,10 @@ pub fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
 
 /// Where a large page begins in memory that has several; 0 in less.
 pub(crate) fn start_of_large(bytes: &[u8]) -> usize {
-    match bytes.len() < 2 * LARGE {
-        true => 0,
-        false => bytes.as_ptr().align_offset(LARGE).min(LARGE),
+    if bytes.len() < 2 * LARGE {
+        0
+    } else {
+        bytes.as_ptr().align_offset(LARGE).min(LARGE)
     }
 }
 

@@ -119,9 +119,10 @@ struct Numbers<E>(Vec<E>);
 impl<'de, E: Element> Deserialize<'de> for Numbers<E> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let numbers = NumbersVisitor(PhantomData);
-        match from.is_human_readable() {
-            true => from.deserialize_seq(numbers),
-            false => from.deserialize_newtype_struct(E::NUMBERS.name(), numbers),
+        if from.is_human_readable() {
+            from.deserialize_seq(numbers)
+        } else {
+            from.deserialize_newtype_struct(E::NUMBERS.name(), numbers)
         }
     }
 }

@@ -14,9 +14,10 @@ use super::number_type::NumberType;
 /// # Errors
 /// An error of the format.
 pub fn serialize<B: Bulk, S: Serializer>(value: &B, to: S) -> Result<S::Ok, S::Error> {
-    match to.is_human_readable() && !B::SHAPED {
-        true => to.collect_seq(value.elements().items.iter()),
-        false => bytes_of(value).serialize(to),
+    if to.is_human_readable() && !B::SHAPED {
+        to.collect_seq(value.elements().items.iter())
+    } else {
+        bytes_of(value).serialize(to)
     }
 }
 
@@ -105,9 +106,10 @@ struct Numbers<'a>(&'a BulkBytes<'a>);
 impl Serialize for Numbers<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let (numbers, bytes) = (self.0.numbers, &self.0.bytes);
-        match to.is_human_readable() {
-            true => numbers.one_by_one(bytes, to),
-            false => to.serialize_newtype_struct(numbers.name(), &Raw(bytes)),
+        if to.is_human_readable() {
+            numbers.one_by_one(bytes, to)
+        } else {
+            to.serialize_newtype_struct(numbers.name(), &Raw(bytes))
         }
     }
 }

@@ -128,9 +128,10 @@ impl AppCache {
         if let Some((memory, _)) = &self.counted {
             memory.note_read_time(entry.read_time());
         }
-        match self.replace_unless_flying(&entry, Some(Arc::clone(&now))) {
-            true => now,
-            false => entry,
+        if self.replace_unless_flying(&entry, Some(Arc::clone(&now))) {
+            now
+        } else {
+            entry
         }
     }
 

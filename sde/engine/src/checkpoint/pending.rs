@@ -268,9 +268,10 @@ fn lacked_by(selection: Selection, entry: Arc<Entry>) -> Lacked {
 /// intermediate alive.
 fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     let left_out = |named: &Named| !selection.takes(named.tags);
-    match entry.results.iter().any(left_out) {
-        true => Arc::new(entry.without(left_out, "it is not saved here")),
-        false => Arc::clone(entry),
+    if entry.results.iter().any(left_out) {
+        Arc::new(entry.without(left_out, "it is not saved here"))
+    } else {
+        Arc::clone(entry)
     }
 }
 

@@ -118,9 +118,10 @@ impl Announcer {
             state: Mutex::new(state),
         });
         let weak = Arc::downgrade(&later);
-        match is_announced {
-            true => lock(&self.0.queue).announced.push(weak),
-            false => self.enqueue(|queue| queue.due.push_back((Instant::now() + SHORT, weak))),
+        if is_announced {
+            lock(&self.0.queue).announced.push(weak)
+        } else {
+            self.enqueue(|queue| queue.due.push_back((Instant::now() + SHORT, weak)))
         }
         Announcement::Later(later)
     }
@@ -168,9 +169,10 @@ impl Announcer {
             queue.thread = spawned.map(|thread| (std::process::id(), thread.thread().id()));
         }
         // Without a thread nothing is announced, and nothing is held back.
-        let left = match queue.has_thread() {
-            true => Queue::default(),
-            false => std::mem::take(&mut *queue),
+        let left = if queue.has_thread() {
+            Queue::default()
+        } else {
+            std::mem::take(&mut *queue)
         };
         drop(queue);
         drop(left);

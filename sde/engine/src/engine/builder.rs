@@ -244,9 +244,10 @@ impl Builder {
             .archiver
             .as_ref()
             .is_some_and(|store| !store.is_read_only());
-        let policy = self.policy.unwrap_or(match saves {
-            true => SavePolicy::InBackground,
-            false => SavePolicy::OnRequest,
+        let policy = self.policy.unwrap_or(if saves {
+            SavePolicy::InBackground
+        } else {
+            SavePolicy::OnRequest
         });
         if policy == SavePolicy::Interval(Duration::ZERO) {
             let message = "the save policy was refused: an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
@@ -275,9 +276,12 @@ impl Builder {
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
         let memory = machine::memory_of_one_of(ranks_here);
-        let memory_budget = self.memory_budget.unwrap_or_else(|| match saves {
-            true => MemoryBudget::default(),
-            false => MemoryBudget::unlimited(),
+        let memory_budget = self.memory_budget.unwrap_or_else(|| {
+            if saves {
+                MemoryBudget::default()
+            } else {
+                MemoryBudget::unlimited()
+            }
         });
         let memory_budget = memory_budget.of_machine(memory);
         let memory_budgets = self.memory_budgets.into_iter();

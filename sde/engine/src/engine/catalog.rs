@@ -174,9 +174,10 @@ impl Engine {
             Ok(instance) => vec![instance.info().name().to_owned()],
             Err(_) => close_names(name, known),
         };
-        let what_to_do = match close.is_empty() {
-            true => "`stats().apps` has the names of those that ran".to_owned(),
-            false => format!("did you mean: {}", join_names(close)),
+        let what_to_do = if close.is_empty() {
+            "`stats().apps` has the names of those that ran".to_owned()
+        } else {
+            format!("did you mean: {}", join_names(close))
         };
         let name = printable(name);
         Err(Error::invalid_argument(format!(

@@ -38,9 +38,12 @@ impl Invalidations {
     }
 
     pub(super) fn apply(&self, mark: &Mark) {
-        self.change(|reasons| match mark.undone {
-            true => reasons.remove(&(mark.key, mark.run)),
-            false => reasons.insert((mark.key, mark.run), mark.reason.clone()),
+        self.change(|reasons| {
+            if mark.undone {
+                reasons.remove(&(mark.key, mark.run))
+            } else {
+                reasons.insert((mark.key, mark.run), mark.reason.clone())
+            }
         });
     }
 

@@ -220,9 +220,10 @@ impl Look<'_> {
     /// Like [`take`](Self::take), but values and entry may be gone since they were found before.
     #[inline]
     fn take_recent(&self, hit: &RecentHit, keep: bool) -> Option<Taken> {
-        let entry = match keep || self.cache.counted.is_some() {
-            true => Some(hit.entry.upgrade()?),
-            false => None,
+        let entry = if keep || self.cache.counted.is_some() {
+            Some(hit.entry.upgrade()?)
+        } else {
+            None
         };
         if let Some(entry) = &entry {
             self.cache.used(entry);

@@ -338,9 +338,10 @@ impl Engine {
         let may_go_well = record.nondeterministic
             || self.rest_on_files(&record.dependencies)
             || run.files_unchanged().is_err();
-        match may_go_well {
-            true => Failure::Ordinary,
-            false => cause.lasts(run.app.resolved.info.failures),
+        if may_go_well {
+            Failure::Ordinary
+        } else {
+            cause.lasts(run.app.resolved.info.failures)
         }
     }
 }

@@ -120,9 +120,12 @@ impl Engine {
         };
         let is_one_store = archiver.is_one_store();
         let this = std::slice::from_ref(&selection);
-        let of = |entry| match is_one_store && has_all(entry) {
-            true => &Selection::BOTH,
-            false => this,
+        let of = |entry| {
+            if is_one_store && has_all(entry) {
+                &Selection::BOTH
+            } else {
+                this
+            }
         };
         for entry in entries {
             if of(entry) == Selection::BOTH {

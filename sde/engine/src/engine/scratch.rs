@@ -53,9 +53,12 @@ impl Engine {
             .scratches
             .get(&key)
             .into_iter();
-        let held = held.map(|state| match state.value.type_name() == codec.type_name() {
-            true => Ok(Some(state.value)),
-            false => Err("was saved as another type".to_owned()),
+        let held = held.map(|state| {
+            if state.value.type_name() == codec.type_name() {
+                Ok(Some(state.value))
+            } else {
+                Err("was saved as another type".to_owned())
+            }
         });
         let finds = [Archiver::find_scratch, Archiver::find_earlier_scratch];
         let stored = finds.into_iter().map(move |find| {

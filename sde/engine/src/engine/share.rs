@@ -203,16 +203,18 @@ impl Engine {
     /// that the call is nested in. A rayon worker waits less too: it may hold up the very run that is waited for.
     fn patience_with_others(&self, run: &Run<'_>, sharing: &Sharing) -> Duration {
         let longest = sharing.longest_wait;
-        let (times, unknown) = match run.above.is_some() {
-            true => (2, longest / 10),
-            false => (10, longest),
+        let (times, unknown) = if run.above.is_some() {
+            (2, longest / 10)
+        } else {
+            (10, longest)
         };
         let by_cost = |cost: Duration| cost.saturating_mul(times).max(AT_LEAST);
         let patience = run.cache.cost.longest().map_or(unknown, by_cost);
         let on_rayon = ThreadContext::here().is_on_rayon(run.above.as_ref());
-        let most = match on_rayon {
-            true => self.rayon_patience.min(longest),
-            false => longest,
+        let most = if on_rayon {
+            self.rayon_patience.min(longest)
+        } else {
+            longest
         };
         patience.min(most)
     }

@@ -177,9 +177,10 @@ fn write_rows(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
 }
 
 fn time(time: Duration) -> String {
-    match time.is_zero() {
-        true => "-".to_owned(),
-        false => format!("{time:.1?}"),
+    if time.is_zero() {
+        "-".to_owned()
+    } else {
+        format!("{time:.1?}")
     }
 }
 

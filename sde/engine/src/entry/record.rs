@@ -133,9 +133,10 @@ impl Record {
     /// Empty if both are runs of one key and rested on the same code.
     #[must_use]
     pub fn differences(&self, earlier: &Self) -> Vec<Difference> {
-        let mut found = match self.key == earlier.key {
-            true => Vec::new(),
-            false => of_keys(earlier.compared(), self.compared()),
+        let mut found = if self.key == earlier.key {
+            Vec::new()
+        } else {
+            of_keys(earlier.compared(), self.compared())
         };
         found.extend(of_callees(&earlier.dependencies, &self.dependencies));
         found

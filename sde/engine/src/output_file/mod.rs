@@ -199,9 +199,10 @@ fn mode(about: &Metadata) -> u32 {
 
 #[cfg(not(unix))]
 fn mode(about: &Metadata) -> u32 {
-    match about.permissions().readonly() {
-        true => 0o444,
-        false => 0o644,
+    if about.permissions().readonly() {
+        0o444
+    } else {
+        0o644
     }
 }
 

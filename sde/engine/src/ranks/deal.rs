@@ -114,9 +114,10 @@ impl Dealer {
             says.push((giver, DealMessage::Split));
         }
         let nothing_remains = self.remaining.iter().all(|count| *count == 0);
-        match nothing_remains && self.asked.iter().all(Option::is_none) {
-            true => self.end(),
-            false => says,
+        if nothing_remains && self.asked.iter().all(Option::is_none) {
+            self.end()
+        } else {
+            says
         }
     }
 
@@ -190,9 +191,10 @@ impl Share {
             state = wait(&self.changed, state);
         }
         state.waiting -= 1;
-        match state.ended || state.stopped {
-            true => None,
-            false => state.remaining.next(),
+        if state.ended || state.stopped {
+            None
+        } else {
+            state.remaining.next()
         }
     }
 

@@ -81,9 +81,12 @@ pub(crate) fn to_save(
 ) -> ToSave {
     let has_part = !descriptors.is_empty() || had_states && ranks.rank() > 0;
     let part = has_part.then(|| Arc::new(part_of(entry, descriptors, ranks.rank())));
-    let head = (ranks.rank() == 0).then(|| match descriptors.is_empty() {
-        true => Arc::clone(entry),
-        false => Arc::new(head_of(entry, descriptors)),
+    let head = (ranks.rank() == 0).then(|| {
+        if descriptors.is_empty() {
+            Arc::clone(entry)
+        } else {
+            Arc::new(head_of(entry, descriptors))
+        }
     });
     part.into_iter().chain(head).collect()
 }

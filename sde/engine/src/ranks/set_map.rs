@@ -157,9 +157,10 @@ impl Engine {
             while is_computing() || !points.have_ended(others) {
                 let served = desk.serve(sleep);
                 let asked = points.answer(whole, list);
-                sleep = match served || asked {
-                    true => SHORTEST,
-                    false => (2 * sleep).min(LONGEST),
+                sleep = if served || asked {
+                    SHORTEST
+                } else {
+                    (2 * sleep).min(LONGEST)
                 };
                 let done = points.done();
                 if told.replace(done) != Some(done) {

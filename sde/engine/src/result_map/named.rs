@@ -18,10 +18,7 @@ pub(crate) const EVICTED: &str = "it was dropped to make room";
 
 /// Why a value with these tags is gone, if only callers held it.
 pub(crate) fn why_let_go(tags: Tags) -> &'static str {
-    match tags.is_cached() {
-        true => EVICTED,
-        false => NOT_KEPT,
-    }
+    if tags.is_cached() { EVICTED } else { NOT_KEPT }
 }
 
 /// A result of one run.

@@ -217,9 +217,10 @@ impl SizeOf {
         Self(|value| {
             let size = |value: &T| {
                 let encoded = || postcard::experimental::serialized_size(value).unwrap_or(0);
-                match needs_drop::<T>() {
-                    true => numbers(value).unwrap_or_else(encoded),
-                    false => 0,
+                if needs_drop::<T>() {
+                    numbers(value).unwrap_or_else(encoded)
+                } else {
+                    0
                 }
             };
             with_fields(value, size)

@@ -49,18 +49,20 @@ impl<'a> WireBuffer<'a> {
 
     /// Appends bytes of the value itself, without a copy if they are many.
     pub fn lend(&mut self, bytes: &'a [u8]) {
-        match bytes.len() < LENT {
-            true => self.append(bytes),
-            false => self.lent.push((self.bytes.len(), bytes)),
+        if bytes.len() < LENT {
+            self.append(bytes)
+        } else {
+            self.lent.push((self.bytes.len(), bytes))
         }
     }
 
     /// All bytes, one after the other.
     #[must_use]
     pub fn into_bytes(mut self) -> Vec<u8> {
-        match self.lent.is_empty() {
-            true => self.bytes,
-            false => self.take_pieces(0).concat(),
+        if self.lent.is_empty() {
+            self.bytes
+        } else {
+            self.take_pieces(0).concat()
         }
     }
 

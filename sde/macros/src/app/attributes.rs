@@ -151,9 +151,10 @@ impl Attributes {
 fn file(input: ParseStream<'_>) -> syn::Result<()> {
     input.parse::<Token![=]>()?;
     let word: Ident = input.parse()?;
-    match word == "file" {
-        true => Ok(()),
-        false => Err(syn::Error::new(word.span(), "expected `code = file`")),
+    if word == "file" {
+        Ok(())
+    } else {
+        Err(syn::Error::new(word.span(), "expected `code = file`"))
     }
 }
 

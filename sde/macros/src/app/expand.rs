@@ -162,9 +162,10 @@ impl Output {
     /// The type that a call gives.
     fn given(&self) -> TokenStream {
         let value = &self.value;
-        match self.by_field {
-            true => quote!(<#value as ::sde::__private::Results>::Values),
-            false => quote!(::sde::__private::Value<#value>),
+        if self.by_field {
+            quote!(<#value as ::sde::__private::Results>::Values)
+        } else {
+            quote!(::sde::__private::Value<#value>)
         }
     }
 }
@@ -413,9 +414,10 @@ fn info(
     let value = &output.value;
     let spec = attributes.result.spec("result", value);
     let more = &attributes.info;
-    let results = match output.by_field {
-        true => quote!(.results_of::<#value>()),
-        false => quote!(.result(#spec)),
+    let results = if output.by_field {
+        quote!(.results_of::<#value>())
+    } else {
+        quote!(.result(#spec))
     };
     quote! {
         #new

@@ -25,9 +25,10 @@ use crate::source;
 /// The expansion of the attribute.
 pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let attributes: Attributes = syn::parse2(attribute.clone())?;
-    let source = match attributes.is_file {
-        true => source::of_file(&item)?,
-        false => source::of(&item),
+    let source = if attributes.is_file {
+        source::of_file(&item)?
+    } else {
+        source::of(&item)
     };
     match syn::parse2(item)? {
         Item::Fn(function) => expand::expand(&attributes, &function, &source),

@@ -80,10 +80,7 @@ proptest! {
     /// time.
     #[test]
     fn orders_are_those_of_times(by_use: bool, steps in prop::collection::vec((0..40_u32, 0..10_u8), 1..400)) {
-        let by = match by_use {
-            true => EvictionOrder::LeastRecentlyUsed,
-            false => EvictionOrder::FirstIn,
-        };
+        let by = if by_use { EvictionOrder::LeastRecentlyUsed } else { EvictionOrder::FirstIn };
         let mut cache = Cache::new(by, 100);
         cache.worth = |number| ((number % 2) as u8, 1.0);
         let mut times = HashMap::new();

@@ -141,9 +141,10 @@ impl Handle {
     /// it would have to wait for helpers, which may wait for that worker.
     pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
         let place = ThreadContext::here();
-        let helpers = match place.is_on_rayon(self.frame()) {
-            true => 0,
-            false => helpers,
+        let helpers = if place.is_on_rayon(self.frame()) {
+            0
+        } else {
+            helpers
         };
         let place = place.sharing();
         let waited = self.engine().helpers().share(helpers, &|| {

@@ -152,9 +152,10 @@ impl Handle {
             return Ok(results.into_iter().map(Some).collect());
         }
         // Processes that were given the same list begin at different places.
-        let first = match self.engine().shares(app, options.names) {
-            true => self.engine().number() as usize,
-            false => 0,
+        let first = if self.engine().shares(app, options.names) {
+            self.engine().number() as usize
+        } else {
+            0
         };
         let each =
             |inputs: &&Inputs, waits| self.results_unless_elsewhere(app, inputs, options, waits);

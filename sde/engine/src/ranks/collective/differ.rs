@@ -15,9 +15,10 @@ pub(super) fn differing(all: &[RunInputs]) -> Vec<String> {
         let shown = crate::error::printable(text);
         let mut others = all.iter().flatten();
         // Two values that differ have one text.
-        match others.any(|(other, of)| other == text && of != digest) {
-            true => format!("{shown} (digest {})", &digest.to_string()[..SHOWN]),
-            false => shown,
+        if others.any(|(other, of)| other == text && of != digest) {
+            format!("{shown} (digest {})", &digest.to_string()[..SHOWN])
+        } else {
+            shown
         }
     };
     let lines = |given: &RunInputs| {

@@ -44,9 +44,10 @@ impl Ranks {
         if header.is_state_due {
             // Where all had agreed before, a run that failed had no state to save on this rank, and had one on others.
             let is_due_on_all = met.iter().all(|other| other.is_state_due);
-            *lock(&self.state_turn) = match is_due_on_all {
-                true => StateTurn::Agreed,
-                false => StateTurn::Due,
+            *lock(&self.state_turn) = if is_due_on_all {
+                StateTurn::Agreed
+            } else {
+                StateTurn::Due
             };
         }
         stretch.end("met");

@@ -261,8 +261,5 @@ fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&Named) -> bool) ->
         }
         is_whole = false;
     }
-    match is_whole {
-        true => Sent::Whole,
-        false => Sent::Part,
-    }
+    if is_whole { Sent::Whole } else { Sent::Part }
 }

@@ -47,14 +47,14 @@
 //! # The traps
 //!
 //! - A result is right only if all that it depends on is in its key: the arguments, the function's own text, and the text
-//!   of what it names that is marked [`#[sde::helper]`](macro@helper). A plain function that it calls is not, nor is a clock, an environment
+//!   of what it names that is marked [`#[sde::helper]`](macro@helper) (or its whole file: `#[sde::app(code = file)]`). A plain function that it calls is not, nor is a clock, an environment
 //!   variable or a global.
 //! - An input file is given as [`InputFile`], whose content is hashed; a path alone is a text.
 //! - An app that writes a file returns an [`OutputFile`]; with a path alone a hit has no file, once that is deleted.
 //! - A random number makes an app `nondeterministic`, unless its seed is an argument.
 //! - Floats count by their bits: 0.0 and -0.0 are different arguments, as are 0.1 + 0.2 and 0.3; a NaN equals itself. Under
 //!   [`Rounded`](key::Rounded) only a few digits count.
-//! - Memory grows with each result up to half of what there is, then what is saved leaves; with `Sde::builder()` it grows unless there is a
+//! - Memory grows with each result up to half of what there is, then what is saved leaves; without a store it grows unless there is a
 //!   [`MemoryBudget`]. What `par_call` returns is held by the program (`par_call_each` holds nothing).
 //! - The function becomes a value of its name: `let mean = mean.call(..)` does not compile.
 //! - The macros write `::sde`: a program that names the crate otherwise says `extern crate memo as sde;` at its root.
@@ -64,8 +64,9 @@
 //!
 //! | for | look at |
 //! |---|---|
-//! | several results with names and [tags](Tag), parameters, apps in slots | [`App`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
-//! | threads; one computation for all who ask | [`Handle::par_map`], [`Request`] |
+//! | several results with names and [tags](Tag) | [`Results`](derive@Results) |
+//! | parameters, apps in slots | [`App`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
+//! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Request`], [`Handle::with_cancel`] |
 //! | why something was computed again | [`Handle::peek`], [`Record`], the program `sde explain` |
 //! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |
 //! | the ranks of an MPI job | [`ProcessGroup`] and, with the feature `mpi`, `mpi` |

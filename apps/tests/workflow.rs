@@ -17,9 +17,7 @@ fn water() -> Inputs {
 
 fn damped(keep: f64) -> Instance {
     let method = Instance::new(Damped).set("keep", keep).unwrap();
-    Instance::new(Rhf)
-        .with_sub_app("convergence", method)
-        .unwrap()
+    Instance::new(Rhf).fill("convergence", method).unwrap()
 }
 
 #[test]

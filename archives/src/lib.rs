@@ -52,5 +52,5 @@ pub use format::precedence::Precedence;
 pub use retention::{LimitError, Order, Retention};
 pub use store::DirStore;
 pub use store::open::{builder, open};
-pub use store::options::Options;
+pub use store::options::StoreOptions;
 pub use store::wire::Cbor;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use kit::{HOME, Random, Sim, made};
 use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable, Wire, WireBuffer};
-use sde_archives::{Cbor, Options};
+use sde_archives::{Cbor, StoreOptions};
 
 thread_local! {
     static NOW: Cell<usize> = const { Cell::new(0) };
@@ -100,7 +100,7 @@ impl<T: Storable> Forgery<T> {
         Cbor.encode(&value, &codec, &mut encoded).unwrap();
         let length = encoded.into_bytes().len();
         let sim = Sim::new();
-        let store = Options::new().vfs(Arc::new(sim.clone()));
+        let store = StoreOptions::new().vfs(Arc::new(sim.clone()));
         let store = store.open(dir()).unwrap();
         let mut batch = made::batch(Selection::Checkpoint);
         batch.scratch.push(SavedScratch {
@@ -147,7 +147,7 @@ impl<T: Storable> Forgery<T> {
     /// Whether a value comes of it.
     fn decodes(&self, payload: &[u8]) -> bool {
         self.sim.put(&self.path, self.forge(payload));
-        let store = Options::new().vfs(Arc::new(self.sim.clone()));
+        let store = StoreOptions::new().vfs(Arc::new(self.sim.clone()));
         let store = store.read_only().open(dir()).unwrap();
         let found = store.find_scratch(&made::key(1)).unwrap().unwrap();
         let mut decoded = false;

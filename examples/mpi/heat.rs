@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
-use sde::store::{Cbor, Options as Store};
+use sde::store::{Cbor, StoreOptions};
 use sde::{Builder, DistArray, Distributed, Edge, Handle, SavePolicy};
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         builder = builder.save(SavePolicy::EveryResult);
     }
     if let Some(directory) = &options.store {
-        builder = builder.store(Store::new().open_together(directory, &world)?);
+        builder = builder.store(StoreOptions::new().open_together(directory, &world)?);
     }
     let sde = builder.process_group(world, Cbor).build()?;
     let plate = cool.call(&sde, options.size, options.steps)?;

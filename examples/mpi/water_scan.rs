@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use sde::mpi::MpiGroup;
-use sde::store::{Cbor, DirStore, Options};
+use sde::store::{Cbor, DirStore, StoreOptions};
 use sde::{ArchiveError, Builder, ProcessGroup};
 
 impl program::Ranks for MpiGroup {
@@ -25,7 +25,7 @@ impl program::Ranks for MpiGroup {
     }
 
     fn open(&self, store: &Path) -> Result<DirStore, ArchiveError> {
-        Options::new().open_together(store, self)
+        StoreOptions::new().open_together(store, self)
     }
 
     fn put_on(self, builder: Builder) -> Builder {

@@ -8,7 +8,7 @@ use std::thread;
 
 use sde::opencl::driver::simulated::Simulated;
 use sde::opencl::{Context, ProgramSpec};
-use sde::store::{Cbor, DirStore, Options};
+use sde::store::{Cbor, DirStore, StoreOptions};
 use sde::{AppError, Observer, Sde, ThreadGroup};
 use sde_tests::{Gate, LIMIT, Watchdog, one_says};
 use tracing::subscriber::NoSubscriber;
@@ -181,7 +181,7 @@ fn what_ranks_do_together_has_spans_on_each() {
     ThreadGroup::run(2, |group| {
         dispatcher::with_default(&listener, || {
             let path = folder.path().join("store");
-            let store = Options::new().open_together(&path, &group).unwrap();
+            let store = StoreOptions::new().open_together(&path, &group).unwrap();
             let builder = Sde::builder()
                 .store(store)
                 .save(sde::SavePolicy::OnRequest)

@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn failure(scan: molecule::Scan) -> String {
-        let app = Instance::new(Scan).with_sub_app("energy", fails).unwrap();
+        let app = Instance::new(Scan).fill("energy", fails).unwrap();
         let inputs = inputs! {
             molecule: Molecule::from_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", 0).unwrap(),
             scan: scan,

@@ -18,7 +18,7 @@ use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::directory::{self, DirectoryContent};
 use crate::format::id::UniqueId;
 use crate::format::trust::Trust;
-use crate::store::options::Options;
+use crate::store::options::StoreOptions;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
@@ -28,7 +28,7 @@ type Said = Result<Vec<u8>, String>;
 
 /// Opens a store. Collective.
 pub(crate) fn open(
-    options: Options,
+    options: StoreOptions,
     dir: &Path,
     group: &dyn ProcessGroup,
 ) -> Result<DirStore, ArchiveError> {
@@ -78,7 +78,7 @@ impl std::fmt::Display for Terms {
     }
 }
 
-fn terms(options: &Options, dir: &Path) -> Result<Terms, ArchiveError> {
+fn terms(options: &StoreOptions, dir: &Path) -> Result<Terms, ArchiveError> {
     let local = options.local.as_deref().map(absolute).transpose()?;
     let with = if local.is_some() { "with" } else { "without" };
     let how = if options.read_only {
@@ -137,7 +137,7 @@ fn all(group: &dyn ProcessGroup, mine: &Said) -> Result<Vec<Vec<u8>>, ArchiveErr
 }
 
 /// Opens the store as a single process does, and lists its frames.
-fn look(options: &Options, dir: &Path) -> Said {
+fn look(options: &StoreOptions, dir: &Path) -> Said {
     let mut alone = options.clone();
     alone.local = None;
     let store = alone.open(dir).map_err(|error| error.to_string())?;
@@ -152,7 +152,7 @@ fn look(options: &Options, dir: &Path) -> Said {
 }
 
 /// A store that knows the listed frames, and those on this node's disk.
-fn begin(mut options: Options, dir: &Path, told: &[u8]) -> Result<DirStore, ArchiveError> {
+fn begin(mut options: StoreOptions, dir: &Path, told: &[u8]) -> Result<DirStore, ArchiveError> {
     options = options.resolved()?;
     let dir = absolute(dir)?;
     let trust = Trust::new(&*options.vfs, options.trust_others);

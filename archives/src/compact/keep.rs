@@ -81,7 +81,7 @@ impl DirStore {
             let growth = bytes.saturating_sub(before).max(unsealed);
             bytes > capacity && growth >= capacity.max(before) / GROWN
         };
-        retention.age().is_some_and(is_time) || retention.capacity().is_some_and(has_grown)
+        retention.age().is_some_and(is_time) || retention.smallest().is_some_and(has_grown)
     }
 
     /// Another process that finds this one compacting leaves its saves to it, so this one looks again afterwards.
@@ -110,7 +110,7 @@ impl DirStore {
             .replaced()
             .map(|one| one.length)
             .sum::<u64>();
-        let capacity = retention.all.max_bytes;
+        let capacity = retention.all.capacity;
         if capacity.is_some_and(|capacity| self.bytes() + replaced > capacity) {
             // Readers of a removed segment look again.
             self.remove_what_is_over(Duration::ZERO)?;

@@ -78,7 +78,7 @@ impl DirStore {
     /// Makes room: copies the frames that count to new segments, and applies the retention's limits.
     ///
     /// Others may read and write meanwhile. The old segments are removed by a later call, or when a generation is
-    /// committed, after the time of [grace](crate::Options::grace). It takes as long as reading all segments that
+    /// committed, after the time of [grace](crate::StoreOptions::grace). It takes as long as reading all segments that
     /// have no writer, and writing the kept part of those replaced. A [dry run](Retention::dry_run) only reads, and
     /// works with a store opened for reading only.
     ///

@@ -35,7 +35,7 @@ impl About {
     }
 }
 
-/// The most bytes that a store may take; see [`Retention::max_bytes`](crate::Retention::max_bytes).
+/// The most bytes that a store may take; see [`Retention::capacity`](crate::Retention::capacity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Capacity {

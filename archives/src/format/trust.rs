@@ -24,9 +24,9 @@ pub(crate) enum Trust {
     Others,
 }
 
-const ADVICE: &str = "what is in a store is taken for results; make it yours alone (`chmod go-w`), or open it with `Options::trust_others`";
+const ADVICE: &str = "what is in a store is taken for results; make it yours alone (`chmod go-w`), or open it with `StoreOptions::trust_others`";
 
-const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `Options::trust_others`";
+const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `StoreOptions::trust_others`";
 
 impl Trust {
     /// Trusts this user only, or others too.

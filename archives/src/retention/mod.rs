@@ -14,7 +14,7 @@ pub use variables::LimitError;
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The entries that were not asked for the longest go first. Only [recorded](crate::Options::record_uses) uses
+    /// The entries that were not asked for the longest go first. Only [recorded](crate::StoreOptions::without_uses) uses
     /// and the time of saving count: without recorded uses this is [`FirstIn`](Self::FirstIn).
     #[default]
     LeastRecentlyUsed,
@@ -25,7 +25,7 @@ pub enum Order {
 /// The limits set for all apps, or for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    pub(crate) max_bytes: Option<u64>,
+    pub(crate) capacity: Option<u64>,
     pub(crate) max_age: Option<Duration>,
     pub(crate) order: Option<Order>,
     pub(crate) min_entry: Option<u64>,
@@ -55,9 +55,9 @@ pub(crate) enum Aim {
 /// use sde_archives::{Order, Retention};
 ///
 /// let a_week = Duration::from_secs(7 * 24 * 3600);
-/// let retention = Retention::new().max_age(a_week).max_bytes(50 << 30).order(Order::FirstIn);
+/// let retention = Retention::new().max_age(a_week).capacity(50 << 30).order(Order::FirstIn);
 /// // The results of one app can be computed again, and have at most 5 GiB.
-/// let retention = retention.app("render", Retention::new().max_bytes(5 << 30).results());
+/// let retention = retention.app("render", Retention::new().capacity(5 << 30).results());
 /// # let _ = retention;
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -82,35 +82,35 @@ impl Retention {
     /// The output files of an entry count too, divided by the number of entries that need them. The store may be
     /// larger, also by useless frames that are too few in a segment to make copying it worthwhile.
     #[must_use]
-    pub fn max_bytes(mut self, bytes: u64) -> Self {
-        self.all.max_bytes = Some(bytes);
+    pub fn capacity(mut self, bytes: u64) -> Self {
+        self.all.capacity = Some(bytes);
         self
     }
 
     /// Gives up entries made, and last used, longer ago than this, whatever the [`order`](Self::order). Only
-    /// [recorded](crate::Options::record_uses) uses count.
+    /// [recorded](crate::StoreOptions::without_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.all.max_age = Some(age);
         self
     }
 
-    /// The limit set by [`max_bytes`](Self::max_bytes); `None` if there is none.
+    /// The limit set by [`capacity`](Self::capacity); `None` if there is none.
     ///
     /// ```
     /// use sde_archives::Retention;
     ///
-    /// let room = Retention::new().max_bytes(50 << 30).room();
-    /// assert!(room.is_some_and(|room| room.bytes == 50 << 30 && !room.results));
+    /// let allowed = Retention::new().capacity(50 << 30).allowed();
+    /// assert!(allowed.is_some_and(|allowed| allowed.bytes == 50 << 30 && !allowed.results));
     /// ```
     #[must_use]
-    pub fn room(&self) -> Option<Capacity> {
+    pub fn allowed(&self) -> Option<Capacity> {
         let results = self.all.results.unwrap_or(false);
-        let capacity = |bytes| Capacity { bytes, results };
-        self.all.max_bytes.map(capacity)
+        let allowed = |bytes| Capacity { bytes, results };
+        self.all.capacity.map(allowed)
     }
 
-    /// Which entries go first for [`max_bytes`](Self::max_bytes).
+    /// Which entries go first for [`capacity`](Self::capacity).
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.all.order = Some(order);
@@ -147,7 +147,7 @@ impl Retention {
     }
 
     /// Sets the limits of one app, by its name. They take the place of those for all apps, except
-    /// [`max_bytes`](Self::max_bytes): the app's own limit holds besides, and its entries count towards the limit
+    /// [`capacity`](Self::capacity): the app's own limit holds besides, and its entries count towards the limit
     /// for all too.
     ///
     /// Of `limits` only those for all apps are taken, not those for single apps, nor [`dry_run`](Self::dry_run).
@@ -205,8 +205,8 @@ impl Retention {
     }
 
     /// The smallest capacity.
-    pub(crate) fn capacity(&self) -> Option<u64> {
-        self.each(|one| one.max_bytes).min()
+    pub(crate) fn smallest(&self) -> Option<u64> {
+        self.each(|one| one.capacity).min()
     }
 
     /// The shortest age.
@@ -222,14 +222,14 @@ impl Retention {
 
     /// Whether there are limits other than the sizes of entries.
     pub(crate) fn has_limits(&self) -> bool {
-        self.capacity().is_some() || self.age().is_some()
+        self.smallest().is_some() || self.age().is_some()
     }
 
     /// Whether the limits depend on when entries were used.
     pub(crate) fn goes_by_uses(&self) -> bool {
         let is_by_use = |one: &Limits| {
             let order = one.order.or(self.all.order).unwrap_or_default();
-            (one.max_bytes.is_some() && order == Order::LeastRecentlyUsed).then_some(())
+            (one.capacity.is_some() && order == Order::LeastRecentlyUsed).then_some(())
         };
         self.age().is_some() || self.each(is_by_use).next().is_some()
     }
@@ -248,7 +248,7 @@ impl Retention {
 impl Limits {
     fn or(self, other: Self) -> Self {
         Self {
-            max_bytes: self.max_bytes.or(other.max_bytes),
+            capacity: self.capacity.or(other.capacity),
             max_age: self.max_age.or(other.max_age),
             order: self.order.or(other.order),
             min_entry: self.min_entry.or(other.min_entry),

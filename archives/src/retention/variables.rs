@@ -41,7 +41,7 @@ const SIZE: &str = "a size, as 500M or 20GiB";
 
 const VARIABLES: &[Variable] = &[
     ("CAPACITY", SIZE, |to, text| {
-        set(&mut to.max_bytes, bytes(text))
+        set(&mut to.capacity, bytes(text))
     }),
     ("MAX_AGE", "an age, as 12h, 30d or 8w", |to, text| {
         set(&mut to.max_age, age(text))
@@ -68,7 +68,7 @@ impl Retention {
     ///
     /// | variable | as | method |
     /// |---|---|---|
-    /// | `SDE_STORE_CAPACITY` | `50GiB` | [`max_bytes`](Self::max_bytes) |
+    /// | `SDE_STORE_CAPACITY` | `50GiB` | [`capacity`](Self::capacity) |
     /// | `SDE_STORE_MAX_AGE` | `30d` | [`max_age`](Self::max_age) |
     /// | `SDE_STORE_ORDER` | `lru`, `fifo` | [`order`](Self::order) |
     /// | `SDE_STORE_MIN_ENTRY` | `1K` | [`min_entry`](Self::min_entry) |
@@ -76,7 +76,7 @@ impl Retention {
     /// | `SDE_STORE_LIMIT_RESULTS` | `1`, `0` | [`results`](Self::results) |
     ///
     /// A limit of one app has the app's name before it: `50GiB,render=5GiB`. Empty variables set nothing.
-    /// [`Options::open`](crate::Options::open) reads these variables.
+    /// [`StoreOptions::open`](crate::StoreOptions::open) reads these variables.
     ///
     /// ```
     /// let said = sde_archives::Retention::from_env()?;
@@ -205,10 +205,10 @@ mod tests {
             ("LIMIT_RESULTS", "render=1"),
         ]);
         let render = Retention::new()
-            .max_bytes(5 << 30)
+            .capacity(5 << 30)
             .order(Order::LeastRecentlyUsed);
         let methods = Retention::new()
-            .max_bytes(50 << 30)
+            .capacity(50 << 30)
             .max_age(Duration::from_secs(30 * 86_400))
             .order(Order::FirstIn)
             .min_entry(1024)
@@ -228,12 +228,12 @@ mod tests {
     #[test]
     fn the_program_comes_before_the_environment() {
         let program = Retention::new()
-            .max_bytes(1)
-            .app("a", Retention::new().max_bytes(2));
+            .capacity(1)
+            .app("a", Retention::new().capacity(2));
         let both = program.or(said(&[("CAPACITY", "3,a=4,b=5"), ("MAX_AGE", "1s")]).unwrap());
-        let of = |app| both.apps[app].max_bytes;
+        let of = |app| both.apps[app].capacity;
         assert_eq!(
-            (both.all.max_bytes, of("a"), of("b")),
+            (both.all.capacity, of("a"), of("b")),
             (Some(1), Some(2), Some(5))
         );
         assert_eq!(both.all.max_age, Some(Duration::from_secs(1)));

@@ -145,7 +145,7 @@ impl<'a> GivenUp<'a> {
         is_meant: impl Fn(&Limited) -> bool,
         bounds: &Limits,
     ) {
-        let Some(limit) = bounds.max_bytes else {
+        let Some(limit) = bounds.capacity else {
             return;
         };
         let order = bounds

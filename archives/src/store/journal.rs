@@ -66,7 +66,7 @@ impl DirStore {
         let body = JournalBody {
             about: About::this(),
             journal,
-            capacity: self.0.room.retention.room(),
+            capacity: self.0.room.retention.allowed(),
         };
         // Encoding it can't fail.
         let body = to_bytes(&body).ok()?;

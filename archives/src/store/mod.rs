@@ -41,7 +41,7 @@ use crate::vfs::Vfs;
 use crate::writer::encode::Provenances;
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::segment_writer::WriterConfig;
-use options::Options;
+use options::StoreOptions;
 use upkeep::{Opened, Upkeep};
 use uses::Uses;
 
@@ -124,12 +124,12 @@ const RECORDS: usize = 10_000;
 
 impl DirStore {
     /// Opens the store in this directory, or makes one there if the directory is
-    /// empty or does not exist; see [`Options::open`].
+    /// empty or does not exist; see [`StoreOptions::open`].
     ///
     /// # Errors
-    /// As [`Options::open`].
+    /// As [`StoreOptions::open`].
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
-        Options::new().open(dir)
+        StoreOptions::new().open(dir)
     }
 
     /// Opens the store in this directory for reading only: nothing in it is changed, and [`save`](Archiver::save)
@@ -138,10 +138,10 @@ impl DirStore {
     /// # Errors
     /// If there is no store of this format, or it can't be read.
     pub fn open_read_only(dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
-        Options::new().read_only().open(dir)
+        StoreOptions::new().read_only().open(dir)
     }
 
-    pub(crate) fn new(options: Options, dir: PathBuf, trust: Trust) -> Self {
+    pub(crate) fn new(options: StoreOptions, dir: PathBuf, trust: Trust) -> Self {
         let local = options.local.clone();
         let catalog = Arc::new(Catalog::new(&options.vfs, dir.clone(), trust, local));
         let looked = options.vfs.now();

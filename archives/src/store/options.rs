@@ -15,15 +15,15 @@ use crate::vfs::{Disk, Vfs};
 /// The options with which a store is opened.
 ///
 /// ```
-/// use sde_archives::Options;
+/// use sde_archives::StoreOptions;
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("store");
-/// let store = Options::new().segment_size(16 << 20).open(&path)?;
+/// let store = StoreOptions::new().segment_size(16 << 20).open(&path)?;
 /// # Ok::<(), sde::ArchiveError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StoreOptions {
     pub(crate) read_only: bool,
     pub(crate) local: Option<PathBuf>,
     pub(crate) writers: usize,
@@ -39,14 +39,14 @@ pub struct Options {
 /// The least segment size that a small capacity leads to.
 const SHORTEST: u64 = 1 << 16;
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Options {
-    /// Options for a store of the user's own, to read and write, on a disk.
+impl StoreOptions {
+    /// StoreOptions for a store of the user's own, to read and write, on a disk.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Options {
     /// or is a link. The contents are taken for results, whoever wrote them. Without this such a store is refused.
     ///
     /// ```
-    /// let options = sde_archives::Options::new().read_only().trust_others();
+    /// let options = sde_archives::StoreOptions::new().read_only().trust_others();
     /// # let _ = options;
     /// ```
     #[must_use]
@@ -95,7 +95,7 @@ impl Options {
     /// network file system it must be longer than attributes are cached.
     ///
     /// ```
-    /// let options = sde_archives::Options::new().grace(std::time::Duration::from_secs(3600));
+    /// let options = sde_archives::StoreOptions::new().grace(std::time::Duration::from_secs(3600));
     /// # let _ = options;
     /// ```
     #[must_use]
@@ -114,12 +114,12 @@ impl Options {
     /// segments and the scratch of ended runs, and then entries that a capacity or an age set here applies to.
     ///
     /// ```
-    /// use sde_archives::{Options, Retention};
+    /// use sde_archives::{StoreOptions, Retention};
     ///
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("store");
-    /// let retention = Retention::new().max_bytes(50 << 30).results();
-    /// let store = Options::new().retention(retention).open(&path)?;
+    /// let retention = Retention::new().capacity(50 << 30).results();
+    /// let store = StoreOptions::new().retention(retention).open(&path)?;
     /// # Ok::<(), sde::ArchiveError>(())
     /// ```
     #[must_use]
@@ -142,7 +142,7 @@ impl Options {
             let said = said.map_err(|error| ArchiveError::Other(error.to_string()))?;
             self.retention = self.retention.or(said);
         }
-        if let Some(capacity) = self.retention.all.max_bytes {
+        if let Some(capacity) = self.retention.all.capacity {
             // With small segments, entries that go are in few of them, and those being written are a small part.
             let most = (capacity / 32).max(SHORTEST);
             self.segment_size = self.segment_size.min(most);
@@ -150,14 +150,14 @@ impl Options {
         Ok(self)
     }
 
-    /// Whether uses of entries and this process's journal are recorded; on by default. Uses are loads, and finds in
+    /// Records neither uses of entries nor this process's journal. Uses are loads, and finds in
     /// memory: entries without any go first. The journal has how often the process computed, loaded and waited, and
     /// the time that took and saved. A commit writes both, at most once a minute and at the end, some hundred bytes
     /// for a program that loads little. A store opened for reading only writes nothing. If a limit of the
     /// [retention](Self::retention) goes by uses or age, both are always recorded.
     #[must_use]
-    pub fn record_uses(mut self, whether: bool) -> Self {
-        self.record_uses = whether;
+    pub fn without_uses(mut self) -> Self {
+        self.record_uses = false;
         self
     }
 
@@ -168,7 +168,7 @@ impl Options {
     /// Any number of stores and programs may be given the same folder. Each store has a folder of its own in it.
     ///
     /// ```
-    /// let options = sde_archives::Options::new().local("/tmp").writers(8);
+    /// let options = sde_archives::StoreOptions::new().local("/tmp").writers(8);
     /// # let _ = options;
     /// ```
     #[must_use]
@@ -261,12 +261,12 @@ impl Options {
     ///
     /// ```
     /// use sde::{OneProcess, Sde};
-    /// use sde_archives::{Cbor, Options};
+    /// use sde_archives::{Cbor, StoreOptions};
     ///
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("store");
     /// let group = OneProcess; // or `session.world()`
-    /// let store = Options::new().open_together(&path, &group)?;
+    /// let store = StoreOptions::new().open_together(&path, &group)?;
     /// let sde = Sde::builder().store(store).process_group(group, Cbor).build()?;
     /// sde.finish()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

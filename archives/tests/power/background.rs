@@ -123,7 +123,7 @@ fn a_save_does_not_wait_for_a_look_at_the_directory() {
 fn a_save_does_not_wait_for_a_compaction() {
     let _dog = Watchdog::new("a save beside a compaction", LIMIT);
     let sim = Sim::new();
-    let limit = Retention::new().results().max_bytes(1 << 15);
+    let limit = Retention::new().results().capacity(1 << 15);
     let options = options(&sim).segment_size(1 << 12).retention(limit);
     let store = options.open(dir()).unwrap();
     let (tell, told) = mpsc::channel();

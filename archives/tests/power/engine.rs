@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sde::{SavePolicy, Sde};
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 
 use crate::kit::{HOME, Sim};
 
@@ -12,8 +12,8 @@ pub fn dir() -> PathBuf {
     Path::new(HOME).join("store")
 }
 
-pub fn options(sim: &Sim) -> Options {
-    Options::new().vfs(Arc::new(sim.clone()))
+pub fn options(sim: &Sim) -> StoreOptions {
+    StoreOptions::new().vfs(Arc::new(sim.clone()))
 }
 
 pub fn open(sim: &Sim) -> Result<DirStore, sde::ArchiveError> {

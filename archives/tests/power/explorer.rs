@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use sde::{Archiver, Batch, Selection};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;
 use crate::engine::{dir, options};
@@ -61,7 +61,7 @@ impl Known {
     }
 
     /// Opens the store as a program that reads does.
-    fn check(&self, options: Options) -> Result<(), String> {
+    fn check(&self, options: StoreOptions) -> Result<(), String> {
         let (opened, warned) = warnings(|| options.open(dir()));
         let store = opened.map_err(|error| format!("it can't be opened: {error}"))?;
         let is_false = |text: &&String| {
@@ -104,7 +104,7 @@ struct Writer<'a> {
     random: Random,
     /// The first of its entries.
     first: u64,
-    options: Options,
+    options: StoreOptions,
     /// Whether limits are kept, by any process.
     gives_up: bool,
     store: Option<DirStore>,
@@ -194,7 +194,7 @@ impl Writer<'_> {
 
     /// Gives up all intermediates; those of its own entries that it finds gone must not come back.
     fn give_up(&mut self, store: &DirStore) -> Result<(), String> {
-        let compacted = store.compact(&Retention::new().max_bytes(0));
+        let compacted = store.compact(&Retention::new().capacity(0));
         // What another process is at may not be on the medium yet.
         let done = compacted.is_ok_and(|done| !done.busy);
         if !done || self.process.is_killed() || self.process.is_off() {

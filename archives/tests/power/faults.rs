@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sde::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 
 use crate::count;
 use crate::engine::dir;
@@ -105,7 +105,7 @@ fn a_commit_that_failed_is_made_by_the_next() {
     for then in [Then::Fail(Error::Io), Then::Spoil(8 * 100)] {
         let sim = Sim::new();
         let dir = dir();
-        let options = Options::new().vfs(Arc::new(sim.clone()));
+        let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
         let store = options.open(&dir).unwrap();
         store.save(&made::states([made::scratch(1, 1)])).unwrap();
         sim.order(Order::of(&[Call::Write], 1, then));
@@ -122,7 +122,7 @@ fn a_file_of_another_process_that_could_not_be_synced_is_not_synced_again() {
     let sim = Sim::new();
     let dir = dir();
     let open = |process: &Sim| {
-        let options = Options::new().vfs(Arc::new(process.clone()));
+        let options = StoreOptions::new().vfs(Arc::new(process.clone()));
         options.open(&dir).unwrap()
     };
     let save = |store: &DirStore, number| {
@@ -163,7 +163,7 @@ fn uses(sim: &Sim, dir: &Path) -> usize {
 fn uses_that_could_not_be_written_are_written_by_the_next_commit() {
     let sim = Sim::new();
     let dir = dir();
-    let options = Options::new().vfs(Arc::new(sim.clone()));
+    let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
     let store = options.open(&dir).unwrap();
     store.save(&made::entries([1])).unwrap();
     store.find(&made::key(1)).unwrap().unwrap();
@@ -181,7 +181,7 @@ fn a_failed_write_or_sync_is_an_error_and_the_next_save_begins_a_new_file() {
         for at in 1..=6 {
             let sim = Sim::new();
             let dir = dir();
-            let store = Options::new()
+            let store = StoreOptions::new()
                 .vfs(Arc::new(sim.clone()))
                 .open(&dir)
                 .unwrap();

@@ -7,7 +7,7 @@ use std::thread;
 
 use sde::{Archiver, Batch, OneProcess, SavedEntry, Selection, Storable, Tags};
 use sde_archives::inspect::Inspection;
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 
 use crate::engine::{self, dir};
 use crate::kit::{Call, Gate, HOME, Sim, made};
@@ -31,7 +31,7 @@ fn batch(entries: impl IntoIterator<Item = SavedEntry>) -> Batch {
     batch
 }
 
-fn options(sim: &Sim) -> Options {
+fn options(sim: &Sim) -> StoreOptions {
     engine::options(sim).segment_size(SIZE)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sde::{Archiver, OutputFile, SavePolicy, SavedEntry, Selection, Tags};
 use sde_archives::vfs::Vfs;
-use sde_archives::{Options, Retention};
+use sde_archives::{Retention, StoreOptions};
 
 use crate::engine::{engine, open};
 use crate::kit::{CHANGING, Call, Error, Order, Sim, Then, made};
@@ -226,7 +226,7 @@ fn a_compaction_keeps_a_content_that_a_save_refers_to_meanwhile() {
 
 /// Removes all that no process writes to.
 fn drop_all(sim: &Sim) {
-    let options = Options::new().vfs(Arc::new(sim.clone()));
+    let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
     let store = options.grace(Duration::ZERO).open(crate::engine::dir());
     let store = store.unwrap();
     let nothing = Retention::new().results().max_age(Duration::ZERO);
@@ -293,9 +293,9 @@ fn a_content_that_is_lost_with_its_segment_is_written_again() {
 fn contents_make_room_on_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let sim = Sim::new();
-    let limit = Retention::new().results().max_bytes(1 << 30);
+    let limit = Retention::new().results().capacity(1 << 30);
     for number in [0, 2, 4, 6] {
-        let options = Options::new().vfs(Arc::new(sim.clone()));
+        let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
         let store = options.retention(limit.clone()).open(crate::engine::dir());
         let sde = engine(store.unwrap(), SavePolicy::OnRequest);
         written

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sde::SavePolicy;
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 
 use crate::engine::{all_load, engine, expected, open, page};
 use crate::kit::{CHANGING, Call, Error, HOME, Order, Sim, Then};
@@ -27,7 +27,7 @@ fn there() -> PathBuf {
 }
 
 fn open_published(sim: &Sim, dir: &Path) -> Result<DirStore, sde::ArchiveError> {
-    let options = Options::new().vfs(Arc::new(sim.clone()));
+    let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
     options.read_only().open(dir)
 }
 
@@ -125,7 +125,7 @@ fn an_archive_is_not_made_of_segments_that_cannot_be_read() {
 fn a_copy_that_was_cut_short_goes_on() {
     let (sim, sde) = saved();
     let target = Path::new(HOME).join("target");
-    let on = |sim: &Sim, dir: &Path| Options::new().vfs(Arc::new(sim.clone())).open(dir);
+    let on = |sim: &Sim, dir: &Path| StoreOptions::new().vfs(Arc::new(sim.clone())).open(dir);
     let copy = |sim: &Sim| {
         let from = open_published(sim, Path::new(HOME).join("store").as_path())?;
         on(sim, &target)?.copy_from(&from, |_| true)

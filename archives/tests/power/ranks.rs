@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, GroupError, Note, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 
 use crate::count;
 use crate::kit::{CHANGING, Call, Error, HOME, Order, Random, Sim, Then, made};
@@ -98,8 +98,8 @@ impl Journals {
     }
 }
 
-fn options(sim: &Sim, node: usize, journals: Journals) -> Options {
-    let options = Options::new().vfs(Arc::new(sim.clone()));
+fn options(sim: &Sim, node: usize, journals: Journals) -> StoreOptions {
+    let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
     let options = options.writers(WRITERS).grace(Duration::ZERO);
     match journals {
         Journals::OnNodes => options.local(Path::new(HOME).join(format!("node {node}"))),
@@ -374,7 +374,7 @@ fn what_was_written_for_others_is_sealed_at_the_end() {
 fn saved_while_they_commit(at: u64) -> bool {
     let sim = Sim::new();
     let dir = Path::new(HOME).join("store");
-    let options = Options::new().vfs(Arc::new(sim.clone()));
+    let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
     let store = options.open_together(&dir, &OneProcess).unwrap();
     let mut truth = Truth::default();
     let mut save = |number| {

@@ -31,7 +31,7 @@ fn given_up(sim: &Sim, grace: Duration) -> DirStore {
     store.commit(Selection::Checkpoint).unwrap();
     drop(store);
     let store = open(sim, grace);
-    let nothing = Retention::new().results().max_bytes(0);
+    let nothing = Retention::new().results().capacity(0);
     assert_eq!(store.compact(&nothing).unwrap().given_up, 1);
     store
 }
@@ -173,7 +173,7 @@ fn what_a_limit_gives_up_gives_way_to_no_earlier_computation() {
     let going_on = open(&sim, Duration::ZERO);
     save(&going_on, 1);
     save(&open(&sim, Duration::ZERO), 2);
-    let nothing = Retention::new().results().max_bytes(0);
+    let nothing = Retention::new().results().capacity(0);
     open(&sim, Duration::ZERO).compact(&nothing).unwrap();
     let found = read_only(&sim).find(&made::key(1)).unwrap();
     std::mem::forget(going_on);

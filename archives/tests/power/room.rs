@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, SavePolicy, Sde, Selection};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;
 use crate::engine::{all_load, dir, engine, options, page, read_only};
@@ -14,7 +14,7 @@ use crate::truth::{Truth, Versions, generation};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn on(options: Options) -> Sde {
+fn on(options: StoreOptions) -> Sde {
     engine(options.open(dir()).unwrap(), SavePolicy::OnRequest)
 }
 
@@ -138,7 +138,7 @@ fn scratch_that_has_ended_goes_on_a_full_disk_and_no_other() {
 fn what_a_limit_covers_goes_on_a_full_disk_the_first_first() {
     let sim = Sim::new();
     pages(&sim, 0..16);
-    let limit = Retention::new().results().max_bytes(1 << 30);
+    let limit = Retention::new().results().capacity(1 << 30);
     let sde = on(options(&sim).retention(limit));
     sim.room(Some(sim.bytes()));
     page.call(&sde, 16).unwrap();
@@ -157,13 +157,13 @@ fn where_nothing_may_go_the_error_says_what_to_do() {
     let sim = Sim::new();
     pages(&sim, 0..4);
     // It is for intermediates, and there are none.
-    let sde = on(options(&sim).retention(Retention::new().max_bytes(0)));
+    let sde = on(options(&sim).retention(Retention::new().capacity(0)));
     sim.room(Some(sim.bytes()));
     page.call(&sde, 4).unwrap();
     let error = sde.checkpoint().unwrap_err().to_string();
-    assert!(error.contains("sde gc --max-bytes"), "{error}");
+    assert!(error.contains("sde gc --capacity"), "{error}");
     let store: DirStore = options(&sim).open(dir()).unwrap();
-    let compacted = store.compact(&Retention::new().max_bytes(0)).unwrap_err();
+    let compacted = store.compact(&Retention::new().capacity(0)).unwrap_err();
     assert!(
         compacted.to_string().contains("make room on the disk"),
         "{compacted}"
@@ -187,7 +187,7 @@ fn intermediates_beside_results_go_on_a_full_disk() {
     }
     sim.room(Some(sim.bytes()));
     let store = options(&sim).open(dir()).unwrap();
-    let compacted = store.compact(&Retention::new().max_bytes(0));
+    let compacted = store.compact(&Retention::new().capacity(0));
     assert!(
         compacted.as_ref().is_ok_and(|done| done.given_up == 80),
         "no room is made: {compacted:?}"
@@ -205,7 +205,7 @@ fn intermediates_beside_results_go_on_a_full_disk() {
 fn a_program_with_a_capacity_larger_than_the_disk_saves_all_results() {
     let sim = Sim::new();
     sim.room(Some(1_200_000));
-    let limit = Retention::new().max_bytes(1 << 30);
+    let limit = Retention::new().capacity(1 << 30);
     let store = options(&sim).segment_size(1 << 16).retention(limit);
     let store = store.open(dir()).unwrap();
     let saved = (0..240).filter(|number| {
@@ -283,7 +283,7 @@ fn an_invalidation_stays_on_a_full_disk() {
     drop(store);
     pages(&sim, 8..10);
     sim.room(Some(sim.bytes() + 3000));
-    let limit = Retention::new().results().max_bytes(1 << 30);
+    let limit = Retention::new().results().capacity(1 << 30);
     let sde = on(options(&sim).retention(limit.clone()));
     for number in 10..60 {
         page.call(&sde, number).unwrap();
@@ -299,7 +299,7 @@ fn an_invalidation_stays_on_a_full_disk() {
     check();
     sim.room(None);
     let store = options(&sim).open(dir()).unwrap();
-    store.compact(&limit.max_bytes(0)).unwrap();
+    store.compact(&limit.capacity(0)).unwrap();
     assert!(read_only(&sim).find(&made::key(20)).unwrap().is_none());
     check();
     std::mem::forget(sde);
@@ -309,7 +309,7 @@ const CAPACITY: u64 = 1 << 16;
 
 /// A program that saves pages within a capacity, and ends.
 fn save_within(capacity: u64, sim: &Sim, numbers: std::ops::Range<u64>) {
-    let limit = Retention::new().results().max_bytes(capacity);
+    let limit = Retention::new().results().capacity(capacity);
     let sde = on(options(sim).retention(limit).grace(Duration::ZERO));
     for number in numbers {
         page.call(&sde, number).unwrap();
@@ -372,7 +372,7 @@ fn two_processes_that_end_together_keep_a_capacity() {
 /// Entries saved one after the other with little room for their intermediates; ends with the power.
 fn program(sim: &Sim) -> Truth {
     let mut truth = Truth::default();
-    let limit = Retention::new().max_bytes(2000);
+    let limit = Retention::new().capacity(2000);
     let options = options(sim).segment_size(1 << 12).grace(Duration::ZERO);
     let Ok(store) = options.retention(limit).open(dir()) else {
         return truth;
@@ -424,7 +424,7 @@ fn threads_save_all_results_on_a_full_disk() {
     for seed in 0..2 {
         let sim = Sim::new();
         sim.room(Some(1_300_000));
-        let limit = Retention::new().max_bytes(1 << 30);
+        let limit = Retention::new().capacity(1 << 30);
         let store = options(&sim).segment_size(1 << 16).retention(limit);
         let store = &store.open(dir()).unwrap();
         std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, Batch, Selection};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::kit::made;
 use crate::kit::{CHANGING, Call, HOME, Order, Random, Sim, Then};
@@ -74,7 +74,7 @@ impl Script {
                 Then::PowerOff,
             ));
         }
-        let options = Options::new()
+        let options = StoreOptions::new()
             .segment_size(self.random.pick(&[1 << 9, 1 << 13, 1 << 20]))
             .grace(Duration::ZERO)
             .vfs(Arc::new(process.clone()));

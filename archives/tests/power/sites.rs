@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sde::{Archiver, Selection};
-use sde_archives::Options;
+use sde_archives::StoreOptions;
 
 use crate::copied::lost_of_a_copied_store;
 use crate::count;
@@ -46,7 +46,7 @@ fn sites() -> BTreeSet<Place> {
 /// one vouches for that. What is told to be lost after a power failure.
 fn folder_of_another(sim: &Sim, seed: u64) -> Option<String> {
     let open = |sim: &Sim| {
-        let options = Options::new().vfs(Arc::new(sim.clone()));
+        let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
         options.open(dir()).unwrap()
     };
     let store = open(sim);

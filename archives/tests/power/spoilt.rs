@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sde::{Archiver, OneProcess, Selection};
-use sde_archives::{Options, Retention};
+use sde_archives::{Retention, StoreOptions};
 
 use crate::count;
 use crate::engine::{self, dir};
@@ -12,7 +12,7 @@ use crate::truth::Truth;
 
 const ENTRIES: u64 = 12;
 
-fn options(sim: &Sim) -> Options {
+fn options(sim: &Sim) -> StoreOptions {
     engine::options(sim).grace(Duration::ZERO)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use sde::{
     ArchiveError, Archiver, Codec, ErasedValue, OneProcess, SavedScratch, Selection, Storable,
 };
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;
 use crate::engine::{self, dir};
@@ -17,7 +17,7 @@ const STATE: u64 = 4096;
 /// One sixteenth of it is how much scratch is put aside at least.
 const SEGMENT: u64 = 16 * STATE;
 
-fn options(sim: &Sim) -> Options {
+fn options(sim: &Sim) -> StoreOptions {
     engine::options(sim).segment_size(SEGMENT)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sde::{Archiver, Codec, StoredEntry};
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 
 use crate::kit::Sim;
 use crate::kit::made::{self, AUXILIARY, TEXT, VALUE};
@@ -43,7 +43,7 @@ impl Truth {
     }
 
     fn check_opened(&self, sim: &Sim, dir: &Path, read_only: bool) -> Result<(), String> {
-        let options = Options::new().vfs(std::sync::Arc::new(sim.clone()));
+        let options = StoreOptions::new().vfs(std::sync::Arc::new(sim.clone()));
         let options = match read_only {
             true => options.read_only(),
             false => options,

@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use sde::{Archiver, SavePolicy};
-use sde_archives::{Options, Retention};
+use sde_archives::{Retention, StoreOptions};
 
 use crate::engine::{self, all_load, dir, engine, page};
 use crate::kit::{LOOKING, Sim, made};
 
-fn options(sim: &Sim) -> Options {
+fn options(sim: &Sim) -> StoreOptions {
     engine::options(sim).grace(Duration::ZERO)
 }
 

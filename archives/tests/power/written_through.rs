@@ -64,7 +64,7 @@ fn what_was_lost_with_its_segment_is_written_again() {
 fn a_save_that_rests_on_what_is_lost_gives_up_no_more_than_another() {
     let sim = Sim::new();
     pages(&sim, 0..16);
-    let limit = Retention::new().results().max_bytes(1 << 30);
+    let limit = Retention::new().results().capacity(1 << 30);
     let store = options(&sim).retention(limit).open(dir()).unwrap();
     store.write_through(&made::entries([100])).unwrap();
     sim.room(Some(sim.bytes()));

@@ -8,14 +8,14 @@ use sde::{
     FingerprintError, Handle, Inputs, Key, ResultMap, ResultSpec, SavePolicy, SavedScratch, Sde,
     Selection, Storable, Tag, Value,
 };
-use sde_archives::Options;
+use sde_archives::StoreOptions;
 use tempfile::TempDir;
 
 /// An engine on a store that saves each result, or when asked.
 pub fn engine(dir: &Path, policy: SavePolicy) -> (Sde, EventLog) {
     let log = EventLog::new();
     let sde = Sde::builder()
-        .store(Options::new().record_uses(false).open(dir).unwrap())
+        .store(StoreOptions::new().without_uses().open(dir).unwrap())
         .save(policy)
         .observer(log.clone())
         .build()

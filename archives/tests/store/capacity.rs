@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sde::{Archiver, Event, EventLog, Key, SavePolicy, Sde, inputs};
-use sde_archives::{DirStore, Options, Order, Retention};
+use sde_archives::{DirStore, Order, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{Table, expected_page, page};
@@ -22,12 +22,12 @@ const CAPACITY: u64 = 256 << 10;
 const PAGES: u64 = 2400;
 
 fn open(dir: &Path, retention: Retention) -> DirStore {
-    let options = Options::new().segment_size(16 << 10).record_uses(false);
+    let options = StoreOptions::new().segment_size(16 << 10).without_uses();
     options.retention(retention).open(dir).unwrap()
 }
 
 fn results() -> Retention {
-    Retention::new().results().max_bytes(CAPACITY)
+    Retention::new().results().capacity(CAPACITY)
 }
 
 fn on(store: &DirStore) -> Sde {
@@ -188,7 +188,7 @@ fn the_last_in_stay_however_the_first_are_used() {
 #[test]
 fn a_limit_of_one_app_is_for_that_app() {
     let dir = tempdir().unwrap();
-    let of_page = Retention::new().results().max_bytes(32 << 10);
+    let of_page = Retention::new().results().capacity(32 << 10);
     let store = open(dir.path(), Retention::new().app("page", of_page));
     let sde = on(&store);
     for n in 0..40_u64 {
@@ -215,7 +215,7 @@ fn a_limit_of_one_app_is_for_that_app() {
 #[test]
 fn results_stay_unless_it_is_said() {
     let dir = tempdir().unwrap();
-    let store = open(dir.path(), Retention::new().max_bytes(16 << 10));
+    let store = open(dir.path(), Retention::new().capacity(16 << 10));
     let sde = on(&store);
     for number in 0..200 {
         save(&sde, number);
@@ -321,7 +321,7 @@ fn two_processes_keep_the_capacity_that_the_environment_says() {
 fn a_thousand_tasks_do_not_leave_a_thousand_files() {
     let dir = tempdir().unwrap();
     for number in 0..200 {
-        let options = Options::new().grace(Duration::ZERO);
+        let options = StoreOptions::new().grace(Duration::ZERO);
         let sde = on(&options.open(dir.path()).unwrap());
         save(&sde, number);
         sde.finish().unwrap();
@@ -353,8 +353,8 @@ fn a_hundred_tasks_that_only_load_leave_few_files() {
 #[test]
 fn a_limit_of_one_app_makes_no_more_files() {
     let dir = tempdir().unwrap();
-    let limit = Retention::new().max_bytes(1 << 20);
-    let store = Options::new().retention(Retention::new().results().app("other", limit));
+    let limit = Retention::new().capacity(1 << 20);
+    let store = StoreOptions::new().retention(Retention::new().results().app("other", limit));
     let builder = Sde::builder()
         .store(store.open(dir.path()).unwrap())
         .save(SavePolicy::OnRequest);

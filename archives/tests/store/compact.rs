@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use sde::{ArchiveError, Archiver, Policy, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item, Listed};
 use sde_archives::vfs::{Disk, Vfs};
-use sde_archives::{Class, DirStore, Options, Order, Retention};
+use sde_archives::{Class, DirStore, Order, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit, state};
@@ -44,7 +44,7 @@ pub fn bytes(dir: &Path) -> u64 {
 
 /// Nobody is given time to read what was replaced.
 fn at_once(dir: &Path) -> DirStore {
-    Options::new().grace(Duration::ZERO).open(dir).unwrap()
+    StoreOptions::new().grace(Duration::ZERO).open(dir).unwrap()
 }
 
 /// Computes pages as a process of its own would, and ends it.
@@ -223,7 +223,9 @@ fn two_at_once_lose_nothing() {
     ] {
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                let options = Options::new().grace(Duration::ZERO).vfs(medium.clone());
+                let options = StoreOptions::new()
+                    .grace(Duration::ZERO)
+                    .vfs(medium.clone());
                 let store = options.open(dir.path()).unwrap();
                 scope.spawn(move || store.compact(&Retention::new()).unwrap());
             }
@@ -239,7 +241,7 @@ fn a_writer_taken_for_dead_loses_nothing() {
     let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
     page.call(&writer, 1).unwrap();
     let store = |grace| {
-        let options = Options::new()
+        let options = StoreOptions::new()
             .grace(grace)
             .vfs(Arc::new(OddDisk::without_locks()));
         options.open(dir.path()).unwrap()
@@ -271,7 +273,7 @@ fn a_dry_run_tells_and_changes_nothing() {
     let (before, committed) = (segments(dir.path()), manifests(dir.path()));
     let store = at_once(dir.path());
     let told = store
-        .compact(&Retention::new().max_bytes(0).results().dry_run())
+        .compact(&Retention::new().capacity(0).results().dry_run())
         .unwrap();
     assert_eq!((told.replaced, told.given_up, told.bytes_after), (2, 6, 0));
     assert_eq!(segments(dir.path()), before);
@@ -285,7 +287,7 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
     let n = inputs! { n: 50_u64 };
     sde.run(&Table, &n).unwrap();
     drop(sde);
-    let nothing = Retention::new().max_bytes(0);
+    let nothing = Retention::new().capacity(0);
     let done = at_once(dir.path()).compact(&nothing).unwrap();
     assert_eq!(done.given_up, 1);
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
@@ -311,12 +313,12 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
 fn left_of_ten(order: Order) -> Vec<u64> {
     let dir = tempdir().unwrap();
     compute(dir.path(), 0..10);
-    let store = Options::new().open(dir.path()).unwrap();
+    let store = StoreOptions::new().open(dir.path()).unwrap();
     loads(store.clone(), [0, 2]);
     store.commit(sde::Selection::Checkpoint).unwrap();
     drop(store);
     let half = bytes(dir.path()) / 2;
-    let room = Retention::new().results().max_bytes(half).order(order);
+    let room = Retention::new().results().capacity(half).order(order);
     at_once(dir.path()).compact(&room).unwrap();
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
     let is_there = |number: &u64| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sde::{Archiver, Codec, Key, Mark, SavePolicy, Tags, inputs};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::TempDir;
 
 use super::apps::{Table, engine, fresh, page, state};
@@ -393,7 +393,7 @@ fn without_both_frames_of_their_provenance_entries_are_read_and_compacted() {
         sde.stats().total.computed
     };
     assert_eq!(computed(), 0);
-    let store = Options::new()
+    let store = StoreOptions::new()
         .grace(Duration::ZERO)
         .open(dir.path())
         .unwrap();
@@ -416,7 +416,7 @@ fn a_damaged_value_is_not_copied_each_time() {
     let file = for_writing(&path);
     let middle = file.metadata().unwrap().len() / 2;
     file.write_all_at(b"damage", middle).unwrap();
-    let store = Options::new().grace(Duration::ZERO).open(dir.path());
+    let store = StoreOptions::new().grace(Duration::ZERO).open(dir.path());
     let store = store.unwrap();
     let replaced = [(); 3].map(|()| store.compact(&Retention::new()).unwrap().replaced);
     assert_eq!(replaced[2], 0, "{replaced:?}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
 use sde_archives::vfs::{Disk, Vfs};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{engine, page};
@@ -135,7 +135,7 @@ fn reading_changes_nothing_and_saves_nothing() {
     let error = sde.finish().unwrap_err().to_string();
     says(&error, "opened for reading only");
     std::mem::forget(sde);
-    let retention = Retention::new().max_bytes(0);
+    let retention = Retention::new().capacity(0);
     let would = store.compact(&retention.clone().dry_run()).unwrap();
     assert_eq!(would.removed, 0);
     let error = store.compact(&retention).unwrap_err();
@@ -258,7 +258,7 @@ fn an_empty_directory_that_others_can_write_to_is_refused_at_once() {
     let error = DirStore::open(dir.path()).unwrap_err().to_string();
     says(&error, "others can write to it");
     assert!(contents(dir.path()).is_empty());
-    let trusting = || Options::new().trust_others().open(dir.path());
+    let trusting = || StoreOptions::new().trust_others().open(dir.path());
     trusting().unwrap();
     trusting().unwrap();
     allow(0o700).unwrap();

@@ -7,7 +7,7 @@ use sde::{
     ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{Cbor, Class, DirStore, Options, Order, Retention};
+use sde_archives::{Cbor, Class, DirStore, Order, Retention, StoreOptions};
 use sde_arrays::DistArray;
 
 use super::says::says;
@@ -82,7 +82,7 @@ fn the_fixture_is_there() {
         return;
     }
     let open = || {
-        let store = Options::new().open(&path).unwrap();
+        let store = StoreOptions::new().open(&path).unwrap();
         let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
         builder.save(SavePolicy::EveryResult).build().unwrap()
     };
@@ -114,7 +114,7 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     copy(&fixture(), &path);
-    let store = Options::new()
+    let store = StoreOptions::new()
         .trust_others()
         .read_only()
         .open(&path)
@@ -168,7 +168,7 @@ fn field(sde: &Handle, length: usize) -> Result<DistArray<f64>, sde::Error> {
 /// All of it, as these ranks have it, and how often it was computed.
 fn by_ranks(ranks: usize, path: &Path) -> (Vec<f64>, u64) {
     let told = ThreadGroup::run(ranks, |group| {
-        let store = Options::new().open_together(path, &group).unwrap();
+        let store = StoreOptions::new().open_together(path, &group).unwrap();
         let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
         let sde = builder.process_group(group, Cbor).build().unwrap();
         let whole = field.call(&sde, 10).unwrap();
@@ -204,7 +204,7 @@ fn what_was_used_is_not_old_in_any_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         copy(&fixture(), &path);
-        let options = || Options::new().trust_others();
+        let options = || StoreOptions::new().trust_others();
         let load = |store: DirStore| {
             let sde = Sde::builder()
                 .store(store)

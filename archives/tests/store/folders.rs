@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, SavePolicy, Sde};
 use sde_archives::inspect::Inspection;
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 use tempfile::{TempDir, tempdir};
 
 use super::apps::{fresh, orbit, page};
@@ -111,7 +111,7 @@ fn a_folder_or_file_that_others_can_write_to_is_refused() {
             refused(dir.path(), &["others can write to it", "chmod go-w", name]);
             let error = DirStore::open_read_only(dir.path()).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
-            let trusting = Options::new().trust_others().open(dir.path());
+            let trusting = StoreOptions::new().trust_others().open(dir.path());
             assert_eq!(computed(trusting.unwrap()), 0, "{name}");
         }
         // Others may read it.
@@ -138,7 +138,7 @@ fn a_link_in_the_place_of_a_folder_or_file_is_refused() {
         std::os::unix::fs::symlink(&aside, &part).unwrap();
         let name = part.strip_prefix(dir.path()).unwrap().to_str().unwrap();
         refused(dir.path(), &["it is a link", "trust_others", name]);
-        let trusting = Options::new().trust_others().open(dir.path());
+        let trusting = StoreOptions::new().trust_others().open(dir.path());
         assert_eq!(computed(trusting.unwrap()), 0, "{name}");
         std::fs::remove_file(&part).unwrap();
         std::fs::rename(&aside, &part).unwrap();

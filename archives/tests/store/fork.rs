@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Announced, ArchiveError, Archiver, Key, Selection};
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::state;
@@ -75,7 +75,7 @@ fn a_child_and_its_parent_commit_at_once() {
             (&answer).read_exact(&mut [0])
         }
     });
-    let options = Options::new().vfs(Arc::new(disk));
+    let options = StoreOptions::new().vfs(Arc::new(disk));
     let store = options.open(dir.path()).unwrap();
     commit(&store, 1).unwrap();
     // SAFETY: the child saves to files, which allocates, and ends without running anything else.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sde::{AppError, Journal, SavePolicy, Sde};
 use sde_archives::inspect::{Computations, Inspection, Listed};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 
 #[sde::app]
@@ -59,7 +59,7 @@ fn each_process_leaves_one_that_outlives_compactions() {
     assert!(told[0].started < told[1].started && told[0].rank.is_none());
     let saved = told[1].apps.values().next().unwrap().time_saved;
     assert_eq!(saved, stats.time_saved);
-    let store = Options::new().grace(std::time::Duration::ZERO);
+    let store = StoreOptions::new().grace(std::time::Duration::ZERO);
     let store = store.open(dir.path()).unwrap();
     assert_eq!(store.compact(&Retention::new()).unwrap().written, 1);
     assert_eq!(journals(dir.path()), told);
@@ -69,7 +69,13 @@ fn each_process_leaves_one_that_outlives_compactions() {
 fn a_program_that_only_loads_may_be_told_to_write_nothing() {
     let dir = tempdir().unwrap();
     let run = |uses| {
-        let store = Options::new().record_uses(uses).open(dir.path()).unwrap();
+        let options = StoreOptions::new();
+        let options = if uses {
+            options
+        } else {
+            options.without_uses()
+        };
+        let store = options.open(dir.path()).unwrap();
         let sde = on(store);
         half.call(&sde, 2).unwrap();
         sde.finish().unwrap();

@@ -12,7 +12,7 @@ use sde::{
     Policy, ResultMap, ResultSpec, SavePolicy, Sde, Tag, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::{TempDir, tempdir};
 
 use super::apps::engine;
@@ -73,7 +73,7 @@ impl Place {
     }
 
     fn compact(&self, retention: &Retention) {
-        let store = Options::new().grace(Duration::ZERO).open(self.store());
+        let store = StoreOptions::new().grace(Duration::ZERO).open(self.store());
         store.unwrap().compact(retention).unwrap();
     }
 }
@@ -151,7 +151,7 @@ fn one_content_is_in_the_store_once() {
 fn a_content_that_seals_its_segment_is_in_the_store_once() {
     let place = Place::new();
     let text = "0123456789abcdef".repeat(1 << 14);
-    let options = Options::new().segment_size(1 << 16);
+    let options = StoreOptions::new().segment_size(1 << 16);
     let store = options.open(place.store()).unwrap();
     let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
     let sde = builder.build().unwrap();
@@ -455,7 +455,7 @@ fn limits_hold_for_contents() {
     }
     let limit = 100_000;
     assert!(place.bytes() > limit);
-    place.compact(&Retention::new().results().max_bytes(limit));
+    place.compact(&Retention::new().results().capacity(limit));
     assert!(place.bytes() <= limit, "{}", place.bytes());
     // What was saved last stays.
     assert_eq!(place.call("file", &"9 ".repeat(10_000)), 0);
@@ -472,7 +472,7 @@ fn a_flip_of_any_bit_gives_no_other_content() {
     let path = names.next().unwrap().unwrap().path();
     let bytes = fs::read(&path).unwrap();
     let sde = || {
-        let store = Options::new().read_only().open(place.store()).unwrap();
+        let store = StoreOptions::new().read_only().open(place.store()).unwrap();
         Sde::builder()
             .store(store)
             .save(SavePolicy::OnRequest)

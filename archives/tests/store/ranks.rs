@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sde::{EventLog, ProcessGroup, SavePolicy, Sde, ThreadGroup};
-use sde_archives::{Cbor, DirStore, Options};
+use sde_archives::{Cbor, DirStore, StoreOptions};
 
 #[sde::app(name = "store.ranks.wave", tags(intermediate))]
 fn wave(x: u64) -> Vec<f64> {
@@ -56,7 +56,7 @@ impl Machine {
     }
 
     fn open(&self, group: &dyn ProcessGroup) -> DirStore {
-        let mut options = Options::new().writers(self.writers);
+        let mut options = StoreOptions::new().writers(self.writers);
         options = options.segment_size(self.segment_size);
         if self.local {
             options = options.local(self.disk(group.nodes()[group.rank()]));
@@ -243,7 +243,7 @@ fn a_store_that_one_rank_can_t_open_is_an_error_on_all() {
     let file = dir.path().join("file");
     std::fs::write(&file, "no store").unwrap();
     let errors = ThreadGroup::run(3, |group| {
-        let opened = Options::new().open_together(&file, &group);
+        let opened = StoreOptions::new().open_together(&file, &group);
         opened.unwrap_err().to_string()
     });
     assert!(errors[0].starts_with("rank 0: "), "{errors:?}");
@@ -253,8 +253,8 @@ fn a_store_that_one_rank_can_t_open_is_an_error_on_all() {
     let store = dir.path().join("store");
     let errors = ThreadGroup::run(3, |group| {
         let options = match group.rank() {
-            1 => Options::new().local(&file),
-            _ => Options::new(),
+            1 => StoreOptions::new().local(&file),
+            _ => StoreOptions::new(),
         };
         options
             .open_together(&store, &group)
@@ -268,7 +268,7 @@ fn a_store_that_one_rank_can_t_open_is_an_error_on_all() {
 #[test]
 fn a_folder_of_a_node_is_of_no_use_to_one_who_opens_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options::new().local(dir.path().join("local"));
+    let options = StoreOptions::new().local(dir.path().join("local"));
     let error = options.open(dir.path().join("store")).unwrap_err();
     assert!(error.to_string().contains("`open_together`"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use sde::SavePolicy;
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{engine, fresh, page};
@@ -101,7 +101,7 @@ fn what_nobody_finished_is_removed_after_a_while() {
     store.compact(&Retention::new()).unwrap();
     assert_eq!(old.iter().filter(|name| there(name)).count(), 0);
     // Somebody may be writing these just now, whatever the grace of this process is.
-    let at_once = Options::new().grace(Duration::ZERO).open(dir.path());
+    let at_once = StoreOptions::new().grace(Duration::ZERO).open(dir.path());
     at_once.unwrap().compact(&Retention::new()).unwrap();
     assert!(new.iter().all(there));
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sde::{Archiver, Codec, Key, Storable};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 
 fn key() -> Key {
@@ -36,7 +36,7 @@ fn a_state_that_a_compaction_moved_is_found() {
     }
     let reader = DirStore::open(dir.path()).unwrap();
     assert_eq!(found(&reader), Some(1_u64));
-    let at_once = Options::new().grace(Duration::ZERO).open(dir.path());
+    let at_once = StoreOptions::new().grace(Duration::ZERO).open(dir.path());
     let done = at_once.unwrap().compact(&Retention::new()).unwrap();
     assert_eq!((done.replaced, done.removed), (2, 2));
     assert_eq!(found(&reader), Some(1_u64));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use sde::{Archiver, Key, SavePolicy, Source};
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 use tracing::Level;
 
@@ -150,8 +150,8 @@ fn what_hears_of_a_warning_may_use_the_store() {
 pub fn end_when_warned(dir: &Path) {
     drop(DirStore::open(dir).unwrap());
     let no_manifests = OddDisk::that_first(|| Err(std::io::ErrorKind::PermissionDenied.into()));
-    let limit = Retention::new().max_bytes(1);
-    let options = Options::new().retention(limit).segment_size(1 << 12);
+    let limit = Retention::new().capacity(1);
+    let options = StoreOptions::new().retention(limit).segment_size(1 << 12);
     let store = options.vfs(Arc::new(no_manifests)).open(dir).unwrap();
     let last = Mutex::new(Some(store.clone()));
     let (ended, has_ended) = mpsc::channel();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use sde::{Archiver, Batch, Key, SavePolicy};
-use sde_archives::{Options, Retention};
+use sde_archives::{Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{engine, expected_page, page, state};
@@ -103,8 +103,8 @@ fn long_state(number: u8) -> Batch {
 
 /// A worker's job: hits, misses and saves in a store with a capacity.
 pub fn calls(dir: &Path) {
-    let limit = Retention::new().max_bytes(1 << 18);
-    let options = Options::new().segment_size(1 << 14).retention(limit);
+    let limit = Retention::new().capacity(1 << 18);
+    let options = StoreOptions::new().segment_size(1 << 14).retention(limit);
     let store = options.open(dir).unwrap();
     let marked = |what: &str, job: &dyn Fn()| {
         drop(std::fs::metadata(format!("{MARK}{what}")));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, SavePolicy, Sde};
-use sde_archives::{Options, Retention};
+use sde_archives::{Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{engine, expected_page, fresh, page};
@@ -17,7 +17,9 @@ use super::stopping::Stopping;
 
 /// A worker's job: each second page from one on, a checkpoint now and then, and a compaction.
 pub fn work(dir: &Path) {
-    let options = Options::new().segment_size(8 << 10).grace(Duration::ZERO);
+    let options = StoreOptions::new()
+        .segment_size(8 << 10)
+        .grace(Duration::ZERO);
     let store = options.vfs(Arc::new(Stopping::default())).open(dir);
     let store = store.unwrap();
     let builder = Sde::builder()
@@ -150,7 +152,7 @@ fn killed_in_each_call_nothing_acknowledged_is_lost() {
 #[test]
 fn frames_in_place_of_zeros_are_found_and_the_rest_of_them_is_cut_off() {
     let (dir, sde) = fresh(SavePolicy::EveryResult);
-    let reader = Options::new().read_only().open(dir.path()).unwrap();
+    let reader = StoreOptions::new().read_only().open(dir.path()).unwrap();
     let file = || {
         let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();
         std::fs::read(names.next().unwrap().unwrap().path()).unwrap()

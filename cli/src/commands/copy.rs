@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use sde_archives::inspect::Inspection;
-use sde_archives::{Copyable, DirStore, Options};
+use sde_archives::{Copyable, DirStore, StoreOptions};
 use serde_json::json;
 
 use crate::args::App;
@@ -45,8 +45,8 @@ impl Copy {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         Inspection::open(&self.from).map_err(|error| store::not_opened(&self.from, error))?;
         let keys = self.keys()?;
-        let from = self.open(&self.from, Options::new().read_only())?;
-        let to = self.open(&self.to, Options::new().without_environment())?;
+        let from = self.open(&self.from, StoreOptions::new().read_only())?;
+        let to = self.open(&self.to, StoreOptions::new().without_environment())?;
         let wanted = |one: &Copyable<'_>| {
             let key = || one.key.to_string();
             (self.app.is_empty() || self.app.iter().any(|app| app.is(one.app)))
@@ -90,7 +90,7 @@ impl Copy {
         Ok(())
     }
 
-    fn open(&self, path: &PathBuf, options: Options) -> Result<DirStore, Failure> {
+    fn open(&self, path: &PathBuf, options: StoreOptions) -> Result<DirStore, Failure> {
         let options = match self.trust_others {
             true => options.trust_others(),
             false => options,

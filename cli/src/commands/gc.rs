@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use sde_archives::inspect::Inspection;
-use sde_archives::{Compacted, LimitError, Options, Retention};
+use sde_archives::{Compacted, LimitError, Retention, StoreOptions};
 use serde_json::json;
 
 use crate::args::Place;
@@ -30,7 +30,7 @@ pub struct Gc {
     /// Results are not counted, nor are files that are being written or the bytes of no use that stay in files not
     /// worth replacing (an eighth).
     #[arg(long, value_name = "SIZE")]
-    max_bytes: Vec<String>,
+    capacity: Vec<String>,
     /// Gives up entries whose values have fewer bytes
     #[arg(long, value_name = "SIZE")]
     min_entry: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Gc {
     /// Gives up what was saved, or used last, so long ago: 12h, 30d or 8w
     #[arg(long, value_name = "AGE")]
     max_age: Vec<String>,
-    /// Which go first for --max-bytes: lru, those that were not used for the longest (the default), or fifo, those saved
+    /// Which go first for --capacity: lru, those that were not used for the longest (the default), or fifo, those saved
     /// first
     ///
     /// What nobody used counts as used when it was saved.
@@ -65,7 +65,7 @@ impl Gc {
         let path = self.place.only()?;
         // Opening for writing would make a store of an empty folder.
         Inspection::open(&path).map_err(|error| store::not_opened(&path, error))?;
-        let mut options = Options::new().without_environment().grace(self.grace);
+        let mut options = StoreOptions::new().without_environment().grace(self.grace);
         if self.trust_others {
             options = options.trust_others();
         }
@@ -98,7 +98,7 @@ impl Gc {
     fn retention(&self) -> Result<Retention, Failure> {
         let mut retention = Retention::new();
         let limits = [
-            ("max-bytes", "CAPACITY", &self.max_bytes),
+            ("capacity", "CAPACITY", &self.capacity),
             ("min-entry", "MIN_ENTRY", &self.min_entry),
             ("max-entry", "MAX_ENTRY", &self.max_entry),
             ("max-age", "MAX_AGE", &self.max_age),

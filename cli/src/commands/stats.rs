@@ -178,7 +178,7 @@ impl Report {
     /// The limit set by the environment, or else by the program that reported last.
     fn allowed(&self, told: Option<Capacity>) -> Option<Allowed> {
         let said = Retention::from_env().map_err(warn).unwrap_or_default();
-        let Capacity { bytes, results, .. } = said.room().or(told)?;
+        let Capacity { bytes, results, .. } = said.allowed().or(told)?;
         let limited = self.classes.iter().skip(usize::from(!results));
         let used = limited.map(|class| class.bytes).sum();
         Some(Allowed {

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sde::Key;
 use sde::key::Digest;
-use sde_archives::Options;
+use sde_archives::StoreOptions;
 use sde_archives::inspect::{Damage, Item, Payload, SegmentFile, Snapshot, Walked};
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -92,7 +92,7 @@ impl Verify {
 
     /// Why a program would not open the store, if so.
     fn refused(&self, path: &std::path::Path) -> Option<String> {
-        let mut options = Options::new().without_environment().read_only();
+        let mut options = StoreOptions::new().without_environment().read_only();
         if self.trust_others {
             options = options.trust_others();
         }

@@ -6,7 +6,7 @@ use sde::{
     App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Key, Parameter, ResultMap,
     ResultSpec, SavePolicy, Sde, inputs,
 };
-use sde_archives::{Options, Retention};
+use sde_archives::{Retention, StoreOptions};
 
 use super::kit::{Done, sde, sde_wide};
 
@@ -41,8 +41,8 @@ impl Cache {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let build = |length: usize| {
-            let retention = Retention::new().max_bytes(1 << 20).results();
-            let store = Options::new()
+            let retention = Retention::new().capacity(1 << 20).results();
+            let store = StoreOptions::new()
                 .retention(retention)
                 .open(folder.path())
                 .unwrap();
@@ -179,7 +179,7 @@ fn verify_finds_a_flipped_byte_and_ls_says_of_which_entry_it_is() {
 #[test]
 fn gc_gives_up_the_result_that_was_used_longest_ago() {
     let cache = Cache::new();
-    let limit = ["--results", "--max-bytes", "6K", "--grace", "0s", "--json"];
+    let limit = ["--results", "--capacity", "6K", "--grace", "0s", "--json"];
     let dry = cache.run("gc", &[&limit[..], &["-n"]].concat()).json();
     assert_eq!(dry["given_up"], 1, "{dry}");
     assert_eq!(cache.run("ls", &[]).well().lines().count(), 4);

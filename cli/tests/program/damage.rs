@@ -450,7 +450,7 @@ fn what_was_replaced_is_not_lost_whoever_lists_it() {
     sde.finish().unwrap();
     drop(sde);
     for _ in 0..2 {
-        let limit = ["--max-bytes", "0", "--grace", "0s"];
+        let limit = ["--capacity", "0", "--grace", "0s"];
         sample.run("gc", &limit).well();
     }
     let is_new = |file: &&PathBuf| !before.contains(file);

@@ -86,7 +86,7 @@ fn what_is_left_out_is_told() {
     says(&invalid.err, "not to be used");
     says(&invalid.err, "bad memory in node 7");
 
-    sample.run("gc", &["--max-bytes", "0"]).well();
+    sample.run("gc", &["--capacity", "0"]).well();
     let part = export(&key, &[]);
     assert_eq!(part.status, 1);
     says(&part.err, "does not have them: guess;");

@@ -321,8 +321,8 @@ fn what_makes_no_sense_is_status_2() {
             "\"/nowhere/at/all\" is no directory",
         ),
         (
-            &["gc", path, "--max-bytes", "much"],
-            "--max-bytes is \"much\"",
+            &["gc", path, "--capacity", "much"],
+            "--capacity is \"much\"",
         ),
         (&["show", path, "xyz"], "is not a key"),
         (&["show", path, "0123456789abcdef"], "no entry has a key"),

@@ -87,7 +87,7 @@ fn of_several_that_were_made_at_one_time_all_take_that_which_was_saved_last() {
         states,
         ["current", "replaced", "replaced", "replaced", "replaced"]
     );
-    let now = sde_archives::Options::new().grace(Duration::ZERO);
+    let now = sde_archives::StoreOptions::new().grace(Duration::ZERO);
     let compacted = now.open(&path).unwrap().compact(&Retention::new()).unwrap();
     assert!(compacted.replaced > 0);
     check(&path);

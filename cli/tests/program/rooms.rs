@@ -104,7 +104,7 @@ fn a_dry_run_touches_nothing() {
         let folder = std::fs::File::open(folder).unwrap();
         folder.set_modified(long_ago).unwrap();
     }
-    let would = sample.run("gc", &["--dry-run", "--max-bytes", "0"]).well();
+    let would = sample.run("gc", &["--dry-run", "--capacity", "0"]).well();
     says(&would, "would be replaced");
     for folder in folders() {
         let changed = folder.metadata().unwrap().modified().unwrap();
@@ -118,10 +118,10 @@ fn gc_changes_nothing_when_dry_and_loses_no_result() {
     let listed = |sample: &Sample| sample.run("ls", &["--json", "--class", "result"]).well();
     let before = listed(&sample);
     let files = sample.files();
-    sample.run("gc", &["--dry-run", "--max-bytes", "0"]).well();
+    sample.run("gc", &["--dry-run", "--capacity", "0"]).well();
     assert_eq!(sample.files(), files);
     sample
-        .run("gc", &["--max-bytes", "0", "--policy", "fifo"])
+        .run("gc", &["--capacity", "0", "--policy", "fifo"])
         .well();
     let keys = |text: &str| -> Vec<String> {
         let key = |line: &str| {
@@ -141,7 +141,7 @@ fn gc_changes_nothing_when_dry_and_loses_no_result() {
 #[test]
 fn gc_says_beforehand_what_it_removes() {
     let sample = Sample::new();
-    sample.run("gc", &["--max-bytes", "0"]).well();
+    sample.run("gc", &["--capacity", "0"]).well();
     let replaced = sample.files();
     assert_eq!(sample.run("gc", &["--dry-run"]).well(), "nothing to do\n");
     let now = ["--grace", "0s"];

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
-use sde::store::{Cbor, Options as Store};
+use sde::store::{Cbor, StoreOptions};
 use sde::{DistArray, Handle, SavePolicy, Sde, Transfer};
 use solvers::{chebyshev, conjugate_gradients};
 
@@ -80,7 +80,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let world = session.world();
     let mut builder = Sde::builder();
     if let Some(directory) = &options.store {
-        builder = builder.store(Store::new().open_together(directory, &world)?);
+        builder = builder.store(StoreOptions::new().open_together(directory, &world)?);
         builder = builder.save(SavePolicy::EveryResult);
     }
     let sde = builder.process_group(world, Cbor).build()?;

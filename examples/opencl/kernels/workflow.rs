@@ -115,7 +115,7 @@ impl Problem {
                 element: *element,
             };
             // The same method with other integrals: they stand in a slot.
-            let method = Instance::new(Rhf).with_sub_app("repulsion", integrals.clone())?;
+            let method = Instance::new(Rhf).fill("repulsion", integrals.clone())?;
             let results = sde.run(&method, &of(&self.molecule, &self.set))?;
             let energy = *results.get::<f64>("energy")?;
             let energies = [(energy, self.energy)].into_iter();

@@ -27,7 +27,7 @@ fn outer(inner: impl Into<SubApp>) -> Instance {
         let of_inner = y(&sde.run(&sde.sub_app("inner")?, inputs)?)?;
         Ok(ResultMap::new().with("y", of_inner + 1))
     });
-    Instance::new(outer).with_sub_app("inner", inner).unwrap()
+    Instance::new(outer).fill("inner", inner).unwrap()
 }
 
 fn run(sde: &Handle, app: &Instance, of: u64) -> u64 {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sde::store::{DirStore, Options};
+use sde::store::{DirStore, StoreOptions};
 use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
 
 use super::{Rank, Ranks, all_are, names};
@@ -46,7 +46,7 @@ pub(super) fn any_number_of_ranks_goes_on_from_what_others_saved_together(ranks:
         let folder = ranks.folder();
         let (store, disk) = (folder.path().join("store"), folder.path().join("disk"));
         let open = |group: &dyn ProcessGroup| {
-            let options = Options::new().local(&disk);
+            let options = StoreOptions::new().local(&disk);
             options.open_together(&store, group).unwrap()
         };
         let how = format!("{saved_by} -> {loaded_by}");
@@ -76,7 +76,7 @@ pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
     ranks.run_ranks(|rank: Rank| {
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&warnings);
-        let options = Options::new();
+        let options = StoreOptions::new();
         let builder = Sde::builder()
             .store(options.open_together(&store, rank.group()).unwrap())
             .save(SavePolicy::Interval(Duration::from_millis(1)))
@@ -125,7 +125,7 @@ pub(super) fn ranks_may_save_at_different_times(ranks: Ranks<'_>) {
             0 => SavePolicy::EveryResult,
             _ => SavePolicy::OnRequest,
         };
-        let store = Options::new().open_together(&store, group).unwrap();
+        let store = StoreOptions::new().open_together(&store, group).unwrap();
         let builder = Sde::builder().store(store).save(policy);
         let sde = rank.join(builder).build().unwrap();
         sde.split_for(0, 0, |part| page.call(part, 7).map(drop))
@@ -140,10 +140,10 @@ pub(super) fn ranks_that_open_different_stores_get_an_error(ranks: Ranks<'_>) {
     let told = ranks.run_ranks(|rank: Rank| {
         let group = rank.group();
         let own = folder.join(if group.rank() == 1 { "a" } else { "b" });
-        let error = Options::new().open_together(own, group).unwrap_err();
+        let error = StoreOptions::new().open_together(own, group).unwrap_err();
         let with_disk = match group.rank() {
-            1 => Options::new().local(folder.join("disk")),
-            _ => Options::new(),
+            1 => StoreOptions::new().local(folder.join("disk")),
+            _ => StoreOptions::new(),
         };
         let other = with_disk
             .open_together(folder.join("c"), group)
@@ -167,7 +167,7 @@ pub(super) fn ranks_of_a_node_that_save_in_different_folders_get_an_error(ranks:
     let told = ranks.run_ranks(|rank: Rank| {
         let group = rank.group();
         let own = format!("disk {}", usize::from(group.rank() == 1));
-        let options = Options::new().local(folder.join(own));
+        let options = StoreOptions::new().local(folder.join(own));
         let opened = options.open_together(folder.join("store"), group);
         opened.unwrap_err().to_string()
     });
@@ -183,7 +183,9 @@ pub(super) fn a_store_of_ranks_is_for_engines_of_ranks(ranks: Ranks<'_>) {
     let folder = ranks.folder();
     ranks.run_ranks(|rank: Rank| {
         let store = folder.path().join("store");
-        let store = Options::new().open_together(store, rank.group()).unwrap();
+        let store = StoreOptions::new()
+            .open_together(store, rank.group())
+            .unwrap();
         let built = Sde::builder()
             .store(store.clone())
             .save(SavePolicy::OnRequest)

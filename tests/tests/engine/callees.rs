@@ -156,7 +156,7 @@ fn an_edited_app_in_the_slot_of_a_callee() {
 fn a_name_in_the_slot_of_a_callee() {
     let holder = || holder(Slot::new("inner", named(10)));
     let by_slot = number("by_slot", move |sde, n| {
-        let holder = Instance::new(holder()).with_sub_app("inner", "mesh")?;
+        let holder = Instance::new(holder()).fill("inner", "mesh")?;
         Ok(y(&sde.run(&holder, &x(n))?)?)
     });
     let store = MemoryArchiver::new();

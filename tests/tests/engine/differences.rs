@@ -150,8 +150,7 @@ fn the_version() {
 
 #[test]
 fn what_is_in_a_slot() {
-    let in_slot =
-        |app: Instance| told_of_app(Instance::new(solver()).with_sub_app("inner", app).unwrap());
+    let in_slot = |app: Instance| told_of_app(Instance::new(solver()).fill("inner", app).unwrap());
     let inner = Instance::new(Inner { grid: 50 });
     let damped = inner.clone().set("damping", 0.25).unwrap();
     let found = in_slot(damped);

@@ -42,7 +42,7 @@ fn a_registered_app_with_a_slot_that_leads_nowhere_yet() {
     let app = falls_back(|sde| y(&sde.run("method", &x(1))?));
     assert_eq!(result(&sde, &app), 404);
     let double = number("double", |_, n| Ok(2 * n));
-    sde.apps().set_sub_app("method", "term", double).unwrap();
+    sde.apps().fill("method", "term", double).unwrap();
     assert_eq!(result(&sde, &app), 2);
 }
 

@@ -28,9 +28,9 @@ fn over(name: &'static str, slot: Slot) -> Made {
 /// Three levels, with this at the bottom.
 fn tower(bottom: Instance) -> Instance {
     let middle = Instance::new(over("middle", Slot::new("inner", grid())));
-    let middle = middle.with_sub_app("inner", bottom).unwrap();
+    let middle = middle.fill("inner", bottom).unwrap();
     let top = Instance::new(over("top", Slot::new("inner", grid())));
-    top.with_sub_app("inner", middle).unwrap()
+    top.fill("inner", middle).unwrap()
 }
 
 fn key(sde: &Sde, instance: &Instance) -> Key {
@@ -104,7 +104,7 @@ fn what_is_set_after_a_look_reaches_the_apps_above() {
     apps.set("mesh", "points", 20_u64).unwrap();
     let second = key();
     let finer = Instance::new(grid()).set("points", 30_u64).unwrap();
-    apps.set_sub_app("middle", "inner", finer).unwrap();
+    apps.fill("middle", "inner", finer).unwrap();
     assert!(first != second && second != key() && first != key());
 }
 
@@ -115,7 +115,7 @@ fn a_name_at_the_bottom_freezes_too() {
     sde.run("top", &inputs! {}).unwrap();
     for (name, slot) in [("top", true), ("middle", true), ("mesh", false)] {
         let error = match slot {
-            true => apps.set_sub_app(name, "inner", grid()),
+            true => apps.fill(name, "inner", grid()),
             false => apps.set(name, "points", 1_u64),
         };
         let error = error.unwrap_err();
@@ -138,7 +138,7 @@ fn names_that_lead_back_to_themselves() {
     assert_kind!(error, InvalidArgument);
     says(&error, "A -> B -> A");
     // Nothing has run, so it can be mended.
-    apps.set_sub_app("B", "inner", grid()).unwrap();
+    apps.fill("B", "inner", grid()).unwrap();
     let results = sde.run("A", &inputs! {}).unwrap();
     assert_eq!(*results.get::<u64>("n").unwrap(), 12);
 }
@@ -172,12 +172,10 @@ fn everything_that_is_missing_is_listed() {
 
 #[test]
 fn a_slot_that_is_not_there() {
-    let error = Instance::new(grid())
-        .with_sub_app("inner", grid())
-        .unwrap_err();
+    let error = Instance::new(grid()).fill("inner", grid()).unwrap_err();
     says(&error, "there is no such slot");
     let misspelt = Instance::new(over("top", Slot::new("inner", grid())));
-    let error = misspelt.with_sub_app("iner", grid()).unwrap_err();
+    let error = misspelt.fill("iner", grid()).unwrap_err();
     says(&error, "has: inner");
     let sde = Sde::new();
     let nowhere = Instance::new(over("top", Slot::new("inner", "nowhere")));

@@ -164,11 +164,11 @@ fn apps_that_are_held_are_identified_anew() {
     let instance = Instance::new(Lines).set("file", file.input()).unwrap();
     let prepared = sde.prepare(&instance).unwrap();
     let outer = Instance::new(Outer)
-        .with_sub_app("lines", instance.clone())
+        .fill("lines", instance.clone())
         .unwrap();
     let outer = sde.prepare(&outer).unwrap();
     sde.apps().register("lines", instance.clone()).unwrap();
-    let named = Instance::new(Outer).with_sub_app("lines", "lines").unwrap();
+    let named = Instance::new(Outer).fill("lines", "lines").unwrap();
     sde.apps().register("outer", named).unwrap();
     let of = |results: ResultMap| *results.get::<usize>("lines").unwrap();
     let none = inputs! {};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use sde::store::{DirStore, Options};
+use sde::store::{DirStore, StoreOptions};
 use sde::{
     DistArray, ErrorKind, EventLog, Handle, Peek, Policy, SavePolicy, Sde, Source, Transfer, inputs,
 };
@@ -129,7 +129,9 @@ fn an_array_that_was_not_named_comes_from_the_store() {
         Ranks::of(&Threads, 4).run_ranks(|rank| {
             let log = EventLog::new();
             let store = match is_together {
-                true => Options::new().open_together(&store, rank.group()).unwrap(),
+                true => StoreOptions::new()
+                    .open_together(&store, rank.group())
+                    .unwrap(),
                 false => DirStore::open(&store).unwrap(),
             };
             let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);

@@ -15,7 +15,7 @@ use sde::{
     Policy, SavePolicy, Sde, SharedWork, Storable, StoredEntry,
 };
 use sde_archives::vfs::Vfs;
-use sde_archives::{DirStore, Options, Retention};
+use sde_archives::{DirStore, Retention, StoreOptions};
 
 use super::Kept;
 use super::build::Build;
@@ -228,15 +228,15 @@ impl Counts {
     }
 }
 
-fn options(settings: &Settings) -> Options {
+fn options(settings: &Settings) -> StoreOptions {
     let mut retention = Retention::new().results().order(settings.order);
     if let Some(capacity) = settings.capacity {
-        retention = retention.max_bytes(capacity).max_entry(capacity);
+        retention = retention.capacity(capacity).max_entry(capacity);
     }
     if let Some(age) = settings.max_age {
         retention = retention.max_age(age);
     }
-    let options = Options::new()
+    let options = StoreOptions::new()
         .retention(retention)
         .without_environment()
         // A reader of a replaced file looks again, or builds.

@@ -174,7 +174,7 @@ fn a_live_process_loses_nothing_when_others_make_room() {
         let program = writer.describe(0, &spec).unwrap();
         writer.program(&sde, 0, &program).unwrap();
         // Another process that finds far too much.
-        let all = Retention::new().max_bytes(1).results();
+        let all = Retention::new().capacity(1).results();
         dir(1).store().compact(&all).unwrap();
     }
     assert_eq!(writer.stats().store_failures, 0);

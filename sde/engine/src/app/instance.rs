@@ -76,7 +76,7 @@ impl Instance {
     ///
     /// # Errors
     /// If the app has no such slot. A name that leads nowhere is an error when the instance is prepared or run.
-    pub fn with_sub_app(mut self, slot: &str, app: impl Into<SubApp>) -> Result<Self, Error> {
+    pub fn fill(mut self, slot: &str, app: impl Into<SubApp>) -> Result<Self, Error> {
         self.setup.fill(slot, app.into())?;
         Ok(self)
     }

@@ -239,11 +239,11 @@ impl Apps<'_> {
     ///
     /// # Errors
     /// If there is no such app or slot, or the app has run.
-    pub fn set_sub_app(&self, name: &str, slot: &str, app: impl Into<SubApp>) -> Result<(), Error> {
+    pub fn fill(&self, name: &str, slot: &str, app: impl Into<SubApp>) -> Result<(), Error> {
         let app = app.into();
         self.0
             .apps
-            .change(name, |instance| instance.with_sub_app(slot, app.clone()))?;
+            .change(name, |instance| instance.fill(slot, app.clone()))?;
         self.0.note_instance(&*self.0.apps.instance(name)?);
         self.0.raise_epoch();
         Ok(())

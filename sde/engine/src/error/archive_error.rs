@@ -18,7 +18,7 @@ pub enum ArchiveError {
         source: Arc<std::io::Error>,
     },
     /// The disk is full, and the store has nothing more to remove.
-    #[error("{doing} {}: {source}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --max-bytes`, `SDE_STORE_CAPACITY` or `Options::retention`; what was saved before is still there", path.display())]
+    #[error("{doing} {}: {source}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --capacity`, `SDE_STORE_CAPACITY` or `StoreOptions::retention`; what was saved before is still there", path.display())]
     Full {
         /// The action that failed.
         doing: &'static str,

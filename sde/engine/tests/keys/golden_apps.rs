@@ -77,11 +77,11 @@ fn full(threads: usize) -> Instance {
     };
     let inner = app(2)
         .set("tolerance", 0.5_f64)
-        .and_then(|inner| inner.with_sub_app("deeper", named))
+        .and_then(|inner| inner.fill("deeper", named))
         .expect("the parameter and the slot are declared");
     app(1)
         .set("threads", threads)
-        .and_then(|outer| outer.with_sub_app("deeper", inner))
+        .and_then(|outer| outer.fill("deeper", inner))
         .expect("the parameter and the slot are declared")
 }
 

@@ -196,7 +196,7 @@ impl Console {
         let is_same = |work: &Work| work.label == *label && work.total == total;
         let mut ended = None;
         if !shown.work.as_ref().is_some_and(is_same) {
-            // Threads tell of their progress in any order: this one may be late.
+            // Threads tell of their progress in any order: this one may be late. New work begins below half.
             if shown.last.as_ref().is_some_and(is_same) && 2 * done >= total {
                 return;
             }

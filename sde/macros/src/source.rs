@@ -32,6 +32,7 @@ pub(crate) fn of_file(item: &TokenStream) -> syn::Result<TokenStream> {
     let tokens = text.parse::<TokenStream>();
     let tokens = tokens.map_err(|error| refuse(format!("{}: {error}", path.display())))?;
     let tokens: Vec<_> = tokens.into_iter().collect();
+    // Inner documentation is three tokens: `#`, `!` and `[doc = ..]`.
     let is_doc = |three: &[TokenTree]| matches!(three, [_, _, TokenTree::Group(group)] if digest::is_doc(&group.stream()));
     let docs = tokens.chunks(3).take_while(|three| is_doc(three)).count();
     // What a macro made of the item is in no file.

@@ -66,8 +66,14 @@ fn a_store_is_saved_to_unless_something_else_is_said() {
     let folder = tempfile::tempdir().unwrap();
     DirStore::open(folder.path()).unwrap();
     let read = DirStore::open_read_only(folder.path()).unwrap();
-    let sde = Sde::builder().store(read).build().unwrap();
+    let sde = builder().store(read).build().unwrap();
+    cube.call(&sde, 3).unwrap();
     assert!(sde.stats().memory.is_none());
+    drop(sde);
+    assert_eq!(
+        watch.count(|event| matches!(event, Event::Warning { .. })),
+        0
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Giving up on a request.
+//! Giving up on calls.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::sync::lock;
 
-/// A computation that callers wait for, each until its request is cancelled.
+/// A computation that callers wait for, each until it is cancelled.
 pub(crate) trait Wake: Send + Sync {
     /// Has all waiters check again whether to wait.
     fn wake(&self);
@@ -17,9 +17,9 @@ pub(crate) trait Wake: Send + Sync {
     }
 }
 
-/// Cancels the requests it was given to.
+/// Cancels the calls of the handles that have it, by [`Handle::with_cancel`](crate::Handle::with_cancel).
 ///
-/// The caller of a cancelled request gets an error at once if it waits for another run. A running body sees the
+/// A cancelled caller gets an error at once if it waits for another run. A running body sees the
 /// cancelling through [`Handle::is_cancelled`](crate::Handle::is_cancelled), but only once nobody else waits for its
 /// result: one caller's cancelling does not take the result from others.
 #[derive(Clone, Default)]
@@ -38,7 +38,7 @@ impl CancelToken {
         Self::default()
     }
 
-    /// Cancels every request that has this token, now and later.
+    /// Cancels every call that has this token, now and later.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         let waiting = std::mem::take(&mut *lock(&self.0.waiting));

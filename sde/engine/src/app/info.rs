@@ -44,7 +44,7 @@ pub struct AppInfo {
     pub(crate) slots: Vec<Slot>,
     pub(crate) results: Vec<Arc<ResultSpec>>,
     pub(crate) synchronize: Option<Synchronize>,
-    /// The source of a function, if the app is one.
+    /// The source of a function, or of an `impl App` that is marked.
     pub(super) source: Option<&'static FunctionCode>,
 }
 
@@ -70,7 +70,8 @@ impl AppInfo {
         Self::with_code(name.into(), CodeId::Version(Cow::Borrowed("")))
     }
 
-    /// Adds the source, in place of that of another app. A version stays, and is refused beside it. Used by the macros.
+    /// Says what the source is; that of an app whose description this extends gives way. A version stays, and is refused
+    /// beside it. Used by the macros.
     #[doc(hidden)]
     #[must_use]
     pub fn in_source(mut self, source: &'static FunctionCode) -> Self {

@@ -379,7 +379,7 @@ impl AppCache {
     }
 
     /// Drops the values for which `drop` holds, and remembered failures.
-    pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
+    pub(crate) fn clear(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
         for failed in self.failures() {
             self.replace(&failed, None);
         }

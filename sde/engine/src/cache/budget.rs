@@ -157,7 +157,7 @@ impl MemoryBudget {
 
 /// Half of the memory of the machine or of the process's control group, divided by the ranks or tasks on it. Results
 /// that are to be saved leave only once the store has them. This is the budget where there
-/// is a store and no other is given.
+/// is a store to save to and no other is given.
 impl Default for MemoryBudget {
     fn default() -> Self {
         Self {

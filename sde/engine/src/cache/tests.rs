@@ -182,7 +182,7 @@ fn what_was_cleaned_is_not_put_back() {
     let Claimed::Mine(flight, Some(previous)) = cache.claim(key(), None, |_| false).0 else {
         unreachable!("nobody else is there");
     };
-    cache.clean(|_| true, "cleaned");
+    cache.clear(|_| true, "cleaned");
     let cleaned = |entry: &Entry| !entry.serves_all();
     assert!(!cleaned(&previous));
     cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
@@ -201,7 +201,7 @@ fn what_comes_while_a_flight_is_cleaned_stays_and_is_cleaned() {
         came.take()
             .is_none_or(|came| cache.record(&came, cache.generation()))
     };
-    cache.clean(drops, "cleaned");
+    cache.clear(drops, "cleaned");
     let there = cache
         .entry(&key())
         .map(|e| (e.record.run.number, !e.serves_all()));

@@ -88,7 +88,7 @@ pub enum SavePolicy {
     EveryResult,
     /// Another thread checkpoints new results two seconds after the last time, or ten times as long as that took if
     /// that is more. A process that is killed loses the results of the last seconds, and saving takes a tenth of the
-    /// time at most. Runs do not wait for it. The default where there is a store.
+    /// time at most. Runs do not wait for it. The default where there is a store to save to.
     InBackground,
     /// Another thread checkpoints new results each time that so much time has passed. Runs do not wait for it. No time
     /// at all is an error of [`build`](crate::Builder::build).

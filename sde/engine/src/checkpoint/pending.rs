@@ -279,7 +279,7 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
 /// meanwhile, so it holds no lock.
 #[derive(Default)]
 pub(crate) struct Saver {
-    /// It and its process: a forked one lacks the thread.
+    /// The thread whose turn it is, and its process: a forked process has the note and not the thread.
     thread: Mutex<Option<(u32, ThreadId)>>,
     changed: Condvar,
 }

@@ -34,7 +34,7 @@ use crate::result_map::Wire;
 ///
 /// With a [store](Self::store) an engine saves [in the background](SavePolicy::InBackground) and keeps memory within
 /// [half of what there is](MemoryBudget::default), unless [`save`](Self::save) and
-/// [`memory_budget`](Self::memory_budget) say something else. Without one, or with one that can only be read, it saves nothing unasked, and memory grows with each
+/// [`memory_budget`](Self::memory_budget) say something else. Without one it saves nothing, nor [at all](SavePolicy::Never) with one that can only be read, and memory grows with each
 /// result. It prints nothing and takes no signals.
 ///
 /// ```
@@ -129,8 +129,6 @@ impl Builder {
             console: Some(Console::new()),
             signals: true,
             shared_work: SharedWork::On,
-            policy: Some(SavePolicy::InBackground),
-            memory_budget: Some(MemoryBudget::default()),
             ..Self::default()
         }
     }
@@ -244,10 +242,10 @@ impl Builder {
             .archiver
             .as_ref()
             .is_some_and(|store| !store.is_read_only());
-        let policy = self.policy.unwrap_or(if saves {
-            SavePolicy::InBackground
-        } else {
-            SavePolicy::OnRequest
+        let policy = self.policy.unwrap_or(match (has_store, saves) {
+            (_, true) => SavePolicy::InBackground,
+            (true, false) => SavePolicy::Never,
+            (false, false) => SavePolicy::OnRequest,
         });
         if policy == SavePolicy::Interval(Duration::ZERO) {
             let message = "the save policy was refused: an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";

@@ -58,7 +58,7 @@ impl Engine {
             self.id(),
             run.parent.clone(),
             run.above.clone(),
-            run.from.cancel().to_vec(),
+            run.from.cancel_tokens().to_vec(),
             flight.map(|flight| Arc::clone(flight) as _),
         ));
         if flight.is_none() {

@@ -132,7 +132,7 @@ impl<'a> Run<'a> {
 
     /// Whether the caller, or a run that the call is nested in, has given up.
     pub(super) fn is_cancelled(&self) -> bool {
-        let mut own = self.from.cancel().iter();
+        let mut own = self.from.cancel_tokens().iter();
         let parent = self.parent.as_ref();
         own.any(CancelToken::is_cancelled) || parent.is_some_and(|parent| parent.is_unwanted())
     }
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
     /// Has a waiter woken when the caller, or a run that the call is nested in, gives up.
     pub(super) fn wakes(&self, waiter: &Weak<dyn Wake>) {
         let inherited = ancestry(self.parent.as_ref()).flat_map(|frame| &frame.cancel);
-        for token in self.from.cancel().iter().chain(inherited) {
+        for token in self.from.cancel_tokens().iter().chain(inherited) {
             token.wakes(Weak::clone(waiter));
         }
     }

@@ -178,9 +178,9 @@ impl Sde {
 
     fn clear(&self, app: &str, goes: impl Fn(Tags) -> bool) -> Result<(), Error> {
         let why = "it was cleared from memory";
-        self.engine().sets.clean(app, &goes, why);
+        self.engine().sets.clear(app, &goes, why);
         match self.engine().caches.named(app) {
-            Some(cache) => cache.clean(|named| goes(named.tags), why),
+            Some(cache) => cache.clear(|named| goes(named.tags), why),
             None => self.engine().must_know(app)?,
         }
         self.engine().raise_epoch();

@@ -15,7 +15,7 @@ pub enum Failure {
     #[default]
     Ordinary,
     /// The app would fail again (a source that does not compile). The error is remembered in memory until the app's
-    /// cache is cleaned or a [budget](crate::MemoryBudget) evicts it, and is never saved; the result of a caller that
+    /// cache is cleared or a [budget](crate::MemoryBudget) evicts it, and is never saved; the result of a caller that
     /// goes on without it is. Not for the failure of a child process, which a Ctrl-C kills too.
     Permanent,
     /// The cause may go away (a busy server): one waiter takes over, once per flight; after that the other waiters get

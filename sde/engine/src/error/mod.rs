@@ -215,8 +215,8 @@ pub enum ErrorKind {
         /// The number of runs in progress above it.
         depth: usize,
     },
-    /// The caller cancelled its own request.
-    #[error("the request for {app} [{}] was cancelled by its caller", key.short())]
+    /// The caller cancelled its own call.
+    #[error("the call of {app} [{}] was cancelled by its caller", key.short())]
     Cancelled {
         /// The app asked for.
         app: Arc<str>,

@@ -4,7 +4,7 @@
 //! standard library may add a conversion that would conflict. The macro knows the declared type, and selects the
 //! conversion by the order of method lookup: first [`ByFrom`], then, one reference further, [`ByItself`].
 //!
-//! A value that is itself a `Result` is refused by the same order: first [`OfAlias`], then [`OfValue`].
+//! A value that is itself a `Result` is refused by the same order: first [`OfAlias`] and [`OfFields`], then [`OfValue`].
 
 use std::error::Error as StdError;
 use std::marker::PhantomData;

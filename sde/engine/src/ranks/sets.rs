@@ -233,10 +233,10 @@ impl Sets {
         }
     }
 
-    pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool, why: &'static str) {
-        self.received.clean(app, &goes);
+    pub(crate) fn clear(&self, app: &str, goes: impl Fn(Tags) -> bool, why: &'static str) {
+        self.received.clear(app, &goes);
         for cache in self.caches(app) {
-            cache.clean(|named| goes(named.tags), why);
+            cache.clear(|named| goes(named.tags), why);
         }
     }
 

@@ -146,7 +146,7 @@ impl ResultMap {
     /// A result that is still in the store is read here, once, which takes as long as its store needs.
     ///
     /// # Errors
-    /// If there is no such result, it has another type, it is gone (cleaned, `no_cache`, not in an archive), or its
+    /// If there is no such result, it has another type, it is gone (cleared, `no_cache`, not in an archive), or its
     /// stored bytes are damaged. The message names the results there are, or says why the value is gone and how to get
     /// it.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {

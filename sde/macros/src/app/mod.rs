@@ -56,7 +56,7 @@ fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenSt
             "`#[sde::app]` goes on `impl App for ..`: mark the methods of another `impl` with `#[sde::helper]`",
         ));
     }
-    // One for each `cfg`. Without any, the compiler says what is missing.
+    // There may be one for each `cfg`. Without any, the compiler says what is missing.
     for item in &mut block.items {
         let info = match item {
             ImplItem::Fn(function) if function.sig.ident == "info" => function,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Time is counted in ticks: one for each value that comes. Uses within a tick count as one, so a value hit again and
 /// again while nothing comes is not written to.
 ///
-/// The word has 48 bits of the last tick, and 16 for the mean: one more than its [`octaves`], or 0 after one use.
+/// The word has 48 bits of the last tick, and 16 for the mean: one more than its octaves, or 0 after one use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses(pub(super) u64);
 
@@ -39,7 +39,7 @@ impl Uses {
         self.0 >> 16
     }
 
-    /// The mean time between uses in [`octaves`]; `None` if there was only one use.
+    /// The mean time between uses in octaves; `None` if there was only one use.
     pub(super) fn mean(self) -> Option<u32> {
         (self.0 as u32 % (1 << 16)).checked_sub(1)
     }

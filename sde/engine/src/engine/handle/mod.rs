@@ -37,7 +37,7 @@ use crate::result_map::{ResultMap, Storable};
 ///
 /// A body gets one that knows its ancestry, so that the engine records what the run depends on and finds cycles. A
 /// [`Sde`](crate::Sde) dereferences to one without ancestry, so that code looks the same inside an app and outside.
-/// Calls for the user alone (clean, invalidate, load, finish) are on `Sde`.
+/// Calls for the user alone (clear, invalidate, load, finish) are on `Sde`.
 ///
 /// Cloning is cheap. A handle used after its run has ended gives an error, from all
 /// that can give one.
@@ -317,7 +317,7 @@ impl Handle {
         &self.engine
     }
 
-    pub(crate) fn cancel(&self) -> &[CancelToken] {
+    pub(crate) fn cancel_tokens(&self) -> &[CancelToken] {
         &self.cancel
     }
 

@@ -97,8 +97,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// Makes the run.
     ///
     /// # Errors
-    /// As [`Handle::run`](crate::Handle::run); and that the request was
-    /// cancelled, or that nothing is remembered where only that was allowed.
+    /// As [`Handle::run`](crate::Handle::run); and that nothing is remembered where only that was allowed.
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
         let app = self.app.resolve(self.handle)?;

@@ -103,7 +103,7 @@ impl Received {
     }
 
     /// Drops values of an app, and entries that have none left.
-    pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool) {
+    pub(crate) fn clear(&self, app: &str, goes: impl Fn(Tags) -> bool) {
         let known = self.lock().clone();
         let is_of = |entry: &Arrived| match entry {
             Arrived::Packed(entry) => entry.is_of(app),

@@ -62,7 +62,7 @@ pub use ranks::{Collective, Distributed, Placement, Redistribution, SavedParts};
 pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 #[doc(hidden)]
 pub use ranks::{MEETING_BYTES, renumbered};
-pub use result_map::returned::Results;
+pub use result_map::typed::Results;
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
     Tags, Value, Wire, WireBuffer,
@@ -267,10 +267,7 @@ pub mod __private {
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::engine::GoesOn;
     pub use crate::engine::Handle;
-    pub use crate::error::returned::{
-        ByFrom, ByItself, ErrorOfApp, ErrorType, Fields, OfAlias, OfFields, OfValue, ValueType,
-        is_argument, is_one, is_remembered,
-    };
+    pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};
     pub use crate::inputs::{Call, Inputs, ValueSummary, plain, summary};
@@ -279,7 +276,10 @@ pub mod __private {
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
     pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
-    pub use crate::result_map::returned::{FromResults, Results};
+    pub use crate::result_map::allowed::{
+        Fields, OfAlias, OfFields, OfValue, ValueType, is_argument, is_one, is_remembered,
+    };
+    pub use crate::result_map::typed::{FromResults, Results};
     pub use crate::result_map::{
         ErasedValue, MemorySize, ResultMap, ResultSpec, Storable, Tag, Value,
     };

@@ -324,7 +324,10 @@ fn a_list_of_what_is_to_be_saved_takes_little_memory() {
     let with = sde_tests::Lying::new();
     let [without, with] = [
         Sde::builder(),
-        Sde::builder().store(with).save(SavePolicy::OnRequest),
+        Sde::builder()
+            .store(with)
+            .save(SavePolicy::OnRequest)
+            .memory_budget(MemoryBudget::unlimited()),
     ]
     .map(|builder| {
         let sde = builder.build().expect("a store");

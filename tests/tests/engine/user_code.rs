@@ -22,6 +22,10 @@ use super::{Captured, cycle, one_worker};
 
 /// An observer of `Saved`, or of the warning that a save failed, asked for the run that it was told of, whose claim was
 /// not given back yet.
+fn saves_on_request(store: impl sde::Archiver + 'static) -> sde::Builder {
+    Sde::builder().store(store).save(SavePolicy::OnRequest)
+}
+
 #[test]
 fn an_observer_of_a_save_may_ask_for_what_is_saved() {
     let _dog = Watchdog::new("an observer of a save", LIMIT);
@@ -75,10 +79,7 @@ fn asks(n: u64) -> Asks {
 #[test]
 fn what_was_to_be_saved_is_dropped_when_nobody_waits() {
     let _dog = Watchdog::new("a destructor that asks for its run", LIMIT);
-    let builder = Sde::builder()
-        .store(MemoryArchiver::new())
-        .save(SavePolicy::OnRequest);
-    let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
+    let sde = saves_on_request(MemoryArchiver::new()).build().unwrap();
     asks.call(&sde, 1).expect("no error");
     ASKED.set(sde.clone()).expect("set once");
     for _ in 0..10 {
@@ -202,18 +203,10 @@ fn a_default_may_run_an_app_when_it_is_keyed() {
         sde.run(&HasDefault, &inputs! {})?;
         Ok(n)
     });
-    let first = Sde::builder()
-        .store(store.clone())
-        .save(SavePolicy::OnRequest)
-        .build()
-        .unwrap();
+    let first = saves_on_request(store.clone()).build().unwrap();
     first.run(&calls_it, &x(1)).expect("no error");
     first.finish().expect("a store");
-    let second = Sde::builder()
-        .store(store)
-        .save(SavePolicy::OnRequest)
-        .build()
-        .unwrap();
+    let second = saves_on_request(store).build().unwrap();
     CATALOGUED.set(second.clone()).expect("set once");
     second.run(&calls_it, &x(1)).expect("no error");
     assert_eq!(second.stats().apps["calls HasDefault"].computed, 0);
@@ -311,7 +304,7 @@ fn a_store_that_asks_for_a_save_while_it_writes_is_given_an_error() {
     let _dog = Watchdog::new("a save within a save", LIMIT);
     let (captured, asked) = (Captured::default(), Counter::new());
     let store = SavesWithin(MemoryArchiver::new(), captured, asked);
-    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let builder = saves_on_request(store);
     let sde = builder.build().expect("a store");
     captured.set(sde.clone()).expect("set once");
     let app = number("many", |_, n| Ok(n));
@@ -422,11 +415,7 @@ fn a_value_that_saves_while_it_is_saved_is_told_so() {
         asked.add();
     });
     let store = Shows(MemoryArchiver::new(), Counter::new());
-    let sde = Sde::builder()
-        .store(store)
-        .save(SavePolicy::OnRequest)
-        .build()
-        .expect("a store");
+    let sde = saves_on_request(store).build().expect("a store");
     captured.set(sde.clone()).expect("set once");
     sde.run(&app, &x(1)).expect("no error");
     sde.checkpoint().expect("a store");
@@ -466,18 +455,10 @@ fn a_value_may_be_wanted_by_what_its_reader_steals() {
     let _dog = Watchdog::new("a value that is wanted by its reader", LIMIT);
     let folder = tempfile::tempdir().expect("a folder");
     let store = || sde::store::DirStore::open(folder.path().join("store")).unwrap();
-    let first = Sde::builder()
-        .store(store())
-        .save(SavePolicy::OnRequest)
-        .build()
-        .unwrap();
+    let first = saves_on_request(store()).build().unwrap();
     steals.call(&first).expect("no error");
     first.finish().expect("a store");
-    let later = Sde::builder()
-        .store(store())
-        .save(SavePolicy::OnRequest)
-        .build()
-        .unwrap();
+    let later = saves_on_request(store()).build().unwrap();
     let results = later.run(&steals, &inputs! {}).expect("no error");
     STOLEN.set(results).expect("set once");
     let results = STOLEN.get().expect("set above");
@@ -504,11 +485,9 @@ fn a_save_within_a_run_does_not_wait_for_one_that_waits_for_the_run() {
         sde.run(&asked, &x(1)).expect("no error");
     });
     let store = Shows(MemoryArchiver::new(), Counter::new());
-    let builder = Sde::builder()
-        .store(store)
+    let builder = saves_on_request(store)
         // A budget asks the value for its size.
         .memory_budget(sde::MemoryBudget::unlimited())
-        .save(SavePolicy::OnRequest)
         .rayon_patience(Duration::ZERO);
     let sde = builder.build().expect("a store");
     captured.set(sde.clone()).expect("set once");

@@ -10,7 +10,7 @@ use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::{AppError, Failure};
 use crate::ranks::distributed::Redistribution;
-use crate::result_map::returned::Results;
+use crate::result_map::typed::Results;
 use crate::result_map::{ResultMap, ResultSpec};
 
 /// The description of an app: its identity, its traits, its settings and its results.

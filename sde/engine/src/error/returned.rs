@@ -3,15 +3,11 @@
 //! A `Box<dyn Error>` can't become an [`AppError`] by `From`: its content can't be shared between threads, and the
 //! standard library may add a conversion that would conflict. The macro knows the declared type, and selects the
 //! conversion by the order of method lookup: first [`ByFrom`], then, one reference further, [`ByItself`].
-//!
-//! A value that is itself a `Result` is refused by the same order: first [`OfAlias`] and [`OfFields`], then [`OfValue`].
 
 use std::error::Error as StdError;
 use std::marker::PhantomData;
 
 use super::{AppError, Error, said};
-use crate::key::Fingerprint;
-use crate::result_map::returned::Results;
 
 /// The type of an error, from which its conversion is selected.
 pub struct ErrorType<E>(PhantomData<E>);
@@ -91,81 +87,3 @@ impl ErrorOfApp for Box<dyn StdError + Send> {
         error.into_app_error()
     }
 }
-
-/// Refuses the type of an argument that can't be in a key.
-pub fn is_argument<T: Send + Sync + Fingerprint + ?Sized>() {}
-
-/// The type of a value that a function returns outside `Result<..>`.
-pub struct ValueType<T>(PhantomData<T>);
-
-impl<T> ValueType<T> {
-    /// The type `T`.
-    pub const NEW: Self = Self(PhantomData);
-}
-
-/// Finds an alias of `Result`.
-pub trait OfAlias {
-    /// What it is.
-    fn kind(&self) -> Alias {
-        Alias
-    }
-}
-
-impl<T, E> OfAlias for ValueType<Result<T, E>> {}
-
-/// Finds a struct of results.
-pub trait OfFields {
-    /// What it is.
-    fn kind(&self) -> Fields {
-        Fields
-    }
-}
-
-impl<T: Results> OfFields for ValueType<T> {}
-
-/// Finds any other type.
-pub trait OfValue {
-    /// What it is.
-    fn kind(&self) -> PlainValue {
-        PlainValue
-    }
-}
-
-impl<T> OfValue for &ValueType<T> {}
-
-/// An alias of `Result`.
-pub struct Alias;
-
-/// A struct of which each field is a result.
-pub struct Fields;
-
-/// A type that is neither.
-pub struct PlainValue;
-
-/// A kind of value that can be remembered.
-#[diagnostic::on_unimplemented(
-    message = "an app can't return a `Result` under another name: its errors would be remembered as values",
-    label = "this is a `Result`",
-    note = "write `Result<T, E>` out, with the value's type first"
-)]
-pub trait Remembered {}
-
-impl Remembered for PlainValue {}
-impl Remembered for Fields {}
-
-/// A kind of value that is one result.
-#[diagnostic::on_unimplemented(
-    message = "each field of what this app returns is a result, and the app does not say so",
-    label = "this derives `sde::Results`",
-    note = "write `#[sde::app(results)]`"
-)]
-pub trait OneResult {}
-
-impl OneResult for PlainValue {}
-impl OneResult for Alias {}
-
-/// Refuses a struct of results.
-pub fn is_one(_: impl OneResult) {}
-
-/// Refuses a value that is a `Result`.
-pub fn is_remembered(_: impl Remembered) {}

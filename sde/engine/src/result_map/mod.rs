@@ -5,16 +5,17 @@
 //! one cache holds the results of every app. Asking for a name with the wrong type is an error that names the right
 //! one.
 
+pub(crate) mod allowed;
 mod bulk_types;
 mod codec;
 mod compared;
 mod map;
 mod named;
-pub(crate) mod returned;
 mod size;
 mod spec;
 mod stored;
 mod tag;
+pub(crate) mod typed;
 mod value;
 mod wire;
 

@@ -12,7 +12,7 @@ use crate::app::{App, ResolvedOnce};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
-use crate::result_map::returned::FromResults;
+use crate::result_map::typed::FromResults;
 
 /// How many items each thread of each rank gets at once, where ranks share items that come one by one.
 const AT_ONCE: usize = 8;

@@ -12,7 +12,7 @@ use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
-use crate::result_map::returned::FromResults;
+use crate::result_map::typed::FromResults;
 use crate::result_map::{ResultMap, no_result};
 
 /// How a call uses the cache.

@@ -39,7 +39,10 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             .predicates
             .push(syn::parse_quote!(Self: ::sde::__private::Storable));
         for Field { ty, is_same, .. } in &fields {
-            clause.predicates.push(if is_same { syn::parse_quote!(#ty: ::sde::__private::Storable + ::sde::__private::Fingerprint + ::std::clone::Clone) } else { syn::parse_quote!(#ty: ::sde::__private::Distributed) });
+            clause.predicates.push(match is_same {
+                true => syn::parse_quote!(#ty: ::sde::__private::Storable + ::sde::__private::Fingerprint + ::std::clone::Clone),
+                false => syn::parse_quote!(#ty: ::sde::__private::Distributed),
+            });
         }
     }
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
@@ -113,7 +116,10 @@ fn part_descriptor(fields: &[Field]) -> TokenStream {
              is_same,
              span,
              ..
-         }| if is_same { quote_spanned!(*span=> ::sde::__private::descriptor_of_same(&self.#member)) } else { quote_spanned!(*span=> ::sde::__private::Distributed::part_descriptor(&self.#member)) },
+         }| match is_same {
+            true => quote_spanned!(*span=> ::sde::__private::descriptor_of_same(&self.#member)),
+            false => quote_spanned!(*span=> ::sde::__private::Distributed::part_descriptor(&self.#member)),
+        },
     );
     quote! {
         fn part_descriptor(&self) -> ::std::vec::Vec<u64> {
@@ -205,10 +211,9 @@ fn check(fields: &[Field]) -> TokenStream {
              is_same,
              ..
          }| {
-            let check = if is_same {
-                quote!(::sde::__private::check_same(#name, &__descriptors)?;)
-            } else {
-                quote!(<#ty as ::sde::__private::Distributed>::check(&__descriptors)?;)
+            let check = match is_same {
+                true => quote!(::sde::__private::check_same(#name, &__descriptors)?;),
+                false => quote!(<#ty as ::sde::__private::Distributed>::check(&__descriptors)?;),
             };
             quote! {
                 let __descriptors = ::sde::__private::descriptors_of(__all, #place)?;

@@ -277,7 +277,8 @@ pub mod __private {
     };
     pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
     pub use crate::result_map::allowed::{
-        Fields, OfAlias, OfFields, OfValue, ValueType, is_argument, is_one, is_remembered,
+        Fields, OfAlias, OfFields, OfValue, ValueType, refuse_alias, refuse_fields,
+        require_argument,
     };
     pub use crate::result_map::typed::{FromResults, Results};
     pub use crate::result_map::{

@@ -218,7 +218,7 @@ impl Engine {
         let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
         let ended = ranks.meet(match &made {
             Ok(Served { entry, .. }) => header.with_body(Body::Made {
-                dependencies: digest_of(&RestsOn::of(&entry.record)),
+                dependencies: digest_of(&SharedProvenance::of(&entry.record)),
                 replicas: self.replica_digest(ranks, entry),
             }),
             Err(unpublished) => header.with_failure(Some(&unpublished.error)),
@@ -274,7 +274,8 @@ impl Engine {
             _ => None,
         };
         let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
-        let all = ranks.gather_distinct(header, met, digest, || RestsOn::of(&own.record))?;
+        let all =
+            ranks.gather_distinct(header, met, digest, || SharedProvenance::of(&own.record))?;
         let Some(all) = all else { return Ok(own) };
         let mut record = own.full_record();
         record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.nondeterministic);
@@ -290,13 +291,13 @@ impl Engine {
 
 /// The part of a record in which ranks may differ.
 #[derive(Serialize, Deserialize)]
-struct RestsOn {
+struct SharedProvenance {
     dependencies: Vec<Callee>,
     nondeterministic: bool,
     anew: bool,
 }
 
-impl RestsOn {
+impl SharedProvenance {
     fn of(record: &RecordHead) -> Self {
         Self {
             dependencies: record.dependencies.clone(),

@@ -124,7 +124,7 @@ impl ProcessSet {
 
     /// Forgets all results; gives the ordinary runs whose results other ranks lack. Handles that still hold the set
     /// keep no results.
-    pub(crate) fn end(&self) -> Runs {
+    pub(crate) fn take_results(&self) -> Runs {
         // Dropped after the lock: destructors of values may use the engine.
         let ended = std::mem::take(&mut *self.lock());
         ended.fresh
@@ -205,7 +205,7 @@ impl Sets {
         let gone = at.map_or_else(Vec::new, |at| nested.split_off(at));
         drop(nested);
         for within in gone.iter().skip(1) {
-            let _kept = within.end();
+            let _kept = within.take_results();
         }
     }
 
@@ -268,7 +268,7 @@ impl Sets {
             // First: runs in progress are not remembered.
             let caches = set.caches();
             let _before: Vec<_> = caches.iter().map(|cache| cache.forget_all()).collect();
-            let _fresh = set.end();
+            let _fresh = set.take_results();
         }
     }
 
@@ -293,11 +293,11 @@ mod tests {
         let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
         let world = ProcessSet::new(ranks());
         world.add_fresh(runs());
-        assert_eq!(world.end(), []);
+        assert_eq!(world.take_results(), []);
         let part = ranks().subset(Box::new(OneProcess), 0, &[0]);
         let part = ProcessSet::new(part);
         part.add_fresh(runs());
-        assert_eq!(part.end(), runs());
+        assert_eq!(part.take_results(), runs());
     }
 
     /// Found by counting bytes: about 160 bytes of each run of a distributed app stayed when another store was loaded.
@@ -325,10 +325,10 @@ mod tests {
             set.add_fresh([(Arc::from("app"), Key::from_bytes([1; 32]))]);
         }
         sets.remove(outer.id());
-        assert_eq!(outer.end().len(), 1);
+        assert_eq!(outer.take_results().len(), 1);
         for set in [outer, inner] {
             assert!(set.caches().is_empty());
-            assert_eq!(set.end(), []);
+            assert_eq!(set.take_results(), []);
         }
     }
 }

@@ -118,7 +118,7 @@ impl Engine {
         subset.set_released();
         whole.end_split();
         self.sets.remove(subset.id());
-        subset.end()
+        subset.take_results()
     }
 }
 

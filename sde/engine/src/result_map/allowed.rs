@@ -10,7 +10,7 @@ use super::typed::Results;
 use crate::key::Fingerprint;
 
 /// Refuses the type of an argument that can't be in a key.
-pub fn is_argument<T: Send + Sync + Fingerprint + ?Sized>() {}
+pub fn require_argument<T: Send + Sync + Fingerprint + ?Sized>() {}
 
 /// The type of a value that a function returns outside `Result<..>`.
 pub struct ValueType<T>(PhantomData<T>);
@@ -82,7 +82,7 @@ impl OneResult for PlainValue {}
 impl OneResult for Alias {}
 
 /// Refuses a struct of results.
-pub fn is_one(_: impl OneResult) {}
+pub fn refuse_fields(_: impl OneResult) {}
 
 /// Refuses a value that is a `Result`.
-pub fn is_remembered(_: impl Remembered) {}
+pub fn refuse_alias(_: impl Remembered) {}

@@ -175,7 +175,7 @@ impl Output {
 fn checks(arguments: &Arguments, output: &Output) -> TokenStream {
     let arguments = arguments.list.iter().map(|argument| {
         let ty = &argument.written;
-        quote_spanned!(ty.span()=> ::sde::__private::is_argument::<#ty>();)
+        quote_spanned!(ty.span()=> ::sde::__private::require_argument::<#ty>();)
     });
     let value = &output.value;
     // Names that are added resolve where the attribute stands, the message points at the type.
@@ -184,8 +184,9 @@ fn checks(arguments: &Arguments, output: &Output) -> TokenStream {
     // A `Result` within a `Result` is a value, and seen.
     let is_alias = argument_of(value, "Result").is_none();
     let remembered =
-        is_alias.then(|| quote_spanned!(span=> ::sde::__private::is_remembered(#kind);));
-    let one = (!output.by_field).then(|| quote_spanned!(span=> ::sde::__private::is_one(#kind);));
+        is_alias.then(|| quote_spanned!(span=> ::sde::__private::refuse_alias(#kind);));
+    let one =
+        (!output.by_field).then(|| quote_spanned!(span=> ::sde::__private::refuse_fields(#kind);));
     quote! {
         #[allow(dead_code)]
         fn __checks() {

@@ -41,6 +41,33 @@ fn a_forked_process_ends_by_a_signal() {
     drop(sde);
 }
 
+#[sde::app]
+fn square(x: u64) -> u64 {
+    x * x
+}
+
+/// The child has no thread that saves: what it asked to be saved in the background was not saved before its end.
+#[test]
+fn a_forked_process_saves_in_the_background() {
+    let (saved, told) = std::sync::mpsc::channel();
+    let tell = move |event: &sde::Event| {
+        if matches!(event, sde::Event::Saved { .. }) {
+            let _ = saved.send(());
+        }
+    };
+    let builder = sde::Sde::builder().store(sde::MemoryArchiver::new());
+    let sde = builder.observer(tell).build().unwrap();
+    // SAFETY: the child computes and saves on threads of its own, and ends without running anything else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_asked = square.call(&sde, 3).is_ok() && sde.checkpoint_in_background().is_ok();
+        let is_saved = is_asked && told.recv_timeout(Duration::from_secs(30)).is_ok();
+        // SAFETY: it ends the child.
+        unsafe { libc::_exit(i32::from(!is_saved)) }
+    }
+    assert_eq!(ended(child), 0);
+}
+
 /// How it ended, within a minute.
 fn ended(child: libc::pid_t) -> i32 {
     assert!(child > 0);

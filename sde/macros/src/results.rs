@@ -59,6 +59,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote! {
         #[doc = #about]
         #[derive(Clone)]
+        // A program need not read each.
         #[allow(dead_code)]
         #visibility struct #values {
             #(#declared,)*

@@ -276,6 +276,40 @@ fn ranks_share_what_is_to_be_done() {
     }
 }
 
+/// A rank that alone had enough, or was cancelled alone, left the others waiting for it in the next block.
+#[test]
+fn all_ranks_end_where_one_has_enough() {
+    let _dog = Watchdog::new("ranks of which one has enough", LIMIT);
+    let program = |group: ThreadGroup| -> Result<_, sde::Error> {
+        let builder = Sde::builder().threads(1).process_group(group, Cbor);
+        let sde = builder.build()?;
+        let (is_first, mut seen) = (sde.rank()? == 0, 0);
+        let one_has_enough = |_, _| {
+            seen += 1;
+            match is_first {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        double.par_call_each(&sde, 0.., one_has_enough)?;
+        // On one rank only what it has is given, on another nothing.
+        let token = sde::CancelToken::new();
+        let cancellable = sde.with_cancel(&token);
+        if is_first {
+            token.cancel();
+        }
+        let cancelled = double.par_call_each(&cancellable, 1000.., |_, _| ());
+        assert!(cancelled.is_err());
+        assert_eq!(double.par_call(&sde, 0..40)?.len(), 40);
+        sde.finish()?;
+        Ok(seen)
+    };
+    let of_ranks = ThreadGroup::run(2, program);
+    let seen: Vec<_> = of_ranks.into_iter().map(|rank| rank.unwrap()).collect();
+    assert_eq!(seen[0], 1);
+    assert!(seen[1] > 1 && seen[1] < 100, "{seen:?}");
+}
+
 /// With `Inputs` it is the same run.
 #[test]
 fn it_is_the_run_that_inputs_name() {

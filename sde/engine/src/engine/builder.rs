@@ -34,8 +34,9 @@ use crate::result_map::Wire;
 ///
 /// With a [store](Self::store) an engine saves [in the background](SavePolicy::InBackground) and keeps memory within
 /// [half of what there is](MemoryBudget::default), unless [`save`](Self::save) and
-/// [`memory_budget`](Self::memory_budget) say something else. Without one it saves nothing, nor [at all](SavePolicy::Never) with one that can only be read, and memory grows with each
-/// result. It prints nothing and takes no signals.
+/// [`memory_budget`](Self::memory_budget) say something else. A store that can only be read is never saved to unasked
+/// ([`SavePolicy::Never`]). Without a store to save to, memory grows with each result. An engine prints nothing and takes
+/// no signals.
 ///
 /// ```
 /// use sde::{MemoryArchiver, SavePolicy, Sde};
@@ -48,7 +49,7 @@ use crate::result_map::Wire;
 pub struct Builder {
     observers: Vec<Box<dyn Observer>>,
     archiver: Option<Arc<dyn Archiver>>,
-    /// `None` until said: what it is then depends on whether there is a store.
+    /// `None` if it was not said: then it depends on the store.
     policy: Option<SavePolicy>,
     shared_work: SharedWork,
     signals: bool,

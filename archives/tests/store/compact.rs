@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sde::{ArchiveError, Archiver, Policy, SavePolicy, Sde, inputs};
+use sde::{ArchiveError, Archiver, Inputs, Policy, ResultMap, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item, Listed};
 use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{Class, DirStore, Order, Retention, StoreOptions};
@@ -70,6 +70,12 @@ pub fn loads(store: DirStore, numbers: impl IntoIterator<Item = u64>) {
 }
 
 /// Between the listing of the files and the reading of them: `sde ls` left out what was in those that were removed.
+/// What there is of a run, with this result computed again if it is gone.
+fn with_result(sde: &Sde, inputs: &Inputs, name: &str) -> ResultMap {
+    let request = sde.request(&Table, inputs);
+    request.names(&[name]).run().unwrap().results
+}
+
 #[test]
 fn who_looks_into_a_store_meanwhile_looks_again() {
     let dir = tempdir().unwrap();
@@ -291,12 +297,7 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
     let done = at_once(dir.path()).compact(&nothing).unwrap();
     assert_eq!(done.given_up, 1);
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
-    let sum = sde
-        .request(&Table, &n)
-        .names(&["sum"])
-        .run()
-        .unwrap()
-        .results;
+    let sum = with_result(&sde, &n, "sum");
     assert_eq!(*sum.get::<f64>("sum").unwrap(), 42_925.0);
     assert_eq!(sde.stats().total.computed, 0);
     sde.request(&Table, &n).names(&["squares"]).run().unwrap();
@@ -399,12 +400,7 @@ fn an_archive_of_its_own_has_results_and_nothing_else() {
     }
     let (sde, _) = engine(&there, SavePolicy::OnRequest);
     assert_eq!(*page.call(&sde, 7).unwrap(), expected_page(7));
-    let sum = sde
-        .request(&Table, &n)
-        .names(&["sum"])
-        .run()
-        .unwrap()
-        .results;
+    let sum = with_result(&sde, &n, "sum");
     assert_eq!(*sum.get::<f64>("sum").unwrap(), 55.0);
     assert_eq!(sde.stats().total.computed, 0);
     sde.request(&Table, &n).names(&["squares"]).run().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::app::ResolvedApp;
 use crate::entry::{Entry, Record, Served};
 use crate::error::{Error, ErrorKind, join_names};
-use crate::result_map::{Content, ErasedValue, Named, ResultMap, ResultSpec, Results, Tags};
+use crate::result_map::{Content, EntryResults, ErasedValue, Named, ResultMap, ResultSpec, Tags};
 
 /// Checks the returned results against the declared ones, and joins them with the values that an earlier entry still
 /// has. `own` is the time that the run took by itself. The map for the caller also has the results that the cache does
@@ -42,7 +42,7 @@ pub(crate) fn merge(
             tags,
         });
     }
-    let given: Results = given.into_iter().collect();
+    let given: EntryResults = given.into_iter().collect();
     Ok(match kept_of(&given) {
         None => Served::whole(Arc::new(Entry::computed(record, given, epoch, own))),
         Some(kept) => {
@@ -125,7 +125,7 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
 
 /// The results that the cache keeps, if it does not keep all: of `no_cache` results it has weak references to the values
 /// that callers hold.
-fn kept_of(given: &Results) -> Option<Results> {
+fn kept_of(given: &EntryResults) -> Option<EntryResults> {
     let not_kept = |named: &Named| !named.tags.is_cached();
     let has_any = given.iter().any(not_kept);
     has_any.then(|| {

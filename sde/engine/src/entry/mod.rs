@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
-use crate::result_map::{Content, ErasedValue, Named, ResultMap, Results, why_let_go};
+use crate::result_map::{Content, EntryResults, ErasedValue, Named, ResultMap, why_let_go};
 use crate::sync::lock;
 pub use record::{Provenance, Record, RecordHead};
 
@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     record_bytes: AtomicU32,
     /// When and how often it was used, if the budget needs that; see `Uses`.
     pub(crate) uses: AtomicU64,
-    pub(crate) results: Results,
+    pub(crate) results: EntryResults,
     pub(crate) record: RecordHead,
     /// Empty once a store has them.
     inputs: Mutex<Arc<[ValueSummary]>>,
@@ -78,13 +78,13 @@ impl Entry {
         Self::of(record, results.into_iter().collect(), checked)
     }
 
-    fn of(record: Record, results: Results, checked: u64) -> Self {
+    fn of(record: Record, results: EntryResults, checked: u64) -> Self {
         let has_files = results.iter().any(Named::has_files);
         Self::build(record, results, has_files, checked)
     }
 
     /// `has_files` says whether a result has output files: looking encodes the values.
-    fn build(record: Record, results: Results, has_files: bool, checked: u64) -> Self {
+    fn build(record: Record, results: EntryResults, has_files: bool, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
         let is_needed = |named: &Named| named.tags.is_needed();
         let settled = |named: &Named| match named.content {
@@ -92,7 +92,8 @@ impl Entry {
             Content::Gone(_) => !is_needed(named),
             Content::Weak(_) | Content::Stored(_) => false,
         };
-        let has_only = matches!(&results, Results::One(one) if one.name == "result" && held(one));
+        let has_only =
+            matches!(&results, EntryResults::One(one) if one.name == "result" && held(one));
         let is_whole = results.iter().all(settled) && results.iter().any(held);
         let record_bytes =
             results.owned() + size_of_summaries(&record.inputs) + record.owned() + ENTRY;
@@ -116,7 +117,12 @@ impl Entry {
     }
 
     /// An entry that this process computed, in `own` time without nested runs.
-    pub(crate) fn computed(record: Record, results: Results, checked: u64, own: Duration) -> Self {
+    pub(crate) fn computed(
+        record: Record,
+        results: EntryResults,
+        checked: u64,
+        own: Duration,
+    ) -> Self {
         Self {
             own_nanos: nanos(own),
             ..Self::of(record, results, checked)
@@ -125,7 +131,7 @@ impl Entry {
 
     /// The entry of a run that failed permanently, valid for this epoch.
     pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
-        Self::computed(record, Results::Failed(error), epoch, own)
+        Self::computed(record, EntryResults::Failed(error), epoch, own)
     }
 
     /// The entry of a record with these results. Its dependencies are checked before it is used.
@@ -134,7 +140,7 @@ impl Entry {
     }
 
     /// This entry with another record and other results. Own time, uses, epoch and saved state stay.
-    fn with(&self, record: Record, results: Results) -> Self {
+    fn with(&self, record: Record, results: EntryResults) -> Self {
         // No file comes by a change, and looking for one encodes a value.
         let has_files = self.has_files && results.iter().any(Named::has_files);
         let checked = self.checked.load(Ordering::Acquire);
@@ -150,7 +156,7 @@ impl Entry {
     #[inline]
     pub(crate) fn only(&self) -> Option<&ErasedValue> {
         match &self.results {
-            Results::One(Named {
+            EntryResults::One(Named {
                 content: Content::Held(value),
                 ..
             }) if self.has_only => Some(value),
@@ -161,8 +167,8 @@ impl Entry {
     /// The error of a run that failed permanently.
     pub(crate) fn failure(&self) -> Option<&Error> {
         match &self.results {
-            Results::Failed(error) => Some(error),
-            Results::One(_) | Results::Several(_) => None,
+            EntryResults::Failed(error) => Some(error),
+            EntryResults::One(_) | EntryResults::Several(_) => None,
         }
     }
 
@@ -312,7 +318,7 @@ impl Entry {
     }
 
     /// An entry like this one that is in no cache, with these results.
-    pub(crate) fn giving(&self, results: Results) -> Arc<Self> {
+    pub(crate) fn giving(&self, results: EntryResults) -> Arc<Self> {
         let given = Self::build(self.full_record(), results, self.has_files, UNCHECKED);
         Arc::new(given)
     }
@@ -327,7 +333,7 @@ impl Entry {
         self.lacking(&self.results, names)
     }
 
-    fn lacking(&self, given: &Results, names: Option<&[&str]>) -> Option<String> {
+    fn lacking(&self, given: &EntryResults, names: Option<&[&str]>) -> Option<String> {
         match names {
             Some(names) => {
                 let can_give = |name| {
@@ -359,7 +365,7 @@ impl Entry {
     }
 
     /// The results, holding the values that only callers held so far, if there are any.
-    fn upgraded(&self) -> Option<Results> {
+    fn upgraded(&self) -> Option<EntryResults> {
         let elsewhere = |named: &Named| matches!(named.content, Content::Weak(_));
         let has_any = !self.whole && self.results.iter().any(elsewhere);
         has_any.then(|| {

@@ -23,7 +23,7 @@ pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
 pub(crate) use map::no_result;
 pub use map::{Origin, ResultMap};
-pub(crate) use named::{Content, EVICTED, NOT_KEPT, Named, Results, why_let_go};
+pub(crate) use named::{Content, EVICTED, EntryResults, NOT_KEPT, Named, why_let_go};
 pub use size::MemorySize;
 #[cfg(test)]
 pub(crate) use size::SizeOf;

@@ -147,7 +147,7 @@ impl Content {
 }
 
 /// The results of an entry.
-pub(crate) enum Results {
+pub(crate) enum EntryResults {
     /// Most runs have one result.
     One(Named),
     Several(Box<[Named]>),
@@ -155,7 +155,7 @@ pub(crate) enum Results {
     Failed(Error),
 }
 
-impl Deref for Results {
+impl Deref for EntryResults {
     type Target = [Named];
 
     fn deref(&self) -> &[Named] {
@@ -167,7 +167,7 @@ impl Deref for Results {
     }
 }
 
-impl Results {
+impl EntryResults {
     pub(crate) fn find(&self, name: &str) -> Option<&Named> {
         self.iter().find(|named| named.name == name)
     }
@@ -212,7 +212,7 @@ impl Results {
     }
 }
 
-impl FromIterator<Named> for Results {
+impl FromIterator<Named> for EntryResults {
     fn from_iter<I: IntoIterator<Item = Named>>(results: I) -> Self {
         let mut results = results.into_iter();
         match (results.next(), results.next()) {

@@ -29,7 +29,7 @@ fn version() -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What the compiler says of a program in this folder, if it says no. Lines of this library are left out, as they move.
+/// The first error of a program in this folder, with its place, if it does not compile.
 fn refusal(folder: &Path, program: &str) -> Option<String> {
     let test = std::env::current_exe().expect("a path");
     let built = test.parent().expect("a folder");
@@ -57,11 +57,13 @@ fn refusal(folder: &Path, program: &str) -> Option<String> {
         .output()
         .expect("a compiler");
     let said = String::from_utf8(output.stderr).expect("text");
-    let is_moving = |line: &&str| !line.contains("/src/");
-    let lines = said
-        .lines()
-        .filter(is_moving)
-        .map(|line| format!("{line}\n"));
+    // What follows depends on what else was built.
+    let is_of_the_mistake = |line: &&str| {
+        let others = ["  = ", "   = ", "help", "note"];
+        !line.is_empty() && !others.iter().any(|other| line.starts_with(other))
+    };
+    let lines = said.lines().take_while(is_of_the_mistake);
+    let lines = lines.map(|line| format!("{line}\n"));
     (!output.status.success()).then(|| lines.collect())
 }
 

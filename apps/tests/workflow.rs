@@ -67,14 +67,14 @@ fn a_scan_within_a_memory_budget_gives_the_same_energies() {
 fn parameters_are_checked() {
     for keep in [1.0, -0.1, f64::NAN] {
         let error = Instance::new(Damped).set("keep", keep).unwrap_err();
-        assert!(error.to_string().contains("less than 1"), "{error}");
+        assert!(format!("{error:#}").contains("less than 1"), "{error}");
     }
     for (name, value) in [("energy_change", 0.0), ("error", f64::INFINITY)] {
         let error = Instance::new(Rhf).set(name, value).unwrap_err();
-        assert!(error.to_string().contains("positive"), "{error}");
+        assert!(format!("{error:#}").contains("positive"), "{error}");
     }
     let error = Instance::new(Rhf).set("iterations", 0_usize).unwrap_err();
-    assert!(error.to_string().contains("at least one"), "{error}");
+    assert!(format!("{error:#}").contains("at least one"), "{error}");
 }
 
 #[test]

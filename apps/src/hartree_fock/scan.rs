@@ -23,7 +23,7 @@ pub struct Scan;
 
 /// One point of a scan could not be computed.
 #[derive(thiserror::Error)]
-#[error("the point {value} of the scan failed: {source}")]
+#[error("the point {value} of the scan failed")]
 pub struct PointFailed {
     /// The value of the coordinate.
     pub value: f64,

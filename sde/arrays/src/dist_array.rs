@@ -300,7 +300,7 @@ fn fill<T>(
 ) -> Result<Vec<T>, Error> {
     let mut local = Vec::new();
     let reserved = local.try_reserve_exact(block.len());
-    reserved.map_err(|error| refused(format!("a block of {}: {error}", block.len())))?;
+    reserved.map_err(|error| refused(format!("a block of {}: {error:#}", block.len())))?;
     let mut index = block.offset.clone();
     for _ in 0..block.len() {
         local.push(element(&index)?);
@@ -362,8 +362,8 @@ mod tests {
         let sde = sde_engine::Sde::new();
         let error = DistArray::from_fn(&sde, &[usize::MAX, 2], |_| 0.0).unwrap_err();
         assert!(
-            error.to_string().contains("a layout was refused"),
-            "{error}"
+            format!("{error:#}").contains("a layout was refused"),
+            "{error:#}"
         );
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn what_is_not_the_same_on_all_ranks_is_an_error(ranks: Ranks<'_>) {
     ranks.run(|sde| {
         for _ in 0..2 {
             let error = other.call(&sde).map(drop).unwrap_err();
-            let text = error.to_string();
+            let text = format!("{error:#}");
             says(&text, "\"steps\" is `same` for all ranks, and part 2");
         }
         assert_eq!(sde.stats().apps["ranks.fields.other"].computed, 0);

@@ -219,7 +219,7 @@ fn itself(sde: &Handle, x: u64) -> Result<bool, sde::Error> {
     let color = sde.rank()? as u32;
     let mut is_cycle = false;
     sde.split_for(color, 0, |part| {
-        let error = itself.call(part, x).err().map(|error| error.to_string());
+        let error = itself.call(part, x).err().map(|error| format!("{error:#}"));
         is_cycle = error.is_some_and(|text| text.contains("needs its own result"));
         Ok(())
     })?;

@@ -228,7 +228,7 @@ pub(super) fn a_type_that_can_not_be_put_together_is_refused(ranks: Ranks<'_>) {
             let got = log.started("ranks.restart.lists");
             assert_eq!(got, usize::from(!is_declared));
             sde.finish().unwrap();
-            error.to_string()
+            format!("{error:#}")
         });
         for text in texts {
             says(&text, "declare it with `ResultSpec::distributed`");
@@ -262,7 +262,7 @@ pub(super) fn all_ranks_archive_to_one_directory(ranks: Ranks<'_>) {
         square.call(sde, rank as u64).unwrap();
         waves.call(sde, 10).unwrap();
         sde.archive_to(&archive).unwrap();
-        let again = sde.archive_to(&archive).unwrap_err().to_string();
+        let again = format!("{:#}", sde.archive_to(&archive).unwrap_err());
         if sde.ranks().unwrap() > 1 {
             let own = folder.path().join(format!("of rank {rank}"));
             let error = sde.archive_to(own).unwrap_err();
@@ -295,7 +295,7 @@ pub(super) fn a_store_that_one_rank_can_not_load_is_loaded_by_none(ranks: Ranks<
         if rank == 1 {
             store.tell(Lie::MarksFail);
         }
-        let text = sde.load(store.clone()).unwrap_err().to_string();
+        let text = format!("{:#}", sde.load(store.clone()).unwrap_err());
         square.call(&sde, 3).unwrap();
         assert_eq!(sde.stats().total.computed, 1);
         store.tell(Lie::None);

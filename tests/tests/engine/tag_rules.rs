@@ -37,7 +37,7 @@ fn a_result_that_is_not_kept_lives_while_somebody_holds_it() {
     drop((held, again));
     let error = value(&run(), "huge").unwrap_err();
     assert_kind!(error, Gone);
-    let text = error.to_string();
+    let text = format!("{error:#}");
     says(&text, "is tagged no_cache");
     says(&text, "request(&app, &inputs).names(&[\"huge\"]).run()?");
     assert_eq!(sde.stats().total.computed, 1);
@@ -114,10 +114,10 @@ fn names_that_the_app_does_not_return() {
             .names(policy_names)
             .run()
             .unwrap_err();
-        assert_kind!(error, InvalidArgument);
-        let text = error.to_string();
+        assert_kind!(error, UnknownName);
+        let text = format!("{error:#}");
         says(&text, "no result \"hgue\"");
-        says(&text, "there are: plain, passing, huge");
+        says(&text, "it has: plain, passing, huge");
     }
     assert_eq!(sde.stats().total.computed, 0);
 }
@@ -136,11 +136,11 @@ fn refusal(spec: ResultSpec, map: ResultMap) -> String {
     assert!(
         matches!(
             error.kind(),
-            ErrorKind::InvalidArgument { .. } | ErrorKind::Undeclared { .. }
+            ErrorKind::Refused { .. } | ErrorKind::Undeclared { .. }
         ),
         "{error}"
     );
-    error.to_string()
+    format!("{error:#}")
 }
 
 #[test]
@@ -218,10 +218,10 @@ fn what_is_returned_must_be_what_was_declared() {
 fn asking_for_what_is_not_there_or_is_something_else() {
     let sde = Sde::new();
     let results = sde.run(&kinds(), &inputs! {}).unwrap();
-    let text = results.get::<f64>("plain").unwrap_err().to_string();
+    let text = format!("{:#}", results.get::<f64>("plain").unwrap_err());
     says(&text, "not a f64");
-    let text = results.get::<f64>("plane").unwrap_err().to_string();
-    says(&text, "there are: plain, passing, huge");
+    let text = format!("{:#}", results.get::<f64>("plane").unwrap_err());
+    says(&text, "it has: plain, passing, huge");
     says(&text, "kinds [");
 }
 
@@ -233,7 +233,7 @@ fn an_app_that_contradicts_itself() {
         .parameter(Parameter::new("p", 2.0_f64));
     let app = made(info, |_, _| Ok(ResultMap::new()));
     let error = Sde::new().run(&app, &inputs! {}).unwrap_err();
-    let text = error.to_string();
+    let text = format!("{error:#}");
     says(&text, "parameter \"p\" is declared twice");
 }
 

@@ -46,6 +46,6 @@ pub(crate) use parameter::Setting;
 pub use parameter::{Parameter, Settings};
 pub(crate) use prepared::prepare;
 pub use prepared::{Prepared, ResolvedApp, ResolvedOnce};
-pub(crate) use setup::{Setup, no_slot};
+pub(crate) use setup::{Setup, unknown};
 pub use slot::{Slot, SubApp};
 pub use summary::{AppSetup, SlotSummary};

@@ -38,8 +38,9 @@ impl Engine {
 /// Refuses a run that a store asks for while it writes a result.
 fn within_a_store() -> Option<Error> {
     is_writing().then(|| {
-        Error::invalid_argument(
-            "a store calls the engine while it writes a result that others wait for; call the engine in `Archiver::encode` instead",
+        Error::refused(
+            "a call of the engine by its store",
+            "others wait for the result that it writes; call the engine in `Archiver::encode` instead",
         )
     })
 }

@@ -64,10 +64,11 @@ impl AppStore {
         if path.iter().any(|seen| seen == name) {
             path.push(name.to_owned());
             let names: Vec<_> = path.iter().map(|name| printable(name)).collect();
-            return Err(Error::invalid_argument(format!(
-                "the registered names lead back to themselves: {}; put another app in one of the slots",
-                names.join(" -> ")
-            )));
+            let names = names.join(" -> ");
+            return Err(Error::refused(
+                "a circle of registered names",
+                format!("{names}; put another app in one of the slots"),
+            ));
         }
         let epoch = engine.epoch();
         let kept = self.read().get(name).and_then(|app| app.prepared.clone());
@@ -137,10 +138,10 @@ impl AppStore {
     fn insert(&self, name: &str, instance: Arc<Instance>) -> Result<(), Error> {
         let mut apps = write(&self.0);
         if apps.contains_key(name) {
-            return Err(Error::invalid_argument(format!(
-                "\"{}\" is registered already; choose another name, or set its parameters instead",
-                printable(name)
-            )));
+            let why =
+                "an app is registered by it; choose another name, or set its parameters instead";
+            let (name, why) = (name.to_owned(), why.to_owned());
+            return Err(ErrorKind::NameTaken { name, why }.into());
         }
         apps.insert(name.to_owned(), Registered::new(instance));
         Ok(())

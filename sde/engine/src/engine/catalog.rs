@@ -9,7 +9,7 @@ use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
 use crate::entry::{Entry, RecordHead};
-use crate::error::{Error, close_names, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};
 
@@ -170,19 +170,19 @@ impl Engine {
         if known.iter().any(|known| known == name) {
             return Ok(());
         }
-        let close = match self.apps.instance(name) {
+        // An app's own name counts, not that it is registered by.
+        let known = match self.apps.instance(name) {
             Ok(instance) => vec![instance.info().name().to_owned()],
-            Err(_) => close_names(name, known),
+            Err(_) => known,
         };
-        let what_to_do = if close.is_empty() {
-            "`stats().apps` has the names of those that ran".to_owned()
-        } else {
-            format!("did you mean: {}", join_names(close))
-        };
-        let name = printable(name);
-        Err(Error::invalid_argument(format!(
-            "there is no app \"{name}\"; {what_to_do}"
-        )))
+        let (of, name) = ("this program".to_owned(), name.to_owned());
+        Err(ErrorKind::UnknownName {
+            of,
+            what: "app",
+            name,
+            known,
+        }
+        .into())
     }
 
     /// Why an entry rests on apps that this program does not have so; `None` if it has. Checked once for each entry and
@@ -246,7 +246,7 @@ impl Engine {
                     Ok(_) => format!(
                         "it ran the app registered as \"{name}\", which is set up otherwise now"
                     ),
-                    Err(error) => format!("it ran the app registered as \"{name}\": {error}"),
+                    Err(error) => format!("it ran the app registered as \"{name}\": {error:#}"),
                 }
             }
         };

@@ -55,7 +55,7 @@ impl Engine {
         } else if cache.is_flying(&key) {
             return Ok(Peek::Wait { key });
         } else if let Some(error) = cache.failure(&key, self.epoch()) {
-            return miss(format!("it failed, and would again: {error}"));
+            return miss(format!("it failed, and would again: {error:#}"));
         }
         match self.stored_refusal(resolved, &key) {
             Some(Ok(made_by)) => Ok(Peek::Load { key, made_by }),
@@ -113,7 +113,7 @@ impl Engine {
             if let Err(error) = looked {
                 // For a message a run in memory may be near enough.
                 let store = archiver.describe();
-                self.warn(|| format!("{store} can't be asked for records: {error}"));
+                self.warn(|| format!("{store} can't be asked for records: {error:#}"));
             }
         }
         nearest
@@ -132,7 +132,7 @@ impl Engine {
         };
         let stored = || match self.archiver()?.find(key) {
             Ok(stored) => stored.map(look),
-            Err(error) => Some(Err(error.to_string())),
+            Err(error) => Some(Err(format!("{error:#}"))),
         };
         self.received_or(key, look, stored)
     }

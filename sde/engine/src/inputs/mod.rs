@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
 use crate::result_map::Value;
 pub(crate) use value::AnyInput;
@@ -29,7 +29,7 @@ use value::InputValue;
 ///
 /// let inputs = inputs! { basis: "6-31G*".to_owned(), charge: -1_i32 };
 /// assert_eq!(inputs.get::<String>("basis")?, "6-31G*");
-/// assert!(inputs.get::<i32>("spin").unwrap_err().to_string().contains("given are: basis, charge"));
+/// assert!(inputs.get::<i32>("spin").unwrap_err().to_string().contains("has: basis, charge"));
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -153,8 +153,15 @@ impl Inputs {
     fn find(&self, name: &str) -> Result<&Input, Error> {
         let found = self.0.items.iter().find(|input| input.name == name);
         found.ok_or_else(|| {
-            let (name, given) = (printable(name), join_names(self.names()));
-            Error::invalid_argument(format!("there is no input \"{name}\"; given are: {given}"))
+            let (of, name) = ("the call".to_owned(), name.to_owned());
+            let known = self.names().map(str::to_owned).collect();
+            ErrorKind::UnknownName {
+                of,
+                what: "input",
+                name,
+                known,
+            }
+            .into()
         })
     }
 
@@ -210,12 +217,10 @@ impl Inputs {
 }
 
 fn mismatch<T>(input: &Input) -> Error {
-    Error::invalid_argument(format!(
-        "input \"{}\" is a {}, not a {}",
-        printable(&input.name),
-        input.value.to_shared().type_name(),
-        std::any::type_name::<T>()
-    ))
+    let what = format!("input \"{}\"", printable(&input.name));
+    let is = input.value.to_shared().type_name().to_owned();
+    let wanted = std::any::type_name::<T>().to_owned();
+    ErrorKind::TypeMismatch { what, is, wanted }.into()
 }
 
 impl fmt::Debug for Inputs {

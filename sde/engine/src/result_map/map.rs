@@ -10,16 +10,20 @@ use super::named::Content;
 use super::tag::Tags;
 use super::value::{ErasedValue, Value};
 use crate::entry::Entry;
-use crate::error::{Error, ErrorKind, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
 use crate::key::Key;
 
 /// The error of a look-up of a result that is not there. `origin` is an `app [short key]`.
 pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
-    let (name, there) = (printable(name), join_names(there));
-    Error::invalid_argument(format!(
-        "{origin} has no result \"{name}\"; there are: {there}"
-    ))
+    let (of, name, known) = (origin.to_owned(), name.to_owned(), there.to_vec());
+    ErrorKind::UnknownName {
+        of,
+        what: "result",
+        name,
+        known,
+    }
+    .into()
 }
 
 /// The results of one run, by name.
@@ -36,7 +40,7 @@ pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
 /// let error = map.get::<f32>("energy").unwrap_err();
 /// assert!(error.to_string().contains("is a f64, not a f32"));
 /// let error = map.get::<f64>("enrgy").unwrap_err();
-/// assert!(error.to_string().contains("there are: energy, cycles"));
+/// assert!(error.to_string().contains("it has: energy, cycles"));
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone)]
@@ -152,13 +156,10 @@ impl ResultMap {
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let value = self.get_erased(name)?;
         value.downcast().ok_or_else(|| {
-            Error::invalid_argument(format!(
-                "result \"{}\" of {} is a {}, not a {}",
-                printable(name),
-                self.origin_text(),
-                value.type_name(),
-                std::any::type_name::<T>()
-            ))
+            let what = format!("result \"{}\" of {}", printable(name), self.origin_text());
+            let is = value.type_name().to_owned();
+            let wanted = std::any::type_name::<T>().to_owned();
+            ErrorKind::TypeMismatch { what, is, wanted }.into()
         })
     }
 

@@ -26,7 +26,7 @@ pub use subset::{Subset, Transfer};
 
 use super::Engine;
 use crate::app::{
-    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Setup, ThreadContext, no_slot,
+    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Setup, ThreadContext, unknown,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -205,7 +205,7 @@ impl Handle {
     pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
         let resolved = &self.own_frame("sub-app")?.resolved;
         let there = resolved.sub_apps.get(slot).cloned();
-        there.ok_or_else(|| no_slot(&resolved.name, slot, resolved.sub_apps.keys()))
+        there.ok_or_else(|| unknown(&resolved.name, "slot", slot, resolved.sub_apps.keys()))
     }
 
     /// The value of one of the running app's own parameters.
@@ -217,11 +217,9 @@ impl Handle {
         let settings = &self.own_frame("parameter")?.resolved.settings;
         let setting = settings.setting(name);
         let setting = setting.ok_or_else(|| settings.no_parameter(name))?;
-        setting.any().downcast_ref().ok_or_else(|| {
-            let wanted = std::any::type_name::<T>();
-            let why = format!("it is a {}, not a {wanted}", setting.type_name);
-            settings.refuse(name, why)
-        })
+        let wanted = std::any::type_name::<T>();
+        let value = setting.any().downcast_ref();
+        value.ok_or_else(|| settings.other_type(name, setting.type_name, wanted))
     }
 
     /// Evicts remembered values of an app until the others take at most `keep` bytes; gives how many bytes were let go.
@@ -332,9 +330,10 @@ impl Handle {
     /// The run this handle belongs to.
     pub(crate) fn own_frame(&self, what: &'static str) -> Result<&Arc<Frame>, Error> {
         let Some(frame) = &self.frame else {
-            return Err(Error::invalid_argument(format!(
-                "a {what} belongs to a run; ask the handle that the app's body was given"
-            )));
+            return Err(Error::refused(
+                format!("asking for a {what}"),
+                "it belongs to a run; ask the handle that the app's body was given",
+            ));
         };
         self.check_active()?;
         Ok(frame)

@@ -94,10 +94,11 @@ pub use sde_last_value as last_value;
 /// | `name = ".."` | the stable name; by default the function's, which counts with its module |
 /// | `version = ".."` | takes the place of the source's digest; raise it by hand |
 /// | `code = file` | the whole source file is the code, without documentation and format; for a function that calls much that is not marked |
-/// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
+/// | `tags(intermediate)`, `expendable`, `no_cache` | the tags of the result |
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
 /// | `failures = "permanent"` or `"transient"` | how [long](Failure) errors last, where they don't say; not `permanent` for a child process, which Ctrl-C kills too |
-/// | `nondeterministic`, `distributed`, `not_thread_safe` | the traits of [`AppInfo`] |
+/// | `distributed` | all ranks of the process set run it together; a result whose type is [`Distributed`](trait@Distributed) lies on them in parts |
+/// | `nondeterministic`, `not_thread_safe` | the traits of [`AppInfo`] |
 /// | `sized` | the result tells how much memory it takes ([`MemorySize`]) |
 /// | `not_compared` | as [`ResultSpec::not_compared`] |
 /// | `results` | each field of the returned struct is a result ([`Results`](derive@Results)) |
@@ -136,13 +137,6 @@ pub use sde_last_value as last_value;
 /// struct Window(*const u8);
 /// #[sde::app]
 /// fn open(width: u32) -> Window { Window(std::ptr::null()) }
-/// ```
-///
-/// Nor does one that is tagged `distributed` and can't be put together from the parts of several ranks:
-///
-/// ```compile_fail
-/// #[sde::app(distributed, tags(distributed))]
-/// fn own_numbers(sde: &sde::Handle) -> Result<Vec<usize>, sde::Error> { Ok(vec![sde.rank()?]) }
 /// ```
 pub use sde_macros::app;
 
@@ -218,7 +212,7 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// | in `#[result(..)]` | meaning |
 /// |---|---|
 /// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
-/// | `intermediate`, `expendable`, `no_cache`, `distributed` | the [tags](Tag) |
+/// | `intermediate`, `expendable`, `no_cache` | the [tags](Tag) |
 /// | `sized`, `not_compared` | as [`ResultSpec::sized`] and [`ResultSpec::not_compared`] |
 ///
 /// ```
@@ -252,6 +246,8 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// # Ok::<(), sde::Error>(())
 /// ```
 ///
+/// A field whose type is [`Distributed`](trait@Distributed) lies in parts on all ranks, and the app is `distributed`.
+///
 /// In an `impl App` the struct is declared by [`AppInfo::results_of`], and `into` makes it a [`ResultMap`].
 pub use sde_macros::Results;
 
@@ -277,8 +273,8 @@ pub mod __private {
     };
     pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
     pub use crate::result_map::allowed::{
-        Fields, OfAlias, OfFields, OfValue, ValueType, refuse_alias, refuse_fields,
-        require_argument,
+        Fields, OfAlias, OfFields, OfParts, OfValue, OfWhole, ValueType, refuse_alias,
+        refuse_fields, require_argument,
     };
     pub use crate::result_map::typed::{FromResults, Results};
     pub use crate::result_map::{

@@ -49,7 +49,7 @@ pub struct Field {
 }
 
 /// Squares, each on the rank that has it.
-#[sde::app(distributed, tags(distributed))]
+#[sde::app(distributed)]
 pub fn squares(sde: &Handle, length: usize) -> Result<Field, AppError> {
     Ok(Field {
         values: DistArray::from_fn(sde, &[length], |at| (at[0] * at[0]) as f64)?,

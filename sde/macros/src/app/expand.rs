@@ -413,7 +413,9 @@ fn info(
         None => first_paragraph(&function.attrs),
     };
     let value = &output.value;
-    let spec = attributes.result.spec("result", value);
+    let spec = attributes
+        .result
+        .spec("result", value, attributes.is_distributed);
     let more = &attributes.info;
     let results = if output.by_field {
         quote!(.results_of::<#value>())

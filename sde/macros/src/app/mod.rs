@@ -143,20 +143,6 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_several_ranks_is_made_by_all_of_them() {
-        let said = |attribute: &str| {
-            let item = "fn f(x: f64) -> f64 { x }".parse().unwrap();
-            super::app(attribute.parse().unwrap(), item).map_err(|error| error.to_string())
-        };
-        let error = said("tags(intermediate, distributed)").unwrap_err();
-        assert!(
-            error.contains("write `distributed, tags(distributed)`"),
-            "{error}"
-        );
-        assert!(said("tags(distributed), distributed").is_ok());
-    }
-
-    #[test]
     fn attributes_and_paths_of_arguments_are_supported() {
         let item = "fn f(#[allow(unused)] x: &std::path::Path) -> f64 { 1.0 }";
         assert!(super::app(proc_macro2::TokenStream::new(), item.parse().unwrap()).is_ok());

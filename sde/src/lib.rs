@@ -89,9 +89,8 @@ pub use sde_archives::{builder, open};
 #[cfg(feature = "store")]
 pub use sde_archives as store;
 
-/// Process groups on MPI.
 #[cfg(feature = "mpi")]
-pub use sde_mpi as mpi;
+pub mod mpi;
 
 /// Programs and kernels of OpenCL, built once and remembered.
 #[cfg(feature = "opencl")]

@@ -38,7 +38,7 @@ mod sync;
 
 pub use app::{
     App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
-    LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
+    LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared, Slot, SlotSummary, SubApp,
     Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};

@@ -43,7 +43,7 @@ pub use linked::LinkedApp;
 pub(crate) use linked::{TypeIndex, linked_apps};
 pub(crate) use own_time::{BodyTime, NestedCall, add_waiting};
 pub(crate) use parameter::Setting;
-pub use parameter::{Parameter, Settings};
+pub use parameter::{Parameter, ParameterValues};
 pub(crate) use prepared::prepare;
 pub use prepared::{Prepared, ResolvedApp, ResolvedOnce};
 pub(crate) use setup::{Setup, no_slot};

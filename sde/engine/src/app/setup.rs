@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::definition::App;
 use super::info::AppInfo;
-use super::parameter::{Parameter, Setting, Settings};
+use super::parameter::{Parameter, ParameterValues, Setting};
 use super::slot::{Slot, SubApp};
 use crate::error::{Error, join_names, printable};
 use crate::key::describe;
@@ -130,12 +130,14 @@ impl Setup {
             return Ok(());
         };
         let look_up = |name: &str| self.setting(name);
-        parameter.verify(value, &Settings(&look_up)).map_err(|why| {
-            self.refuse(
-                &parameter.name,
-                format!("{} was refused: {why}", describe(&*value.value)),
-            )
-        })
+        parameter
+            .verify(value, &ParameterValues(&look_up))
+            .map_err(|why| {
+                self.refuse(
+                    &parameter.name,
+                    format!("{} was refused: {why}", describe(&*value.value)),
+                )
+            })
     }
 
     fn declared(&self, name: &str) -> Result<&Parameter, Error> {

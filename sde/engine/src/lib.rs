@@ -37,9 +37,9 @@ mod stretch;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
-    LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared, Slot, SlotSummary, SubApp,
-    Synchronize,
+    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, ConfiguredApp, Cost, Difference,
+    Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared, Settings,
+    Slot, SlotSummary, SubApp, Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
 pub use checkpoint::{
@@ -251,18 +251,42 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// In an `impl App` the struct is declared by [`AppInfo::results_of`], and `into` makes it a [`ResultMap`].
 pub use sde_macros::Results;
 
+/// Makes each field of a struct a parameter or a slot of an app, which is a [`ConfiguredApp`].
+///
+/// It gives the struct `T` a function `T::app()`: the app with its defaults, of a type named as the struct and `App`. That has a method for
+/// each field, and goes wherever an app goes: `sde.run(&T::app().scale(2.0).term(cube), &inputs)`.
+/// Values are checked when the app is run, prepared or called.
+///
+/// A field is a setting of its name, with its documentation as the description. One without a default has to be set. A
+/// slot's field has the type [`Prepared`].
+///
+/// | in `#[setting(..)]` | meaning |
+/// |---|---|
+/// | `default = value` | the value if none is set |
+/// | `check = function`, `check_with = function` | as [`Parameter::check`] and [`Parameter::check_with`] |
+/// | `transparent` | as [`Parameter::transparent`] |
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+///
+/// | in `#[slot(..)]` | meaning |
+/// |---|---|
+/// | `default = app` | the app if none is put there |
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+///
+/// There is an example at [`ConfiguredApp`].
+pub use sde_macros::Settings;
+
 /// For the macros, the store, and the simulator of evictions; not for direct use. The macros name nothing at the root,
 /// so that an item can move without breaking the programs that use them.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{
-        App, AppInfo, FunctionCode, Helper, LinkedApp, LinkedHelper, Name, NoHelper, Resolved,
-        ResolvedOnce, Source,
+        App, AppInfo, FunctionCode, Helper, Instance, LinkedApp, LinkedHelper, Name, NoHelper,
+        Parameter, Resolved, ResolvedOnce, Settings, Slot, Source, SubApp, app_of, info_of,
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::engine::GoesOn;
-    pub use crate::engine::Handle;
+    pub use crate::engine::{AppSource, CalledApp, Handle};
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};

@@ -42,6 +42,7 @@ mod results;
 mod same_name;
 mod save_policies;
 mod scratch;
+mod settings;
 mod shared_work;
 mod sizes;
 mod slots;

@@ -6,6 +6,7 @@
 //! the same run.
 
 mod cancel;
+mod configured;
 mod defaults;
 mod definition;
 mod dependencies;
@@ -27,6 +28,7 @@ mod summary;
 pub use crate::engine::Handle;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
+pub use configured::{ConfiguredApp, Settings, app_of, info_of};
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub use dependencies::Callee;

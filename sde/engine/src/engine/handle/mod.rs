@@ -21,12 +21,13 @@ pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub use source::AppSource;
-pub(crate) use source::CalledApp;
+pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
 use crate::app::{
-    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Setup, ThreadContext, no_slot,
+    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Settings, Setup, ThreadContext,
+    no_slot,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -222,6 +223,15 @@ impl Handle {
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
             settings.refuse(name, why)
         })
+    }
+
+    /// The values of all of the running app's own parameters and slots, as a struct that derives
+    /// [`Settings`](derive@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
+    ///
+    /// # Errors
+    /// If the app declares other ones, or this handle belongs to no run.
+    pub fn settings<T: Settings>(&self) -> Result<T, Error> {
+        T::read(self)
     }
 
     /// Evicts remembered values of an app until the others take at most `keep` bytes; gives how many bytes were let go.

@@ -49,8 +49,8 @@ pub use checkpoint::{
 #[cfg(unix)]
 pub use engine::start_library;
 pub use engine::{
-    AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,
-    Subset, Transfer,
+    AppSource, Apps, Builder, CallApp, CallRequest, Called, Invalidated, Outcome, Peek, Policy,
+    Request, Scratch, Sde, Stats, Subset, Transfer,
 };
 pub use entry::{Provenance, Record, RecordHead};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
@@ -286,7 +286,7 @@ pub mod __private {
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::engine::GoesOn;
-    pub use crate::engine::{AppSource, CalledApp, Handle};
+    pub use crate::engine::{AppSource, CallApp, CallRequest, CalledApp, Handle};
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};

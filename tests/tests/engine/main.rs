@@ -2,6 +2,7 @@
 
 mod app_macro;
 mod budget;
+mod call_app;
 mod callee_defaults;
 mod callees;
 mod cancelling;

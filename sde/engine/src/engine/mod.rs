@@ -40,7 +40,8 @@ mod wait;
 pub use app_store::Apps;
 pub use builder::Builder;
 pub use handle::{
-    AppSource, CalledApp, GoesOn, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer,
+    AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
+    Request, Scratch, Subset, Transfer,
 };
 pub(crate) use handle::{Loop, Options, led};
 pub use invalidate::Invalidated;

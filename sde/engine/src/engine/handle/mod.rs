@@ -1,8 +1,9 @@
 //! The calls that a program or a body makes.
 //!
-//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`], on
-//! the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! Naming an app ([`AppSource`]), one run and its options ([`request`]), functions by their arguments
+//! ([`call_app`]), many at once ([`parallel`], [`par_call`], on the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
+mod call_app;
 mod items;
 mod par_call;
 mod parallel;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+pub use call_app::{CallApp, CallRequest, Called};
 pub(crate) use items::{Loop, led};
 pub use par_call::GoesOn;
 pub(crate) use request::{Options, is_left};

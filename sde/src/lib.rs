@@ -66,6 +66,7 @@
 //! |---|---|
 //! | several results with names and [tags](Tag) | [`Results`](derive@Results) |
 //! | parameters, apps in slots | [`ConfiguredApp`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
+//! | many arguments at once; a policy for a call | [`CallApp`] |
 //! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Request`], [`Handle::with_cancel`] |
 //! | why something was computed again | [`Handle::peek`], [`Record`], the program `sde explain` |
 //! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |

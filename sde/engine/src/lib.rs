@@ -76,7 +76,7 @@ pub use sde_last_value as last_value;
 /// `f.call(&sde, ..)` takes the function's arguments and gives its result as
 /// a [`Value`], remembered or computed; a hit allocates nothing. By `sde.run(&f, &inputs)`
 /// it is run with [`Inputs`] named as the parameters, and its only result is named
-/// `result`, unless [each field](derive@Results) is one.
+/// `result`, unless [each field](derive@Results) is one. Its other verbs, with many arguments or a policy, are those of [`CallApp`].
 ///
 /// - A first parameter of type `&Handle` is the handle, and no input.
 /// - Parameters can be owned or shared references, `&Path` and slices among them; a lifetime

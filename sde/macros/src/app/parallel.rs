@@ -8,8 +8,8 @@ use syn::{Ident, Lifetime, Type, TypeReference, Visibility};
 
 use super::arguments::{Argument, argument_of, refers_to};
 
-/// The implementation of `CallApp`, and its verbs as methods: these take what converts into the arguments. Those for many calls are left out for an app
-/// without arguments.
+/// The implementation of `CallApp`, and its verbs as methods, which take what converts into the arguments. An app without
+/// arguments has none for many calls.
 pub(super) fn verbs(
     visibility: &Visibility,
     name: &Ident,
@@ -36,12 +36,10 @@ pub(super) fn verbs(
     };
     let many = (!list.is_empty()).then(|| {
         quote! {
-            /// Calls it with each of these arguments on several threads: tuples, or plain values if it takes one
-            /// argument. See `sde::CallApp::par_call`.
+            /// Calls it with each of these arguments on several threads: `sde::CallApp::par_call`.
             ///
             /// # Errors
             /// That of the first item that failed, which it names.
-            #[allow(dead_code)]
             #visibility fn par_call<#(#generics)* __I: ::std::iter::IntoIterator<Item = #item>>(
                 &self,
                 __sde: &::sde::__private::Handle,
@@ -50,8 +48,7 @@ pub(super) fn verbs(
                 ::sde::__private::CallApp::par_call(self, __sde, #items)
             }
 
-            /// As `par_call`, but an error of one item stops no other: gives the value or the error of each.
-            #[allow(dead_code)]
+            /// As `par_call`, but gives the value or the error of each.
             #visibility fn try_par_call<#(#generics)* __I: ::std::iter::IntoIterator<Item = #item>>(
                 &self,
                 __sde: &::sde::__private::Handle,
@@ -60,12 +57,10 @@ pub(super) fn verbs(
                 ::sde::__private::CallApp::try_par_call(self, __sde, #items)
             }
 
-            /// As `par_call`, but gives each value, with the number of its item, to a function as it comes. See
-            /// `sde::CallApp::par_call_each`.
+            /// As `par_call`, but gives each value to a function as it comes: `sde::CallApp::par_call_each`.
             ///
             /// # Errors
             /// As `par_call`.
-            #[allow(dead_code)]
             #visibility fn par_call_each<#(#generics)* __I, __C: ::sde::__private::GoesOn>(
                 &self,
                 __sde: &::sde::__private::Handle,
@@ -94,9 +89,9 @@ pub(super) fn verbs(
             }
         }
 
+        #[allow(dead_code)]
         impl #name {
-            /// A call with a policy, or of which more is told. See `sde::CallApp::request`.
-            #[allow(dead_code)]
+            /// A call with a policy: `sde::CallApp::request`.
             #visibility fn request<'__a, #(#generics)*>(
                 &'__a self,
                 __sde: &'__a ::sde::__private::Handle,

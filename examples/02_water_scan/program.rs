@@ -143,5 +143,6 @@ fn calculate(sde: &Sde, options: &Options) -> Result<ResultMap, Failure> {
         harmonics: options.harmonics,
         scan: options.scan.clone(),
     };
-    sde.run(&Scan, &inputs).map_err(Failure::of_calculation)
+    sde.run(&Scan::app(), &inputs)
+        .map_err(Failure::of_calculation)
 }

@@ -21,7 +21,7 @@ use super::moves::{Header, Move};
 /// use sde::{DistArray, Handle, Sde, Value};
 ///
 /// /// A table of products.
-/// #[sde::app(distributed, tags(distributed))]
+/// #[sde::app(distributed)]
 /// fn products(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
 ///     DistArray::from_fn(sde, &[size, size], |index| (index[0] * index[1]) as f64)
 /// }
@@ -96,7 +96,7 @@ impl<T: Element> DistArray<T> {
     ///     1.0 / (distance as f64)
     /// }
     ///
-    /// #[sde::app(distributed, tags(distributed))]
+    /// #[sde::app(distributed)]
     /// fn table(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
     ///     DistArray::try_from_fn(sde, &[size], |at| Ok(*repulsion.call(sde, at[0] + 1)?))
     /// }

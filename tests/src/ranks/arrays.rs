@@ -10,7 +10,7 @@ use sde::{
     Transfer, Value, inputs,
 };
 
-#[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
+#[sde::app(name = "ranks.arrays.products", distributed)]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[rows, columns], |at| (at[0] * 1000 + at[1]) as f64)
 }
@@ -426,7 +426,7 @@ fn element(index: u64) -> Result<f64, AppError> {
     }
 }
 
-#[sde::app(name = "ranks.arrays.filled", distributed, tags(distributed))]
+#[sde::app(name = "ranks.arrays.filled", distributed)]
 fn filled(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::try_from_fn(sde, &[size], |at| Ok(*element.call(sde, at[0] as u64)?))
 }

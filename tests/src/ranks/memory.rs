@@ -9,7 +9,7 @@ use crate::Watch;
 const ROWS: usize = 1024;
 const NAME: &str = "ranks.memory.array";
 
-#[sde::app(name = "ranks.memory.array", distributed, tags(distributed))]
+#[sde::app(name = "ranks.memory.array", distributed)]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[ROWS], |at| (at[0] * number) as f64)
 }
@@ -49,7 +49,7 @@ pub(super) fn what_passes_a_limit_leaves_and_is_made_again(ranks: Ranks<'_>) {
     assert!(left.iter().all(|evicted| *evicted >= 6), "{left:?}");
 }
 
-#[sde::app(name = "ranks.memory.other", distributed, tags(distributed))]
+#[sde::app(name = "ranks.memory.other", distributed)]
 fn other(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[ROWS], |at| (at[0] + number) as f64)
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{Rank, Ranks, all_are};
 use crate::{assert_kind, says};
 
-#[sde::app(name = "ranks.redistribution.table", distributed, tags(distributed))]
+#[sde::app(name = "ranks.redistribution.table", distributed)]
 fn table(sde: &Handle, rows: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[rows, 2], number)
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ranks, all_are, names as told};
 use crate::{Lie, Lying, assert_kind, says};
 
-#[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
+#[sde::app(name = "ranks.restart.waves", distributed)]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[count, 3], |at| ((at[0] * 3 + at[1]) as f64).sin())
 }
@@ -75,7 +75,7 @@ impl Distributed for Names {
     }
 }
 
-#[sde::app(name = "ranks.restart.names", distributed, tags(distributed))]
+#[sde::app(name = "ranks.restart.names", distributed)]
 fn names(sde: &Handle, count: usize) -> Result<Names, sde::Error> {
     let all: Vec<_> = (0..count).map(|n| format!("name {n:02}")).collect();
     Ok(Names::dealt(&all, sde.rank()?, sde.ranks()?))

@@ -32,7 +32,7 @@ fn point(sde: &Handle, x: u64, size: usize) -> Result<u64, sde::Error> {
     Ok(squares + alone as u64 + ones as u64)
 }
 
-#[sde::app(name = "ranks.set_map.array", distributed, tags(distributed))]
+#[sde::app(name = "ranks.set_map.array", distributed)]
 fn array(sde: &Handle, x: u64) -> Result<DistArray<u64>, sde::Error> {
     DistArray::from_fn(sde, &[9], |at| x * at[0] as u64)
 }

@@ -9,7 +9,7 @@ use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Sou
 use super::{Rank, Ranks, all_are, names};
 use crate::says;
 
-#[sde::app(name = "ranks.together.waves", distributed, tags(distributed))]
+#[sde::app(name = "ranks.together.waves", distributed)]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[count, 3], |at| ((at[0] * 3 + at[1]) as f64).sin())
 }

@@ -2,8 +2,8 @@
 //! not say or return.
 
 use sde::{
-    AppInfo, DistArray, Error, ErrorKind, Event, EventLog, Observer, Parameter, ResultMap,
-    ResultSpec, Sde, Tag, Tags, Value, inputs,
+    App, AppInfo, DistArray, Error, ErrorKind, Event, EventLog, Handle, Observer, Parameter,
+    ResultMap, ResultSpec, Sde, Tag, Tags, Value, inputs,
 };
 use sde_tests::{Made, assert_kind, made, says};
 
@@ -300,4 +300,77 @@ fn a_result_that_is_not_kept_reaches_all_who_waited() {
         }
     });
     assert_eq!(log.started("tag_rules.fleeting_value"), 1);
+}
+
+/// What no store can have.
+struct Window;
+
+#[derive(sde::Results)]
+struct Field {
+    #[result(intermediate)]
+    values: DistArray<u64>,
+    steps: u64,
+    #[result(expendable)]
+    window: Window,
+}
+
+#[test]
+fn what_has_parts_follows_from_its_type() {
+    fn array(sde: &Handle) -> Result<DistArray<u64>, sde::Error> {
+        DistArray::from_fn(sde, &[1], |_| 2)
+    }
+    #[sde::app(distributed)]
+    fn parts(sde: &Handle) -> Result<DistArray<u64>, sde::Error> {
+        array(sde)
+    }
+    #[sde::app(distributed, tags(no_cache))]
+    fn not_kept(sde: &Handle) -> Result<Value<DistArray<u64>>, sde::Error> {
+        Ok(Value::new(array(sde)?))
+    }
+    #[sde::app(distributed)]
+    fn whole(sde: &Handle) -> Result<u64, sde::Error> {
+        Ok(array(sde)?.local()[0])
+    }
+    #[sde::app(distributed, tags(expendable))]
+    fn open() -> Window {
+        Window
+    }
+    #[sde::app(distributed, results)]
+    fn field(sde: &Handle) -> Result<Field, sde::Error> {
+        let (values, steps) = (array(sde)?, 3);
+        let window = Window;
+        Ok(Field {
+            values,
+            steps,
+            window,
+        })
+    }
+    #[sde::app(results)]
+    fn alone(sde: &Handle) -> Result<Field, sde::Error> {
+        Err(array(sde).map(drop).unwrap_err())
+    }
+    let tags = |app: &dyn App| -> Vec<_> {
+        let info = app.info();
+        info.results().iter().map(|spec| spec.tags()).collect()
+    };
+    assert_eq!(tags(&parts), [Tags::from(Tag::Distributed)]);
+    assert_eq!(tags(&not_kept), [Tag::Distributed | Tag::NoCache]);
+    assert_eq!(tags(&whole), [Tags::NONE]);
+    assert_eq!(tags(&open), [Tags::from(Tag::Expendable)]);
+    let of_fields = [
+        Tag::Distributed | Tag::Intermediate,
+        Tags::NONE,
+        Tag::Expendable.into(),
+    ];
+    assert_eq!(tags(&field), of_fields);
+    let sde = Sde::new();
+    assert_eq!(parts.call(&sde).unwrap().local(), [2]);
+    let made = field.call(&sde).unwrap();
+    assert_eq!((made.values.local()[0], *made.steps), (2, 3));
+    assert!(made.window.is_some());
+    let text = alone.call(&sde).map(drop).unwrap_err().to_string();
+    says(
+        &text,
+        "\"values\" lies on several ranks, and the app is not `distributed`",
+    );
 }

@@ -11,7 +11,7 @@ use sde_tests::ranks::{Ranks, Threads};
 
 use super::counting::{counted, counts_of};
 
-#[sde::app(name = "ranks.splitting.array", distributed, tags(distributed))]
+#[sde::app(name = "ranks.splitting.array", distributed)]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[1024], |at| (at[0] + number) as f64)
 }

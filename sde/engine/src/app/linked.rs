@@ -2,7 +2,8 @@
 //!
 //! An entry made by an earlier program names the code of every app that its run called. To tell whether that is
 //! current, the engine needs the code of all apps of *this* program, even of those it has not run yet. So `#[sde::app]`
-//! functions, and types named in [`link_app!`](crate::link_app), are collected when the program is linked.
+//! functions, marked [`ConfiguredApp`](crate::ConfiguredApp)s, and types named in [`link_app!`](crate::link_app), are
+//! collected when the program is linked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -46,7 +47,7 @@ inventory::collect!(LinkedApp);
 /// earlier programs are used again.
 ///
 /// Takes a list of expressions, each the app with its defaults. Functions with
-/// `#[sde::app]` need not be named.
+/// `#[sde::app]` need not be named, nor does a [`ConfiguredApp`](crate::ConfiguredApp) that is marked so.
 ///
 /// ```
 /// # use sde::*;
@@ -68,7 +69,7 @@ inventory::collect!(LinkedApp);
 macro_rules! link_app {
     ($($app:expr),+ $(,)?) => {
         $($crate::__private::inventory::submit! {
-            $crate::LinkedApp::new(|| $crate::App::info(&$app))
+            $crate::LinkedApp::new(|| $crate::AppInfo::clone($crate::Instance::from($app).info()))
         })+
     };
 }

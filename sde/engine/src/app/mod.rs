@@ -6,6 +6,7 @@
 //! the same run.
 
 mod cancel;
+mod configured;
 mod defaults;
 mod definition;
 mod dependencies;
@@ -27,6 +28,7 @@ mod summary;
 pub use crate::engine::Handle;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
+pub use configured::{ConfiguredApp, Settings, app_of, info_of};
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub use dependencies::Callee;
@@ -43,7 +45,7 @@ pub use linked::LinkedApp;
 pub(crate) use linked::{TypeIndex, linked_apps};
 pub(crate) use own_time::{BodyTime, NestedCall, add_waiting};
 pub(crate) use parameter::Setting;
-pub use parameter::{Parameter, Settings};
+pub use parameter::{Parameter, ParameterValues};
 pub(crate) use prepared::prepare;
 pub use prepared::{Prepared, ResolvedApp, ResolvedOnce};
 pub(crate) use setup::{Setup, unknown};

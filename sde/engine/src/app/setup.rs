@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::definition::App;
 use super::info::AppInfo;
-use super::parameter::{Parameter, Setting, Settings};
+use super::parameter::{Parameter, ParameterValues, Setting};
 use super::slot::{Slot, SubApp};
 use crate::error::{Error, ErrorKind, printable};
 use crate::key::describe;
@@ -124,7 +124,8 @@ impl Setup {
             return Ok(());
         };
         let look_up = |name: &str| self.setting(name);
-        parameter.verify(value, &Settings(&look_up)).map_err(|why| {
+        let verified = parameter.verify(value, &ParameterValues(&look_up));
+        verified.map_err(|why| {
             let value = describe(&*value.value);
             Error::refused(
                 format!("{value} as {}", self.parameter(&parameter.name)),

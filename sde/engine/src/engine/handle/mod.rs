@@ -1,8 +1,9 @@
 //! The calls that a program or a body makes.
 //!
-//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`], on
-//! the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! Naming an app ([`AppSource`]), one run and its options ([`request`]), functions by their arguments
+//! ([`call_app`]), many at once ([`parallel`], [`par_call`], on the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
+mod call_app;
 mod items;
 mod par_call;
 mod parallel;
@@ -15,18 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+pub use call_app::{CallApp, CallRequest, Called};
 pub(crate) use items::{Loop, led};
 pub use par_call::GoesOn;
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub use source::AppSource;
-pub(crate) use source::CalledApp;
+pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
 use crate::app::{
-    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Setup, ThreadContext, unknown,
+    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Settings, Setup, ThreadContext,
+    unknown,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -220,6 +223,15 @@ impl Handle {
         let wanted = std::any::type_name::<T>();
         let value = setting.any().downcast_ref();
         value.ok_or_else(|| settings.other_type(name, setting.type_name, wanted))
+    }
+
+    /// The values of all of the running app's own parameters and slots, as a struct that derives
+    /// [`Settings`](derive@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
+    ///
+    /// # Errors
+    /// If the app declares other ones, or this handle belongs to no run.
+    pub fn settings<T: Settings>(&self) -> Result<T, Error> {
+        T::read(self)
     }
 
     /// Evicts remembered values of an app until the others take at most `keep` bytes; gives how many bytes were let go.

@@ -55,7 +55,7 @@ pub use engine::{
 pub use entry::{Provenance, Record, RecordHead};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
-pub use inputs::{Inputs, ValueSummary};
+pub use inputs::{InputSpec, Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
 pub use ranks::{Collective, Distributed, Placement, Redistribution, SavedParts};
@@ -270,7 +270,9 @@ pub mod __private {
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};
-    pub use crate::inputs::{Call, Inputs, ValueSummary, plain, summary};
+    pub use crate::inputs::{
+        Call, DeclaredInputs, FunctionInputs, Inputs, ValueSummary, plain, summary,
+    };
     pub use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame};
     pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,

@@ -2,11 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::spanned::Spanned;
-use syn::visit_mut::{self, VisitMut};
-use syn::{Lifetime, Type, TypeReference, Visibility};
+use syn::Visibility;
 
-use super::arguments::{Argument, argument_of, refers_to};
+use super::arguments::{Argument, Owned};
 
 /// `par_call`, `try_par_call` and `par_call_each`; nothing for an app without arguments.
 pub(super) fn methods(
@@ -99,58 +97,5 @@ pub(super) fn methods(
             let __items = __items.into_iter().map(#to_inputs);
             __sde.par_call_each_linked(self, &__RESOLVED, __items, __each)
         }
-    }
-}
-
-/// The owned type of an argument, in `Inputs`.
-enum Owned {
-    /// Exactly this type, so that the type of a number follows from it.
-    Exactly(Type),
-    /// Any type that converts into it.
-    Into(Type),
-}
-
-impl Owned {
-    fn of(argument: &Argument) -> Self {
-        let mut written = argument.written.clone();
-        Forever.visit_type_mut(&mut written);
-        let Type::Reference(reference) = &written else {
-            return match argument_of(&written, "Value") {
-                Some(_) => Self::Into(written),
-                None => Self::Exactly(written),
-            };
-        };
-        Self::Into(match &*reference.elem {
-            Type::Path(path) if path.path.is_ident("str") => {
-                syn::parse_quote!(::std::string::String)
-            }
-            _ if refers_to(&written, "Path") => syn::parse_quote!(::std::path::PathBuf),
-            Type::Slice(slice) => {
-                let item = &slice.elem;
-                syn::parse_quote!(::std::vec::Vec<#item>)
-            }
-            inner => inner.clone(),
-        })
-    }
-
-    fn ty(&self) -> &Type {
-        match self {
-            Self::Exactly(ty) | Self::Into(ty) => ty,
-        }
-    }
-}
-
-/// Makes all borrows of a type `'static`, since `Inputs` borrow nothing else.
-struct Forever;
-
-impl VisitMut for Forever {
-    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
-        let span = reference.span();
-        reference.lifetime = Some(Lifetime::new("'static", span));
-        visit_mut::visit_type_reference_mut(self, reference);
-    }
-
-    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
-        *lifetime = Lifetime::new("'static", lifetime.span());
     }
 }

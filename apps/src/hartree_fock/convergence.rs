@@ -42,6 +42,7 @@ impl App for Damped {
         AppInfo::new("Damped", "1")
             .about("Fock matrices mixed with those before")
             .parameter(keep)
+            .input::<History>("history")
             .result(ResultSpec::new::<Matrix>("result").tagged(Tag::NoCache))
     }
 

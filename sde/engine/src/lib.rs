@@ -75,7 +75,7 @@ pub use sde_last_value as last_value;
 /// `#[sde::app] fn f(..)` becomes a value `f` of a type `f` that implements [`App`].
 /// `f.call(&sde, ..)` takes the function's arguments and gives its result as
 /// a [`Value`], remembered or computed; a hit allocates nothing. By `sde.run(&f, &inputs)`
-/// it is run with [`Inputs`] named as the parameters, and its only result is named
+/// it is run with [`Inputs`] named as the parameters, in any order ([`AppInfo::input`]), and its only result is named
 /// `result`, unless [each field](derive@Results) is one.
 ///
 /// - A first parameter of type `&Handle` is the handle, and no input.

@@ -59,60 +59,37 @@ fn another_order_is_the_same_run() {
     }
 }
 
-/// One `Inputs` remembers the order of one app, and may be given to others.
+/// One `Inputs` keeps the order of one app, and may be given to others.
 #[test]
 fn inputs_may_go_to_apps_with_other_orders() {
     #[sde::app]
-    fn minus(a: i32, b: i32) -> i32 {
-        a - b
+    fn first(a: i32, b: i32, c: i32) -> i32 {
+        100 * a + 10 * b + c
     }
     #[sde::app]
-    fn minus_turned(b: i32, a: i32) -> i32 {
-        b - a
+    fn second(b: i32, c: i32, a: i32) -> i32 {
+        100 * b + 10 * c + a
     }
     let sde = Sde::new();
-    let [first, second] = [
-        sde.prepare(&Instance::new(minus)).unwrap(),
-        sde.prepare(&Instance::new(minus_turned)).unwrap(),
-    ];
-    let given = inputs! { b: 1, a: 5 };
-    let turned = given.clone();
-    for _ in 0..3 {
-        for inputs in [&given, &turned] {
-            assert_eq!(
-                *sde.run(&first, inputs)
-                    .unwrap()
-                    .get::<i32>("result")
-                    .unwrap(),
-                4
-            );
-            assert_eq!(
-                *sde.run(&second, inputs)
-                    .unwrap()
-                    .get::<i32>("result")
-                    .unwrap(),
-                -4
-            );
-        }
+    let prepare = |app| sde.prepare(&app).unwrap();
+    let apps = [Instance::new(first), Instance::new(second)].map(prepare);
+    let of = |inputs: &Inputs| {
+        let results = apps.each_ref().map(|app| sde.run(app, inputs).unwrap());
+        results.map(|results| *results.get::<i32>("result").unwrap())
+    };
+    let given = inputs! { c: 3, b: 2, a: 1 };
+    for inputs in [&given, &given.clone(), &inputs! { b: 2, c: 3, a: 1 }] {
+        assert_eq!([of(inputs), of(inputs)], [[123, 231]; 2]);
     }
+    assert_eq!(sde.stats().total.computed, 2);
     // They are what they were, and change as others do.
-    assert!(given.names().eq(["b", "a"]));
-    let changed = given.with("a", 6);
-    assert_eq!(
-        *sde.run(&first, &changed)
-            .unwrap()
-            .get::<i32>("result")
-            .unwrap(),
-        5
-    );
-    assert_eq!(
-        *sde.run(&second, &turned)
-            .unwrap()
-            .get::<i32>("result")
-            .unwrap(),
-        -4
-    );
-    assert!(told(sde.run(&first, &changed.with("c", 6))).contains("\"c\""));
+    assert!(given.names().eq(["c", "b", "a"]));
+    let changed = given.clone().with("a", 6);
+    assert_eq!([of(&changed), of(&given)], [[623, 236], [123, 231]]);
+    assert!(told(sde.run(&apps[0], &changed.with("d", 6))).contains("\"d\""));
+    let before = inputs! { a: 1, b: 2, c: 3 };
+    of(&before);
+    assert!(told(sde.run(&apps[0], &before.with("d", 6))).contains("\"d\""));
 }
 
 #[test]
@@ -256,7 +233,10 @@ enum Declares {
 impl App for Sum {
     fn info(&self) -> AppInfo {
         let info = AppInfo::new("inputs.Sum", "1").result(ResultSpec::new::<f64>("result"));
-        let both = |info: AppInfo| info.input::<f64>("x").optional_input::<f64>("y");
+        let both = |info: AppInfo| {
+            let info = info.input::<f64>("x").optional_input::<f64>("y");
+            info.optional_input::<&'static str>("title")
+        };
         match self.declares {
             Declares::Nothing => info,
             Declares::Both => both(info.without_inputs()),
@@ -300,7 +280,14 @@ fn an_optional_input_may_be_left_out() {
         .iter()
         .map(|spec| (spec.name(), spec.type_name(), spec.is_optional()))
         .collect();
-    assert_eq!(declared, [("x", "f64", false), ("y", "f64", true)]);
+    assert_eq!(
+        declared,
+        [
+            ("x", "f64", false),
+            ("y", "f64", true),
+            ("title", "&str", true)
+        ]
+    );
     let run = |inputs: Inputs| {
         *sde.run(&app, &inputs)
             .unwrap()
@@ -310,7 +297,9 @@ fn an_optional_input_may_be_left_out() {
     assert_eq!(run(inputs! { x: 1.0 }), 1.0);
     assert_eq!(run(inputs! { y: 2.0, x: 1.0 }), 3.0);
     assert_eq!(run(inputs! { x: 1.0, y: 2.0 }), 3.0);
-    assert_eq!(sde.stats().total.computed, 2);
+    assert_eq!(run(inputs! { x: 1.0, title: "without y" }), 1.0);
+    assert_eq!(run(inputs! { title: "without y", x: 1.0 }), 1.0);
+    assert_eq!(sde.stats().total.computed, 3);
     assert!(
         told(sde.run(&app, &inputs! { y: 2.0 })).contains("\"x\" of inputs.Sum (f64) is missing")
     );

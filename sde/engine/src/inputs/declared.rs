@@ -1,6 +1,6 @@
 //! The inputs that an app declares. Given ones are checked against them, and put in their order, before they are keyed.
 
-use std::any::{Any, TypeId, type_name};
+use std::any::{TypeId, type_name};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,8 @@ pub struct InputSpec {
     name: Cow<'static, str>,
     type_name: &'static str,
     is_optional: bool,
-    accepts: fn(&dyn Any) -> bool,
+    /// The types of values that a body which asks for it can take as they are.
+    taken: [TypeId; 3],
 }
 
 impl InputSpec {
@@ -32,7 +33,7 @@ impl InputSpec {
             name: name.into(),
             type_name: type_name::<T>(),
             is_optional,
-            accepts: accepts::<T>,
+            taken: taken::<T>(),
         }
     }
 
@@ -54,9 +55,14 @@ impl InputSpec {
         self.is_optional
     }
 
+    fn takes(&self, given: &Input) -> bool {
+        self.name == given.name && self.taken.contains(&given.value.type_id())
+    }
+
     /// The given value, as one that the app can take. A conversion before the key is made belongs here.
     fn fit(&self, given: &InputValue) -> Option<InputValue> {
-        (self.accepts)(given.any()).then(|| given.clone())
+        let is_taken = self.taken.contains(&given.type_id());
+        is_taken.then(|| given.clone())
     }
 }
 
@@ -70,10 +76,14 @@ impl fmt::Debug for InputSpec {
     }
 }
 
-/// Whether a body that asks for a `T` can take the value as it is. A literal has the key of the `String`.
-fn accepts<T: 'static>(value: &dyn Any) -> bool {
-    let is_text = || value.is::<&'static str>() && TypeId::of::<T>() == TypeId::of::<String>();
-    value.is::<T>() || value.is::<Value<T>>() || is_text()
+/// The types of which a body can take a `T`. A literal has the key of the `String`.
+fn taken<T: 'static>() -> [TypeId; 3] {
+    let bare = TypeId::of::<T>();
+    let literal = match bare == TypeId::of::<String>() {
+        true => TypeId::of::<&'static str>(),
+        false => bare,
+    };
+    [bare, TypeId::of::<Value<T>>(), literal]
 }
 
 /// All inputs that an app declares, in their order.
@@ -151,11 +161,10 @@ impl DeclaredInputs {
     /// Whether the inputs are those declared, in the declared order.
     fn are(&self, given: &Inputs) -> bool {
         let mut given = given.0.items.iter().peekable();
-        let are_given = self.specs.iter().all(|spec| {
-            let is_it =
-                |input: &&Input| spec.name == input.name && (spec.accepts)(input.value.any());
-            given.next_if(is_it).is_some() || spec.is_optional
-        });
+        let are_given = self
+            .specs
+            .iter()
+            .all(|spec| given.next_if(|input| spec.takes(input)).is_some() || spec.is_optional);
         are_given && given.next().is_none()
     }
 

@@ -35,6 +35,7 @@ impl ConfiguredApp for Damped {
     fn info() -> AppInfo {
         AppInfo::new("Damped", "1")
             .about("Fock matrices mixed with those before")
+            .input::<History>("history")
             .result(ResultSpec::new::<Matrix>("result").tagged(Tag::NoCache))
     }
 

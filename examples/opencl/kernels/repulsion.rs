@@ -32,6 +32,7 @@ impl App for DeviceRepulsion {
     fn info(&self) -> AppInfo {
         AppInfo::new("DeviceRepulsion", "1")
             .about("electron repulsion integrals, computed on a device of OpenCL")
+            .input::<MolecularBasis>("basis")
             .result(ResultSpec::new::<Repulsion>("result").tagged(Tag::Intermediate))
     }
 

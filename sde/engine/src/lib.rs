@@ -55,7 +55,7 @@ pub use engine::{
 pub use entry::{Provenance, Record, RecordHead};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
-pub use inputs::{Inputs, ValueSummary};
+pub use inputs::{InputSpec, Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
 pub use ranks::{Collective, Distributed, Placement, Redistribution, SavedParts};
@@ -75,8 +75,9 @@ pub use sde_last_value as last_value;
 /// `#[sde::app] fn f(..)` becomes a value `f` of a type `f` that implements [`App`].
 /// `f.call(&sde, ..)` takes the function's arguments and gives its result as
 /// a [`Value`], remembered or computed; a hit allocates nothing. By `sde.run(&f, &inputs)`
-/// it is run with [`Inputs`] named as the parameters, and its only result is named
-/// `result`, unless [each field](derive@Results) is one. Its other verbs, with many arguments or a policy, are those of [`CallApp`].
+/// it is run with [`Inputs`] named as the parameters, in any order ([`AppInfo::input`]), and its only result is named
+/// `result`, unless [each field](derive@Results) is one. Its other verbs, with many arguments or a policy, are those of
+/// [`CallApp`].
 ///
 /// - A first parameter of type `&Handle` is the handle, and no input.
 /// - Parameters can be owned or shared references, `&Path` and slices among them; a lifetime
@@ -290,7 +291,9 @@ pub mod __private {
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};
-    pub use crate::inputs::{Call, Inputs, ValueSummary, plain, summary};
+    pub use crate::inputs::{
+        Call, DeclaredInputs, FunctionInputs, Inputs, ValueSummary, plain, summary,
+    };
     pub use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame};
     pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,

@@ -169,6 +169,19 @@ fn a_hit_in_the_map_with_inputs() {
     });
 }
 
+/// They are kept in the order of the app.
+#[test]
+fn a_hit_with_inputs_in_another_order() {
+    let (sde, inputs) = (
+        Sde::new(),
+        inputs! { unit: "bohr", to: [0.0; 3], from: [1.0, 0.0, 0.0] },
+    );
+    let app = prepared(&sde);
+    nothing_allocated(&sde, Level::First, |_| {
+        sde.run(&app, &inputs).expect("no error");
+    });
+}
+
 /// There were nine: numbers and literals had one each.
 #[test]
 fn new_inputs_of_small_values_are_one_block() {

@@ -21,6 +21,7 @@ mod held;
 mod helper_names;
 mod helpers;
 mod identity;
+mod inputs;
 mod invalidation;
 mod leaning;
 mod leaving;

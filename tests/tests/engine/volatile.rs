@@ -150,10 +150,14 @@ fn values_that_are_held_are_read_anew() {
     let job = Value::new(Job { files });
     follows_edits(&file, || *lines_of_job.call(&sde, &job).unwrap());
     let nested = inputs! { job: Value::new(job) };
+    #[sde::app]
+    fn number_of_jobs(jobs: &[Value<Value<Job>>]) -> usize {
+        jobs.len()
+    }
     let deeper = inputs! { jobs: Value::new(vec![nested.value::<Value<Job>>("job").unwrap()]) };
     let keys = [1, 2].map(|length| {
         file.write(length);
-        sde.peek(&lines_of_job, &deeper).unwrap().key()
+        sde.peek(&number_of_jobs, &deeper).unwrap().key()
     });
     assert_ne!(keys[0], keys[1]);
 }

@@ -30,7 +30,8 @@ use crate::result_map::ResultMap;
 /// #[sde::app]
 /// impl App for Mean {
 ///     fn info(&self) -> AppInfo {
-///         AppInfo::named("Mean").result(ResultSpec::new::<f64>("mean"))
+///         let info = AppInfo::named("Mean").input::<Vec<f64>>("samples");
+///         info.result(ResultSpec::new::<f64>("mean"))
 ///     }
 ///
 ///     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {

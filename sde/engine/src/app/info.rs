@@ -9,11 +9,13 @@ use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::{AppError, Failure};
+use crate::inputs::{DeclaredInputs, InputSpec};
+use crate::key::Fingerprint;
 use crate::ranks::distributed::Redistribution;
 use crate::result_map::typed::Results;
 use crate::result_map::{ResultMap, ResultSpec};
 
-/// The description of an app: its identity, its traits, its settings and its results.
+/// The description of an app: its identity, its traits, its settings, its inputs and its results.
 ///
 /// Name and code identity enter the key, as do parameters and sub-apps. The
 /// rest is metadata and never changes a result.
@@ -25,6 +27,8 @@ use crate::result_map::{ResultMap, ResultSpec};
 ///     .about("Restricted Hartree-Fock energies")
 ///     .citation("C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951)")
 ///     .parameter(Parameter::new("threshold", 1e-9_f64).about("energy change, in hartree"))
+///     .input::<String>("basis")
+///     .optional_input::<i32>("charge")
 ///     .result(ResultSpec::new::<f64>("energy").about("total energy, in hartree"))
 ///     .result(ResultSpec::new::<Vec<f64>>("fock").tagged(Tag::Intermediate));
 /// assert_eq!(info.name(), "Rhf");
@@ -42,6 +46,8 @@ pub struct AppInfo {
     pub(crate) failures: Failure,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) slots: Vec<Slot>,
+    /// `None` if it declares nothing of its inputs, and takes what it is given.
+    pub(crate) inputs: Option<Arc<DeclaredInputs>>,
     pub(crate) results: Vec<Arc<ResultSpec>>,
     pub(crate) synchronize: Option<Synchronize>,
     /// The source of a function, or of an `impl App` that is marked.
@@ -113,6 +119,7 @@ impl AppInfo {
             failures: Failure::Ordinary,
             parameters: Vec::new(),
             slots: Vec::new(),
+            inputs: None,
             results: Vec::new(),
             synchronize: None,
             source: None,
@@ -183,6 +190,78 @@ impl AppInfo {
     #[must_use]
     pub fn slot(mut self, slot: Slot) -> Self {
         self.slots.push(slot);
+        self
+    }
+
+    /// Declares an input that every run is given: a `T`, or a [`Value<T>`](crate::Value), for a `String` also a literal.
+    /// An `#[sde::app]` function declares its arguments.
+    ///
+    /// A run of an app that declares its inputs takes these and no others. Its [`Inputs`](crate::Inputs) are checked
+    /// before it is keyed, and keyed in the order of the declarations, whatever their own. An app that declares nothing
+    /// takes what it is given, and another order is another run.
+    ///
+    /// ```
+    /// use sde::*;
+    ///
+    /// #[derive(Fingerprint)]
+    /// struct Power;
+    ///
+    /// #[sde::app]
+    /// impl App for Power {
+    ///     fn info(&self) -> AppInfo {
+    ///         let info = AppInfo::named("doc.Power").result(ResultSpec::new::<f64>("power"));
+    ///         info.input::<f64>("base").optional_input::<i32>("exponent")
+    ///     }
+    ///     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+    ///         let exponent = inputs.get::<i32>("exponent").copied().unwrap_or(2);
+    ///         Ok(ResultMap::new().with("power", inputs.get::<f64>("base")?.powi(exponent)))
+    ///     }
+    /// }
+    ///
+    /// let sde = Sde::new();
+    /// assert_eq!(*sde.run(&Power, &inputs! { base: 3.0 })?.get::<f64>("power")?, 9.0);
+    /// sde.run(&Power, &inputs! { base: 3.0, exponent: 3 })?;
+    /// sde.run(&Power, &inputs! { exponent: 3, base: 3.0 })?;
+    /// assert_eq!(sde.stats().total.computed, 2);
+    /// let error = sde.run(&Power, &inputs! { base: 3.0, exponet: 3 }).unwrap_err();
+    /// assert!(error.to_string().contains("the app takes: base, exponent"));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn input<T: Fingerprint + Send + Sync + 'static>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.with_input(InputSpec::of::<T>(name, false))
+    }
+
+    /// Declares an [`input`](Self::input) that a run may be given. The key of a run without it has nothing of it.
+    #[must_use]
+    pub fn optional_input<T: Fingerprint + Send + Sync + 'static>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.with_input(InputSpec::of::<T>(name, true))
+    }
+
+    /// Declares that a run is given no inputs. Takes back those declared before.
+    #[must_use]
+    pub fn without_inputs(mut self) -> Self {
+        self.inputs = Some(Arc::default());
+        self
+    }
+
+    fn with_input(mut self, spec: InputSpec) -> Self {
+        let declared = Arc::unwrap_or_clone(self.inputs.unwrap_or_default());
+        self.inputs = Some(Arc::new(declared.and(spec)));
+        self
+    }
+
+    /// Declares all inputs. Used by the macros.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: &Arc<DeclaredInputs>) -> Self {
+        self.inputs = Some(Arc::clone(inputs));
         self
     }
 
@@ -271,6 +350,12 @@ impl AppInfo {
     #[must_use]
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// The declared inputs, in the order in which they are keyed; none if the app takes what it is given.
+    #[must_use]
+    pub fn inputs(&self) -> &[InputSpec] {
+        self.inputs.as_ref().map_or(&[], |inputs| inputs.specs())
     }
 
     /// The declared results.

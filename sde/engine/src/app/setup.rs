@@ -9,6 +9,7 @@ use super::info::AppInfo;
 use super::parameter::{Parameter, ParameterValues, Setting};
 use super::slot::{Slot, SubApp};
 use crate::error::{Error, ErrorKind, printable};
+use crate::inputs::InputSpec;
 use crate::key::describe;
 use crate::result_map::ResultSpec;
 
@@ -71,13 +72,14 @@ impl Setup {
     /// Checks that the app describes itself without contradiction.
     fn verify_names(&self) -> Result<(), Error> {
         let info = &self.info;
-        let all: [(&str, Vec<&str>); 4] = [
+        let all: [(&str, Vec<&str>); 5] = [
             ("app name", vec![info.name()]),
             (
                 "parameter",
                 info.parameters.iter().map(Parameter::name).collect(),
             ),
             ("slot", info.slots.iter().map(Slot::name).collect()),
+            ("input", info.inputs().iter().map(InputSpec::name).collect()),
             (
                 "result",
                 info.results.iter().map(|spec| spec.name()).collect(),

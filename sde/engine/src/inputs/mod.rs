@@ -1,13 +1,17 @@
 //! Inputs of runs: ordered, named, typed values.
 
 mod call;
+mod declared;
 mod value;
 
 pub(crate) use call::BLOCK;
 pub use call::{Call, ValueSummary, summary};
+pub use declared::{DeclaredInputs, FunctionInputs, InputSpec};
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -20,9 +24,13 @@ use value::InputValue;
 
 /// The inputs of one run.
 ///
-/// Names, types, values and their order are all in the key. Made by [`inputs!`](crate::inputs); clones share them. The
-/// encoding is made once and kept, so running again with the same `Inputs` is cheaper than with new ones. An encoding
-/// that may change is not kept: an [`InputFile`](crate::InputFile) is read each time.
+/// Names, types and values are in the key. An app that [declares](crate::AppInfo::input) its inputs, as each
+/// `#[sde::app]` function does, takes them in any order: a run is keyed in the declared one. For other apps the order is
+/// in the key too.
+///
+/// Made by [`inputs!`](crate::inputs); clones share them. The encoding is made once and kept, so running again with the
+/// same `Inputs` is cheaper than with new ones. An encoding that may change is not kept: an
+/// [`InputFile`](crate::InputFile) is read each time.
 ///
 /// ```
 /// use sde::inputs;
@@ -37,10 +45,25 @@ pub struct Inputs(Arc<InputBlock>);
 
 /// A single block for most inputs, since allocations dominate the cost of a call with new ones.
 #[doc(hidden)]
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct InputBlock {
     items: SmallVec<[Input; 8]>,
     encoded: OnceLock<SmallVec<[u8; 128]>>,
+    /// The number of the declared list that they were found to be, if any; see [`DeclaredInputs`].
+    checked: AtomicU64,
+    /// The inputs in the order that an app declares.
+    ordered: OnceLock<Inputs>,
+}
+
+/// A clone is made to be changed, so it has only the inputs.
+impl Clone for InputBlock {
+    fn clone(&self) -> Self {
+        let items = self.items.clone();
+        Self {
+            items,
+            ..Self::default()
+        }
+    }
 }
 
 impl InputBlock {
@@ -93,6 +116,8 @@ impl Inputs {
     pub fn inner(&mut self) -> &mut InputBlock {
         let inner = Arc::make_mut(&mut self.0);
         inner.encoded = OnceLock::new();
+        inner.checked = AtomicU64::default();
+        inner.ordered = OnceLock::new();
         inner
     }
 
@@ -110,7 +135,7 @@ impl Inputs {
     }
 
     /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
-    /// copied.
+    /// copied; a literal is a `String` too.
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -118,7 +143,16 @@ impl Inputs {
         let input = self.find(name)?;
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
         let found = shared.or_else(|| input.value.to_shared().into_value());
+        let found = found.or_else(|| literal(input).map(Value::new));
         found.ok_or_else(|| mismatch::<T>(input))
+    }
+
+    /// A copy of the input of that name, however it was given. Used by the macros.
+    #[doc(hidden)]
+    pub fn owned<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Result<T, Error> {
+        let text = || literal(self.find(name).ok()?);
+        let given = self.get::<T>(name).cloned();
+        given.or_else(|error| text().ok_or(error))
     }
 
     /// The input of that name as text, given as a `String` or a `&'static str`.
@@ -214,6 +248,13 @@ impl Inputs {
         let one = |input: &Input| input.value.any().summary(input.name.clone(), cursor);
         self.0.items.iter().map(one).collect()
     }
+}
+
+/// The text of a literal, if a `T` is a `String`.
+fn literal<T: 'static>(input: &Input) -> Option<T> {
+    let text = input.value.downcast_ref::<&'static str>()?;
+    let text: &mut dyn Any = &mut Some((*text).to_owned());
+    text.downcast_mut::<Option<T>>()?.take()
 }
 
 fn mismatch<T>(input: &Input) -> Error {

@@ -1,6 +1,6 @@
 //! The value of an input, of erased type.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 
 use super::call::{ValueSummary, summary};
@@ -46,6 +46,14 @@ macro_rules! input_value {
                 match self {
                     $(Self::$inline(value) => value,)*
                     Self::Shared(value, any) => any(value),
+                }
+            }
+
+            #[inline]
+            pub(super) fn type_id(&self) -> TypeId {
+                match self {
+                    $(Self::$inline(_) => TypeId::of::<$type>(),)*
+                    Self::Shared(..) => Any::type_id(self.any()),
                 }
             }
 

@@ -233,7 +233,7 @@ fn refusal(app: &CalledApp<'_>, list: &[&Inputs], ranks: usize, size: usize) -> 
         0 => "a set has one rank at least".to_owned(),
         // Ranks tell one another one result for each key.
         _ if app.resolved.nondeterministic && has_equal_items() => {
-            "it is non-deterministic, and two items are equal; give each a `replica` number as a parameter of the function".to_owned()
+            "it is non-deterministic, and two items are equal; add an input to the app, such as a `replica` number, and give each item another".to_owned()
         }
         _ if size > ranks && ranks > 1 => {
             format!("a set is to have {size} ranks, and there are {ranks}")

@@ -2,7 +2,7 @@
 //! found among `Inputs`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
@@ -162,11 +162,32 @@ impl Argument {
             },
             _ => match argument_of(ty, "Value") {
                 Some(inner) => quote_spanned!(span=> __inputs.value::<#inner>(#text)?),
-                None => {
-                    quote_spanned!(span=> ::std::clone::Clone::clone(__inputs.get::<#ty>(#text)?))
-                }
+                None => quote_spanned!(span=> __inputs.owned::<#ty>(#text)?),
             },
         }
+    }
+
+    /// The type that it is declared with.
+    fn declared(&self) -> Type {
+        let owned = Owned::of(self);
+        let given = match &self.written {
+            Type::Reference(_) => None,
+            _ => argument_of(owned.ty(), "Value"),
+        };
+        given.unwrap_or(owned.ty()).clone()
+    }
+}
+
+/// What the app declares of its inputs, made once.
+pub(super) fn declared(list: &[Argument]) -> TokenStream {
+    let one = list.iter().map(|argument| {
+        let (ty, text) = (argument.declared(), &argument.text);
+        quote!(.with::<#ty>(#text))
+    });
+    quote! {
+        static __INPUTS: ::sde::__private::FunctionInputs = ::sde::__private::FunctionInputs::new(
+            || ::std::sync::Arc::new(::sde::__private::DeclaredInputs::default() #(#one)*),
+        );
     }
 }
 
@@ -251,4 +272,77 @@ impl VisitMut for NameLifetimes {
 pub(super) fn fields(list: &[Argument]) -> TokenStream {
     let types = list.iter().map(|argument| &argument.borrowed);
     quote!(#(::std::option::Option<#types>,)*)
+}
+
+/// The owned type of an argument, in `Inputs`.
+pub(super) enum Owned {
+    /// Exactly this type, so that the type of a number follows from it.
+    Exactly(Type),
+    /// Any type that converts into it.
+    Into(Type),
+}
+
+impl Owned {
+    pub(super) fn of(argument: &Argument) -> Self {
+        let mut written = argument.written.clone();
+        Forever.visit_type_mut(&mut written);
+        let Type::Reference(reference) = &written else {
+            return match argument_of(&written, "Value") {
+                Some(_) => Self::Into(written),
+                None => Self::Exactly(written),
+            };
+        };
+        Self::Into(match &*reference.elem {
+            Type::Path(path) if path.path.is_ident("str") => {
+                syn::parse_quote!(::std::string::String)
+            }
+            _ if refers_to(&written, "Path") => syn::parse_quote!(::std::path::PathBuf),
+            Type::Slice(slice) => {
+                let item = &slice.elem;
+                syn::parse_quote!(::std::vec::Vec<#item>)
+            }
+            inner => inner.clone(),
+        })
+    }
+
+    /// A generic parameter for it, if it has one, and the type that a verb takes.
+    pub(super) fn taken((at, owned): (usize, &Self)) -> (Option<TokenStream>, TokenStream) {
+        match owned {
+            Self::Exactly(ty) => (None, quote!(#ty)),
+            Self::Into(ty) => {
+                let name = format_ident!("__A{at}");
+                (
+                    Some(quote!(#name: ::std::convert::Into<#ty>,)),
+                    quote!(#name),
+                )
+            }
+        }
+    }
+
+    fn ty(&self) -> &Type {
+        match self {
+            Self::Exactly(ty) | Self::Into(ty) => ty,
+        }
+    }
+}
+
+impl ToTokens for Owned {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        self.ty().to_tokens(tokens);
+    }
+}
+
+/// Makes all borrows of a type `'static`, since `Inputs` borrow nothing else.
+struct Forever;
+
+impl VisitMut for Forever {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        let span = reference.span();
+        reference.lifetime = Some(Lifetime::new("'static", span));
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        *lifetime = Lifetime::new("'static", lifetime.span());
+    }
 }

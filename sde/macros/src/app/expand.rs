@@ -8,7 +8,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType, Type};
 
-use super::arguments::{Argument, Arguments, argument_of, borrowed, fields};
+use super::arguments::{Argument, Arguments, argument_of, borrowed, declared, fields};
 use super::attributes::Attributes;
 use super::parallel;
 
@@ -248,6 +248,7 @@ fn app_impl(
         None => name.unraw().to_string(),
     };
     let info = info(attributes, function, output, &stable, source);
+    let declared = declared(&arguments.list);
     let body = body(function);
     let call = call_impl(arguments, output);
     let from_inputs = arguments.list.iter().map(Argument::found_in_inputs);
@@ -268,7 +269,8 @@ fn app_impl(
 
         impl ::sde::__private::App for #name {
             fn info(&self) -> ::sde::__private::AppInfo {
-                #info
+                #declared
+                #info.with_inputs(&__INPUTS)
             }
 
             fn run(

@@ -1,12 +1,10 @@
 //! The verbs of a function that take owned arguments, which the trait `CallApp` has.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
-use syn::spanned::Spanned;
-use syn::visit_mut::{self, VisitMut};
-use syn::{Ident, Lifetime, Type, TypeReference, Visibility};
+use quote::{format_ident, quote};
+use syn::{Ident, Visibility};
 
-use super::arguments::{Argument, argument_of, refers_to};
+use super::arguments::{Argument, Owned};
 
 /// The implementation of `CallApp`, and its verbs as methods, which take what converts into the arguments. An app without
 /// arguments has none for many calls.
@@ -111,74 +109,5 @@ fn tuple(parts: impl IntoIterator<Item = TokenStream>) -> TokenStream {
     match &*parts {
         [part] => part.clone(),
         _ => quote!((#(#parts,)*)),
-    }
-}
-
-/// The owned type of an argument, in `Inputs`.
-enum Owned {
-    /// Exactly this type, so that the type of a number follows from it.
-    Exactly(Type),
-    /// Any type that converts into it.
-    Into(Type),
-}
-
-impl Owned {
-    fn of(argument: &Argument) -> Self {
-        let mut written = argument.written.clone();
-        Forever.visit_type_mut(&mut written);
-        let Type::Reference(reference) = &written else {
-            return match argument_of(&written, "Value") {
-                Some(_) => Self::Into(written),
-                None => Self::Exactly(written),
-            };
-        };
-        Self::Into(match &*reference.elem {
-            Type::Path(path) if path.path.is_ident("str") => {
-                syn::parse_quote!(::std::string::String)
-            }
-            _ if refers_to(&written, "Path") => syn::parse_quote!(::std::path::PathBuf),
-            Type::Slice(slice) => {
-                let item = &slice.elem;
-                syn::parse_quote!(::std::vec::Vec<#item>)
-            }
-            inner => inner.clone(),
-        })
-    }
-
-    /// A generic parameter for it, if it has one, and the type that a verb takes.
-    fn taken((at, owned): (usize, &Self)) -> (Option<TokenStream>, TokenStream) {
-        match owned {
-            Self::Exactly(ty) => (None, quote!(#ty)),
-            Self::Into(ty) => {
-                let name = format_ident!("__A{at}");
-                (
-                    Some(quote!(#name: ::std::convert::Into<#ty>,)),
-                    quote!(#name),
-                )
-            }
-        }
-    }
-}
-
-impl ToTokens for Owned {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        match self {
-            Self::Exactly(ty) | Self::Into(ty) => ty.to_tokens(tokens),
-        }
-    }
-}
-
-/// Makes all borrows of a type `'static`, since `Inputs` borrow nothing else.
-struct Forever;
-
-impl VisitMut for Forever {
-    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
-        let span = reference.span();
-        reference.lifetime = Some(Lifetime::new("'static", span));
-        visit_mut::visit_type_reference_mut(self, reference);
-    }
-
-    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
-        *lifetime = Lifetime::new("'static", lifetime.span());
     }
 }

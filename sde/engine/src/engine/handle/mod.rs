@@ -115,13 +115,14 @@ impl Handle {
     ///
     /// # Errors
     /// If the app or its settings can't be found, identified or are not ready;
-    /// if its body fails, or panics on another thread; if the run needs its own
+    /// if the inputs are not those that it declares; if its body fails, or panics on another thread; if the run needs its own
     /// result; if this handle's run has ended.
     ///
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        self.results(&app.resolve(self)?, inputs)
+        let app = app.resolve(self)?;
+        self.results(&app, &*self.declared(&app, inputs)?)
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an
@@ -164,12 +165,13 @@ impl Handle {
     /// find out why a run would be computed, not before each run.
     ///
     /// # Errors
-    /// If the app can't be found or identified, or the inputs can't be keyed; if this
+    /// If the app can't be found or identified, or the inputs are not those that it declares, or can't be keyed; if this
     /// handle's run has ended.
     pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
         self.check_active()?;
         self.note_uncacheable();
-        self.engine.peek(&app.resolve(self)?, inputs)
+        let app = app.resolve(self)?;
+        self.engine.peek(&app, &*self.declared(&app, inputs)?)
     }
 
     /// The cost of a run: nothing if it is remembered, else the app's estimate, if it has one. In a body it is a
@@ -184,7 +186,10 @@ impl Handle {
     ) -> Result<Option<Cost>, Error> {
         Ok(match self.peek(app, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
-            Peek::Wait { .. } | Peek::Miss { .. } => app.resolve(self)?.app.cost(inputs),
+            Peek::Wait { .. } | Peek::Miss { .. } => {
+                let app = app.resolve(self)?;
+                app.app.cost(&*self.declared(&app, inputs)?)
+            }
         })
     }
 

@@ -67,18 +67,11 @@ impl Handle {
         list: &[Inputs],
         transfer: &Transfer,
     ) -> Vec<Result<ResultMap, Error>> {
-        let app = match app.resolve(self) {
-            Ok(app) => app,
-            Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
-        };
-        let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
-        match self.map_distinct(&app, &distinct, &Options::default(), transfer, false) {
-            Ok(results) => {
-                let of_item = |at: &usize| results[*at].clone();
-                place_of.iter().filter_map(of_item).collect()
-            }
-            Err(error) => list.iter().map(|_| Err(error.clone())).collect(),
-        }
+        self.map_declared(app, list, |app, distinct| {
+            let options = Options::default();
+            let results = self.map_distinct(app, distinct, &options, transfer, false)?;
+            Ok(results.into_iter().flatten().collect())
+        })
     }
 
     /// Runs a [distributed](crate::AppInfo::distributed) app over many inputs, each on a set of so many ranks; the
@@ -125,12 +118,33 @@ impl Handle {
         list: &[Inputs],
         ranks: usize,
     ) -> Vec<Result<ResultMap, Error>> {
-        let mapped = app.resolve(self).and_then(|app| {
+        self.map_declared(app, list, |app, distinct| {
             let doing = || format!("maps {} on sets of ranks", app.resolved.name);
             let whole = self.collective_ranks(doing)?;
-            let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
-            let results = self.engine().set_map(self, whole, &app, &distinct, ranks)?;
-            Ok(place_of.iter().map(|at| results[*at].clone()).collect())
+            self.engine().set_map(self, whole, app, distinct, ranks)
+        })
+    }
+
+    /// The result for each inputs of a list. `map` gets the distinct ones, as the app declares them. Inputs that are not as
+    /// declared have their error, on all ranks alike.
+    fn map_declared<A: AppSource + ?Sized>(
+        &self,
+        app: &A,
+        list: &[Inputs],
+        map: impl FnOnce(&CalledApp<'_>, &[&Inputs]) -> Result<Vec<Result<ResultMap, Error>>, Error>,
+    ) -> Vec<Result<ResultMap, Error>> {
+        let mapped = app.resolve(self).and_then(|app| {
+            let declared = list.iter().map(|inputs| self.declared(&app, inputs));
+            let declared: Vec<_> = declared.collect();
+            let can_run = declared.iter().filter_map(|inputs| inputs.as_deref().ok());
+            let (distinct, place_of) = distinct(can_run, app.resolved.nondeterministic);
+            let results = map(&app, &distinct)?;
+            let mut places = place_of.iter();
+            let of_item = |inputs: &Result<_, Error>| match inputs {
+                Ok(_) => places.next().map(|at| results[*at].clone()),
+                Err(error) => Some(Err(error.clone())),
+            };
+            Ok(declared.iter().filter_map(of_item).collect())
         });
         mapped.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
     }
@@ -254,11 +268,15 @@ pub(super) fn may_be_dealt_out(app: &CalledApp<'_>) -> Result<(), Error> {
 }
 
 /// The distinct inputs, and the place among them of each input in the list.
-pub(super) fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<usize>) {
-    let mut distinct: Vec<&Inputs> = Vec::with_capacity(list.len());
-    let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(list.len());
+pub(super) fn distinct<'i>(
+    list: impl IntoIterator<Item = &'i Inputs>,
+    keep_all: bool,
+) -> (Vec<&'i Inputs>, Vec<usize>) {
+    let list = list.into_iter();
+    let most = list.size_hint().1.unwrap_or(0);
+    let mut distinct: Vec<&Inputs> = Vec::with_capacity(most);
+    let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(most);
     let place_of = list
-        .iter()
         .map(|inputs| {
             let next = distinct.len();
             // Inputs that can't be encoded give their error when they are run.

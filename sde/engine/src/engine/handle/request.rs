@@ -1,5 +1,6 @@
 //! One request for a run, with its options.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -101,7 +102,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
         let app = self.app.resolve(self.handle)?;
-        self.handle.outcome(&app, self.inputs, &self.options)
+        let inputs = self.handle.declared(&app, self.inputs)?;
+        self.handle.outcome(&app, &inputs, &self.options)
     }
 }
 
@@ -146,7 +148,24 @@ impl Handle {
         Ok(resolved.get_or_init(|| ready))
     }
 
-    /// Runs a call with [`Inputs`].
+    /// The inputs as the app declares them: checked, and in its order.
+    #[inline]
+    pub(super) fn declared<'i>(
+        &self,
+        app: &CalledApp<'_>,
+        given: &'i Inputs,
+    ) -> Result<Cow<'i, Inputs>, Error> {
+        let resolved = &*app.resolved;
+        match &resolved.info.inputs {
+            // A run that goes on without depends on what the app takes.
+            Some(inputs) => inputs
+                .of(&resolved.name, given)
+                .inspect_err(|_| self.note_uncacheable()),
+            None => Ok(Cow::Borrowed(given)),
+        }
+    }
+
+    /// Runs a call with [`Inputs`], which are as the app declares them.
     #[inline]
     pub(crate) fn outcome(
         &self,

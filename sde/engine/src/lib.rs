@@ -64,8 +64,8 @@ pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGrou
 pub use ranks::{MEETING_BYTES, renumbered};
 pub use result_map::typed::Results;
 pub use result_map::{
-    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
-    Tags, Value, Wire, WireBuffer,
+    AnyArray, Codec, Data, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec,
+    Storable, Stored, Tag, Tags, Value, Wire, WireBuffer,
 };
 #[doc(inline)]
 pub use sde_last_value as last_value;

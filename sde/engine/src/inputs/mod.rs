@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, join_names, printable};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
-use crate::result_map::Value;
+use crate::result_map::{ErasedValue, Value};
 pub(crate) use value::AnyInput;
 use value::InputValue;
 
@@ -119,6 +119,27 @@ impl Inputs {
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
         let found = shared.or_else(|| input.value.to_shared().into_value());
         found.ok_or_else(|| mismatch::<T>(input))
+    }
+
+    /// The input of that name as a shared value, whatever its type and however it was given.
+    ///
+    /// ```
+    /// use sde::{Value, inputs};
+    ///
+    /// let inputs = inputs! { x: Value::new(1.5_f64) };
+    /// assert_eq!(*inputs.get_erased("x")?.downcast::<f64>().unwrap(), 1.5);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn get_erased(&self, name: &str) -> Result<ErasedValue, Error> {
+        let value = &self.find(name)?.value;
+        let shared = value
+            .any()
+            .shared()
+            .and_then(|shared| shared.downcast().ok());
+        Ok(shared.map_or_else(|| value.to_shared(), |shared| *shared))
     }
 
     /// The input of that name as text, given as a `String` or a `&'static str`.

@@ -1,11 +1,13 @@
 //! The table of a run's results.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::data::Data;
 use super::named::Content;
 use super::tag::Tags;
 use super::value::{ErasedValue, Value};
@@ -141,7 +143,8 @@ impl ResultMap {
         Self(Contents::Returned(results))
     }
 
-    /// The result of that name.
+    /// The result of that name. One without a Rust type is given as a `T` if it [is one](Data::get), and one of a Rust
+    /// type as a [`Data`] if it [can be](Data::of).
     ///
     /// A result that is still in the store is read here, once, which takes as long as its store needs.
     ///
@@ -151,7 +154,8 @@ impl ResultMap {
     /// it.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let value = self.get_erased(name)?;
-        value.downcast().ok_or_else(|| {
+        let found = value.downcast().or_else(|| without_type(&value));
+        found.ok_or_else(|| {
             Error::invalid_argument(format!(
                 "result \"{}\" of {} is a {}, not a {}",
                 printable(name),
@@ -259,6 +263,17 @@ impl ResultMap {
             Some(origin) => origin.to_string(),
             None => "this result map".to_owned(),
         }
+    }
+}
+
+/// A value without a Rust type as one of this type, or the other way round.
+#[cold]
+fn without_type<T: Send + Sync + 'static>(value: &ErasedValue) -> Option<Value<T>> {
+    match value.downcast_ref::<Data>() {
+        Some(data) => data.get(),
+        // Only a `Data` may be asked for: other conversions of Rust types are the caller's.
+        None if TypeId::of::<T>() == TypeId::of::<Data>() => Data::of(value)?.get(),
+        None => None,
     }
 }
 

@@ -37,8 +37,8 @@ mod stretch;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
-    LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
+    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, DynApp, Handle,
+    Instance, LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
     Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
@@ -260,8 +260,8 @@ pub use sde_macros::Results;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{
-        App, AppInfo, FunctionCode, Helper, LinkedApp, LinkedHelper, Name, NoHelper, Resolved,
-        ResolvedOnce, Source,
+        App, AppInfo, FunctionCode, Helper, Instance, LinkedApp, LinkedHelper, Name, NoHelper,
+        Resolved, ResolvedOnce, Source,
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};

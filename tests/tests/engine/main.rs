@@ -12,6 +12,7 @@ mod decided;
 mod depth;
 mod destructors;
 mod differences;
+mod dynamic;
 mod errors;
 mod eviction;
 mod failures;

@@ -167,7 +167,7 @@ pub trait Fingerprint {
 
     /// The shared value that this is a handle of, in the form that inputs hold.
     #[doc(hidden)]
-    fn shared(&self) -> Option<Box<dyn Any>> {
+    fn to_shared_value(&self) -> Option<Box<dyn Any>> {
         None
     }
 }

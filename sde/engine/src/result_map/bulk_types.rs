@@ -7,7 +7,6 @@ use std::any::{Any, TypeId};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::data::{AnyArray, Data};
 use super::value::ErasedValue;
 use crate::bulk::{self, Bulk, BulkBytes};
 
@@ -15,16 +14,6 @@ use crate::bulk::{self, Bulk, BulkBytes};
 pub(in crate::result_map) trait Known {
     fn bytes(&self) -> BulkBytes<'_>;
     fn show(&self, to: &mut dyn FnMut(&dyn erased_serde::Serialize));
-}
-
-impl Known for AnyArray {
-    fn bytes(&self) -> BulkBytes<'_> {
-        self.bulk()
-    }
-
-    fn show(&self, to: &mut dyn FnMut(&dyn erased_serde::Serialize)) {
-        to(&self.bulk());
-    }
 }
 
 impl<B: Bulk> Known for B {
@@ -110,17 +99,6 @@ fn array<E: bulk::Element>(id: TypeId) -> Option<KnownType> {
         id if id == TypeId::of::<ArrayD<E>>() => Some(known::<ArrayD<E>>()),
         _ => None,
     }
-}
-
-/// The functions of this type, if it is known. Values without a Rust type may be numbers.
-pub(super) fn of<T: 'static>() -> Option<KnownType> {
-    let id = TypeId::of::<T>();
-    let data = || KnownType {
-        view: |value| value.downcast_ref::<Data>()?.numbers(),
-        read: |from| erased_serde::deserialize::<Data>(from).map(ErasedValue::new),
-        build: |_| None,
-    };
-    of_id(id).or_else(|| (id == TypeId::of::<Data>()).then(data))
 }
 
 /// The functions of a Rust type of lists or arrays.

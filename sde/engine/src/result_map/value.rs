@@ -88,7 +88,7 @@ impl<T: Fingerprint + Send + Sync + 'static> Fingerprint for Value<T> {
         self.0.value.describe(out);
     }
 
-    fn shared(&self) -> Option<Box<dyn Any>> {
+    fn to_shared_value(&self) -> Option<Box<dyn Any>> {
         Some(Box::new(ErasedValue::from(self.clone())))
     }
 

@@ -1,6 +1,6 @@
 //! Arrays whose type of number is known at run time only.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 #[cfg(feature = "ndarray")]
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::bulk::{
 };
 use crate::error::Error;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Short, describe};
-use crate::result_map::bulk_types;
+use crate::result_map::bulk_types::{self, Known};
 use crate::result_map::{ErasedValue, Value};
 
 /// A list or an array of numbers whose type is known only at run time, as those of NumPy are.
@@ -184,6 +184,13 @@ impl AnyArray {
         self.to_type(TypeId::of::<T>())?.into_value()
     }
 
+    pub(super) fn view<T: 'static>(&self) -> Option<&T> {
+        let list: &dyn Any = each!(&self.numbers, items => &**items);
+        let whole: &dyn Any = self;
+        let list = list.downcast_ref().filter(|_| self.lengths().len() == 1);
+        list.or_else(|| whole.downcast_ref())
+    }
+
     pub(super) fn to_type(&self, id: TypeId) -> Option<ErasedValue> {
         if self.lengths().len() == 1 {
             let list: ErasedValue = each!(&self.numbers, items => items.clone().into());
@@ -195,7 +202,7 @@ impl AnyArray {
     }
 
     /// What a format writes.
-    pub(in crate::result_map) fn bulk(&self) -> BulkBytes<'_> {
+    pub(super) fn bulk(&self) -> BulkBytes<'_> {
         let numbers = self.numbers();
         BulkBytes {
             numbers,
@@ -206,6 +213,16 @@ impl AnyArray {
 
     fn count(&self) -> usize {
         each!(&self.numbers, items => items.len())
+    }
+}
+
+impl Known for AnyArray {
+    fn bytes(&self) -> BulkBytes<'_> {
+        self.bulk()
+    }
+
+    fn show(&self, to: &mut dyn FnMut(&dyn erased_serde::Serialize)) {
+        to(&self.bulk());
     }
 }
 

@@ -1,12 +1,12 @@
 //! Values without a Rust type from Rust values, and back.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 
 use super::Data;
 use super::array::AnyArray;
 use crate::output_file::OutputFile;
-use crate::result_map::bulk_types;
+use crate::result_map::bulk_types::{self, KnownType};
 use crate::result_map::{ErasedValue, Value};
 
 impl Data {
@@ -50,6 +50,24 @@ impl Data {
         array.or_else(|| Self::of_single(value))
     }
 
+    /// The value by reference, if it has this type in memory.
+    pub(crate) fn view<T: 'static>(&self) -> Option<&T> {
+        let value: &dyn Any = match self {
+            Self::None => &(),
+            Self::Bool(value) => value,
+            Self::Int(value) => value,
+            Self::Float(value) => value,
+            Self::Text(value) => value,
+            Self::Bytes(value) => value,
+            Self::List(value) => value,
+            Self::Map(value) => value,
+            Self::Array(value) => return value.view(),
+            Self::File(value) => value,
+            Self::Shared(value) => return value.view(),
+        };
+        value.downcast_ref()
+    }
+
     pub(crate) fn to_type(&self, id: TypeId) -> Option<ErasedValue> {
         match self {
             Self::Shared(value) if id == TypeId::of::<Self>() => return Some(value.clone().into()),
@@ -69,7 +87,7 @@ impl Data {
     }
 
     /// The numbers of an array, or of bytes.
-    pub(in crate::result_map) fn numbers(&self) -> Option<&dyn bulk_types::Known> {
+    fn numbers(&self) -> Option<&dyn bulk_types::Known> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
             Self::Array(array) => Some(array),
@@ -77,6 +95,17 @@ impl Data {
             _ => None,
         }
     }
+}
+
+/// How to view and read values of this type as numbers, if it is known. Those of [`Data`] may be numbers.
+pub(in crate::result_map) fn in_bulk<T: 'static>() -> Option<KnownType> {
+    let id = TypeId::of::<T>();
+    let data = || KnownType {
+        view: |value| value.downcast_ref::<Data>()?.numbers(),
+        read: |from| erased_serde::deserialize::<Data>(from).map(ErasedValue::new),
+        build: |_| None,
+    };
+    bulk_types::of_id(id).or_else(|| (id == TypeId::of::<Data>()).then(data))
 }
 
 /// A Rust type that is one variant.

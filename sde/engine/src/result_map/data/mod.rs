@@ -10,8 +10,8 @@ mod serde;
 use std::collections::BTreeMap;
 
 pub use array::AnyArray;
+pub(super) use convert::in_bulk;
 
-use super::size::MemorySize;
 use super::value::Value;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, Short};
 use crate::output_file::OutputFile;
@@ -89,6 +89,20 @@ from! {
 }
 
 impl Data {
+    /// The value itself, if it is [shared](Self::Shared).
+    #[must_use]
+    pub fn unshared(&self) -> &Self {
+        self.shared().map_or(self, |value| &**value)
+    }
+
+    /// The handle of the value itself, if it is shared.
+    pub(crate) fn shared(&self) -> Option<&Value<Self>> {
+        match self {
+            Self::Shared(value) => value.shared().or(Some(value)),
+            _ => None,
+        }
+    }
+
     /// The Rust value that it equals.
     fn held(&self) -> &dyn Fingerprint {
         match self {
@@ -122,21 +136,5 @@ impl Fingerprint for Data {
 
     fn to_scalar(&self) -> Option<Scalar> {
         self.held().to_scalar()
-    }
-}
-
-impl MemorySize for Data {
-    fn memory_size(&self) -> usize {
-        let owned = match self {
-            Self::None | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
-            Self::Text(text) => text.owned_size(),
-            Self::Bytes(bytes) => bytes.owned_size(),
-            Self::List(items) => items.owned_size(),
-            Self::Map(values) => values.owned_size(),
-            Self::Array(array) => array.bytes().len(),
-            Self::File(file) => file.path().as_os_str().len(),
-            Self::Shared(value) => value.owned_size(),
-        };
-        size_of::<Self>().saturating_add(owned)
     }
 }

@@ -38,8 +38,8 @@ mod sync;
 
 pub use app::{
     App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, ConfiguredApp, Cost, Difference,
-    Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared, Settings,
-    Slot, SlotSummary, SubApp, Synchronize,
+    DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared,
+    Settings, Slot, SlotSummary, SubApp, Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
 pub use checkpoint::{
@@ -64,8 +64,8 @@ pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGrou
 pub use ranks::{MEETING_BYTES, renumbered};
 pub use result_map::typed::Results;
 pub use result_map::{
-    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
-    Tags, Value, Wire, WireBuffer,
+    AnyArray, Codec, Data, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec,
+    Storable, Stored, Tag, Tags, Value, Wire, WireBuffer,
 };
 #[doc(inline)]
 pub use sde_last_value as last_value;
@@ -282,7 +282,7 @@ pub use sde_macros::Settings;
 pub mod __private {
     pub use crate::app::{
         App, AppInfo, FunctionCode, Helper, Instance, LinkedApp, LinkedHelper, Name, NoHelper,
-        Parameter, Resolved, ResolvedOnce, Settings, Slot, Source, SubApp, app_of, info_of,
+        Parameter, Resolved, ResolvedOnce, Settings, Slot, Source, SubApp, app_of,
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};

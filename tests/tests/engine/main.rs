@@ -13,6 +13,7 @@ mod decided;
 mod depth;
 mod destructors;
 mod differences;
+mod dynamic;
 mod errors;
 mod eviction;
 mod failures;

@@ -111,17 +111,12 @@ pub fn app_of<T: ConfiguredApp>() -> Instance {
     Instance::new(AppOf::<T>(PhantomData))
 }
 
-/// The description of the app of a type.
-pub fn info_of<T: ConfiguredApp>() -> AppInfo {
-    T::declare(T::info())
-}
-
 /// The app of a type, whose settings the engine holds.
 struct AppOf<T>(PhantomData<fn() -> T>);
 
 impl<T: ConfiguredApp> App for AppOf<T> {
     fn info(&self) -> AppInfo {
-        info_of::<T>()
+        T::declare(T::info())
     }
 
     fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {

@@ -24,8 +24,13 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn defaults(app: &dyn App) -> Self {
+        Self::of(app.info())
+    }
+
+    /// The defaults of this description.
+    pub(crate) fn of(info: AppInfo) -> Self {
         Self {
-            info: Arc::new(app.info()),
+            info: Arc::new(info),
             settings: BTreeMap::new(),
             slots: BTreeMap::new(),
         }

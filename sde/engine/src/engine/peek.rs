@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
 use crate::key::{EncodedCursor, Key, keyed};
+use crate::result_map::ResultMap;
 
 impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
@@ -72,6 +73,20 @@ impl Engine {
                     nearest: self.nearest(app, key, inputs),
                 }),
             },
+        }
+    }
+
+    /// The results of a run, if they are in memory and may be used.
+    pub(super) fn in_memory(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Option<ResultMap> {
+        let resolved = &*app.resolved;
+        if resolved.nondeterministic || resolved.is_distributed() {
+            return None;
+        }
+        let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
+        let entry = self.cache_of(resolved).entry(&key.ok()?)?;
+        match self.refusal(&entry, None) {
+            None => entry.serve(None).ok(),
+            Some(_) => None,
         }
     }
 

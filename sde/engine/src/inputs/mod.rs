@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, ErrorKind, printable};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
-use crate::result_map::Value;
+use crate::result_map::{Data, ErasedValue, Value};
 pub(crate) use value::AnyInput;
 use value::InputValue;
 
@@ -123,7 +123,7 @@ impl Inputs {
 
     /// The input of that name.
     ///
-    /// Finds a `T` however it was given: bare or as a [`Value<T>`].
+    /// Finds a `T` however it was given: bare, as a [`Value<T>`], or as the [`Data`] that it is.
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -131,11 +131,12 @@ impl Inputs {
         let input = self.find(name)?;
         let shared = || input.value.downcast_ref::<Value<T>>().map(|value| &**value);
         let found = input.value.downcast_ref::<T>().or_else(shared);
+        let found = found.or_else(|| input.value.data()?.view());
         found.ok_or_else(|| mismatch::<T>(input))
     }
 
     /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
-    /// copied; a literal is a `String` too.
+    /// copied; a literal is a `String` too, and a [`Data`] what it [is](Data::get).
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -144,7 +145,29 @@ impl Inputs {
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
         let found = shared.or_else(|| input.value.to_shared().into_value());
         let found = found.or_else(|| literal(input).map(Value::new));
+        let found = found.or_else(|| input.value.data()?.get());
         found.ok_or_else(|| mismatch::<T>(input))
+    }
+
+    /// The input of that name as a shared value, whatever its type and however it was given.
+    ///
+    /// ```
+    /// use sde::{Value, inputs};
+    ///
+    /// let inputs = inputs! { x: Value::new(1.5_f64) };
+    /// assert_eq!(*inputs.get_erased("x")?.downcast::<f64>().unwrap(), 1.5);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn get_erased(&self, name: &str) -> Result<ErasedValue, Error> {
+        let value = &self.find(name)?.value;
+        let shared = value
+            .any()
+            .to_shared_value()
+            .and_then(|shared| shared.downcast().ok());
+        Ok(shared.map_or_else(|| value.to_shared(), |shared| *shared))
     }
 
     /// A copy of the input of that name, however it was given. Used by the macros.
@@ -242,6 +265,32 @@ impl Inputs {
             self.with_encoded(|_| ())?;
         }
         Ok(self.kept())
+    }
+
+    /// The inputs without their Rust types, as far as [`Data`] has those: equal inputs, of one key, then are equal to
+    /// the app too.
+    pub(crate) fn without_types(&self) -> Self {
+        let mut items = self.0.items.clone();
+        for input in &mut items {
+            let bare = match input.value.data() {
+                Some(data) => data.shared().cloned().map(InputValue::new),
+                None => {
+                    let value = self.get_erased(&input.name).ok();
+                    value
+                        .and_then(|value| Data::of(&value))
+                        .map(InputValue::new)
+                }
+            };
+            if let Some(value) = bare {
+                input.value = value;
+            }
+        }
+        let encoded = self.0.encoded.clone();
+        Self(Arc::new(InputBlock {
+            items,
+            encoded,
+            ..InputBlock::default()
+        }))
     }
 
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {

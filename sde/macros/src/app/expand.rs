@@ -285,7 +285,7 @@ fn app_impl(
 
         ::sde::__private::inventory::submit! {
             ::sde::__private::LinkedApp::function(
-                || ::sde::__private::App::info(&#name),
+                || ::sde::__private::Instance::new(#name),
                 ::std::concat!(
                     ::std::module_path!(), " (", ::std::file!(), ":", ::std::line!(), ")"
                 ),

@@ -81,7 +81,7 @@ fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenSt
     let linked = (is_configured && is_one).then(|| {
         quote! {
             ::sde::__private::inventory::submit! {
-                ::sde::__private::LinkedApp::new(::sde::__private::info_of::<#ty>)
+                ::sde::__private::LinkedApp::new(::sde::__private::app_of::<#ty>)
             }
         }
     });

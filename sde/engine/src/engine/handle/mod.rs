@@ -151,7 +151,32 @@ impl Handle {
             app,
             inputs,
             options: Options::default(),
+            tags: Vec::new(),
         }
+    }
+
+    /// The results of this app for these inputs, if all of them are in memory. It never computes, waits for another
+    /// thread, or looks into a store. A distributed app gives `None`: its calls are collective.
+    ///
+    /// The state of the cache is in no key. So a run whose body asks for it is recorded as non-deterministic, and never
+    /// looked up.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Sde, inputs};
+    ///
+    /// let (sde, inputs) = (Sde::new(), inputs! { x: 3.0_f64 });
+    /// assert!(sde.try_get(&square, &inputs).is_none());
+    /// sde.run(&square, &inputs)?;
+    /// assert_eq!(*sde.try_get(&square, &inputs).unwrap().get::<f64>("result")?, 9.0);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn try_get<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Option<ResultMap> {
+        self.check_active().ok()?;
+        self.note_uncacheable();
+        self.engine.in_memory(&app.resolve(self).ok()?, inputs)
     }
 
     /// Tells what a run would do, and why, without running anything.

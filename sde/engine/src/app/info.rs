@@ -246,7 +246,7 @@ impl AppInfo {
     /// An `#[sde::app]` function declares its arguments.
     ///
     /// A run of an app that declares its inputs takes these and no others. Its [`Inputs`](crate::Inputs) are checked
-    /// before it is keyed, and keyed in the order of the declarations, whatever their own. An app that declares nothing
+    /// before it is computed, and keyed in the order of the declarations, whatever their own. An app that declares nothing
     /// takes what it is given, and another order is another run.
     ///
     /// ```

@@ -36,6 +36,8 @@ impl Engine {
             let name = &resolved.name;
             let doing = || format!("runs {name}, which {}", resolved.why_distributed());
             if let Some(ranks) = from.collective_ranks(doing)? {
+                // All ranks have the same error, before they meet.
+                from.declare(app, call)?;
                 let _nested = NestedCall::begin();
                 let outcome = self.run_collective(from, ranks, app, call, options);
                 return outcome.map(Some);
@@ -59,6 +61,7 @@ impl Engine {
                 self.keep_within_budget(cache);
                 Ok(Some(self.outcome(cache, *served, Source::Map)))
             }
+            Ok(Looked::Absent(_)) if from.declare(app, call)? => self.run(from, app, call, options),
             Ok(Looked::Absent(keyed)) => {
                 let run = Run::new(from, parent, app, cache, options, *keyed);
                 let _nested = NestedCall::begin();

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use super::DeclaredInputs;
 use crate::app::{App, Cost, Handle};
-use crate::error::AppError;
+use crate::error::{AppError, Error};
 use crate::event::Source;
 pub use crate::key::short::ValueSummary;
 use crate::key::{
@@ -46,6 +47,17 @@ pub trait Call {
     /// Takes all results of a hit, if the caller gets the map, and says whether it did.
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
         false
+    }
+
+    /// Checks the inputs, before a run is computed, and puts them in the declared order. Says whether they had another:
+    /// then they have to be looked up anew.
+    ///
+    /// A hit needs no check: it is on a run whose inputs are equal to these, and were checked.
+    ///
+    /// # Errors
+    /// If they are not those that the app declares.
+    fn declare(&mut self, app: &str, declared: &DeclaredInputs) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// The app's estimate of the run's cost, if it has one.

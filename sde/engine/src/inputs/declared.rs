@@ -1,4 +1,7 @@
-//! The inputs that an app declares. Given ones are checked against them, and put in their order, before they are keyed.
+//! The inputs that an app declares. Given ones are checked against them, and put in their order, before a run is computed.
+//!
+//! A hit is not checked: an entry was made with inputs that were, and theirs are the same names, types and order. So inputs
+//! in another order miss at first, and are looked up once more in the declared one; they keep it.
 
 use std::any::{TypeId, type_name};
 use std::borrow::Cow;
@@ -91,16 +94,13 @@ fn taken<T: 'static>() -> [TypeId; 3] {
 #[derive(Clone, Debug)]
 pub struct DeclaredInputs {
     specs: Vec<InputSpec>,
-    /// Of this list alone in the process, so that inputs that were checked once need not be again.
+    /// Of this list alone in the process, by which inputs that were put in its order are known.
     number: u64,
 }
 
 /// The list of an `#[sde::app]` function, made once.
 #[doc(hidden)]
 pub type FunctionInputs = LazyLock<Arc<DeclaredInputs>>;
-
-/// The number of no list.
-pub(super) const NOT_CHECKED: u64 = 0;
 
 impl Default for DeclaredInputs {
     fn default() -> Self {
@@ -112,7 +112,7 @@ impl Default for DeclaredInputs {
 }
 
 fn next_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(NOT_CHECKED + 1);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -133,29 +133,25 @@ impl DeclaredInputs {
         &self.specs
     }
 
-    /// The given inputs as a run of the app is keyed with them: checked, and in the declared order.
-    #[inline]
-    pub(crate) fn of<'i>(&self, app: &str, given: &'i Inputs) -> Result<Cow<'i, Inputs>, Error> {
-        if given.0.checked.load(Ordering::Relaxed) == self.number {
-            return Ok(Cow::Borrowed(given));
+    /// The given inputs in the declared order, if they had another; `None` if they are as declared.
+    pub(crate) fn check(&self, app: &str, given: &Inputs) -> Result<Option<Inputs>, Error> {
+        if let Some(ordered) = self.kept(given) {
+            return Ok(Some(ordered.clone()));
         }
-        self.check(app, given)
-    }
-
-    fn check<'i>(&self, app: &str, given: &'i Inputs) -> Result<Cow<'i, Inputs>, Error> {
         if self.are(given) {
-            given.0.checked.store(self.number, Ordering::Relaxed);
-            return Ok(Cow::Borrowed(given));
-        }
-        if let Some(ordered) = given.0.ordered.get()
-            && (ordered.0.checked.load(Ordering::Relaxed) == self.number || self.are(ordered))
-        {
-            return Ok(Cow::Borrowed(ordered));
+            return Ok(None);
         }
         let ordered = self.ordered(app, given)?;
-        // Kept for the first of several apps with orders of their own.
-        let _ = given.0.ordered.set(ordered.clone());
-        Ok(Cow::Owned(ordered))
+        // For the first of several apps with orders of their own.
+        let _ = given.0.ordered.set((self.number, ordered.clone()));
+        Ok(Some(ordered))
+    }
+
+    /// The given inputs in the declared order, if they had another and were checked before.
+    #[inline]
+    pub(crate) fn kept<'i>(&self, given: &'i Inputs) -> Option<&'i Inputs> {
+        let (number, ordered) = given.0.ordered.get()?;
+        (*number == self.number).then_some(ordered)
     }
 
     /// Whether the inputs are those declared, in the declared order.
@@ -191,7 +187,6 @@ impl DeclaredInputs {
         }
         Ok(Inputs(Arc::new(InputBlock {
             items,
-            checked: self.number.into(),
             ..InputBlock::default()
         })))
     }

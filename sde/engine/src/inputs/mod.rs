@@ -11,7 +11,6 @@ pub use declared::{DeclaredInputs, FunctionInputs, InputSpec};
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -49,10 +48,8 @@ pub struct Inputs(Arc<InputBlock>);
 pub struct InputBlock {
     items: SmallVec<[Input; 8]>,
     encoded: OnceLock<SmallVec<[u8; 128]>>,
-    /// The number of the declared list that they were found to be, if any; see [`DeclaredInputs`].
-    checked: AtomicU64,
-    /// The inputs in the order that an app declares.
-    ordered: OnceLock<Inputs>,
+    /// The inputs in the order that an app declares, and the number of its [`DeclaredInputs`].
+    ordered: OnceLock<(u64, Inputs)>,
 }
 
 /// A clone is made to be changed, so it has only the inputs.
@@ -116,7 +113,6 @@ impl Inputs {
     pub fn inner(&mut self) -> &mut InputBlock {
         let inner = Arc::make_mut(&mut self.0);
         inner.encoded = OnceLock::new();
-        inner.checked = AtomicU64::default();
         inner.ordered = OnceLock::new();
         inner
     }

@@ -121,8 +121,7 @@ impl Handle {
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        let app = app.resolve(self)?;
-        self.results(&app, &*self.declared(&app, inputs)?)
+        self.results(&app.resolve(self)?, inputs)
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an

@@ -11,7 +11,7 @@ use super::source::{AppSource, CalledApp};
 use crate::app::{App, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
 use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
-use crate::inputs::{Call, Inputs, ValueSummary};
+use crate::inputs::{Call, DeclaredInputs, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::typed::FromResults;
 use crate::result_map::{ResultMap, Tags, no_result};
@@ -125,13 +125,12 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
         let app = self.app.resolve(self.handle)?;
-        let inputs = self.handle.declared(&app, self.inputs)?;
         let tags = &self.tags[..];
         let options = Options {
             tags,
             ..self.options
         };
-        self.handle.outcome(&app, &inputs, &options)
+        self.handle.outcome(&app, self.inputs, &options)
     }
 }
 
@@ -183,17 +182,24 @@ impl Handle {
         app: &CalledApp<'_>,
         given: &'i Inputs,
     ) -> Result<Cow<'i, Inputs>, Error> {
+        let mut call = ErasedCall::of(app, given);
+        self.declare(app, &mut call)?;
+        Ok(call.ordered.map_or(Cow::Borrowed(call.given), Cow::Owned))
+    }
+
+    /// Holds the inputs of a call against those that the app declares; says whether they have another order now.
+    pub(crate) fn declare(&self, app: &CalledApp<'_>, call: &mut dyn Call) -> Result<bool, Error> {
         let resolved = &*app.resolved;
         match &resolved.info.inputs {
             // A run that goes on without depends on what the app takes.
-            Some(inputs) => inputs
-                .of(&resolved.name, given)
+            Some(declared) => call
+                .declare(&resolved.name, declared)
                 .inspect_err(|_| self.note_uncacheable()),
-            None => Ok(Cow::Borrowed(given)),
+            None => Ok(false),
         }
     }
 
-    /// Runs a call with [`Inputs`], which are as the app declares them.
+    /// Runs a call with [`Inputs`].
     #[inline]
     pub(crate) fn outcome(
         &self,
@@ -201,7 +207,7 @@ impl Handle {
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
-        let mut call = ErasedCall::of(inputs);
+        let mut call = ErasedCall::of(app, inputs);
         match self.engine.run(self, app, &mut call, options)? {
             Some(outcome) => Ok(outcome),
             None => match call.into_outcome() {
@@ -214,7 +220,7 @@ impl Handle {
     /// The results of a call with no more to say of it. An outcome would copy the key out of the entry.
     #[inline]
     pub(crate) fn results(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<ResultMap, Error> {
-        let mut call = ErasedCall::of(inputs);
+        let mut call = ErasedCall::of(app, inputs);
         match self.engine.run(self, app, &mut call, &Options::default())? {
             Some(outcome) => Ok(outcome.results),
             None => match call.taken.into_inner() {
@@ -248,16 +254,28 @@ pub struct Outcome {
 }
 
 struct ErasedCall<'a> {
-    inputs: &'a Inputs,
+    given: &'a Inputs,
+    /// In the order that the app declares, if that is another.
+    ordered: Option<Inputs>,
     /// The results that it took of a hit, and where that was found.
     taken: Cell<Option<(ResultMap, Source)>>,
 }
 
 impl<'a> ErasedCall<'a> {
     #[inline]
-    fn of(inputs: &'a Inputs) -> Self {
-        let taken = Cell::new(None);
-        Self { inputs, taken }
+    fn of(app: &CalledApp<'_>, given: &'a Inputs) -> Self {
+        let declared = app.resolved.info.inputs.as_ref();
+        let kept = declared.and_then(|declared| declared.kept(given));
+        Self {
+            given: kept.unwrap_or(given),
+            ordered: None,
+            taken: Cell::new(None),
+        }
+    }
+
+    #[inline]
+    fn inputs(&self) -> &Inputs {
+        self.ordered.as_ref().unwrap_or(self.given)
     }
 
     /// The outcome of a hit that it took results of.
@@ -276,15 +294,15 @@ impl<'a> ErasedCall<'a> {
 
 impl Call for ErasedCall<'_> {
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        self.inputs.encode(to)
+        self.inputs().encode(to)
     }
 
     fn encoded(&self) -> Option<&[u8]> {
-        self.inputs.kept()
+        self.inputs().kept()
     }
 
     fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
-        self.inputs.summaries(cursor)
+        self.inputs().summaries(cursor)
     }
 
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
@@ -292,12 +310,19 @@ impl Call for ErasedCall<'_> {
         true
     }
 
+    fn declare(&mut self, app: &str, declared: &DeclaredInputs) -> Result<bool, Error> {
+        let ordered = declared.check(app, self.inputs())?;
+        let are_others = ordered.is_some();
+        self.ordered = ordered.or(self.ordered.take());
+        Ok(are_others)
+    }
+
     fn cost(&self, app: &dyn App) -> Option<Cost> {
-        app.cost(self.inputs)
+        app.cost(self.inputs())
     }
 
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
-        app.run(sde, self.inputs)
+        app.run(sde, self.inputs())
     }
 }
 

@@ -67,9 +67,9 @@ pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveE
             entry
         })
     });
-    let entry = entries.next().map(|best| StoredEntry {
-        others: entries.collect(),
-        ..best
+    let entry = entries.next().map(|mut best| {
+        best.others = entries.collect();
+        best
     });
     match (entry, failed) {
         (None, Some(error)) => Err(error),

@@ -83,7 +83,7 @@ impl Made {
     /// The app, whose `cost` is this time.
     #[must_use]
     pub fn taking(mut self, time: Duration) -> Self {
-        self.cost = Some(Cost { time, memory: 0 });
+        self.cost = Some(Cost::new(time));
         self
     }
 }

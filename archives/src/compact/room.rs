@@ -81,12 +81,7 @@ impl DirStore {
             let bytes = self.make_room(retention, before);
             *freed += bytes;
             if bytes == 0 && made.load(Ordering::Acquire) == before {
-                return Err(match error {
-                    ArchiveError::Io { doing, path, cause } => {
-                        ArchiveError::Full { doing, path, cause }
-                    }
-                    error => error,
-                });
+                return Err(error.or_full());
             }
         }
     }

@@ -69,7 +69,7 @@ mod tests {
             has_results: true,
             made_at: UNIX_EPOCH + Duration::from_secs(made),
             saved_at,
-            run: RunId { process: 1, number },
+            run: RunId::new(1, number),
         };
         let mut all = [
             precedence(2, 1, 1),

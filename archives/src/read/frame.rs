@@ -363,19 +363,12 @@ pub(crate) fn entry(
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;
         }
-        Ok(StoredResult {
-            tags: kind.tags,
-            payload,
-            name: kind.name.to_string(),
-        })
+        Ok(StoredResult::new(&*kind.name, kind.tags, payload))
     });
-    let entry = StoredEntry {
-        results: results.collect::<Result<_, ReadError>>()?,
-        record: entry.record(),
-        archived: entry.is_archive(),
-        others: Vec::new(),
-    };
-    Ok((precedence, entry))
+    let results = results.collect::<Result<_, ReadError>>()?;
+    let mut stored = StoredEntry::new(entry.record(), results);
+    stored.archived = entry.is_archive();
+    Ok((precedence, stored))
 }
 
 /// A scratch state for the engine, if its bytes are whole. All of it is checked, however long: once it is decoded

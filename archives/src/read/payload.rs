@@ -265,9 +265,8 @@ fn compare(found: blake3::Hash, digest: &Digest) -> Result<(), ReadError> {
 
 pub(crate) fn damaged(damage: &Damage) -> ArchiveError {
     let (start, end) = (damage.place.start, damage.place.end);
-    ArchiveError::Damaged {
-        why: format!("bytes {start}..{end} of {}: {}", damage.path, damage.why),
-    }
+    let (path, why) = (&damage.path, &damage.why);
+    ArchiveError::damaged(format!("bytes {start}..{end} of {path}: {why}"))
 }
 
 /// Reads the bytes of a value.
@@ -346,8 +345,7 @@ impl sde::Payload for StoredValue {
             let error = match error {
                 ReadError::Damaged(why) => {
                     payload.segment.note_damaged(payload.place().start);
-                    let why = format!("{of} in {path}: {why}");
-                    ArchiveError::Damaged { why }
+                    ArchiveError::damaged(format!("{of} in {path}: {why}"))
                 }
                 ReadError::OtherType(why) => {
                     ArchiveError::Other(format!("{of} in {path} is not what is wanted: {why}"))

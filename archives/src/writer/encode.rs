@@ -366,11 +366,7 @@ impl Values {
         let bytes = match encoded {
             Ok(bytes) => bytes,
             Err(why) => {
-                left_out.push(ArchiveError::Encode {
-                    name: name(),
-                    type_name: codec.type_name(),
-                    why,
-                });
+                left_out.push(ArchiveError::encode(name(), codec.type_name(), why));
                 return None;
             }
         };

@@ -25,7 +25,7 @@ fn job(sim: &Sim, number: u64) {
 
 fn job_on(sim: &Sim, store: DirStore, number: u64) {
     sim.pass_time(Duration::from_secs(60));
-    let mut batch = made::batch(Selection::Checkpoint);
+    let mut batch = sde::Batch::new(Selection::Checkpoint);
     let mut record = made::record(number, 1);
     record.made_at = sim.now();
     let entry = made::entry_of(record, number, 1, batch.selection);

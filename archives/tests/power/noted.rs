@@ -26,7 +26,7 @@ fn long(number: u64) -> SavedEntry {
 }
 
 fn batch(entries: impl IntoIterator<Item = SavedEntry>) -> Batch {
-    let mut batch = made::batch(Selection::Checkpoint);
+    let mut batch = sde::Batch::new(Selection::Checkpoint);
     batch.entries.extend(entries);
     batch
 }

@@ -262,7 +262,7 @@ fn a_content_that_is_lost_with_its_segment_is_written_again() {
     fs::write(&path, text(0)).unwrap();
     let file = OutputFile::new(&path).unwrap();
     let batch = |number| {
-        let mut batch = made::batch(Selection::Checkpoint);
+        let mut batch = sde::Batch::new(Selection::Checkpoint);
         let result = (made::VALUE, Tags::NONE, made::value(file.clone()));
         let record = made::record(number, 1);
         batch

@@ -165,7 +165,7 @@ fn who_opens_a_store_that_is_compacted_is_told_of_no_loss() {
 fn what_a_limit_gives_up_gives_way_to_no_earlier_computation() {
     let sim = Sim::new();
     let save = |store: &DirStore, version: u64| {
-        let mut batch = made::batch(Selection::Checkpoint);
+        let mut batch = sde::Batch::new(Selection::Checkpoint);
         let entry = made::entry(1, version, batch.selection);
         batch.entries.push(entry);
         store.save(&batch).unwrap();

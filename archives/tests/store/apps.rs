@@ -105,17 +105,10 @@ pub fn plain_orbit(mut x: f64, steps: u64) -> f64 {
 
 /// A batch of a state of a run that has not ended.
 pub fn state<T: Storable>(key: Key, value: T) -> Batch {
-    Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![SavedScratch {
-            app: "unfinished".into(),
-            key,
-            value: ErasedValue::new(value),
-            codec: Codec::of::<T>(),
-        }],
-        marks: Vec::new(),
-    }
+    let (value, codec) = (ErasedValue::new(value), Codec::of::<T>());
+    let mut batch = Batch::new(Selection::Checkpoint);
+    batch.scratch = vec![SavedScratch::new("unfinished", key, value, codec)];
+    batch
 }
 
 /// A kilobyte that depends on the number.

@@ -350,12 +350,8 @@ fn costs_that_no_sum_holds_are_no_reason_to_panic() {
         record.took = std::time::Duration::MAX;
         SavedEntry::new::<String>(record, Selection::Archive, [])
     };
-    let batch = Batch {
-        selection: Selection::Archive,
-        entries: sde.records().into_iter().map(hostile).collect(),
-        scratch: Vec::new(),
-        marks: Vec::new(),
-    };
+    let mut batch = Batch::new(Selection::Archive);
+    batch.entries = sde.records().into_iter().map(hostile).collect();
     store.save(&batch).unwrap();
     store.commit(Selection::Archive).unwrap();
     let path = path.to_str().unwrap();

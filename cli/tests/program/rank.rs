@@ -16,12 +16,8 @@ use super::kit::{copy, energy, engine, sde};
 fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
     let result = ("result", Tags::NONE, Some(value));
     let entry = SavedEntry::new(record, Selection::Archive, [result]);
-    let batch = Batch {
-        selection: Selection::Archive,
-        entries: vec![entry],
-        scratch: Vec::new(),
-        marks: Vec::new(),
-    };
+    let mut batch = Batch::new(Selection::Archive);
+    batch.entries.push(entry);
     store.save(&batch).unwrap();
 }
 
@@ -29,10 +25,7 @@ fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
 fn save_other(store: &DirStore, record: &Record, run: u64, before: Duration) {
     let mut record = record.clone();
     record.made_at -= before;
-    record.run = RunId {
-        process: 1,
-        number: run,
-    };
+    record.run = RunId::new(1, run);
     save(
         store,
         record,

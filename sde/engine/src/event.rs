@@ -27,6 +27,14 @@ pub struct RunId {
     pub number: u64,
 }
 
+impl RunId {
+    /// The computation of this number, of the engine that drew the number `process`.
+    #[must_use]
+    pub const fn new(process: u64, number: u64) -> Self {
+        Self { process, number }
+    }
+}
+
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}-{}", self.process, self.number)

@@ -229,14 +229,6 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const fn length(rank: usize, given: usize, expected: usize) -> GroupError {
-        GroupError::Length {
-            rank,
-            given,
-            expected,
-        }
-    }
-
     fn sent(frames: &[Frame]) -> Result<Vec<Frame>, GroupError> {
         let bytes: Vec<u8> = frames
             .iter()
@@ -261,7 +253,7 @@ mod tests {
             "{text}"
         );
         let longer = sent(&[meet(2), meet(3)]).unwrap();
-        assert_eq!(same_length(&longer), Err(length(1, 3, 2)));
+        assert_eq!(same_length(&longer), Err(GroupError::length(1, 3, 2)));
     }
 
     #[test]
@@ -306,13 +298,13 @@ mod tests {
         let with = |other: Frame| same_counts(&sent(&[good, other])?);
         assert_eq!(with(Frame::gather(1, 2, 2, &counts, 3)), Ok(()));
         let longer = Frame::gather(1, 2, 4, &counts, 3);
-        assert_eq!(with(longer), Err(length(1, 4, 2)));
+        assert_eq!(with(longer), Err(GroupError::length(1, 4, 2)));
         let buffer = Frame::gather(1, 2, 2, &counts, 2);
-        assert_eq!(with(buffer), Err(length(1, 2, 3)));
+        assert_eq!(with(buffer), Err(GroupError::length(1, 2, 3)));
         let other = Frame::gather(1, 2, 1, &[2, 1], 3);
         assert!(matches!(with(other), Err(GroupError::Other(_))));
         let few = Frame::gather(1, 2, 2, &[3], 3);
-        assert_eq!(with(few), Err(length(1, 3, usize::MAX)));
+        assert_eq!(with(few), Err(GroupError::length(1, 3, usize::MAX)));
     }
 
     #[test]

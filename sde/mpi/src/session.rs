@@ -43,9 +43,7 @@ sde::debug_as_said!(StartError);
 /// Makes `Session::start()?` possible in a function that returns the engine's error.
 impl From<StartError> for sde::Error {
     fn from(error: StartError) -> Self {
-        let source = sde::GroupError::Other(error.to_string());
-        let doing = "begins".to_owned();
-        sde::ErrorKind::Ranks { doing, source }.into()
+        Self::ranks("begins", sde::GroupError::Other(error.to_string()))
     }
 }
 

@@ -95,12 +95,12 @@ pub(super) fn a_large_array_moves_in_turns(ranks: Ranks<'_>) {
 
 /// An uneven layout: one rank has it all.
 fn all_on_last(shape: &[usize], size: usize) -> Layout {
-    let block = |rank: usize| Block {
-        offset: vec![0; shape.len()],
-        extent: match rank + 1 == size {
-            true => shape.to_vec(),
-            false => vec![0; shape.len()],
-        },
+    let block = |rank: usize| {
+        let nothing = vec![0; shape.len()];
+        match rank + 1 == size {
+            true => Block::new(nothing, shape),
+            false => Block::new(nothing.clone(), nothing),
+        }
     };
     Layout::of_blocks(shape, (0..size).map(block).collect()).unwrap()
 }

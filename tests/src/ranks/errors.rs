@@ -174,7 +174,7 @@ pub(super) fn a_rank_that_leaves_is_named_and_waited_for_by_nobody(ranks: Ranks<
         let ErrorKind::Ranks { source, .. } = first.kind() else {
             panic!("{first}");
         };
-        assert_eq!(*source, GroupError::Left { rank: 2 });
+        assert_eq!(*source, GroupError::left(2));
     });
 }
 

@@ -210,10 +210,7 @@ impl App for Estimated {
 }
 
 fn estimate(number: u64) -> Cost {
-    Cost {
-        time: Duration::from_secs(number),
-        memory: number << 20,
-    }
+    Cost::new(Duration::from_secs(number)).memory(number << 20)
 }
 
 #[test]

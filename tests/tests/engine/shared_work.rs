@@ -316,8 +316,7 @@ impl Archiver for Busy {
 
     fn announced_by(&self, _: &Key) -> Option<Holder> {
         self.1.add();
-        let host = "far".to_owned();
-        Some(Holder { host, process: 7 })
+        Some(Holder::new("far", 7))
     }
 }
 

@@ -86,7 +86,7 @@ fn a_point_that_panics_ends_it_on_all_ranks() {
     // Whichever has begun it.
     let panicked = errors.iter().position(Option::is_none).unwrap();
     let other = errors[1 - panicked].as_ref().map(Error::kind);
-    let left = GroupError::Left { rank: panicked };
+    let left = GroupError::left(panicked);
     assert!(
         matches!(other, Some(ErrorKind::Ranks { source, .. }) if *source == left),
         "{errors:?}"

@@ -422,3 +422,20 @@ pub struct Cost {
     /// The most memory it will hold at once, in bytes.
     pub memory: u64,
 }
+
+impl Cost {
+    /// A run that takes this long, and little memory.
+    #[must_use]
+    pub const fn new(time: Duration) -> Self {
+        Self { time, memory: 0 }
+    }
+
+    /// The cost, with the most memory that the run will hold at once, in bytes.
+    #[must_use]
+    pub const fn memory(self, bytes: u64) -> Self {
+        Self {
+            memory: bytes,
+            ..self
+        }
+    }
+}

@@ -229,6 +229,17 @@ pub struct Holder {
     pub process: u32,
 }
 
+impl Holder {
+    /// The process of this number on that machine.
+    #[must_use]
+    pub fn new(host: impl Into<String>, process: u32) -> Self {
+        Self {
+            host: host.into(),
+            process,
+        }
+    }
+}
+
 /// Writes an [encoded](Archiver::encode) batch.
 pub type EncodedSave<'a> = Box<dyn FnOnce() -> Result<Saved, ArchiveError> + Send + 'a>;
 
@@ -411,6 +422,19 @@ pub struct SavedScratch {
     pub codec: Codec,
 }
 
+impl SavedScratch {
+    /// The state of a run of `app`, and how to write it.
+    #[must_use]
+    pub fn new(app: impl Into<Arc<str>>, key: Key, value: ErasedValue, codec: Codec) -> Self {
+        Self {
+            app: app.into(),
+            key,
+            value,
+            codec,
+        }
+    }
+}
+
 /// One entry as a store has it.
 #[derive(Clone)]
 pub struct StoredEntry {
@@ -425,6 +449,19 @@ pub struct StoredEntry {
     pub others: Vec<StoredEntry>,
 }
 
+impl StoredEntry {
+    /// An entry that is not archived, and the only one of its key.
+    #[must_use]
+    pub fn new(record: Record, results: Vec<StoredResult>) -> Self {
+        Self {
+            record,
+            results,
+            archived: false,
+            others: Vec::new(),
+        }
+    }
+}
+
 /// One result as a store has it.
 #[derive(Clone)]
 pub struct StoredResult {
@@ -434,6 +471,18 @@ pub struct StoredResult {
     pub tags: Tags,
     /// Where its bytes are; `None` if it was not saved.
     pub payload: Option<Arc<dyn Payload>>,
+}
+
+impl StoredResult {
+    /// A result, and where its bytes are; `None` if it was not saved.
+    #[must_use]
+    pub fn new(name: impl Into<String>, tags: Tags, payload: Option<Arc<dyn Payload>>) -> Self {
+        Self {
+            name: name.into(),
+            tags,
+            payload,
+        }
+    }
 }
 
 /// Says that an entry must not be used, or may be used again.
@@ -453,6 +502,18 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// Says, at a time, that the entry that this computation made must not be used.
+    #[must_use]
+    pub fn new(key: Key, run: RunId, reason: impl Into<String>, at: SystemTime) -> Self {
+        Self {
+            key,
+            run,
+            reason: reason.into(),
+            at,
+            undone: false,
+        }
+    }
+
     /// Its rank among the marks of one computation: the highest counts. The latest has it, and of two that were made at one time
     /// that which says that the entry is not to be used.
     #[must_use]

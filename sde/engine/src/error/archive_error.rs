@@ -97,14 +97,84 @@ impl ArchiveError {
         }
     }
 
+    /// The error of a directory that can't be opened as a store, with the action that failed and how to solve it.
+    #[must_use]
+    pub fn open(
+        path: impl Into<PathBuf>,
+        doing: &'static str,
+        source: std::io::Error,
+        advice: &'static str,
+    ) -> Self {
+        Self::Open {
+            path: path.into(),
+            doing,
+            cause: Arc::new(source),
+            advice,
+        }
+    }
+
+    /// The error of a directory that is no store, or one of another format: what was found, and how to solve it.
+    #[must_use]
+    pub fn not_a_store(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+        Self::NotAStore {
+            path: path.into(),
+            why: why.into(),
+        }
+    }
+
+    /// The error where something was to be saved in a store that was opened for reading only.
+    #[must_use]
+    pub fn read_only(path: impl Into<PathBuf>) -> Self {
+        Self::ReadOnly { path: path.into() }
+    }
+
+    /// The error where a store was removed while it was in use.
+    #[must_use]
+    pub fn removed(path: impl Into<PathBuf>) -> Self {
+        Self::Removed { path: path.into() }
+    }
+
+    /// The error of stored bytes: which part is damaged, and how.
+    #[must_use]
+    pub fn damaged(why: impl Into<String>) -> Self {
+        Self::Damaged { why: why.into() }
+    }
+
+    /// The error of a value that could not be encoded: the result and its run, its type, and the reason.
+    #[must_use]
+    pub fn encode(
+        name: impl Into<String>,
+        type_name: &'static str,
+        why: impl Into<String>,
+    ) -> Self {
+        Self::Encode {
+            name: name.into(),
+            type_name,
+            why: why.into(),
+        }
+    }
+
+    /// Any other error of a custom archiver.
+    #[must_use]
+    pub fn other(why: impl Into<String>) -> Self {
+        Self::Other(why.into())
+    }
+
+    /// An I/O error as that of a [full](Self::is_full) disk, of which the store has nothing more to remove. Other
+    /// errors stay.
+    #[must_use]
+    pub fn or_full(self) -> Self {
+        match self {
+            Self::Io { doing, path, cause } if is_full(&cause) => Self::Full { doing, path, cause },
+            other => other,
+        }
+    }
+
     /// Whether there was no room on the disk, or for this user.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
-            Self::Io { cause, .. } | Self::Open { cause, .. } => {
-                matches!(cause.kind(), StorageFull | QuotaExceeded)
-            }
+            Self::Io { cause, .. } | Self::Open { cause, .. } => is_full(cause),
             Self::Full { .. } => true,
             _ => false,
         }
@@ -118,4 +188,9 @@ impl ArchiveError {
             _ => false,
         }
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }

@@ -41,6 +41,23 @@ pub struct ValueSummary {
     pub scalar: Option<Scalar>,
 }
 
+impl ValueSummary {
+    /// A value that is no [`Scalar`], as text and by the digest of its encoding.
+    #[must_use]
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        short: impl Into<String>,
+        digest: Digest,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            short: short.into(),
+            digest,
+            scalar: None,
+        }
+    }
+}
+
 impl Short {
     /// An empty text.
     #[must_use]

@@ -118,6 +118,24 @@ pub enum GroupError {
 
 crate::error::debug_as_said!(GroupError);
 
+impl GroupError {
+    /// The error where this rank of the group has left.
+    #[must_use]
+    pub const fn left(rank: usize) -> Self {
+        Self::Left { rank }
+    }
+
+    /// The error where this rank gave so many bytes, and not as many as expected.
+    #[must_use]
+    pub const fn length(rank: usize, given: usize, expected: usize) -> Self {
+        Self::Length {
+            rank,
+            given,
+            expected,
+        }
+    }
+}
+
 /// The group of a program that runs on one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneProcess;

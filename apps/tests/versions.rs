@@ -64,7 +64,7 @@ fn made(
     let info = app.info().clone();
     let version = match info.code() {
         CodeId::Version(version) => version.to_string(),
-        CodeId::Source(_) => "of its source".to_owned(),
+        _ => "of its source".to_owned(),
     };
     let results = Sde::new().run(&app, inputs).unwrap();
     Made(info.name().to_owned(), version, digest(&numbers(&results)))

@@ -2,20 +2,11 @@
 
 use sde::bulk::Order;
 use sde::{Record, Tags};
-use sde_archives::Class;
 use sde_archives::inspect::Value;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::time;
-
-pub const fn class(class: Class) -> &'static str {
-    match class {
-        Class::Result => "result",
-        Class::Intermediate => "intermediate",
-        Class::Scratch => "scratch",
-    }
-}
 
 pub fn tags(tags: Tags) -> Vec<&'static str> {
     tags.iter().map(sde::Tag::name).collect()

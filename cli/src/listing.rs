@@ -104,9 +104,7 @@ impl Line {
 
     pub const fn state(&self) -> &'static str {
         match self.standing {
-            Some(Standing::Current) => "current",
-            Some(Standing::Replaced) => "replaced",
-            Some(Standing::Invalid) => "invalid",
+            Some(standing) => standing.name(),
             None => "unfinished",
         }
     }

@@ -73,6 +73,7 @@ pub struct Computation<T> {
 
 /// Whether a computation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Standing {
     /// It is the computation of its key that counts.
     Current,
@@ -80,6 +81,18 @@ pub enum Standing {
     Replaced,
     /// It is marked as invalid.
     Invalid,
+}
+
+impl Standing {
+    /// Its name, as `sde ls` shows it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Replaced => "replaced",
+            Self::Invalid => "invalid",
+        }
+    }
 }
 
 /// The computations of a store, each from all its frames.

@@ -21,6 +21,7 @@ pub enum Item {
     /// A state of a run that had not finished.
     Scratch(Scratch),
     /// An entry was invalidated, or that was revoked.
+    #[non_exhaustive]
     Mark {
         /// Where the frame begins.
         at: u64,
@@ -30,6 +31,7 @@ pub enum Item {
     /// The segment's writer.
     About(About),
     /// The entries used since such a frame was last written.
+    #[non_exhaustive]
     Uses {
         /// Where the frame begins.
         at: u64,
@@ -41,6 +43,7 @@ pub enum Item {
     /// A process's journal, of which the latest counts.
     Journal(Box<SavedJournal>),
     /// A provenance, or a frame of an unknown kind.
+    #[non_exhaustive]
     Other {
         /// Where the frame begins.
         at: u64,

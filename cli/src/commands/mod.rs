@@ -94,5 +94,6 @@ fn code(code: &sde::CodeId) -> String {
         sde::CodeId::Source(digest) => {
             format!("src {}", digest.short().get(..8).unwrap_or_default())
         }
+        other => other.to_string(),
     }
 }

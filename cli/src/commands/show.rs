@@ -220,6 +220,7 @@ fn callee(callee: &Callee) -> String {
             format!("what is registered as \"{name}\", with identity {id}")
         }
         Callee::Absent { name } => format!("nothing being registered as \"{name}\""),
+        other => format!("{other:?}"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 /// Some consecutive indices in each dimension of an array. It may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Block {
     /// The first index in each dimension.
     pub offset: Vec<usize>,

@@ -54,11 +54,7 @@ pub(crate) struct Misfit {
 
 impl From<Misfit> for GroupError {
     fn from(misfit: Misfit) -> Self {
-        Self::Length {
-            rank: misfit.rank,
-            given: misfit.given,
-            expected: misfit.expected,
-        }
+        Self::length(misfit.rank, misfit.given, misfit.expected)
     }
 }
 

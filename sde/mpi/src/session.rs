@@ -32,6 +32,7 @@ pub enum StartError {
         "starting MPI: the library grants the thread level {granted}, and the engine has threads \
          of its own: it needs MPI_THREAD_FUNNELED; use a build of the library with threads"
     )]
+    #[non_exhaustive]
     Threads {
         /// The thread level that the library grants.
         granted: String,

@@ -189,7 +189,7 @@ fn be_late(rank: Rank, said: &Path) {
     let is_late = rank.number() == 1;
     let file = said.to_owned();
     let observer = move |event: &Event| {
-        if let Event::Warning { message } = event {
+        if let Event::Warning { message, .. } = event {
             let part = file.with_extension("part");
             std::fs::write(&part, message).unwrap();
             std::fs::rename(part, &file).unwrap();

@@ -137,7 +137,7 @@ fn all(sde: &Handle, at: u64) -> Result<u64, AppError> {
 
 pub(super) fn warned(log: &EventLog) -> Vec<String> {
     let warning = |event: Event| match event {
-        Event::Warning { message } => Some(message),
+        Event::Warning { message, .. } => Some(message),
         _ => None,
     };
     log.events().into_iter().filter_map(warning).collect()

@@ -81,7 +81,7 @@ pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
             .store(options.open_together(&store, rank.group()).unwrap())
             .save(SavePolicy::Interval(Duration::from_millis(1)))
             .observer(move |event: &Event| {
-                if let Event::Warning { message } = event {
+                if let Event::Warning { message, .. } = event {
                     heard.lock().unwrap().push(message.clone());
                 }
             });

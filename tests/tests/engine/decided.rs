@@ -177,7 +177,7 @@ fn what_a_store_panicked_at_is_saved_by_the_next() {
             }
             _ => watch.reach(
                 1,
-                |event| matches!(event, Event::Warning { message } if message.contains("panicked")),
+                |event| matches!(event, Event::Warning { message, .. } if message.contains("panicked")),
             ),
         }
         panics.store(false, Ordering::Release);

@@ -32,7 +32,7 @@ fn a_peek_says_why() {
     let app = double();
     assert_eq!(why(&sde, &app), "it was not run before");
     let outcome = sde.request(&app, &x(1)).run().expect("no error");
-    let Peek::Hit { key, made_by } = sde.peek(&app, &x(1)).expect("a key") else {
+    let Peek::Hit { key, made_by, .. } = sde.peek(&app, &x(1)).expect("a key") else {
         panic!("no hit");
     };
     assert_eq!((key, made_by), (outcome.key, outcome.made_by));
@@ -43,7 +43,7 @@ fn a_peek_says_why() {
         .save(sde::SavePolicy::OnRequest)
         .build()
         .expect("a store");
-    let Peek::Load { key, made_by } = later.peek(&app, &x(1)).expect("a key") else {
+    let Peek::Load { key, made_by, .. } = later.peek(&app, &x(1)).expect("a key") else {
         panic!("no load");
     };
     assert_eq!((key, made_by), (outcome.key, outcome.made_by));

@@ -199,6 +199,7 @@ fn progress(watch: &Watch) -> Vec<(String, usize, usize, bool)> {
             done,
             total,
             nested,
+            ..
         } => Some((label.to_string(), done, total, nested)),
         _ => None,
     };

@@ -283,6 +283,7 @@ fn progress(watch: &Watch) -> Vec<(usize, usize)> {
             done,
             total,
             nested: false,
+            ..
         } => {
             assert_eq!(&*label, "saving the checkpoint");
             Some((done, total))

@@ -205,7 +205,7 @@ fn a_state_made_with_a_callee_that_was_edited_is_not_gone_on_from() {
         sde.peek(&callee(version), &x(0)).unwrap();
         let result = sde.run(&halves(version), &x(1)).ok();
         let warned = watch.count(|event| {
-            matches!(event, Event::Warning { message }
+            matches!(event, Event::Warning { message, .. }
                 if message.contains("scratch.callee (version 1), which is now version 2"))
         });
         (result.map(|map| y(&map).unwrap()), warned, sde)

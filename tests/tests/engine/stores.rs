@@ -118,7 +118,7 @@ fn a_save_that_fails_is_made_up_for() {
         assert_eq!(store.truth().saved(selection), []);
         match selection {
             Selection::Checkpoint => sde.checkpoint().unwrap(),
-            Selection::Archive => sde.archive().unwrap(),
+            _ => sde.archive().unwrap(),
         }
         assert_eq!(store.truth().saved(selection).len(), 2, "{selection:?}");
     }

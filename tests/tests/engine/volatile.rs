@@ -258,7 +258,7 @@ fn edits_and_fails(file: &InputFile) -> Result<usize, AppError> {
 fn assert_changed(error: &sde::Error, file: &File) {
     let named = match error.kind() {
         ErrorKind::Fingerprint { source, .. } => match source.kind() {
-            FingerprintErrorKind::Changed { file } => Some(file),
+            FingerprintErrorKind::Changed { file, .. } => Some(file),
             _ => None,
         },
         _ => None,

@@ -86,7 +86,7 @@ fn an_array_that_was_not_named_is_an_error_until_the_release() {
         };
         assert!(why.contains("lies on the larger process set"), "{why}");
         let error = array.call(&half, 1).unwrap_err();
-        let ErrorKind::LeftBehind { app, key: left } = error.kind() else {
+        let ErrorKind::LeftBehind { app, key: left, .. } = error.kind() else {
             panic!("{error}")
         };
         assert_eq!((&**app, left), ("ranks.splitting.array", key));

@@ -416,6 +416,7 @@ impl AppInfo {
 
 /// The time and memory that a run is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Cost {
     /// Wall-clock time on this machine.
     pub time: Duration,

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::archiver::{
-    Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, Selection, StoredEntry, StoredResult,
-};
+use super::archiver::{Archiver, StoredEntry, StoredResult};
+use super::batch::{Batch, Mark, Saved, SavedEntry, SavedResult, Selection};
 use crate::entry::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;

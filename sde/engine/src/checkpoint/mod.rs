@@ -7,6 +7,7 @@
 //! one another, so no moment has to be frozen to save a consistent state.
 
 mod archiver;
+mod batch;
 mod memory;
 mod pending;
 
@@ -15,10 +16,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::cache::AppStats;
 
-pub use archiver::{
-    Announced, Archiver, Batch, EncodedSave, Holder, Mark, Saved, SavedEntry, SavedResult,
-    SavedScratch, Selection, StoredEntry, StoredResult,
-};
+pub use archiver::{Announced, Archiver, EncodedSave, Holder, StoredEntry, StoredResult};
+pub use batch::{Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection};
 pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, Replaced};
 

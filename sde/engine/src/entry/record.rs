@@ -13,6 +13,7 @@ use crate::key::Key;
 
 /// The part of a record that runs of one app with equal settings and dependencies share.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Provenance {
     /// The app.
     pub app: Arc<str>,
@@ -35,6 +36,7 @@ pub struct Provenance {
 
 /// The part of a record that stays in memory for as long as its entry.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct RecordHead {
     /// The part that it shares with other runs.
     #[serde(flatten)]
@@ -65,6 +67,7 @@ pub struct RecordHead {
 ///
 /// It dereferences to its [`RecordHead`] and its [`Provenance`]: `record.app` is the app.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Record {
     /// All but its inputs.
     #[serde(flatten)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub enum ArchiveError {
     /// The file system failed.
     #[error("{doing} {}: {cause}; the computation goes on, what was saved before is still there", path.display())]
+    #[non_exhaustive]
     Io {
         /// The action that failed.
         doing: &'static str,
@@ -19,6 +20,7 @@ pub enum ArchiveError {
     },
     /// The disk is full, and the store has nothing more to remove.
     #[error("{doing} {}: {cause}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --capacity`, `SDE_STORE_CAPACITY` or `StoreOptions::retention`; what was saved before is still there", path.display())]
+    #[non_exhaustive]
     Full {
         /// The action that failed.
         doing: &'static str,
@@ -29,6 +31,7 @@ pub enum ArchiveError {
     },
     /// The directory can't be opened as a store.
     #[error("the store {} can't be opened, {doing} failed: {cause}; {advice}", path.display())]
+    #[non_exhaustive]
     Open {
         /// The directory.
         path: PathBuf,
@@ -41,12 +44,14 @@ pub enum ArchiveError {
     },
     /// The store was opened for reading only, and something was to be saved.
     #[error("the store {} was opened for reading only; open it for saving too", path.display())]
+    #[non_exhaustive]
     ReadOnly {
         /// The directory.
         path: PathBuf,
     },
     /// The directory is not a store, or one of another format.
     #[error("{} is not a store that this program reads: {why}", path.display())]
+    #[non_exhaustive]
     NotAStore {
         /// The directory.
         path: PathBuf,
@@ -55,6 +60,7 @@ pub enum ArchiveError {
     },
     /// The store was removed while it was in use.
     #[error("the store {} was removed while it was in use; it is made again, with what is still in memory: what is not was lost with it", path.display())]
+    #[non_exhaustive]
     Removed {
         /// The directory.
         path: PathBuf,
@@ -62,6 +68,7 @@ pub enum ArchiveError {
     /// Stored bytes are damaged, cut short, or not what they should be. A run
     /// that meets them is a miss.
     #[error("a stored entry is damaged: {why}")]
+    #[non_exhaustive]
     Damaged {
         /// The part that is damaged, and how.
         why: String,
@@ -71,6 +78,7 @@ pub enum ArchiveError {
     #[error(
         "{name} of type {type_name} could not be saved, all else was: {why}; tag it expendable, or give it a type that can be saved"
     )]
+    #[non_exhaustive]
     Encode {
         /// The result and its run.
         name: String,

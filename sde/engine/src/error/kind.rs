@@ -12,6 +12,7 @@ use crate::ranks::group::GroupError;
 pub enum ErrorKind {
     /// The app returned an error.
     #[error("{app} [{}] failed", key.short())]
+    #[non_exhaustive]
     App {
         /// The app that failed.
         app: Arc<str>,
@@ -25,6 +26,7 @@ pub enum ErrorKind {
         "{app} [{}] panicked: {message}; nothing was remembered, the next run starts afresh",
         key.short()
     )]
+    #[non_exhaustive]
     Panicked {
         /// The app that panicked.
         app: Arc<str>,
@@ -35,6 +37,7 @@ pub enum ErrorKind {
     },
     /// One of many calls failed. Calls that had begun have ended, and no more began, except those dealt out to ranks.
     #[error("item {item} ({inputs}) failed")]
+    #[non_exhaustive]
     Item {
         /// The index of the call, from 0.
         item: usize,
@@ -45,6 +48,7 @@ pub enum ErrorKind {
     },
     /// A run needs its own result, directly or through others.
     #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]
+    #[non_exhaustive]
     Cycle {
         /// The runs of the cycle, each as `app [short key]`, from the run that
         /// was asked for back to itself.
@@ -56,6 +60,7 @@ pub enum ErrorKind {
         "{app} [{}] would be nested in {depth} others, more than a thread's stack is sure to hold; nest the apps less deeply, or raise `max_depth` and run them on a thread with a larger stack",
         key.short()
     )]
+    #[non_exhaustive]
     TooDeep {
         /// The app asked for.
         app: Arc<str>,
@@ -66,6 +71,7 @@ pub enum ErrorKind {
     },
     /// The caller cancelled its own call.
     #[error("the call of {app} [{}] was cancelled by its caller", key.short())]
+    #[non_exhaustive]
     Cancelled {
         /// The app asked for.
         app: Arc<str>,
@@ -77,6 +83,7 @@ pub enum ErrorKind {
         "{app} [{}] is not remembered ({why}); allow computing, or run it once under an ordinary policy",
         key.short()
     )]
+    #[non_exhaustive]
     NotRemembered {
         /// The app asked for.
         app: Arc<str>,
@@ -91,6 +98,7 @@ pub enum ErrorKind {
         printable(name),
         join_names(known)
     )]
+    #[non_exhaustive]
     UnknownApp {
         /// The name asked for.
         name: String,
@@ -102,12 +110,14 @@ pub enum ErrorKind {
         "\"{}\" has run and its configuration is frozen; copy it under another name first (`apps().copy`)",
         printable(name)
     )]
+    #[non_exhaustive]
     Frozen {
         /// The registered name.
         name: String,
     },
     /// The app lacks something it needs before it can run.
     #[error("{app} is not ready: {}", missing.join("; "))]
+    #[non_exhaustive]
     NotReady {
         /// The app.
         app: Arc<str>,
@@ -116,6 +126,7 @@ pub enum ErrorKind {
     },
     /// Something can't be fingerprinted, so there is no key.
     #[error("{app} can't be keyed")]
+    #[non_exhaustive]
     Fingerprint {
         /// The app.
         app: Arc<str>,
@@ -128,6 +139,7 @@ pub enum ErrorKind {
         printable(name),
         printable(name)
     )]
+    #[non_exhaustive]
     Gone {
         /// The run that the map is of.
         origin: String,
@@ -138,6 +150,7 @@ pub enum ErrorKind {
     },
     /// An app's results do not match its declaration.
     #[error("{app} returned a result map that does not match its `AppInfo`: {why}")]
+    #[non_exhaustive]
     Undeclared {
         /// The app.
         app: Arc<str>,
@@ -150,6 +163,7 @@ pub enum ErrorKind {
         "{app} [{}] is not thread-safe, another run of it is going on, and waiting for that might never end; run it with `par_map` in place of rayon, and do not have two such apps run each other",
         key.short()
     )]
+    #[non_exhaustive]
     NotThreadSafe {
         /// The app.
         app: Arc<str>,
@@ -161,6 +175,7 @@ pub enum ErrorKind {
         "the handle of {app} [{}] was used after that run ended; use the handle of the run that is going on",
         key.short()
     )]
+    #[non_exhaustive]
     StaleHandle {
         /// The app whose run ended.
         app: Arc<str>,
@@ -173,6 +188,7 @@ pub enum ErrorKind {
         printable(name),
         join_names(given)
     )]
+    #[non_exhaustive]
     MissingInput {
         /// The app.
         app: Arc<str>,
@@ -183,6 +199,7 @@ pub enum ErrorKind {
     },
     /// A value has another type than it is asked for, or given, as.
     #[error("{what} is a {is}, not a {wanted}")]
+    #[non_exhaustive]
     TypeMismatch {
         /// The value: an input, a parameter or a result, and of which app.
         what: String,
@@ -193,6 +210,7 @@ pub enum ErrorKind {
     },
     /// There is no input, parameter, slot, result or app of that name.
     #[error("{of} has no {what} \"{}\"; {}", printable(name), advise(name, known))]
+    #[non_exhaustive]
     UnknownName {
         /// The app or run that was asked.
         of: String,
@@ -205,6 +223,7 @@ pub enum ErrorKind {
     },
     /// A name stands for something else already.
     #[error("the name \"{}\" is taken: {why}", printable(name))]
+    #[non_exhaustive]
     NameTaken {
         /// The name.
         name: String,
@@ -213,6 +232,7 @@ pub enum ErrorKind {
     },
     /// A value or call is refused, until the program is changed.
     #[error("{what} was refused: {why}")]
+    #[non_exhaustive]
     Refused {
         /// The value or call.
         what: String,
@@ -221,12 +241,14 @@ pub enum ErrorKind {
     },
     /// The cache has no entry of this key.
     #[error("there is no entry [{}]; `peek` gives the key of a run", key.short())]
+    #[non_exhaustive]
     NoEntry {
         /// The key.
         key: Key,
     },
     /// The store failed.
     #[error("{doing}")]
+    #[non_exhaustive]
     Archive {
         /// The action that failed.
         doing: String,
@@ -237,6 +259,7 @@ pub enum ErrorKind {
     #[error(
         "there is no store to {doing}; open one with `sde::open(dir)`, or give one to the builder with `.store(..)`"
     )]
+    #[non_exhaustive]
     NoStore {
         /// The action that needs a store.
         doing: &'static str,
@@ -244,6 +267,7 @@ pub enum ErrorKind {
     /// A collective operation failed. No other works on this process set afterwards. As in all errors of ranks, a rank
     /// is given by its number in the whole program, also within a subset.
     #[error("this rank {doing}, and the others can't be reached")]
+    #[non_exhaustive]
     Ranks {
         /// The action that this rank was about to begin.
         doing: String,
@@ -252,6 +276,7 @@ pub enum ErrorKind {
     },
     /// The ranks of a process set made different calls. All get this error.
     #[error("the ranks of a process set make the same collective calls in the same order, but {}", ranks.join(", "))]
+    #[non_exhaustive]
     Disagree {
         /// The different calls, each with its lowest rank.
         ranks: Vec<String>,
@@ -262,6 +287,7 @@ pub enum ErrorKind {
         "{app} [{}] returned other results on rank {rank} than on the first of its process set; results of a distributed app are the same on all ranks: combine them with `gather`, or declare them with `ResultSpec::distributed`",
         key.short()
     )]
+    #[non_exhaustive]
     Replicas {
         /// The app.
         app: Arc<str>,
@@ -272,6 +298,7 @@ pub enum ErrorKind {
     },
     /// An operation failed on a rank. All ranks of the process set get this error.
     #[error("on rank {rank}: {message}")]
+    #[non_exhaustive]
     OnRank {
         /// The lowest rank where it failed.
         rank: usize,
@@ -283,6 +310,7 @@ pub enum ErrorKind {
         "{app} [{}] {doing}, and only an app that all ranks run together may do that: declare {app} `distributed`, with `#[sde::app(distributed)]` or `.distributed()` on its `AppInfo`",
         key.short()
     )]
+    #[non_exhaustive]
     NotDistributed {
         /// The app that must be declared `distributed`.
         app: Arc<str>,
@@ -295,6 +323,7 @@ pub enum ErrorKind {
     #[error(
         "`par_map` and `par_call` give each item to one rank or thread, and {app} {why}, so that all ranks run it together: map it with `par_map_on_sets`, run it for one item after another, or with `split_for` on parts of the ranks, each with items of its own"
     )]
+    #[non_exhaustive]
     RunTogether {
         /// The app.
         app: Arc<str>,
@@ -305,6 +334,7 @@ pub enum ErrorKind {
     #[error(
         "this rank {doing}, where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
     )]
+    #[non_exhaustive]
     NotCollective {
         /// The action that this rank was about to begin.
         doing: String,
@@ -322,6 +352,7 @@ pub enum ErrorKind {
         "{app} [{}] lies on the larger process set, and the split did not move it: name it where the ranks are split (`Transfer::of_apps`), or ask for it after the release",
         key.short()
     )]
+    #[non_exhaustive]
     LeftBehind {
         /// The app asked for.
         app: Arc<str>,
@@ -332,12 +363,14 @@ pub enum ErrorKind {
     #[error(
         "this rank {doing} on a process set that is split; use the subset, or release it first"
     )]
+    #[non_exhaustive]
     IsSplit {
         /// The action that this rank was about to begin.
         doing: String,
     },
     /// A thread for checkpoints, or the handling of signals, could not be started.
     #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]
+    #[non_exhaustive]
     Threads {
         /// The system's error.
         why: String,

@@ -29,6 +29,7 @@ pub struct Short {
 
 /// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct ValueSummary {
     /// Its name.
     pub name: Cow<'static, str>,

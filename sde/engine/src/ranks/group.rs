@@ -97,12 +97,14 @@ impl<G: ProcessGroup + 'static> From<G> for Box<dyn ProcessGroup> {
 pub enum GroupError {
     /// A rank ended, or dropped the group, while others wait for it.
     #[error("rank {rank} has left; the ranks of a process set make the same calls, up to `finish`")]
+    #[non_exhaustive]
     Left {
         /// The rank, in this group.
         rank: usize,
     },
     /// The ranks gave lengths that do not fit together, which the engine does not do.
     #[error("rank {rank} gave {given} bytes where {expected} were expected")]
+    #[non_exhaustive]
     Length {
         /// The rank, in this group.
         rank: usize,

@@ -74,6 +74,7 @@ pub(crate) struct Found<'a> {
 
 /// The computation that a published map comes from.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Origin {
     /// The app that was run.
     pub app: Arc<str>,

@@ -242,6 +242,7 @@ fn nothing_given(app: &CalledApp<'_>) -> Error {
 /// `source` and `made_by` tell the state of the cache, which is in no key: a body must not let what it returns depend
 /// on them. They are for reports.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The results.
     pub results: ResultMap,
@@ -331,6 +332,7 @@ impl Call for ErasedCall<'_> {
 #[non_exhaustive]
 pub enum Peek {
     /// It would be a hit in memory.
+    #[non_exhaustive]
     Hit {
         /// Its key.
         key: Key,
@@ -338,6 +340,7 @@ pub enum Peek {
         made_by: RunId,
     },
     /// It would be read from the store.
+    #[non_exhaustive]
     Load {
         /// Its key.
         key: Key,
@@ -345,11 +348,13 @@ pub enum Peek {
         made_by: RunId,
     },
     /// It would wait: the same run is going on.
+    #[non_exhaustive]
     Wait {
         /// Its key.
         key: Key,
     },
     /// It would compute.
+    #[non_exhaustive]
     Miss {
         /// Its key.
         key: Key,

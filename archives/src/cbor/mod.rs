@@ -101,8 +101,9 @@ fn heads(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
 pub(crate) fn decode(bytes: &[u8], codec: &Codec) -> Result<ErasedValue, String> {
     guarded(|| {
         let mut reader = Reader::new(bytes);
-        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(&mut reader);
-        let value = codec.decode(&mut from).map_err(|error| error.to_string())?;
+        let value = codec
+            .decode(&mut reader)
+            .map_err(|error| error.to_string())?;
         used_up(&reader).map(|()| value)
     })
 }

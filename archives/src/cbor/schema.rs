@@ -41,9 +41,8 @@ pub(crate) fn schema(codec: &Codec) -> Digest {
         return digest;
     }
     let digest = trace(|tracer| {
-        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(tracer);
         codec
-            .decode(&mut from)
+            .decode(tracer)
             .map(|value| lock(&MADE).push(value))
             .map_err(|error| error.to_string())
     });

@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(bytes.len(), LENGTH);
         assert_eq!(
             Frame::decode(&bytes),
-            Err(length(usize::MAX, usize::MAX, usize::MAX))
+            Err(GroupError::length(usize::MAX, usize::MAX, usize::MAX))
         );
         let foreign = Frame::decode(&[255; LENGTH]).unwrap_err().to_string();
         assert!(foreign.starts_with("rank 0 sent no frame"), "{foreign}");

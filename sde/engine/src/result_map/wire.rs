@@ -115,7 +115,7 @@ impl Wire for Json {
 
     fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let mut from = serde_json::Deserializer::from_slice(bytes);
-        let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
+        let read = codec.decode(&mut from);
         read.map_err(|error| ArchiveError::Other(error.to_string()))
     }
 }

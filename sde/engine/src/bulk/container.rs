@@ -56,7 +56,7 @@ pub struct Elements<'a, E: Element> {
 /// can be.
 ///
 /// `Vec<T>`, `Box<[T]>` and `[T; N]` for each [`Element`] `T`, of any `N`; with the
-/// feature `ndarray` the arrays that own their elements.
+/// feature `ndarray-0_17` the arrays that own their elements.
 pub trait Bulk: Sized {
     /// The type of its elements.
     type Element: Element;

@@ -45,7 +45,7 @@
 
 mod container;
 mod element;
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 mod nd;
 mod number_type;
 mod pages;

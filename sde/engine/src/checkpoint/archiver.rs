@@ -19,6 +19,8 @@ use crate::result_map::{Payload, Tags};
 ///
 /// A bad, torn, missing or foreign entry is `Ok(None)`, with a note in the log; an
 /// error means that the store itself could not be asked.
+///
+/// A later release adds methods only with a default, so that an implementation of today still compiles.
 #[allow(
     unused_variables,
     reason = "a duty that a store need not do has its names for the documentation"

@@ -9,6 +9,8 @@ use std::time::Duration;
 ///
 /// The engine calls all of them from one thread, the one it was built on. A group has its own message space, apart from
 /// the program's own messages.
+///
+/// A later release adds methods only with a default, so that an implementation of today still compiles.
 pub trait ProcessGroup: Send + Sync {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;

@@ -11,6 +11,8 @@ use crate::error::ArchiveError;
 ///
 /// The bytes come from a rank of the same job, which is trusted. Even so, bytes that are no such value must be an
 /// error, never a panic.
+///
+/// A later release adds methods only with a default, so that an implementation of today still compiles.
 pub trait Wire: Send + Sync {
     /// Appends the bytes of a value.
     ///

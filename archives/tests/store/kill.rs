@@ -101,7 +101,7 @@ pub fn fill(dir: &Path) {
         page.call(&sde, number).unwrap();
         match sde.checkpoint() {
             Ok(()) => child::tell(format_args!("saved {number}")),
-            Err(error) => child::tell(format_args!("failed {number}: {error}")),
+            Err(error) => child::tell(format_args!("failed {number}: {error:#}")),
         }
     }
 }

@@ -441,7 +441,7 @@ pub(super) fn an_array_is_filled_by_runs_of_an_ordinary_app(ranks: Ranks<'_>) {
         let again = filled.call(&sde, 10).unwrap();
         assert!(Value::ptr_eq(&array, &again));
         let sources = names(log.sources("ranks.arrays.filled"));
-        assert_eq!(sources, names([Source::Computed, Source::Map]));
+        assert_eq!(sources, names([Source::Computed, Source::Memory]));
         log.started("ranks.arrays.element")
     });
     assert_eq!(told.iter().sum::<usize>(), 10, "{told:?}");

@@ -46,7 +46,7 @@ pub(super) fn all_ranks_run_it_and_all_remember_it(ranks: Ranks<'_>) {
         names(log.sources("ranks.runs.outer"))
     });
     for of_rank in sources {
-        assert_eq!(of_rank, names([Source::Computed, Source::Map]));
+        assert_eq!(of_rank, names([Source::Computed, Source::Memory]));
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn it_is_a_hit_only_where_all_hit(ranks: Ranks<'_>) {
     for of_rank in sources {
         assert_eq!(
             of_rank,
-            names([Source::Computed, Source::Computed, Source::Map])
+            names([Source::Computed, Source::Computed, Source::Memory])
         );
     }
 }

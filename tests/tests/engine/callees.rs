@@ -72,7 +72,7 @@ fn an_edited_callee_has_its_callers_miss_at_every_depth() {
     }
     assert_eq!(watch.sources("inner"), [Source::Computed]);
     // What was computed in their place is current.
-    assert_eq!(source(&sde, &outer("2")), Source::Map);
+    assert_eq!(source(&sde, &outer("2")), Source::Memory);
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn a_declared_app_keeps_its_callers() {
     let peek = sde.peek(&caller("second"), &inputs! {}).unwrap();
     says(&peek, "it ran dynamic.callee");
     assert_eq!(source(&sde, "second"), Source::Computed);
-    assert_eq!(source(&sde, "second"), Source::Map);
+    assert_eq!(source(&sde, "second"), Source::Memory);
 
     let twice = info("dynamic.twice", "1")
         .parameter(Parameter::new("a", 1))
@@ -391,7 +391,7 @@ fn tags_of_a_call() {
     // What is remembered keeps its tags.
     assert_eq!(
         tagged(Tag::Expendable),
-        (Tag::Intermediate.into(), Source::Map)
+        (Tag::Intermediate.into(), Source::Memory)
     );
     let other = inputs! { x: 2.0 };
     let unknown = sde

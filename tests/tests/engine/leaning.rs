@@ -118,7 +118,7 @@ fn peeks_and_estimates() {
     sde.peek(&double, &x(8)).unwrap();
     sde.run(&double, &x(8)).unwrap();
     let again = sde.request(&double, &x(8)).run().unwrap();
-    assert_eq!(again.source, Source::Map);
+    assert_eq!(again.source, Source::Memory);
 }
 
 /// A failure that was declared permanent outlived its cause.

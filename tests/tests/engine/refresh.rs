@@ -221,8 +221,9 @@ fn a_refresh_beside_another_is_seen_by_all() {
         Ok(count)
     });
     ask(&sde, &app, Policy::Use);
-    for source in [Source::Map, Source::Recent] {
-        assert_eq!(ask(&sde, &app, Policy::Use).source, source);
+    for recent_hits in [0, 1] {
+        assert_eq!(ask(&sde, &app, Policy::Use).source, Source::Memory);
+        assert_eq!(sde.stats().total.recent_hits, recent_hits);
     }
     thread::scope(|scope| {
         let first = scope.spawn(|| ask(&sde, &app, Policy::Refresh));

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use super::DeclaredInputs;
 use crate::app::{App, Cost, Handle};
 use crate::error::{AppError, Error};
-use crate::event::Source;
 pub use crate::key::short::ValueSummary;
 use crate::key::{
     Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, Scalar, describe, field,
@@ -45,7 +44,7 @@ pub trait Call {
     }
 
     /// Takes all results of a hit, if the caller gets the map, and says whether it did.
-    fn take_all(&self, results: ResultMap, source: Source) -> bool {
+    fn take_all(&self, results: ResultMap) -> bool {
         false
     }
 

@@ -137,7 +137,7 @@ impl Handle {
     /// let nothing = sde.request(&square, &inputs).policy(Policy::OnlyIfRemembered).run();
     /// assert!(nothing.is_err());
     /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Computed);
-    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Map);
+    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Memory);
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn request<'a, A: AppSource + ?Sized>(

@@ -224,7 +224,7 @@ impl Handle {
         match self.engine.run(self, app, &mut call, &Options::default())? {
             Some(outcome) => Ok(outcome.results),
             None => match call.taken.into_inner() {
-                Some((results, _)) => Ok(results),
+                Some(results) => Ok(results),
                 None => Err(nothing_given(app)),
             },
         }
@@ -257,8 +257,8 @@ struct ErasedCall<'a> {
     given: &'a Inputs,
     /// In the order that the app declares, if that is another.
     ordered: Option<Inputs>,
-    /// The results that it took of a hit, and where that was found.
-    taken: Cell<Option<(ResultMap, Source)>>,
+    /// The results that it took of a hit in memory.
+    taken: Cell<Option<ResultMap>>,
 }
 
 impl<'a> ErasedCall<'a> {
@@ -281,12 +281,12 @@ impl<'a> ErasedCall<'a> {
     /// The outcome of a hit that it took results of.
     #[inline]
     fn into_outcome(self) -> Option<Outcome> {
-        let (results, source) = self.taken.into_inner()?;
+        let results = self.taken.into_inner()?;
         let record = &results.entry()?.record;
         Some(Outcome {
             key: record.key,
             made_by: record.run,
-            source,
+            source: Source::Memory,
             results,
         })
     }
@@ -305,8 +305,8 @@ impl Call for ErasedCall<'_> {
         self.inputs().summaries(cursor)
     }
 
-    fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        self.taken.set(Some((results, source)));
+    fn take_all(&self, results: ResultMap) -> bool {
+        self.taken.set(Some(results));
         true
     }
 

@@ -49,7 +49,7 @@ pub use copy::{Copied, Copyable};
 pub use format::about::Capacity;
 pub use format::class::{Class, Part};
 pub use format::precedence::Precedence;
-pub use retention::{LimitError, Order, Retention};
+pub use retention::{LimitError, Removal, Retention};
 pub use store::DirStore;
 pub use store::open::{builder, open};
 pub use store::options::StoreOptions;

@@ -1,6 +1,6 @@
 //! Records and values as the JSON of `--json`.
 
-use sde::bulk::Order;
+use sde::bulk::AxisOrder;
 use sde::{Record, Tags};
 use sde_archives::Class;
 use sde_archives::inspect::Value;
@@ -84,7 +84,7 @@ pub fn value(value: &Value) -> Json {
                 return data;
             }
             let order = match numbers.order {
-                Order::Columns => "columns",
+                AxisOrder::Columns => "columns",
                 _ => "rows",
             };
             json!({ "shape": numbers.lengths, "order": order, "data": data })

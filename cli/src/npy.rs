@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use sde::bulk::{NumberType, Order};
+use sde::bulk::{AxisOrder, NumberType};
 use sde_archives::inspect::{Numbers, Payload, Value};
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -15,7 +15,7 @@ use crate::{file, json, text};
 pub struct Array {
     /// The element type, as NumPy writes it.
     descr: String,
-    order: Order,
+    order: AxisOrder,
     lengths: Vec<u64>,
     data: Data,
 }
@@ -37,7 +37,7 @@ impl Array {
     pub fn line(descr: impl Into<String>, length: usize, bytes: Vec<u8>) -> Self {
         Self {
             descr: descr.into(),
-            order: Order::Rows,
+            order: AxisOrder::Rows,
             lengths: vec![length as u64],
             data: Data::Held(bytes),
         }
@@ -93,7 +93,7 @@ impl Array {
     /// of 64.
     fn header(&self) -> Vec<u8> {
         let fortran = match self.order {
-            Order::Columns => "True",
+            AxisOrder::Columns => "True",
             _ => "False",
         };
         let lengths = self.lengths.iter().map(|length| format!("{length},"));

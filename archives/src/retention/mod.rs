@@ -13,7 +13,7 @@ pub use variables::LimitError;
 
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum Removal {
     /// The entries that were not asked for the longest go first. Only [recorded](crate::StoreOptions::without_uses) uses
     /// and the time of saving count: without recorded uses this is [`FirstIn`](Self::FirstIn).
     #[default]
@@ -27,7 +27,7 @@ pub enum Order {
 pub(crate) struct Limits {
     pub(crate) capacity: Option<u64>,
     pub(crate) max_age: Option<Duration>,
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<Removal>,
     pub(crate) min_entry: Option<u64>,
     pub(crate) max_entry: Option<u64>,
     pub(crate) results: Option<bool>,
@@ -52,10 +52,10 @@ pub(crate) enum Aim {
 ///
 /// ```
 /// use std::time::Duration;
-/// use sde_archives::{Order, Retention};
+/// use sde_archives::{Removal, Retention};
 ///
 /// let a_week = Duration::from_secs(7 * 24 * 3600);
-/// let retention = Retention::new().max_age(a_week).capacity(50 << 30).order(Order::FirstIn);
+/// let retention = Retention::new().max_age(a_week).capacity(50 << 30).order(Removal::FirstIn);
 /// // The results of one app can be computed again, and have at most 5 GiB.
 /// let retention = retention.app("render", Retention::new().capacity(5 << 30).results());
 /// # let _ = retention;
@@ -112,7 +112,7 @@ impl Retention {
 
     /// Which entries go first for [`capacity`](Self::capacity).
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: Removal) -> Self {
         self.all.order = Some(order);
         self
     }
@@ -229,7 +229,7 @@ impl Retention {
     pub(crate) fn goes_by_uses(&self) -> bool {
         let is_by_use = |one: &Limits| {
             let order = one.order.or(self.all.order).unwrap_or_default();
-            (one.capacity.is_some() && order == Order::LeastRecentlyUsed).then_some(())
+            (one.capacity.is_some() && order == Removal::LeastRecentlyUsed).then_some(())
         };
         self.age().is_some() || self.each(is_by_use).next().is_some()
     }

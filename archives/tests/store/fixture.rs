@@ -7,7 +7,7 @@ use sde::{
     ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{Cbor, Class, DirStore, Order, Retention, StoreOptions};
+use sde_archives::{Cbor, Class, DirStore, Removal, Retention, StoreOptions};
 use sde_arrays::DistArray;
 
 use super::says::says;
@@ -200,7 +200,7 @@ fn what_three_ranks_wrote_is_read_by_any_number() {
 /// used now.
 #[test]
 fn what_was_used_is_not_old_in_any_order() {
-    for order in [Order::LeastRecentlyUsed, Order::FirstIn] {
+    for order in [Removal::LeastRecentlyUsed, Removal::FirstIn] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         copy(&fixture(), &path);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use sde::key::Plain;
+use sde::key::Bare;
 use sde::{AppSetup, Scalar, ValueSummary};
 use sde_archives::inspect::{Entry, Value};
 use serde_json::Value as Json;
@@ -182,22 +182,22 @@ impl Columns {
 
 /// The cell as people and other programs read it: a number with enough digits to restore its bits.
 pub fn text(cell: &Cell) -> String {
-    match cell.plain() {
-        Plain::Bool(truth) => truth.to_string(),
-        Plain::Unsigned(integer) => integer.to_string(),
-        Plain::Signed(integer) => integer.to_string(),
-        Plain::F32(number) => format!("{number:?}"),
-        Plain::F64(number) => format!("{number:?}"),
-        Plain::Text(text) => text.into_owned(),
+    match cell.bare() {
+        Bare::Bool(truth) => truth.to_string(),
+        Bare::Unsigned(integer) => integer.to_string(),
+        Bare::Signed(integer) => integer.to_string(),
+        Bare::F32(number) => format!("{number:?}"),
+        Bare::F64(number) => format!("{number:?}"),
+        Bare::Text(text) => text.into_owned(),
         _ => String::new(),
     }
 }
 
 /// As JSON.
 pub fn json(cell: &Cell) -> Json {
-    match cell.plain() {
-        Plain::Bool(truth) => truth.into(),
-        Plain::Text(text) => text.into(),
+    match cell.bare() {
+        Bare::Bool(truth) => truth.into(),
+        Bare::Text(text) => text.into(),
         _ => json::number(text(cell)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sde::key::Shape;
+use sde::key::TypeWriter;
 use sde::{
     App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
     FingerprintError, Handle, Inputs, Key, ResultMap, ResultSpec, SavePolicy, SavedScratch, Sde,
@@ -41,7 +41,7 @@ impl<T> Fingerprint for Echo<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Echo", |_| Ok(()))
     }
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.declared("Echo", 0);
     }
 }

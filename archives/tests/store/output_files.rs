@@ -262,7 +262,7 @@ impl Fingerprint for Copy {
     fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
         to.structure("Copy", |_| Ok(()))
     }
-    fn shape(to: &mut sde::key::Shape<'_, '_>) {
+    fn shape(to: &mut sde::key::TypeWriter<'_, '_>) {
         to.declared("Copy", 0);
     }
 }

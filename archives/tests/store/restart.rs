@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sde::{
-    Archiver, ErrorKind, MemoryBudget, Outcome, Part, Peek, Policy, SavePolicy, Sde, Source, inputs,
+    Archiver, ErrorKind, MemoryBudget, Outcome, Changed, Peek, Policy, SavePolicy, Sde, Source, inputs,
 };
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
@@ -277,7 +277,7 @@ fn a_miss_names_the_nearest_run_of_an_earlier_process() {
         let [only] = &nearest.differences[..] else {
             panic!("{:?}", nearest.differences);
         };
-        assert_eq!(only.part, Part::Input("n".to_owned()));
+        assert_eq!(only.part, Changed::Input("n".to_owned()));
         assert_eq!(only.earlier.as_deref(), Some("6"));
         assert_eq!(only.later.as_deref(), Some("7"));
         assert_eq!(later.stats().total.loads, 0, "it was looked at only");

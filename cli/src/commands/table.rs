@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use sde::key::Plain;
+use sde::key::Bare;
 use sde_archives::inspect::{Entry, Standing, Value};
 use serde_json::Map;
 
@@ -238,13 +238,13 @@ impl Rows {
 }
 
 fn value(cell: Option<&Cell>) -> Value {
-    match cell.map(Cell::plain) {
-        Some(Plain::Bool(truth)) => Value::Bool(truth),
-        Some(Plain::Unsigned(integer)) => Value::Integer(integer.into()),
-        Some(Plain::Signed(integer)) => Value::Integer(integer.into()),
-        Some(Plain::F32(number)) => Value::Float(number.into()),
-        Some(Plain::F64(number)) => Value::Float(number),
-        Some(Plain::Text(text)) => Value::Text(text.into_owned()),
+    match cell.map(Cell::bare) {
+        Some(Bare::Bool(truth)) => Value::Bool(truth),
+        Some(Bare::Unsigned(integer)) => Value::Integer(integer.into()),
+        Some(Bare::Signed(integer)) => Value::Integer(integer.into()),
+        Some(Bare::F32(number)) => Value::Float(number.into()),
+        Some(Bare::F64(number)) => Value::Float(number),
+        Some(Bare::Text(text)) => Value::Text(text.into_owned()),
         _ => Value::Null,
     }
 }

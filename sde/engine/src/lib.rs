@@ -38,7 +38,7 @@ mod sync;
 
 pub use app::{
     App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, ConfiguredApp, Cost, Difference,
-    DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared,
+    DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Changed, Prepared,
     Settings, Slot, SlotSummary, SubApp, Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
@@ -182,7 +182,7 @@ pub use sde_macros::app;
 /// An app's helpers are those whose names stand in its function, those whose names stand in these, and so on, also in other
 /// crates of the program. All of one name count, wherever they are; too many cost a computation once one
 /// of them is edited. Another helper, another text of it or another module in its crate is other code, and the
-/// app's results are computed again; [`Part::Helper`] names what changed. An app that names none has
+/// app's results are computed again; [`Changed::Helper`] names what changed. An app that names none has
 /// the key that it had. One with a version says itself when its code is another: there helpers do not count.
 ///
 /// Where several helpers have one name, which one a bare name means counts too, as the compiler resolves it: `use v1::step` changed to

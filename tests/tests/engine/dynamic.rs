@@ -5,7 +5,7 @@ use std::path::Path;
 use sde::key::{Digest, commit};
 use sde::store::DirStore;
 use sde::{
-    AnyArray, AppInfo, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Part, Peek,
+    AnyArray, AppInfo, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Changed, Peek,
     Record, ResultMap, ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
 };
 use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, says};
@@ -154,7 +154,7 @@ fn a_captured_value_counts() {
     says(&peek, "factor");
 }
 
-fn missed(peek: Peek) -> Vec<Part> {
+fn missed(peek: Peek) -> Vec<Changed> {
     let Peek::Miss { nearest, .. } = peek else {
         unreachable!("{peek:?} is no miss");
     };
@@ -187,7 +187,7 @@ fn a_helper_that_changed_is_named() {
             .collect();
         assert_eq!(names, ["numpy", "solver"]);
         let peek = sde.peek(&with(info.clone(), "new"), &inputs! {}).unwrap();
-        assert_eq!(missed(peek), [Part::Helper("solver".to_owned())]);
+        assert_eq!(missed(peek), [Changed::Helper("solver".to_owned())]);
         // Neither their order nor an earlier one of the name counts.
         let again = info
             .clone()

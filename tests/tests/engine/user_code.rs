@@ -172,7 +172,7 @@ impl Fingerprint for RunsWhenKeyed {
         to.structure("RunsWhenKeyed", |_| Ok(()))
     }
 
-    fn shape(to: &mut sde::key::Shape<'_, '_>) {
+    fn shape(to: &mut sde::key::TypeWriter<'_, '_>) {
         to.declared("RunsWhenKeyed", 0);
     }
 }

@@ -138,7 +138,7 @@ impl AppInfo {
     }
 
     /// Has something else count as code of the app, by the digest of its text: a function that it calls, a program, a
-    /// library. A helper with another digest is other code, and [`Part::Helper`](crate::Part::Helper) names it. Of two
+    /// library. A helper with another digest is other code, and [`Changed::Helper`](crate::Changed::Helper) names it. Of two
     /// of one name the later counts. The code then is a digest, that of a version too.
     ///
     /// ```

@@ -35,7 +35,7 @@ pub use definition::App;
 pub use dependencies::Callee;
 pub(crate) use dependencies::DependencySnapshot;
 pub(crate) use difference::{Compared, of_callees, of_keys};
-pub use difference::{Difference, Nearest, Part};
+pub use difference::{Difference, Nearest, Changed};
 pub use dynamic::DynApp;
 pub(crate) use frame::{Frame, OnThread, ThreadContext, ancestry, depth_here, stack};
 pub use helpers::{FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, Source};

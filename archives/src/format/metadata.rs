@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ciborium::Value;
-use sde::key::{Digest, Bare};
+use sde::key::{Bare, Digest};
 use sde::{
     AppId, AppSetup, Callee, CodeId, Key, Record, RecordHead, RunId, Scalar, Tags, ValueSummary,
 };

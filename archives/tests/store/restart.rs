@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use sde::{
-    Archiver, ErrorKind, MemoryBudget, Outcome, Changed, Peek, Policy, SavePolicy, Sde, Source, inputs,
+    Archiver, Changed, ErrorKind, MemoryBudget, Outcome, Peek, Policy, SavePolicy, Sde, Source,
+    inputs,
 };
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;

@@ -37,8 +37,8 @@ mod stretch;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, ConfiguredApp, Cost, Difference,
-    DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Changed, Prepared,
+    App, AppId, AppInfo, AppSetup, Callee, CancelToken, Changed, CodeId, ConfiguredApp, Cost,
+    Difference, DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Prepared,
     Settings, Slot, SlotSummary, SubApp, Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};

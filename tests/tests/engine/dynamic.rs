@@ -5,7 +5,7 @@ use std::path::Path;
 use sde::key::{Digest, commit};
 use sde::store::DirStore;
 use sde::{
-    AnyArray, AppInfo, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Changed, Peek,
+    AnyArray, AppInfo, Changed, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Peek,
     Record, ResultMap, ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
 };
 use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, says};

@@ -6,8 +6,9 @@
 
 use sde::store::DirStore;
 use sde::{
-    App, AppError, AppInfo, Archiver, Difference, Fingerprint, Handle, Inputs, MemoryArchiver,
-    Nearest, Parameter, Changed, Peek, Record, ResultMap, ResultSpec, SavePolicy, Sde, Tag, inputs,
+    App, AppError, AppInfo, Archiver, Changed, Difference, Fingerprint, Handle, Inputs,
+    MemoryArchiver, Nearest, Parameter, Peek, Record, ResultMap, ResultSpec, SavePolicy, Sde, Tag,
+    inputs,
 };
 
 /// An app that is edited.

@@ -68,7 +68,7 @@ pub use rounded::{Round, Rounded};
 pub(crate) use scalar::SCALAR_TEXT;
 pub use scalar::{Bare, Scalar, ScalarKind};
 pub use scratch::{keyed, with_encoder};
-pub use shape::{TypeWriter, TypeShape};
+pub use shape::{TypeShape, TypeWriter};
 pub(crate) use short::field;
 pub use short::{Short, describe};
 pub use tag::{FORMAT, INLINE_LIMIT};

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, TypeWriter, Short};
+use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Short, TypeWriter};
 use identity::Seen;
 
 pub(crate) use in_value::in_value;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sde::key::{Encoder, FingerprintError, Bare, Rounded, commit};
+use sde::key::{Bare, Encoder, FingerprintError, Rounded, commit};
 use sde::{
     App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, ResultMap, Scalar,
     Sde, Value, ValueSummary,

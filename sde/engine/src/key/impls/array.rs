@@ -4,7 +4,7 @@
 use ndarray::{ArrayBase, Data, Dimension, RawData};
 
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, TypeWriter, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 impl<A, S, D> Fingerprint for ArrayBase<S, D>
 where

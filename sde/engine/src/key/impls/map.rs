@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, TypeWriter, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 macro_rules! maps {
     ($([$($generics:tt)*] $type:ty;)*) => {$(

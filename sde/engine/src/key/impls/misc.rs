@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, TypeWriter, Short};
+use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, Short, TypeWriter};
 
 macro_rules! plain_shape {
     ($tag:ident) => {

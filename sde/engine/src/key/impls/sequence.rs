@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, TypeWriter, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 fn describe_sequence<'x, T: Fingerprint + 'x>(
     length: usize,

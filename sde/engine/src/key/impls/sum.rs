@@ -2,7 +2,7 @@
 
 use crate::key::items::Fields;
 use crate::key::tag::{INLINE_LIMIT, item};
-use crate::key::{Encoder, Fingerprint, FingerprintError, TypeWriter, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 impl<T: Fingerprint> Fingerprint for Option<T> {
     #[inline]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, SCALAR_TEXT, Scalar, TypeWriter, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, SCALAR_TEXT, Scalar, Short, TypeWriter};
 
 macro_rules! text {
     ($(#[$doc:meta])* $tag:ident: $type:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr

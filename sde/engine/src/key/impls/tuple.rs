@@ -2,7 +2,7 @@
 
 use crate::key::bounded::{put, write_node};
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, TypeWriter, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 impl Fingerprint for () {
     #[inline]

@@ -47,7 +47,7 @@ mod writer;
 pub use compact::Compacted;
 pub use copy::{Copied, Copyable};
 pub use format::about::Capacity;
-pub use format::class::{Class, Part};
+pub use format::class::Class;
 pub use format::precedence::Precedence;
 pub use retention::{LimitError, Removal, Retention};
 pub use store::DirStore;

@@ -370,7 +370,7 @@ struct InputToWrite<'a>(&'a ValueSummary);
 
 impl Serialize for InputToWrite<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0.scalar.as_ref().map(Scalar::plain) {
+        match self.0.scalar.as_ref().map(Scalar::bare) {
             None => (&self.0.short, &self.0.digest).serialize(to),
             // Converting a NaN to `f64` may lose bits.
             Some(Bare::F32(value)) if value.is_nan() => {

@@ -64,7 +64,6 @@ pub(crate) enum Aim {
 pub struct Retention {
     pub(crate) all: Limits,
     pub(crate) apps: BTreeMap<Arc<str>, Limits>,
-    pub(crate) dry_run: bool,
     pub(crate) aim: Aim,
 }
 
@@ -150,18 +149,11 @@ impl Retention {
     /// [`capacity`](Self::capacity): the app's own limit holds besides, and its entries count towards the limit
     /// for all too.
     ///
-    /// Of `limits` only those for all apps are taken, not those for single apps, nor [`dry_run`](Self::dry_run).
+    /// Of `limits` only those for all apps are taken, not those for single apps.
     /// They take the place of all limits set for this app before.
     #[must_use]
     pub fn app(mut self, name: &str, limits: Retention) -> Self {
         self.apps.insert(Arc::from(name), limits.all);
-        self
-    }
-
-    /// Changes nothing; only reports what would be done.
-    #[must_use]
-    pub fn dry_run(mut self) -> Self {
-        self.dry_run = true;
         self
     }
 

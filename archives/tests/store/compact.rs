@@ -279,7 +279,7 @@ fn a_dry_run_tells_and_changes_nothing() {
     let (before, committed) = (segments(dir.path()), manifests(dir.path()));
     let store = at_once(dir.path());
     let told = store
-        .compact(&Retention::new().capacity(0).results().dry_run())
+        .would_compact(&Retention::new().capacity(0).results())
         .unwrap();
     assert_eq!((told.replaced, told.given_up, told.bytes_after), (2, 6, 0));
     assert_eq!(segments(dir.path()), before);

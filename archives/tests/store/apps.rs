@@ -5,11 +5,18 @@ use std::path::Path;
 use sde::key::TypeWriter;
 use sde::{
     App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, ResultMap, ResultSpec, SavePolicy, SavedScratch, Sde,
-    Selection, Storable, Tag, Value,
+    FingerprintError, Handle, Inputs, Key, Record, ResultMap, ResultSpec, SavePolicy, SavedScratch,
+    Sde, Selection, Storable, Tag, Value,
 };
 use sde_archives::StoreOptions;
 use tempfile::TempDir;
+
+/// The records of an engine, in the order they were made.
+pub fn records(sde: &Sde) -> Vec<Record> {
+    let mut all = Vec::new();
+    sde.records(|record| all.push(record.clone()));
+    all
+}
 
 /// An engine on a store that saves each result, or when asked.
 pub fn engine(dir: &Path, policy: SavePolicy) -> (Sde, EventLog) {

@@ -10,6 +10,7 @@ use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{Cbor, Class, DirStore, Removal, Retention, StoreOptions};
 use sde_arrays::DistArray;
 
+use super::apps::records;
 use super::says::says;
 
 fn fixture() -> PathBuf {
@@ -213,7 +214,7 @@ fn what_was_used_is_not_old_in_any_order() {
                 .unwrap();
             let given = inputs! { basis: "STO-3G".to_owned() };
             let outcome = sde.request(&All { order: 2 }, &given).run().unwrap();
-            let made_at = sde.records().last().unwrap().made_at;
+            let made_at = records(&sde).last().unwrap().made_at;
             std::mem::forget(sde);
             (outcome.source, made_at.elapsed().unwrap())
         };

@@ -9,7 +9,7 @@ use sde::{
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit};
+use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit, records};
 
 fn table(sde: &Sde, n: u64) -> Outcome {
     sde.request(&Table, &inputs! { n: n }).run().unwrap()
@@ -178,7 +178,7 @@ fn a_checkpoint_has_the_scratch_of_runs_in_progress() {
     let got = orbit.call(&sde, 0.3, 25).unwrap().to_bits();
     assert_eq!(got, plain_orbit(0.3, 25).to_bits());
     let store = DirStore::open_read_only(dir.path()).unwrap();
-    let key = sde.records()[0].key;
+    let key = records(&sde)[0].key;
     assert!(store.find(&key).unwrap().is_some());
     assert!(store.find_scratch(&key).unwrap().is_none(), "it has ended");
 }

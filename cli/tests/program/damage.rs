@@ -350,9 +350,11 @@ fn costs_that_no_sum_holds_are_no_reason_to_panic() {
         record.took = std::time::Duration::MAX;
         SavedEntry::new::<String>(record, Selection::Archive, [])
     };
+    let mut entries = Vec::new();
+    sde.records(|record| entries.push(hostile(record.clone())));
     let batch = Batch {
         selection: Selection::Archive,
-        entries: sde.records().into_iter().map(hostile).collect(),
+        entries,
         scratch: Vec::new(),
         marks: Vec::new(),
     };

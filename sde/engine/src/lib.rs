@@ -170,9 +170,11 @@ pub use sde_macros::app;
 ///
 /// let sde = Sde::new();
 /// released.call(&sde, 1e-3, 0.01)?;
-/// let helpers = &sde.records()[0].setup.helpers;
-/// assert_eq!(helpers.len(), 2);
-/// assert!(helpers[1].name.ends_with("energy_at_rest"));
+/// sde.records(|record| {
+///     let helpers = &record.setup.helpers;
+///     assert_eq!(helpers.len(), 2);
+///     assert!(helpers[1].name.ends_with("energy_at_rest"));
+/// });
 /// # Ok::<(), sde::Error>(())
 /// ```
 ///

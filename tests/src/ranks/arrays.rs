@@ -200,7 +200,7 @@ pub(super) fn an_array_that_no_app_returned_is_known_by_its_content(ranks: Ranks
             let another = make(1.0).keyed(&sde).unwrap();
             assert_ne!(*sum.call(&sde, &another).unwrap(), first);
             let of_sum = |record: &sde::Record| (record.key, record.inputs[0].digest);
-            let mut keys: Vec<_> = sde.records().iter().map(of_sum).collect();
+            let mut keys: Vec<_> = crate::records(&sde).iter().map(of_sum).collect();
             keys.sort();
             keys
         });

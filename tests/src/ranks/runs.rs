@@ -311,7 +311,7 @@ pub(super) fn results_that_differ_between_ranks_are_an_error_and_not_remembered(
             );
         }
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
-        let records = sde.records();
+        let records = crate::records(&sde);
         assert!(
             records
                 .iter()

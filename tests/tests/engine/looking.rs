@@ -241,3 +241,22 @@ fn an_estimate_costs_nothing_once_it_is_remembered() {
     assert_eq!(cost(&sde, 7), Cost::default(), "it would be read");
     assert_eq!(cost(&Sde::new(), 7), estimate(7));
 }
+
+#[test]
+fn who_is_told_of_records_may_use_the_engine() {
+    let _dog = Watchdog::new("a call from what is told of records", LIMIT);
+    let (sde, app) = (Sde::new(), double());
+    for n in 1..=3 {
+        sde.run(&app, &x(n)).expect("no error");
+    }
+    let mut told = Vec::new();
+    sde.records(|record| {
+        told.push(record.inputs[0].short.to_string());
+        // Another entry of the app's, and none of those that are still to be told.
+        sde.run(&app, &x(10 + told.len() as u64)).expect("no error");
+        sde.clear_app("double").unwrap();
+        sde.records(|inner| assert_eq!(inner.app, record.app));
+    });
+    assert_eq!(told, ["1", "2", "3"]);
+    assert_eq!(sde_tests::records(&sde).len(), 6);
+}

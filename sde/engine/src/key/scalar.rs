@@ -56,11 +56,13 @@ pub(crate) const SCALAR_TEXT: usize = 64;
 ///
 /// let sde = Sde::new();
 /// cube.call(&sde, -0.5)?;
-/// let input = &sde.records()[0].inputs[0];
-/// let scalar = input.scalar.as_ref();
-/// assert!(matches!(scalar, Some(Scalar::F64(x)) if *x == -0.5));
-/// // Short text and digest are made of it.
-/// assert_eq!(scalar.map(|scalar| scalar.summary("x")).as_ref(), Some(input));
+/// sde.records(|record| {
+///     let input = &record.inputs[0];
+///     let scalar = input.scalar.as_ref();
+///     assert!(matches!(scalar, Some(Scalar::F64(x)) if *x == -0.5));
+///     // Short text and digest are made of it.
+///     assert_eq!(scalar.map(|scalar| scalar.summary("x")).as_ref(), Some(input));
+/// });
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -47,14 +47,20 @@ fn summaries<T: Given>(value: &T) -> [ValueSummary; 3] {
     assert_eq!(commit(inputs.get::<T>("value").unwrap()).unwrap(), given);
     assert_eq!(commit(&inputs.value::<T>("value").unwrap()).unwrap(), given);
     sde.run(&app, &inputs).unwrap();
-    let record = &sde.records()[0];
-    let setup = &record.setup;
-    [&*record.inputs, &setup.fields, &setup.parameters].map(|of| of[0].clone())
+    let mut of_run = None;
+    sde.records(|record| {
+        let setup = &record.setup;
+        let all = [&*record.inputs, &setup.fields, &setup.parameters];
+        of_run = Some(all.map(|of| of[0].clone()));
+    });
+    of_run.unwrap()
 }
 
 /// What the record of the one run keeps of its input.
 fn of_run(sde: &Sde) -> ValueSummary {
-    sde.records()[0].inputs[0].clone()
+    let mut input = None;
+    sde.records(|record| input = Some(record.inputs[0].clone()));
+    input.unwrap()
 }
 
 fn check(summary: &ValueSummary) {

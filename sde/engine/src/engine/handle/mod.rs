@@ -309,7 +309,7 @@ impl Handle {
     ///
     /// let sde = Sde::new();
     /// imported.call(&sde, 1)?;
-    /// assert_eq!(sde.records()[0].took, Duration::from_secs(3600));
+    /// sde.records(|record| assert_eq!(record.took, Duration::from_secs(3600)));
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn took(&self, time: Duration) {

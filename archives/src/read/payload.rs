@@ -1,5 +1,6 @@
 //! The bytes of one value.
 
+use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -272,6 +273,12 @@ pub(crate) fn damaged(damage: &Damage) -> ArchiveError {
 
 /// Reads the bytes of a value.
 pub struct PayloadReader(Bytes);
+
+impl fmt::Debug for PayloadReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PayloadReader")
+    }
+}
 
 enum Bytes {
     Held(Cursor<Arc<[u8]>>),

@@ -78,6 +78,12 @@ pub struct Session {
     _here: PhantomData<*const ()>,
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Session")
+    }
+}
+
 impl Session {
     /// Starts MPI, for calls by this thread only; the process may have other threads.
     ///

@@ -4,6 +4,7 @@
 //! others wait, entries are evicted, uses are counted, and nothing half-written or damaged is loaded, as for any
 //! app. The program `sde` reads the store.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +40,12 @@ struct Inner {
     /// Why it can't be written to, if so.
     only_read: Option<StoreError>,
     counts: Arc<Counts>,
+}
+
+impl fmt::Debug for KernelDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KernelDir({})", self.0.store.describe())
+    }
 }
 
 /// Counts from the engine's events.

@@ -14,6 +14,7 @@ use super::instance::Instance;
 use crate::sync::lock;
 
 /// One app of this program, as the linker collects them. Made by the macros.
+#[derive(Debug)]
 pub struct LinkedApp {
     make: fn() -> Instance,
     /// Module, file and line of a function; `None` for a type.

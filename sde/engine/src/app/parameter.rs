@@ -148,6 +148,12 @@ impl ParameterValues<'_> {
     }
 }
 
+impl fmt::Debug for ParameterValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ParameterValues")
+    }
+}
+
 /// A type-erased value of a parameter.
 #[derive(Clone)]
 pub(crate) struct Setting {

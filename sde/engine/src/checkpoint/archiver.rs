@@ -1,6 +1,7 @@
 //! The duties of a store.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -220,6 +221,16 @@ pub enum Announced {
     Unsupported,
 }
 
+impl fmt::Debug for Announced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mine(_) => f.write_str("Mine"),
+            Self::Others(holder) => f.debug_tuple("Others").field(holder).finish(),
+            Self::Unsupported => f.write_str("Unsupported"),
+        }
+    }
+}
+
 /// A process that has announced a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
@@ -264,6 +275,7 @@ impl Selection {
 }
 
 /// The entries, scratch states and marks that are saved in one go.
+#[derive(Debug)]
 pub struct Batch {
     /// Which results of remembered entries it has.
     pub selection: Selection,
@@ -330,8 +342,21 @@ pub struct SavedEntry {
     selection: Selection,
 }
 
+/// Without the values: some are read from the store when they are asked for.
+impl fmt::Debug for SavedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let results = self.entry.results.iter();
+        let results: Vec<_> = results.map(|one| (&*one.name, one.tags)).collect();
+        f.debug_struct("SavedEntry")
+            .field("record", &self.record)
+            .field("results", &results)
+            .field("selection", &self.selection)
+            .finish()
+    }
+}
+
 /// One result to save.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct SavedResult<'a> {
     /// Its name.
     pub name: &'a str,
@@ -400,6 +425,7 @@ impl SavedEntry {
 }
 
 /// One scratch state to save.
+#[derive(Debug)]
 pub struct SavedScratch {
     /// The app that runs.
     pub app: Arc<str>,
@@ -412,7 +438,7 @@ pub struct SavedScratch {
 }
 
 /// One entry as a store has it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct StoredEntry {
     /// How it was made.
     pub record: Record,
@@ -434,6 +460,16 @@ pub struct StoredResult {
     pub tags: Tags,
     /// Where its bytes are; `None` if it was not saved.
     pub payload: Option<Arc<dyn Payload>>,
+}
+
+impl fmt::Debug for StoredResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredResult")
+            .field("name", &self.name)
+            .field("tags", &self.tags)
+            .field("is_saved", &self.payload.is_some())
+            .finish()
+    }
 }
 
 /// Says that an entry must not be used, or may be used again.

@@ -1,6 +1,7 @@
 //! A store in memory, for tests and for trying things out.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::archiver::{
@@ -47,6 +48,15 @@ struct Contents {
     marks: Vec<Mark>,
     batches: usize,
     fail_next: bool,
+}
+
+impl fmt::Debug for MemoryArchiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contents = self.lock();
+        let (entries, states) = (contents.entries.len(), contents.scratch.len());
+        drop(contents);
+        write!(f, "MemoryArchiver({entries} entries, {states} states)")
+    }
 }
 
 impl MemoryArchiver {

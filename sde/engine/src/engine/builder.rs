@@ -1,6 +1,7 @@
 //! Setting up an engine.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime};
@@ -84,6 +85,19 @@ impl Default for Builder {
             process_group: None,
             rank_patience: Duration::from_secs(10),
         }
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.archiver.as_ref().map(|store| store.describe());
+        f.debug_struct("Builder")
+            .field("store", &store)
+            .field("policy", &self.policy)
+            .field("shared_work", &self.shared_work)
+            .field("threads", &self.threads)
+            .field("memory_budget", &self.memory_budget)
+            .finish_non_exhaustive()
     }
 }
 

@@ -311,8 +311,14 @@ fn mismatch<T>(input: &Input) -> Error {
 
 impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for InputBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
-        for input in &self.0.items {
+        for input in &self.items {
             map.entry(
                 &input.name,
                 &format_args!("{}", describe(input.value.any())),

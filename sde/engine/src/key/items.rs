@@ -153,6 +153,7 @@ impl<'b> Encoder<'b> {
 /// Receives the parts of an item: the fields of a structure.
 ///
 /// All parts together count as one item of the value.
+#[derive(Debug)]
 pub struct Fields<'e, 'b> {
     to: &'e mut Encoder<'b>,
     /// The end of the encoding.

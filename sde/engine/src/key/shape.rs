@@ -9,6 +9,7 @@ use super::items::Fields;
 use super::tag::shape;
 
 /// Receives the shape of a type.
+#[derive(Debug)]
 pub struct TypeWriter<'e, 'b> {
     to: Fields<'e, 'b>,
 }

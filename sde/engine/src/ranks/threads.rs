@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -46,6 +47,13 @@ struct Rounds {
 
 /// The contribution of one rank, whose type depends on the operation.
 type Given = Arc<dyn Any + Send + Sync>;
+
+impl fmt::Debug for ThreadGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.shared.nodes.len();
+        write!(f, "ThreadGroup(rank {} of {size})", self.rank)
+    }
+}
 
 impl ThreadGroup {
     /// A group of this many ranks, all on one node; one object for each rank.

@@ -172,10 +172,10 @@ impl<A: CallApp> CallRequest<'_, A> {
 
 impl<A: CallApp> std::fmt::Debug for CallRequest<'_, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("CallRequest");
-        out.field("inputs", &self.inputs.short());
-        out.field("policy", &self.options.policy);
-        out.finish_non_exhaustive()
+        f.debug_struct("CallRequest")
+            .field("inputs", &self.inputs.names().collect::<Vec<_>>())
+            .field("policy", &self.options.policy)
+            .finish_non_exhaustive()
     }
 }
 

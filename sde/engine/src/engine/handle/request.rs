@@ -86,6 +86,16 @@ pub struct Request<'a, A: AppSource + ?Sized> {
     pub(super) tags: Vec<(String, Tags)>,
 }
 
+impl<A: AppSource + ?Sized> fmt::Debug for Request<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("inputs", &self.inputs.names().collect::<Vec<_>>())
+            .field("policy", &self.options.policy)
+            .field("names", &self.options.names)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// Says how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {

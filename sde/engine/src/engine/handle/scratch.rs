@@ -1,5 +1,6 @@
 //! The scratch space of a run: the state that an iterative app keeps to go on from.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Handle;
@@ -63,6 +64,15 @@ pub struct Scratch<'a, T> {
 struct Kept<T: Storable> {
     rests_on: DependencySnapshot,
     state: Value<T>,
+}
+
+impl<T> fmt::Debug for Scratch<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch")
+            .field("of", &self.handle)
+            .field("type", &std::any::type_name::<T>())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<T: Storable> Scratch<'_, T> {

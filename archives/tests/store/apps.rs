@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use sde::archiver::{Batch, Codec, SavedScratch, Selection};
 use sde::key::TypeWriter;
+use sde::key::{Encoder, FingerprintError};
+use sde::record::Record;
 use sde::{
-    App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, Record, ResultMap, ResultSpec, SavePolicy, SavedScratch,
-    Sde, Selection, Storable, Tag, Value,
+    App, AppError, AppInfo, ErasedValue, EventLog, Fingerprint, Handle, Inputs, Key, ResultMap,
+    ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
 };
 use sde_archives::StoreOptions;
 use tempfile::TempDir;

@@ -1,7 +1,8 @@
 //! Records and values as the JSON of `--json`.
 
+use sde::Tags;
 use sde::bulk::Order;
-use sde::{Record, Tags};
+use sde::record::Record;
 use sde_archives::Class;
 use sde_archives::inspect::Value;
 use serde::{Serialize, Serializer};

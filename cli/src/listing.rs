@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
-use sde::{CodeId, Key};
+use sde::Key;
+use sde::record::CodeId;
 use sde_archives::Class;
 use sde_archives::inspect::{
     Computations, Entry, Listed, Resolved, Scratch, Snapshot, Standing, Wanted,

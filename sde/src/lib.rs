@@ -78,13 +78,23 @@
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
-pub use sde_arrays::*;
+pub use sde_arrays::DistArray;
 #[doc(inline)]
 pub use sde_engine::*;
 
 #[cfg(feature = "store")]
 #[doc(inline)]
 pub use sde_archives::{builder, open};
+
+/// Process sets: for programs on many ranks, and for who writes a transport of their own.
+///
+/// A program splits its ranks ([`Subset`](ranks::Subset), [`Transfer`](ranks::Transfer)) and lays out its
+/// [arrays](DistArray) ([`Layout`](ranks::Layout)). A transport is a [`ProcessGroup`](ranks::ProcessGroup): MPI's is
+/// `sde::mpi`, and [`ThreadGroup`](ranks::ThreadGroup) makes ranks of threads, for tests.
+pub mod ranks {
+    pub use sde_arrays::{Block, Edge, Layout, Near, Padded};
+    pub use sde_engine::ranks::*;
+}
 
 /// Stores in a directory, in a documented format.
 #[cfg(feature = "store")]

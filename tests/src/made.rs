@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::key::Shape;
+use sde::key::{Encoder, FingerprintError};
 use sde::{
-    App, AppError, AppInfo, Cost, Encoder, Fingerprint, FingerprintError, Handle, Inputs,
-    ResultMap, ResultSpec, inputs,
+    App, AppError, AppInfo, Cost, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs,
 };
 
 type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Sync;

@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ciborium::Value;
+use sde::key::Scalar;
 use sde::key::{Digest, Plain};
-use sde::{
-    AppId, AppSetup, Callee, CodeId, Key, Record, RecordHead, RunId, Scalar, Tags, ValueSummary,
-};
+use sde::record::{AppId, AppSetup, Callee, CodeId, Record, RecordHead, RunId, ValueSummary};
+use sde::{Key, Tags};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -44,7 +44,7 @@ pub(crate) struct Provenance {
     #[serde(default)]
     pub(crate) results: Vec<ResultKind>,
     #[serde(skip)]
-    pub(crate) shared: OnceLock<Arc<sde::Provenance>>,
+    pub(crate) shared: OnceLock<Arc<sde::record::Provenance>>,
 }
 
 /// An input's metadata, without its value.
@@ -336,9 +336,9 @@ impl Provenance {
     }
 
     /// The provenance that its entries' records share in memory.
-    pub(crate) fn shared(&self) -> &Arc<sde::Provenance> {
+    pub(crate) fn shared(&self) -> &Arc<sde::record::Provenance> {
         self.shared.get_or_init(|| {
-            Arc::new(sde::Provenance {
+            Arc::new(sde::record::Provenance {
                 app: Arc::clone(&self.app),
                 code: self.code.clone(),
                 id: self.id,

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::vfs::{Found, Vfs};
 

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use sde::{Key, Mark, RunId};
+use sde::Key;
+use sde::archiver::Mark;
+use sde::record::RunId;
 
 use super::item::{Entry, EntryUses, Item, SavedJournal, Scratch};
 use crate::format::index_block::prefix;

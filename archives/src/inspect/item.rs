@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use sde::archiver::{Journal, Mark};
 use sde::key::Digest;
-use sde::{Journal, Key, Mark, Record, Tags};
+use sde::record::Record;
+use sde::{Key, Tags};
 
 use crate::format::about::{About, Capacity};
 use crate::format::class::Class;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key, Record, StoredEntry, StoredResult};
+use sde::Key;
+use sde::archiver::{ArchiveError, StoredEntry, StoredResult};
+use sde::record::Record;
 
 use super::error::ReadError;
 use super::payload::{Payload, StoredValue, ValueSource};
@@ -156,7 +158,7 @@ impl<'a> Frame<'a> {
         of: String,
         has_files: bool,
         checked: u64,
-    ) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
+    ) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
         let sound = match self.segment.is_damaged(payload.place().start) {
             true => Err(ReadError::Damaged(
                 "it was found to be damaged before".to_owned(),
@@ -384,7 +386,7 @@ pub(crate) fn scratch(
     catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
+) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
     let (_, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());

@@ -4,8 +4,9 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use sde::ErasedValue;
+use sde::archiver::{ArchiveError, Codec};
 use sde::key::Digest;
-use sde::{ArchiveError, Codec, ErasedValue};
 
 use super::error::{Damage, ReadError};
 use crate::cbor;
@@ -326,7 +327,7 @@ fn may_be(payload: &Payload, codec: &Codec) -> bool {
         && payload.stored.schema == cbor::schema(codec)
 }
 
-impl sde::Payload for StoredValue {
+impl sde::archiver::Payload for StoredValue {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let payload = self.payload();
         // The lock is not held here, since the schema of a type is learned by running its own code.

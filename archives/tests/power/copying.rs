@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, Archiver, SavePolicy, SavedEntry, Selection, Tags};
+use sde::archiver::{ArchiveError, Archiver, SavedEntry, Selection};
+use sde::{SavePolicy, Tags};
 use sde_archives::{Copied, Retention};
 
 use crate::engine::{dir, engine, open, options, page};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Selection};
+use sde::archiver::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;

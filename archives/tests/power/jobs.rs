@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, Selection};
+use sde::archiver::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Retention};

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, OutputFile, SavePolicy, SavedEntry, Selection, Tags};
+use sde::archiver::{Archiver, SavedEntry, Selection};
+use sde::{OutputFile, SavePolicy, Tags};
 use sde_archives::vfs::Vfs;
 use sde_archives::{Retention, StoreOptions};
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, GroupError, Note, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 use sde_archives::{DirStore, StoreOptions};
 
 use crate::count;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sde::{Archiver, OneProcess, Selection};
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::OneProcess;
 use sde_archives::{DirStore, Retention};
 use tracing::Level;
 
@@ -19,7 +20,7 @@ fn open(sim: &Sim, grace: Duration) -> DirStore {
 }
 
 /// Has a generation made that lists a new segment of scratch.
-fn commit(store: &DirStore, step: u64) -> Result<(), sde::ArchiveError> {
+fn commit(store: &DirStore, step: u64) -> Result<(), sde::archiver::ArchiveError> {
     store.save(&made::states([made::scratch(9, step)]))?;
     store.commit(Selection::Checkpoint)
 }

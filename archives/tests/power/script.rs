@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Selection};
+use sde::archiver::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::kit::made;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use sde::archiver::{Batch, Codec, SavedScratch, Selection};
 use sde::key::Shape;
+use sde::key::{Encoder, FingerprintError};
 use sde::{
-    App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, ResultMap, ResultSpec, SavePolicy, SavedScratch, Sde,
-    Selection, Storable, Tag, Value,
+    App, AppError, AppInfo, ErasedValue, EventLog, Fingerprint, Handle, Inputs, Key, ResultMap,
+    ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
 };
 use sde_archives::StoreOptions;
 use tempfile::TempDir;

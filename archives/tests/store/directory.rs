@@ -5,7 +5,8 @@ use std::fs::{File, read_dir};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
+use sde::SavePolicy;
+use sde::archiver::{ArchiveError, Archiver, Batch, Selection};
 use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;

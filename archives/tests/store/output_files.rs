@@ -259,7 +259,10 @@ struct Copy {
 }
 
 impl Fingerprint for Copy {
-    fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+    fn fingerprint(
+        &self,
+        to: &mut sde::key::Encoder<'_>,
+    ) -> Result<(), sde::key::FingerprintError> {
         to.structure("Copy", |_| Ok(()))
     }
     fn shape(to: &mut sde::key::Shape<'_, '_>) {

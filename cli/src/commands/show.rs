@@ -2,7 +2,7 @@
 
 use clap::Args;
 use console::measure_text_width;
-use sde::{AppSetup, Callee, ValueSummary};
+use sde::record::{AppSetup, Callee, ValueSummary};
 use sde_archives::inspect::{Payload, Saved, Value};
 use serde_json::{Value as Json, json};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mpi::topology::Color;
 use mpi::traits::Communicator;
-use sde::{GroupError, Note, ProcessGroup, Subgroup};
+use sde::ranks::{GroupError, Note, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
 use crate::frame::{self, Frame, Operation};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::{Rank, Ranks, all_are};
 use crate::{assert_kind, says, until};
-use sde::{AppError, Error, ErrorKind, Event, GroupError, Handle, InputFile, Sde, inputs};
+use sde::ranks::GroupError;
+use sde::{AppError, Error, ErrorKind, Event, Handle, InputFile, Sde, inputs};
 
 #[sde::app(name = "ranks.errors.sum", distributed)]
 fn sum(sde: &Handle, x: u64) -> Result<u64, sde::Error> {

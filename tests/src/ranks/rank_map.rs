@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Ranks, all_are};
+use sde::ranks::Transfer;
 use sde::{
     App, AppError, AppInfo, Cost, ErrorKind, Event, EventLog, Fingerprint, Handle, Inputs,
-    ResultMap, ResultSpec, SavePolicy, Sde, Transfer, inputs,
+    ResultMap, ResultSpec, SavePolicy, Sde, inputs,
 };
 
 use crate::{Lying, assert_kind, says, until};

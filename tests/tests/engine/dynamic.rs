@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use sde::key::{Digest, commit};
+use sde::record::{CodeId, Part, Record};
 use sde::store::DirStore;
 use sde::{
-    AnyArray, AppInfo, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Part, Peek,
-    Record, ResultMap, ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
+    AnyArray, AppInfo, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Peek, ResultMap,
+    ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
 };
 use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, says};
 

@@ -10,9 +10,10 @@ use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sde::{
-    AppError, ArchiveError, Failure, FingerprintError, GroupError, Handle, InputFile, Sde, inputs,
-};
+use sde::archiver::ArchiveError;
+use sde::key::FingerprintError;
+use sde::ranks::GroupError;
+use sde::{AppError, Failure, Handle, InputFile, Sde, inputs};
 use sde_tests::says;
 
 /// Fails with an error of this type, for a text that is no number.

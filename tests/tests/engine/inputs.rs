@@ -1,7 +1,8 @@
 //! Inputs against what an app declares: names, types and order, before anything is keyed.
 
+use sde::record::Nearest;
 use sde::{
-    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, Instance, Nearest, Peek, ResultMap,
+    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, Instance, Peek, ResultMap,
     ResultSpec, Sde, Slot, Value, inputs,
 };
 

@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::MemoryArchiver;
 use sde::{
-    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, MemoryArchiver, Peek,
-    Policy, ResultMap, Sde, Source, Tag,
+    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, Peek, Policy,
+    ResultMap, Sde, Source, Tag,
 };
 use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, assert_kind, number, number_info, says, x};
 

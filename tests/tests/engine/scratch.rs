@@ -3,7 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sde::{AppError, Event, MemoryArchiver, Peek, Policy, SavePolicy, Sde, Selection};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppError, Event, Peek, Policy, SavePolicy, Sde};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;

@@ -9,11 +9,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::{ArchiveError, Archiver, Batch, Mark, MemoryArchiver, Saved};
+use sde::key::{Encoder, FingerprintError};
+use sde::ranks::OneProcess;
 use sde::store::Cbor;
 use sde::{
-    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Encoder, Event, Fingerprint,
-    FingerprintError, Handle, Inputs, Mark, MemoryArchiver, OneProcess, Parameter, ResultMap,
-    ResultSpec, SavePolicy, Saved, Sde, inputs,
+    App, AppError, AppInfo, Event, Fingerprint, Handle, Inputs, Parameter, ResultMap, ResultSpec,
+    SavePolicy, Sde, inputs,
 };
 use sde_tests::{Before, Counter, LIMIT, Watchdog, forward, made, number, says, x, y};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -22,7 +24,7 @@ use super::{Captured, cycle, one_worker};
 
 /// An observer of `Saved`, or of the warning that a save failed, asked for the run that it was told of, whose claim was
 /// not given back yet.
-fn saves_on_request(store: impl sde::Archiver + 'static) -> sde::Builder {
+fn saves_on_request(store: impl sde::archiver::Archiver + 'static) -> sde::Builder {
     Sde::builder().store(store).save(SavePolicy::OnRequest)
 }
 
@@ -254,7 +256,10 @@ impl Archiver for Shows {
         self.0.save(batch)
     }
 
-    fn encode(&self, batch: &Batch) -> Result<Option<sde::EncodedSave<'_>>, ArchiveError> {
+    fn encode(
+        &self,
+        batch: &Batch,
+    ) -> Result<Option<sde::archiver::EncodedSave<'_>>, ArchiveError> {
         show(batch)?;
         let mut shown = Batch::new(batch.selection);
         shown.entries.clone_from(&batch.entries);
@@ -284,7 +289,10 @@ fn show(batch: &Batch) -> Result<(), ArchiveError> {
 struct SavesWithin(MemoryArchiver, Captured, Counter);
 
 impl Archiver for SavesWithin {
-    fn encode(&self, batch: &Batch) -> Result<Option<sde::EncodedSave<'_>>, ArchiveError> {
+    fn encode(
+        &self,
+        batch: &Batch,
+    ) -> Result<Option<sde::archiver::EncodedSave<'_>>, ArchiveError> {
         let mut encoded = Batch::new(batch.selection);
         encoded.entries.clone_from(&batch.entries);
         Ok(Some(Box::new(move || {

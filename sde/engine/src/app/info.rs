@@ -138,16 +138,17 @@ impl AppInfo {
     }
 
     /// Has something else count as code of the app, by the digest of its text: a function that it calls, a program, a
-    /// library. A helper with another digest is other code, and [`Part::Helper`](crate::Part::Helper) names it. Of two
+    /// library. A helper with another digest is other code, and [`Part::Helper`](crate::record::Part::Helper) names it. Of two
     /// of one name the later counts. The code then is a digest, that of a version too.
     ///
     /// ```
-    /// use sde::{AppInfo, key::commit};
+    /// use sde::AppInfo;
+    /// use sde::key::commit;
     ///
     /// let text = |text: &str| commit(text).map(|made| made.digest());
     /// let info = AppInfo::new("solver", "1").helper("bin/solver", text("first")?);
     /// assert_ne!(info.code(), info.clone().helper("bin/solver", text("second")?).code());
-    /// # Ok::<(), sde::FingerprintError>(())
+    /// # Ok::<(), sde::key::FingerprintError>(())
     /// ```
     #[must_use]
     pub fn helper(mut self, name: impl Into<String>, digest: Digest) -> Self {

@@ -18,7 +18,8 @@ use crate::sync::{MutexGuard, lock};
 /// It holds the values themselves, not bytes: it shows *what* is saved and found again, not how.
 ///
 /// ```
-/// use sde::{MemoryArchiver, Sde, Selection, Source, inputs};
+/// use sde::{Sde, Source, inputs};
+/// use sde::archiver::{MemoryArchiver, Selection};
 ///
 /// #[sde::app]
 /// fn cube(x: f64) -> f64 {

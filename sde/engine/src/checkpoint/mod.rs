@@ -99,7 +99,7 @@ pub enum SavePolicy {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Journal {
-    /// The first half of the [`RunId`](crate::RunId)s of its computations.
+    /// The first half of the [`RunId`](crate::record::RunId)s of its computations.
     pub process: u64,
     /// When its engine was built.
     pub started: SystemTime,

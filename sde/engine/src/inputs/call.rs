@@ -87,7 +87,7 @@ impl Scalar {
     /// run makes.
     ///
     /// ```
-    /// use sde::Scalar;
+    /// use sde::key::Scalar;
     /// let summary = Scalar::Text("6-31G*".into()).summary("basis");
     /// assert_eq!(summary.short, "\"6-31G*\"");
     /// ```

@@ -47,7 +47,8 @@ pub(crate) const SCALAR_TEXT: usize = 64;
 /// For the key it is the value: it writes and describes itself alike.
 ///
 /// ```
-/// use sde::{Scalar, Sde};
+/// use sde::Sde;
+/// use sde::key::Scalar;
 ///
 /// #[sde::app]
 /// fn cube(x: f64) -> f64 {
@@ -160,7 +161,7 @@ macro_rules! scalars {
             /// The value without its type. A character is a text.
             ///
             /// ```
-            /// use sde::{Scalar, key::Plain};
+            /// use sde::key::{Plain, Scalar};
             /// assert_eq!(Scalar::I8(-3).plain(), Plain::Signed(-3));
             /// assert_eq!(Scalar::Char('x').plain(), Plain::Text("x".into()));
             /// ```
@@ -180,7 +181,7 @@ macro_rules! scalars {
             /// is unknown or the value is none of it. Integers may come signed or unsigned.
             ///
             /// ```
-            /// use sde::{Scalar, key::Plain};
+            /// use sde::key::{Plain, Scalar};
             /// assert_eq!(Scalar::of("i8", Plain::Unsigned(3)), Some(Scalar::I8(3)));
             /// assert_eq!(Scalar::of("i8", Plain::Unsigned(128)), None);
             /// ```

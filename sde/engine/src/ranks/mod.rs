@@ -34,16 +34,17 @@ mod threads;
 mod values;
 
 pub use collective::Collective;
-#[doc(hidden)]
-pub use collective::MEETING_BYTES;
 pub(crate) use collective::{CollectiveOp, not_here};
 pub use distributed::{Distributed, Placement, Redistribution, SavedParts};
 pub(crate) use exchange::is_complete;
-#[doc(hidden)]
-pub use group::renumbered;
 pub use group::{GroupError, Note, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};
 pub(crate) use scratch::{StateKind, state_key};
 pub(crate) use sets::{ProcessSet, Sets};
 pub use threads::ThreadGroup;
+
+pub use crate::app::Synchronize;
+#[cfg(unix)]
+pub use crate::engine::start_library;
+pub use crate::engine::{Subset, Transfer};

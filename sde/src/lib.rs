@@ -68,9 +68,12 @@
 //! | parameters, apps in slots | [`ConfiguredApp`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
 //! | many arguments at once; a policy for a call | [`CallApp`] |
 //! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Request`], [`Handle::with_cancel`] |
-//! | why something was computed again | [`Handle::peek`], [`Record`], the program `sde explain` |
+//! | why something was computed again | [`Handle::peek`], [`record`], the program `sde explain` |
 //! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |
-//! | the ranks of an MPI job | [`ProcessGroup`] and, with the feature `mpi`, `mpi` |
+//! | the ranks of an MPI job | [`ranks`] and, with the feature `mpi`, `mpi` |
+//! | apps and values without a Rust type | [`DynApp`], [`Data`] |
+//! | a store or a transport of your own | [`archiver`], [`ranks`] |
+//! | keys of your own types | [`Fingerprint`](derive@Fingerprint), [`key`] |
 //! | GPU programs, built once for all processes | with the feature `opencl`, `opencl` |
 //!
 //! The guide in `docs/guide` of the repository has a page on each; read that on keys before you trust a result.

@@ -1,7 +1,8 @@
 //! The engine of SDE: keys, the cache, runs, checkpoints, process sets. It knows nothing of files, MPI or OpenCL.
 //!
 //! Programs add the crate `sde`, which has all of this under its own name, a store in a directory, and the page to
-//! begin with. An engine alone remembers in memory, or in a store that implements [`Archiver`].
+//! begin with. An engine alone remembers in memory, or in a store that implements
+//! [`Archiver`](archiver::Archiver).
 //!
 //! ```
 //! /// The primes below a number.
@@ -220,7 +221,7 @@ pub use sde_macros::app;
 /// An app's helpers are those whose names stand in its function, those whose names stand in these, and so on, also in other
 /// crates of the program. All of one name count, wherever they are; too many cost a computation once one
 /// of them is edited. Another helper, another text of it or another module in its crate is other code, and the
-/// app's results are computed again; [`Part::Helper`] names what changed. An app that names none has
+/// app's results are computed again; [`Part::Helper`](record::Part::Helper) names what changed. An app that names none has
 /// the key that it had. One with a version says itself when its code is another: there helpers do not count.
 ///
 /// Where several helpers have one name, which one a bare name means counts too, as the compiler resolves it: `use v1::step` changed to

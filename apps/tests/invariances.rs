@@ -347,7 +347,7 @@ fn two_atoms_far_apart_share_their_electrons() {
 #[test]
 fn what_cannot_be_computed_is_an_error() {
     let water = water();
-    let few = Instance::new(Rhf).set("iterations", 2_usize).unwrap();
+    let few = Rhf::app().iterations(2).into();
     let failure = |molecule: &Molecule| {
         try_rhf(&few, molecule, &named("STO-3G"), Harmonics::Published).unwrap_err()
     };

@@ -55,12 +55,13 @@ fn digest<'x>(numbers: impl IntoIterator<Item = &'x f64>) -> String {
 /// A name and a version, and a digest of the results.
 struct Made(String, String, String);
 
-fn made<A: sde::App + Clone>(
-    app: A,
+fn made(
+    app: impl Into<Instance>,
     inputs: &Inputs,
     numbers: impl FnOnce(&sde::ResultMap) -> Vec<f64>,
 ) -> Made {
-    let info = Instance::new(app.clone()).info().clone();
+    let app = app.into();
+    let info = app.info().clone();
     let version = match info.code() {
         CodeId::Version(version) => version.to_string(),
         CodeId::Source(_) => "of its source".to_owned(),
@@ -95,15 +96,15 @@ fn all() -> Vec<Made> {
             three.iter().flat_map(|one| one.values().to_vec()).collect()
         }),
         made(diis, &history, matrix),
-        made(Damped, &history, matrix),
-        made(Rhf, &energy, |results| {
+        made(Damped::app(), &history, matrix),
+        made(Rhf::app(), &energy, |results| {
             let dipole = results.get::<DipoleMoment>("dipole").unwrap();
             let energy = *results.get::<f64>("energy").unwrap();
             // The dipole converges with the density, to fewer digits.
             let dipole = dipole.atomic_units.map(|x| (x * 1e6).round() / 1e6);
             [&[energy][..], &dipole].concat()
         }),
-        made(Scan, &scan, |results| {
+        made(Scan::app(), &scan, |results| {
             Vec::clone(&results.get::<Vec<f64>>("energies").unwrap())
         }),
     ]

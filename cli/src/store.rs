@@ -11,7 +11,7 @@ use crate::output::{Output, warn};
 /// Why a store can't be opened for reading; the library's texts are for programs that may make a store.
 pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
     let why = match error {
-        ArchiveError::Open { source, doing, .. } => format!("{doing} failed: {source}"),
+        ArchiveError::Open { cause, doing, .. } => format!("{doing} failed: {cause}"),
         ArchiveError::NotAStore { .. } if !path.exists() => "there is nothing".to_owned(),
         ArchiveError::NotAStore { .. } if !path.is_dir() => "it is a file".to_owned(),
         ArchiveError::NotAStore { .. } if !path.join("FORMAT").exists() => {

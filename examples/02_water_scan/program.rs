@@ -29,7 +29,7 @@ pub struct Failure {
 impl Failure {
     fn of_input(message: impl std::fmt::Display) -> Self {
         Self {
-            message: message.to_string(),
+            message: format!("{message:#}"),
             status: 2,
             is_own: false,
         }
@@ -37,7 +37,7 @@ impl Failure {
 
     fn of_calculation(message: impl std::fmt::Display) -> Self {
         Self {
-            message: message.to_string(),
+            message: format!("{message:#}"),
             status: 1,
             is_own: false,
         }
@@ -143,5 +143,6 @@ fn calculate(sde: &Sde, options: &Options) -> Result<ResultMap, Failure> {
         harmonics: options.harmonics,
         scan: options.scan.clone(),
     };
-    sde.run(&Scan, &inputs).map_err(Failure::of_calculation)
+    sde.run(&Scan::app(), &inputs)
+        .map_err(Failure::of_calculation)
 }

@@ -66,7 +66,7 @@ struct Cooled {
 }
 
 /// The temperatures at the points after so many steps.
-#[sde::app(name = "heat.cool", distributed, tags(distributed))]
+#[sde::app(name = "heat.cool", distributed)]
 fn cool(sde: &Handle, size: usize, steps: u32) -> Result<DistArray<f64>, sde::Error> {
     let scratch = sde.scratch::<State>().distributed();
     let mut state = match scratch.load()? {
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

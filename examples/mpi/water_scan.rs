@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     match sde::mpi::Session::start() {
         Ok(session) => program::main(session.world()),
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -4,7 +4,7 @@ use sde::store::Cbor;
 use sde::{DistArray, Edge, Handle, Sde, ThreadGroup};
 
 /// A field that evens out, on all ranks together.
-#[sde::app(distributed, tags(distributed))]
+#[sde::app(distributed)]
 fn diffusion(sde: &Handle, length: usize, steps: u32) -> Result<DistArray<f64>, sde::Error> {
     let mut field = DistArray::from_fn(sde, &[length], |at| (at[0] % 3) as f64)?;
     for _ in 0..steps {

@@ -17,7 +17,7 @@ fn main() -> Result<(), sde::Error> {
     for (x, y) in points.iter().zip(root.try_par_call(&sde, points)) {
         match y {
             Ok(y) => println!("{x:5.1} {:.6}", *y),
-            Err(error) => println!("{x:5.1} {error}"),
+            Err(error) => println!("{x:5.1} {error:#}"),
         }
     }
     println!("{} computed", sde.stats().total.computed);

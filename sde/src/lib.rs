@@ -65,7 +65,8 @@
 //! | for | look at |
 //! |---|---|
 //! | several results with names and [tags](Tag) | [`Results`](derive@Results) |
-//! | parameters, apps in slots | [`App`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
+//! | parameters, apps in slots | [`ConfiguredApp`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
+//! | many arguments at once; a policy for a call | [`CallApp`] |
 //! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Request`], [`Handle::with_cancel`] |
 //! | why something was computed again | [`Handle::peek`], [`Record`], the program `sde explain` |
 //! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |
@@ -89,9 +90,8 @@ pub use sde_archives::{builder, open};
 #[cfg(feature = "store")]
 pub use sde_archives as store;
 
-/// Process groups on MPI.
 #[cfg(feature = "mpi")]
-pub use sde_mpi as mpi;
+pub mod mpi;
 
 /// Programs and kernels of OpenCL, built once and remembered.
 #[cfg(feature = "opencl")]

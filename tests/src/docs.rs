@@ -25,3 +25,6 @@ mod kernels {}
 
 #[doc = include_str!("../../docs/guide/08-tracing.md")]
 mod tracing {}
+
+#[doc = include_str!("../../docs/guide/09-dynamic.md")]
+mod dynamic {}

@@ -4,13 +4,13 @@
 
 use std::fmt::{Debug, Display};
 
-/// Says that a text has this in it.
+/// Says that a text, or an error with its causes, has this in it.
 ///
 /// # Panics
 /// If it has not.
 #[track_caller]
 pub fn says(text: &(impl Display + ?Sized), part: &str) {
-    let text = text.to_string();
+    let text = format!("{text:#}");
     assert!(text.contains(part), "not in it: {part:?}\n{text}");
 }
 

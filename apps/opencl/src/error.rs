@@ -141,7 +141,7 @@ pub enum Error {
     #[error("the program can't be cached: {0}; `Context::program` builds it each time")]
     NotCacheable(NotCacheable),
     /// The engine failed.
-    #[error("{0}")]
+    #[error("{0:#}")]
     Engine(sde::Error),
 }
 

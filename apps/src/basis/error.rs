@@ -26,12 +26,12 @@ pub enum BasisError {
         known: Vec<&'static str>,
     },
     /// The file could not be read.
-    #[error("reading the basis set file {}: {source}; check the path and its permissions", quoted_path(.path))]
+    #[error("reading the basis set file {}: {cause}; check the path and its permissions", quoted_path(.path))]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// The operating system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file is no text of a sensible length.
     #[error("reading the basis set file {}: it is not UTF-8 text of at most {limit} bytes; give a file in NWChem's format", quoted_path(.path))]

@@ -118,9 +118,9 @@ impl BasisSet {
     /// The file cannot be read or is not in that format.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, BasisError> {
         let path = path.as_ref();
-        let unreadable = |source| BasisError::Unreadable {
+        let unreadable = |cause| BasisError::Unreadable {
             path: path.to_owned(),
-            source,
+            cause,
         };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut bytes = Vec::new();

@@ -3,9 +3,7 @@
 //! Each takes `history` (a [`History`]) and returns `result` (a [`Matrix`]), which is
 //! not kept: each history occurs only once.
 
-use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Parameter, ResultMap, ResultSpec, Tag,
-};
+use sde::{AppError, AppInfo, ConfiguredApp, Handle, Inputs, ResultMap, ResultSpec, Tag};
 
 use crate::matrix::Matrix;
 use crate::scf::{self, History, ScfError};
@@ -26,29 +24,30 @@ pub fn diis(history: &History) -> Result<Matrix, ScfError> {
 }
 
 /// A share of the former Fock matrix stays in each: slow, and hard to upset.
-///
-/// The parameter `keep` is the share, from 0 to less than 1; by default 0.5.
-#[derive(Clone, Copy, Debug, Default, Fingerprint)]
-pub struct Damped;
+#[derive(Clone, Copy, Debug, sde::Settings)]
+pub struct Damped {
+    /// The share of the former matrix that stays, from 0 to less than 1.
+    #[setting(default = 0.5, check = share)]
+    keep: f64,
+}
 
-impl App for Damped {
-    fn info(&self) -> AppInfo {
-        let keep = Parameter::new("keep", 0.5_f64)
-            .about("the share of the former matrix that stays")
-            .check(|keep: &f64| match (0.0..1.0).contains(keep) {
-                true => Ok(()),
-                false => Err("it must be at least 0 and less than 1".to_owned()),
-            });
+impl ConfiguredApp for Damped {
+    fn info() -> AppInfo {
         AppInfo::new("Damped", "1")
             .about("Fock matrices mixed with those before")
-            .parameter(keep)
             .input::<History>("history")
             .result(ResultSpec::new::<Matrix>("result").tagged(Tag::NoCache))
     }
 
-    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
-        let history = inputs.get::<History>("history")?;
-        let mixed = scf::damped(history, *sde.parameter::<f64>("keep")?)?;
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let mixed = scf::damped(inputs.get::<History>("history")?, self.keep)?;
         Ok(ResultMap::new().with("result", mixed))
+    }
+}
+
+fn share(keep: &f64) -> Result<(), String> {
+    match (0.0..1.0).contains(keep) {
+        true => Ok(()),
+        false => Err("it must be at least 0 and less than 1".to_owned()),
     }
 }

@@ -27,7 +27,7 @@
 //!     basis: Value::new(BasisSet::named("STO-3G")?),
 //!     harmonics: Harmonics::Published,
 //! };
-//! let energy = *sde.run(&Rhf, &inputs)?.get::<f64>("energy")?;
+//! let energy = *sde.run(&Rhf::app(), &inputs)?.get::<f64>("energy")?;
 //! assert!((energy + 1.1167).abs() < 1e-4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -37,9 +37,9 @@ mod integrals;
 mod rhf;
 mod scan;
 
-pub use convergence::{Damped, diis};
+pub use convergence::{Damped, DampedApp, diis};
 pub use integrals::{dipole_integrals, electron_repulsion, kinetic, nuclear_attraction, overlap};
-pub use rhf::Rhf;
-pub use scan::{PointFailed, Scan};
+pub use rhf::{Rhf, RhfApp};
+pub use scan::{PointFailed, Scan, ScanApp};
 
-sde::link_app!(Rhf, Scan, Damped);
+sde::link_app!(Rhf::app(), Scan::app(), Damped::app());

@@ -1,13 +1,12 @@
 //! The energy of one molecule.
 
 use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Parameter, ResultMap, ResultSpec, Slot,
-    Tag, Value, inputs,
+    AppError, AppInfo, ConfiguredApp, Handle, Inputs, Prepared, ResultMap, ResultSpec, Tag, Value,
+    inputs,
 };
 
 use super::{diis, dipole_integrals, electron_repulsion, kinetic, nuclear_attraction, overlap};
-use crate::basis::{BasisSet, Harmonics, MolecularBasis};
-use crate::integrals::Repulsion;
+use crate::basis::{BasisSet, Harmonics};
 use crate::matrix::Matrix;
 use crate::molecule::Molecule;
 use crate::scf::{Convergence, DipoleMoment, ScfState, System, guess, step};
@@ -28,40 +27,43 @@ use crate::scf::{Convergence, DipoleMoment, ScfState, System, guess, step};
 ///
 /// Every iteration leaves its whole state in scratch, so a run that is interrupted
 /// goes on there and ends in the same bits.
-#[derive(Clone, Copy, Debug, Default, Fingerprint)]
-pub struct Rhf;
+#[derive(Clone, Debug, sde::Settings)]
+pub struct Rhf {
+    /// Converged when the energy changes by no more, in hartree.
+    #[setting(default = Convergence::default().energy, check = positive)]
+    energy_change: f64,
+    /// Converged when no element of FDS - SDF is larger, in hartree.
+    #[setting(default = Convergence::default().error, check = positive)]
+    error: f64,
+    /// The iterations allowed.
+    #[setting(default = Convergence::default().iterations, check = at_least_one)]
+    iterations: usize,
+    /// basis -> Matrix
+    #[slot(default = overlap)]
+    overlap: Prepared,
+    /// basis -> Matrix
+    #[slot(default = kinetic)]
+    kinetic: Prepared,
+    /// basis, molecule -> Matrix
+    #[slot(default = nuclear_attraction)]
+    nuclear: Prepared,
+    /// basis -> Repulsion
+    #[slot(default = electron_repulsion)]
+    repulsion: Prepared,
+    /// basis -> [Matrix; 3]
+    #[slot(default = dipole_integrals)]
+    dipole: Prepared,
+    /// history -> Matrix
+    #[slot(default = diis)]
+    convergence: Prepared,
+}
 
-impl App for Rhf {
-    fn info(&self) -> AppInfo {
-        let defaults = Convergence::default();
+impl ConfiguredApp for Rhf {
+    fn info() -> AppInfo {
         AppInfo::new("Rhf", "2")
             .about("Restricted Hartree-Fock energy of a closed shell")
             .citation("C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951)")
             .citation("B. P. Pritchard et al., J. Chem. Inf. Model. 59, 4814 (2019)")
-            .parameter(
-                Parameter::new("energy_change", defaults.energy)
-                    .about("converged when the energy changes by no more, in hartree")
-                    .check(positive),
-            )
-            .parameter(
-                Parameter::new("error", defaults.error)
-                    .about("converged when no element of FDS - SDF is larger, in hartree")
-                    .check(positive),
-            )
-            .parameter(
-                Parameter::new("iterations", defaults.iterations)
-                    .about("the iterations allowed")
-                    .check(|most: &usize| match *most > 0 {
-                        true => Ok(()),
-                        false => Err("at least one iteration is needed".to_owned()),
-                    }),
-            )
-            .slot(Slot::new("overlap", overlap).about("basis -> Matrix"))
-            .slot(Slot::new("kinetic", kinetic).about("basis -> Matrix"))
-            .slot(Slot::new("nuclear", nuclear_attraction).about("basis, molecule -> Matrix"))
-            .slot(Slot::new("repulsion", electron_repulsion).about("basis -> Repulsion"))
-            .slot(Slot::new("dipole", dipole_integrals).about("basis -> [Matrix; 3]"))
-            .slot(Slot::new("convergence", diis).about("history -> Matrix"))
             .input::<Molecule>("molecule")
             .input::<BasisSet>("basis")
             .input::<Harmonics>("harmonics")
@@ -78,16 +80,19 @@ impl App for Rhf {
         let set = inputs.get::<BasisSet>("basis")?;
         let pairs = molecule.electron_pairs()?;
         let basis = Value::new(set.on(&molecule, *inputs.get::<Harmonics>("harmonics")?)?);
-        let ints = Integrals::of(sde, &basis, &molecule)?;
-        let system = System::new(
-            &ints.overlap,
-            &ints.core,
-            &ints.repulsion,
-            pairs,
-            molecule.nuclear_repulsion(),
-        )?;
-        let state = iterate(sde, &system, || Ok(guess::atoms(&basis, &molecule)?))?;
-        let dipole = DipoleMoment::new(&molecule, &ints.dipole, &state.density);
+        let of_basis = inputs! { basis: basis.clone() };
+        let of_both = inputs! { basis: basis.clone(), molecule: molecule.clone() };
+        let overlaps = sde.run(&self.overlap, &of_basis)?.get("result")?;
+        let kinetic_energy = sde.run(&self.kinetic, &of_basis)?.get("result")?;
+        let attraction = sde.run(&self.nuclear, &of_both)?.get("result")?;
+        let repulsion = sde.run(&self.repulsion, &of_basis)?.get("result")?;
+        let dipole = sde.run(&self.dipole, &of_basis)?.get("result")?;
+        let mut core = Matrix::clone(&kinetic_energy);
+        core.add_scaled(1.0, &attraction);
+        let nuclei = molecule.nuclear_repulsion();
+        let system = System::new(&overlaps, &core, &repulsion, pairs, nuclei)?;
+        let state = self.iterate(sde, &system, || Ok(guess::atoms(&basis, &molecule)?))?;
+        let dipole = DipoleMoment::new(&molecule, &dipole, &state.density);
         Ok(ResultMap::new()
             .with("energy", state.energy)
             .with("dipole", dipole)
@@ -105,60 +110,41 @@ fn positive(value: &f64) -> Result<(), String> {
     }
 }
 
-/// The integrals, from the apps in the slots.
-struct Integrals {
-    overlap: Value<Matrix>,
-    core: Matrix,
-    repulsion: Value<Repulsion>,
-    dipole: Value<[Matrix; 3]>,
+fn at_least_one(most: &usize) -> Result<(), String> {
+    match *most > 0 {
+        true => Ok(()),
+        false => Err("at least one iteration is needed".to_owned()),
+    }
 }
 
-impl Integrals {
-    fn of(
+impl Rhf {
+    /// The iterations, from the state that was saved last or else from the guess.
+    fn iterate(
+        &self,
         sde: &Handle,
-        basis: &Value<MolecularBasis>,
-        molecule: &Value<Molecule>,
-    ) -> Result<Self, sde::Error> {
-        let of_basis = inputs! { basis: basis.clone() };
-        let of_both = inputs! { basis: basis.clone(), molecule: molecule.clone() };
-        let run = |slot, inputs| sde.run(&sde.sub_app(slot)?, inputs);
-        let mut core = Matrix::clone(&*run("kinetic", &of_basis)?.get::<Matrix>("result")?);
-        core.add_scaled(1.0, &*run("nuclear", &of_both)?.get::<Matrix>("result")?);
-        Ok(Self {
-            overlap: run("overlap", &of_basis)?.get("result")?,
-            core,
-            repulsion: run("repulsion", &of_basis)?.get("result")?,
-            dipole: run("dipole", &of_basis)?.get("result")?,
-        })
-    }
-}
-
-/// The iterations, from the state that was saved last or else from the guess.
-fn iterate(
-    sde: &Handle,
-    system: &System<'_>,
-    guess: impl FnOnce() -> Result<Matrix, AppError>,
-) -> Result<ScfState, AppError> {
-    let convergence = Convergence {
-        energy: *sde.parameter("energy_change")?,
-        error: *sde.parameter("error")?,
-        iterations: *sde.parameter("iterations")?,
-    };
-    let method = sde.sub_app("convergence")?;
-    let scratch = sde.scratch::<ScfState>();
-    let mut state = match scratch.load()? {
-        Some(saved) => ScfState::clone(&saved),
-        None => ScfState::start(system, &guess()?)?,
-    };
-    while !state.converged {
-        if sde.is_cancelled() {
-            return Err(AppError::message("cancelled between two iterations"));
+        system: &System<'_>,
+        guess: impl FnOnce() -> Result<Matrix, AppError>,
+    ) -> Result<ScfState, AppError> {
+        let convergence = Convergence {
+            energy: self.energy_change,
+            error: self.error,
+            iterations: self.iterations,
+        };
+        let scratch = sde.scratch::<ScfState>();
+        let mut state = match scratch.load()? {
+            Some(saved) => ScfState::clone(&saved),
+            None => ScfState::start(system, &guess()?)?,
+        };
+        while !state.converged {
+            if sde.is_cancelled() {
+                return Err(AppError::message("cancelled between two iterations"));
+            }
+            state = step(system, &convergence, &state, |history| {
+                let next = sde.run(&self.convergence, &inputs! { history: history.clone() })?;
+                Ok::<_, AppError>(Matrix::clone(&*next.get::<Matrix>("result")?))
+            })?;
+            scratch.save(state.clone())?;
         }
-        state = step(system, &convergence, &state, |history| {
-            let next = sde.run(&method, &inputs! { history: history.clone() })?;
-            Ok::<_, AppError>(Matrix::clone(&*next.get::<Matrix>("result")?))
-        })?;
-        scratch.save(state.clone())?;
+        Ok(state)
     }
-    Ok(state)
 }

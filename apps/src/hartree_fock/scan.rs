@@ -1,7 +1,8 @@
 //! Energies along a scan of one coordinate.
 
 use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, Slot, Value, inputs,
+    AppError, AppInfo, ConfiguredApp, Handle, Inputs, Prepared, ResultMap, ResultSpec, Value,
+    inputs,
 };
 
 use super::Rhf;
@@ -18,12 +19,16 @@ use crate::scf::DipoleMoment;
 ///
 /// The points are computed on as many threads as the engine has, and on all ranks of the process
 /// set: it is a distributed app. Each point is remembered on its own, so a longer scan computes only its new points.
-#[derive(Clone, Copy, Debug, Default, Fingerprint)]
-pub struct Scan;
+#[derive(Clone, Debug, sde::Settings)]
+pub struct Scan {
+    /// molecule, basis, harmonics -> energy, dipole
+    #[slot(default = Rhf::app())]
+    energy: Prepared,
+}
 
 /// One point of a scan could not be computed.
 #[derive(thiserror::Error)]
-#[error("the point {value} of the scan failed: {source}")]
+#[error("the point {value} of the scan failed")]
 pub struct PointFailed {
     /// The value of the coordinate.
     pub value: f64,
@@ -33,12 +38,11 @@ pub struct PointFailed {
 
 sde::debug_as_said!(PointFailed);
 
-impl App for Scan {
-    fn info(&self) -> AppInfo {
+impl ConfiguredApp for Scan {
+    fn info() -> AppInfo {
         AppInfo::new("Scan", "1")
             .about("Energies along a bond length or angle")
             .distributed()
-            .slot(Slot::new("energy", Rhf).about("molecule, basis, harmonics -> energy, dipole"))
             .input::<Molecule>("molecule")
             .input::<BasisSet>("basis")
             .input::<Harmonics>("harmonics")
@@ -65,7 +69,7 @@ impl App for Scan {
             .into_iter()
             .map(|molecule| inputs! { molecule: Value::new(molecule), basis: basis.clone(), harmonics: harmonics })
             .collect();
-        let results = sde.par_map(&sde.sub_app("energy")?, &points);
+        let results = sde.par_map(&self.energy, &points);
         let mut energies = Vec::with_capacity(points.len());
         let mut dipoles = Vec::with_capacity(points.len());
         for (place, point) in results.into_iter().enumerate() {
@@ -86,7 +90,7 @@ impl App for Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sde::{Instance, Sde};
+    use sde::Sde;
 
     #[sde::app(name = "scan.fails")]
     fn fails() -> Result<f64, AppError> {
@@ -94,7 +98,7 @@ mod tests {
     }
 
     fn failure(scan: molecule::Scan) -> String {
-        let app = Instance::new(Scan).fill("energy", fails).unwrap();
+        let app = Scan::app().energy(fails);
         let inputs = inputs! {
             molecule: Molecule::from_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", 0).unwrap(),
             scan: scan,

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum MoleculeError {
     /// The file could not be read at all.
-    #[error("reading the molecule file {}: {source}; check the path and its permissions", quoted_path(.path))]
+    #[error("reading the molecule file {}: {cause}; check the path and its permissions", quoted_path(.path))]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// The operating system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file is larger than any molecule this crate can treat.
     #[error("reading the molecule file {}: it is larger than {limit} bytes; give an XYZ file", quoted_path(.path))]
@@ -32,7 +32,7 @@ pub enum MoleculeError {
         path: PathBuf,
     },
     /// A file was read but what it holds is wrong.
-    #[error("reading the molecule file {}: {source}", quoted_path(.path))]
+    #[error("reading the molecule file {}", quoted_path(.path))]
     InFile {
         /// The file.
         path: PathBuf,

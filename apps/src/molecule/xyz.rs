@@ -60,9 +60,9 @@ impl Molecule {
 }
 
 fn read_text(path: &Path) -> Result<String, MoleculeError> {
-    let unreadable = |source| MoleculeError::Unreadable {
+    let unreadable = |cause| MoleculeError::Unreadable {
         path: path.to_owned(),
-        source,
+        cause,
     };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();

@@ -8,7 +8,7 @@ use sde_apps::molecule::Molecule;
 /// All results of a molecule in a basis set, by an engine of its own.
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 pub fn rhf(molecule: &Molecule, set: &BasisSet, harmonics: Harmonics) -> ResultMap {
-    try_rhf(&Instance::new(Rhf), molecule, set, harmonics).unwrap()
+    try_rhf(&Rhf::app().into(), molecule, set, harmonics).unwrap()
 }
 
 /// The same with parameters and slots set, which may fail.

@@ -7,7 +7,7 @@
 //! Only the forms that [`write`](super::write) writes are accepted: no other tags, no strings in pieces.
 
 use ciborium_ll::{Decoder, Error as LlError, Header, simple};
-use sde::bulk::{ARRAY, NumberType};
+use sde::bulk::{ANY, ARRAY, NumberType, Order};
 use serde::de::{Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
@@ -226,7 +226,15 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value> {
-        if let Some(kind) = NumberType::of_name(name) {
+        if name == ANY
+            && let Header::Tag(tag) = self.peek()?
+        {
+            let numbers = tags::numbers(tag).map(NumberType::name);
+            if let Some(array) = numbers.or_else(|| tags::order(tag).map(Order::name)) {
+                self.head()?;
+                return visitor.visit_enum(Variant::new(array, self));
+            }
+        } else if let Some(kind) = NumberType::of_name(name) {
             self.expect_numbers(kind)?;
         }
         visitor.visit_newtype_struct(self)

@@ -82,15 +82,9 @@ impl DirStore {
             *freed += bytes;
             if bytes == 0 && made.load(Ordering::Acquire) == before {
                 return Err(match error {
-                    ArchiveError::Io {
-                        doing,
-                        path,
-                        source,
-                    } => ArchiveError::Full {
-                        doing,
-                        path,
-                        source,
-                    },
+                    ArchiveError::Io { doing, path, cause } => {
+                        ArchiveError::Full { doing, path, cause }
+                    }
                     error => error,
                 });
             }

@@ -105,7 +105,7 @@ pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) ->
     ArchiveError::Open {
         path: dir.to_owned(),
         doing,
-        source: Arc::new(source),
+        cause: Arc::new(source),
         advice,
     }
 }

@@ -48,7 +48,7 @@ pub fn lost_of_a_copied_store(sim: &Sim, seed: u64) -> Option<String> {
     let (opened, warned) = warnings(|| options(&left).read_only().open(copied()));
     let store = match opened {
         Ok(store) => store,
-        Err(error) => return Some(error.to_string()),
+        Err(error) => return Some(format!("{error:#}")),
     };
     if store.find_scratch(&made::key(9)).unwrap().is_none() {
         return Some("what was saved is lost".to_owned());

@@ -29,7 +29,7 @@ fn a_segment_of_another_length_is_noticed() {
     bytes.extend([0; 1 << 16]);
     sim.put(&segment, bytes);
     page.call(&sde, 1).unwrap();
-    let error = sde.checkpoint().unwrap_err().to_string();
+    let error = format!("{:#}", sde.checkpoint().unwrap_err());
     assert!(error.contains("bytes where"), "{error}");
     sde.checkpoint().unwrap();
     all_load(read_only(&sim.power_loss(1)), 0..2);

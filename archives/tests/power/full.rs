@@ -56,11 +56,11 @@ fn read_only_from_one_moment_on() {
     sim.read_only(true);
     for number in BEFORE..AFTER {
         assert_eq!(*page.call(&sde, number).unwrap(), expected(number));
-        let error = sde.checkpoint().unwrap_err().to_string();
+        let error = format!("{:#}", sde.checkpoint().unwrap_err());
         assert!(error.contains("os error 30"), "{error}");
     }
     all_load(read_only(&sim), 0..BEFORE);
-    let error = open(&sim).unwrap_err().to_string();
+    let error = format!("{:#}", open(&sim).unwrap_err());
     assert!(error.contains("open_read_only"), "{error}");
     sim.read_only(false);
     sde.checkpoint().unwrap();

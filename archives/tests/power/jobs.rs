@@ -203,7 +203,7 @@ fn an_archive_that_was_cut_short_is_made_again_or_it_is_said_what_to_do() {
         }
         drop(store);
         if let Err(error) = open(&sim).archive_to(&there) {
-            let error = error.to_string();
+            let error = format!("{error:#}");
             let is_done = error.contains("there is a store already");
             assert!(is_done || error.contains("remove"), "call {at}: {error}");
         }

@@ -167,7 +167,7 @@ fn live(sim: &Sim, journals: Journals, number: u64, group: &Mortal) -> Lived {
         if committed.is_ok() && rank == 0 {
             lived.truth.generation = generation(sim, &dir());
         }
-        let verdict = committed.map_err(|error| error.to_string());
+        let verdict = committed.map_err(|error| format!("{error:#}"));
         lived.verdicts.push(verdict);
         if group.alive().is_err() {
             break;

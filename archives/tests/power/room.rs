@@ -160,7 +160,7 @@ fn where_nothing_may_go_the_error_says_what_to_do() {
     let sde = on(options(&sim).retention(Retention::new().capacity(0)));
     sim.room(Some(sim.bytes()));
     page.call(&sde, 4).unwrap();
-    let error = sde.checkpoint().unwrap_err().to_string();
+    let error = format!("{:#}", sde.checkpoint().unwrap_err());
     assert!(error.contains("sde gc --capacity"), "{error}");
     let store: DirStore = options(&sim).open(dir()).unwrap();
     let compacted = store.compact(&Retention::new().capacity(0)).unwrap_err();

@@ -108,7 +108,7 @@ impl Truth {
             check_scratch(store, *number, versions)
                 .map_err(|why| format!("scratch {number}: {why}"))?;
         }
-        let marks = store.marks().map_err(|error| error.to_string())?;
+        let marks = store.marks().map_err(|error| format!("{error:#}"))?;
         for (number, acknowledged) in &self.marks {
             if *acknowledged && !marks.contains(&made::mark(*number)) {
                 return Err(format!("mark {number} is lost"));
@@ -191,7 +191,7 @@ fn check_entry(number: u64, versions: &Versions, found: Option<StoredEntry>) -> 
                 TEXT => Codec::of::<String>(),
                 _ => Codec::of::<Vec<u64>>(),
             };
-            payload.decode(&codec).map_err(|error| error.to_string())
+            payload.decode(&codec).map_err(|error| format!("{error:#}"))
         });
         let is_right = match (result.name.as_str(), value) {
             (_, None) => !must,
@@ -218,14 +218,14 @@ fn check_entry(number: u64, versions: &Versions, found: Option<StoredEntry>) -> 
 
 fn check_scratch(store: &DirStore, number: u64, versions: &Versions) -> Result<(), String> {
     let found = store.find_scratch(&made::key(number));
-    let Some(payload) = found.map_err(|error| error.to_string())? else {
+    let Some(payload) = found.map_err(|error| format!("{error:#}"))? else {
         return match versions.acknowledged {
             0 => Ok(()),
             lost => Err(format!("step {lost} is lost")),
         };
     };
     let value = payload.decode(&Codec::of::<(u64, Vec<u64>)>());
-    let value = value.map_err(|error| error.to_string())?;
+    let value = value.map_err(|error| format!("{error:#}"))?;
     let value = value.downcast::<(u64, Vec<u64>)>();
     let value = value.ok_or("it is of another type")?;
     let (step, numbers) = &*value;

@@ -69,7 +69,7 @@ fn a_save_that_rests_on_what_is_lost_gives_up_no_more_than_another() {
     store.write_through(&made::entries([100])).unwrap();
     sim.room(Some(sim.bytes()));
     let error = store.save(&made::entries([100, 101])).unwrap_err();
-    assert!(error.to_string().contains("save again"), "{error}");
+    assert!(format!("{error:#}").contains("save again"), "{error}");
     store.save(&made::entries([100, 101])).unwrap();
     let left = left(&sim.after_kill(), 0..16);
     assert!(left.len() > 12, "{left:?}");

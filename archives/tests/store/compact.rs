@@ -387,7 +387,7 @@ fn an_archive_of_its_own_has_results_and_nothing_else() {
     sde.run(&Table, &n).unwrap();
     page.call(&sde, 7).unwrap();
     sde.archive_to(&there).unwrap();
-    let twice = sde.archive_to(&there).unwrap_err().to_string();
+    let twice = format!("{:#}", sde.archive_to(&there).unwrap_err());
     assert!(twice.contains("there is a store already"), "{twice}");
     std::mem::forget(sde);
     let segments = Inspection::open(&there).unwrap().segments().unwrap();
@@ -415,7 +415,7 @@ fn an_archive_is_not_put_among_other_things() {
     let there = dir.path().join("thesis");
     std::fs::create_dir(&there).unwrap();
     std::fs::write(there.join("chapter 1"), "words").unwrap();
-    let refused = sde.archive_to(&there).unwrap_err().to_string();
+    let refused = format!("{:#}", sde.archive_to(&there).unwrap_err());
     assert!(refused.contains("other things"), "{refused}");
     assert_eq!(std::fs::read_dir(&there).unwrap().count(), 1);
     assert!(sde.archive_to("").is_err());

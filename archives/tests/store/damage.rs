@@ -191,7 +191,7 @@ fn a_damaged_format_file_is_refused() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << (at % 8);
         std::fs::write(&path, &flipped).unwrap();
-        let error = DirStore::open(small.dir.path()).unwrap_err().to_string();
+        let error = format!("{:#}", DirStore::open(small.dir.path()).unwrap_err());
         assert!(
             error.contains("FORMAT") || error.contains("format"),
             "{error}"

@@ -34,7 +34,7 @@ fn refused(path: &Path, why: &str) {
     for opened in [DirStore::open(path), DirStore::open_read_only(path)] {
         let error = opened.unwrap_err();
         assert!(matches!(error, ArchiveError::NotAStore { .. }), "{error:?}");
-        let text = error.to_string();
+        let text = format!("{error:#}");
         says(&text, why);
         assert!(text.contains(&*path.to_string_lossy()), "{text}");
     }
@@ -80,9 +80,9 @@ fn a_file_is_not_a_store() {
     std::fs::write(&file, "numbers").unwrap();
     refused(&file, "it is a file");
     assert_eq!(std::fs::read(&file).unwrap(), b"numbers");
-    let error = DirStore::open(file.join("store")).unwrap_err().to_string();
+    let error = format!("{:#}", DirStore::open(file.join("store")).unwrap_err());
     says(&error, "name another directory");
-    let error = DirStore::open("").unwrap_err().to_string();
+    let error = format!("{:#}", DirStore::open("").unwrap_err());
     says(&error, "name another directory");
 }
 
@@ -132,7 +132,7 @@ fn reading_changes_nothing_and_saves_nothing() {
     page.call(&sde, 1).unwrap();
     assert_eq!(sde.stats().total.computed, 0);
     page.call(&sde, 2).unwrap();
-    let error = sde.finish().unwrap_err().to_string();
+    let error = format!("{:#}", sde.finish().unwrap_err());
     says(&error, "opened for reading only");
     std::mem::forget(sde);
     let retention = Retention::new().capacity(0);
@@ -152,7 +152,7 @@ fn reading_changes_nothing_and_saves_nothing() {
 
 fn refused_read_only(path: &Path) {
     let existed = path.exists();
-    let error = DirStore::open_read_only(path).unwrap_err().to_string();
+    let error = format!("{:#}", DirStore::open_read_only(path).unwrap_err());
     says(&error, "`DirStore::open` makes a new store");
     assert_eq!(path.exists(), existed);
 }
@@ -171,7 +171,7 @@ fn a_directory_that_can_not_be_written_is_an_error_when_it_is_opened() {
     // Not even root makes files there.
     let error = DirStore::open("/proc/sde-store").unwrap_err();
     assert!(matches!(error, ArchiveError::Open { .. }), "{error:?}");
-    let text = error.to_string();
+    let text = format!("{error:#}");
     says(&text, "making the directory failed");
 }
 
@@ -255,7 +255,7 @@ fn an_empty_directory_that_others_can_write_to_is_refused_at_once() {
     let dir = tempdir().unwrap();
     let allow = |mode| std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(mode));
     allow(0o770).unwrap();
-    let error = DirStore::open(dir.path()).unwrap_err().to_string();
+    let error = format!("{:#}", DirStore::open(dir.path()).unwrap_err());
     says(&error, "others can write to it");
     assert!(contents(dir.path()).is_empty());
     let trusting = || StoreOptions::new().trust_others().open(dir.path());

@@ -160,7 +160,7 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
 }
 
 /// A field over the ranks of a store: each has its part.
-#[sde::app(name = "fixture.field", version = "1", distributed, tags(distributed))]
+#[sde::app(name = "fixture.field", version = "1", distributed)]
 fn field(sde: &Handle, length: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[length], |at| at[0] as f64 + 0.5)
 }

@@ -40,7 +40,7 @@ fn computed(store: DirStore) -> u64 {
 fn refused(dir: &Path, why: &[&str]) {
     let error = DirStore::open(dir).unwrap_err();
     assert!(matches!(error, ArchiveError::NotAStore { .. }), "{error:?}");
-    let text = error.to_string();
+    let text = format!("{error:#}");
     for why in why {
         assert!(text.contains(why), "{why}: {text}");
     }
@@ -110,7 +110,7 @@ fn a_folder_or_file_that_others_can_write_to_is_refused() {
             allow(mode | more);
             refused(dir.path(), &["others can write to it", "chmod go-w", name]);
             let error = DirStore::open_read_only(dir.path()).unwrap_err();
-            assert!(error.to_string().contains(name), "{error}");
+            assert!(format!("{error:#}").contains(name), "{error}");
             let trusting = StoreOptions::new().trust_others().open(dir.path());
             assert_eq!(computed(trusting.unwrap()), 0, "{name}");
         }

@@ -244,7 +244,7 @@ fn a_store_that_one_rank_can_t_open_is_an_error_on_all() {
     std::fs::write(&file, "no store").unwrap();
     let errors = ThreadGroup::run(3, |group| {
         let opened = StoreOptions::new().open_together(&file, &group);
-        opened.unwrap_err().to_string()
+        format!("{:#}", opened.unwrap_err())
     });
     assert!(errors[0].starts_with("rank 0: "), "{errors:?}");
     assert!(errors[0].contains("it is a file"), "{errors:?}");
@@ -270,5 +270,5 @@ fn a_folder_of_a_node_is_of_no_use_to_one_who_opens_alone() {
     let dir = tempfile::tempdir().unwrap();
     let options = StoreOptions::new().local(dir.path().join("local"));
     let error = options.open(dir.path().join("store")).unwrap_err();
-    assert!(error.to_string().contains("`open_together`"), "{error}");
+    assert!(format!("{error:#}").contains("`open_together`"), "{error}");
 }

@@ -49,7 +49,7 @@ fn a_store_that_was_removed_last_of_all_is_an_error_once() {
             sde.archive().unwrap();
         }
         std::fs::remove_dir_all(&store).unwrap();
-        let error = sde.finish().unwrap_err().to_string();
+        let error = format!("{:#}", sde.finish().unwrap_err());
         assert!(error.contains("removed while it was in use"), "{error}");
         all_load(&store, 3);
         sde.finish().unwrap();

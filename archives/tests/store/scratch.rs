@@ -74,6 +74,6 @@ fn asking_for_another_type_damages_nothing() {
     save(&store, 1.5_f64);
     let payload = store.find_scratch(&key()).unwrap().unwrap();
     let error = payload.decode(&Codec::of::<String>()).unwrap_err();
-    assert!(error.to_string().contains("f64"), "{error}");
+    assert!(format!("{error:#}").contains("f64"), "{error}");
     assert_eq!(found(&store), Some(1.5_f64));
 }

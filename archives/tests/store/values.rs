@@ -187,7 +187,7 @@ fn all_else_is_saved_beside_a_value_that_can_not_be() {
     };
     sde.run(&bad, &inputs! {}).unwrap();
     page.call(&sde, 7).unwrap();
-    let error = sde.checkpoint().unwrap_err().to_string();
+    let error = format!("{:#}", sde.checkpoint().unwrap_err());
     assert!(error.contains("result \"value\" of bad"), "{error}");
     assert!(error.contains("tag it expendable"), "{error}");
     sde.checkpoint().unwrap();

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 const WATER_SCAN: &str = env!("CARGO_BIN_EXE_water_scan_mpi");
 const TWO_METHODS: &str = env!("CARGO_BIN_EXE_two_methods");
+const ARRAY: &str = env!("CARGO_BIN_EXE_array_mpi");
 const SCAN: [&str; 5] = ["--scan", "bond 1 2 0.9 1.0 5", "--threads", "1", "--json"];
 
 fn job(ranks: usize, program: &str, arguments: &[&str]) -> Job {
@@ -121,4 +122,27 @@ fn two_methods_on_halves_of_the_ranks_agree_and_are_remembered_by_any_number() {
     // The same bits, since sums are taken in one order.
     said.dedup();
     assert_eq!(said.len(), 1, "{said:#?}");
+}
+
+#[test]
+fn an_array_is_remembered_by_any_number_of_ranks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store");
+    let store = store.to_str().expect("a path in Unicode");
+    for (ranks, computed) in [(3, 1), (2, 0), (1, 0)] {
+        let job = job(ranks, ARRAY, &[store]);
+        job.succeeded();
+        let expected = format!("[1.000, 1.000, 1.000], {computed} computed\n");
+        assert_eq!(job.stdout, expected, "{ranks} ranks");
+    }
+}
+
+/// MPI is ended, as the library asks for, also where the program ends early.
+#[test]
+fn a_job_that_can_not_open_its_store_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = folder.path().join("a file");
+    std::fs::write(&other, "no store").expect("a file");
+    let job = job(2, ARRAY, &[other.to_str().expect("a path in Unicode")]);
+    job.failed_with("a store can't be used");
 }

@@ -40,7 +40,7 @@ struct Options {
 }
 
 /// The charge density at the points: a positive and a negative charge, smeared out.
-#[sde::app(name = "poisson.density", distributed, tags(distributed))]
+#[sde::app(name = "poisson.density", distributed)]
 fn density(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
     let step = 1.0 / (size + 1) as f64;
     let charge = |x: f64, y: f64, at: (f64, f64)| {
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

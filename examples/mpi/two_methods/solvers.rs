@@ -16,7 +16,7 @@ pub struct Solution {
 }
 
 /// Conjugate gradients.
-#[sde::app(name = "poisson.conjugate_gradients", distributed, tags(distributed))]
+#[sde::app(name = "poisson.conjugate_gradients", distributed)]
 pub fn conjugate_gradients(sde: &Handle, density: &DistArray<f64>) -> Result<Solution, AppError> {
     let mut potential = density.map(|_| 0.0);
     let mut residual = scaled(density);
@@ -46,7 +46,7 @@ pub fn conjugate_gradients(sde: &Handle, density: &DistArray<f64>) -> Result<Sol
 /// the spectrum, which are known here.
 ///
 /// Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed. (2003), algorithm 12.1.
-#[sde::app(name = "poisson.chebyshev", distributed, tags(distributed))]
+#[sde::app(name = "poisson.chebyshev", distributed)]
 pub fn chebyshev(sde: &Handle, density: &DistArray<f64>) -> Result<Solution, AppError> {
     let angle = std::f64::consts::PI / (density.shape()[0] + 1) as f64;
     let (least, largest) = (4.0 - 4.0 * angle.cos(), 4.0 + 4.0 * angle.cos());

@@ -10,7 +10,7 @@ pub struct Failure {
 impl Failure {
     pub fn of_input(message: impl std::fmt::Display) -> Self {
         Self {
-            message: message.to_string(),
+            message: format!("{message:#}"),
             status: 2,
         }
     }
@@ -25,7 +25,7 @@ impl Failure {
 
     pub fn of_calculation(message: impl std::fmt::Display) -> Self {
         Self {
-            message: message.to_string(),
+            message: format!("{message:#}"),
             status: 1,
         }
     }

@@ -1,6 +1,6 @@
 //! What is computed, and how far it is from what the processor computes.
 
-use sde::{Instance, Sde, Value, inputs};
+use sde::{Sde, Value, inputs};
 use sde_apps::basis::{BasisSet, Harmonics, MolecularBasis};
 use sde_apps::hartree_fock::{Rhf, electron_repulsion, overlap};
 use sde_apps::integrals::Repulsion;
@@ -89,7 +89,7 @@ impl Problem {
         let sde = Sde::new();
         let basis = set.on(&molecule, Harmonics::Cartesian);
         let basis = Value::new(basis.map_err(Failure::of_input)?);
-        let results = sde.run(&Rhf, &of(&molecule, set))?;
+        let results = sde.run(&Rhf::app(), &of(&molecule, set))?;
         let density = results.get::<Matrix>("density")?;
         let overlaps = overlap.call(&sde, &basis)?;
         let size = basis.functions();
@@ -115,7 +115,7 @@ impl Problem {
                 element: *element,
             };
             // The same method with other integrals: they stand in a slot.
-            let method = Instance::new(Rhf).fill("repulsion", integrals.clone())?;
+            let method = Rhf::app().repulsion(integrals.clone());
             let results = sde.run(&method, &of(&self.molecule, &self.set))?;
             let energy = *results.get::<f64>("energy")?;
             let energies = [(energy, self.energy)].into_iter();

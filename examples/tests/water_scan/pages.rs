@@ -22,7 +22,9 @@ fn each_computes_once() {
     for (name, expected, computed) in [
         ("arguments", "9.000000\n", 1),
         ("results", "3.414214 [0.500, 0.707, 0.500]\n", 1),
+        ("settings", "1.772454\n2.746851\n", 152),
         ("nested", "  1 blocks: 3.141583104\n", 43),
+        ("dynamic", "9 7\n", 10),
         ("restart", " in the middle\n", 1),
     ] {
         let first = printed(name, folder.path());

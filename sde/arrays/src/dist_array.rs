@@ -21,7 +21,7 @@ use super::moves::{Header, Move};
 /// use sde::{DistArray, Handle, Sde, Value};
 ///
 /// /// A table of products.
-/// #[sde::app(distributed, tags(distributed))]
+/// #[sde::app(distributed)]
 /// fn products(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
 ///     DistArray::from_fn(sde, &[size, size], |index| (index[0] * index[1]) as f64)
 /// }
@@ -96,7 +96,7 @@ impl<T: Element> DistArray<T> {
     ///     1.0 / (distance as f64)
     /// }
     ///
-    /// #[sde::app(distributed, tags(distributed))]
+    /// #[sde::app(distributed)]
     /// fn table(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
     ///     DistArray::try_from_fn(sde, &[size], |at| Ok(*repulsion.call(sde, at[0] + 1)?))
     /// }
@@ -300,7 +300,7 @@ fn fill<T>(
 ) -> Result<Vec<T>, Error> {
     let mut local = Vec::new();
     let reserved = local.try_reserve_exact(block.len());
-    reserved.map_err(|error| refused(format!("a block of {}: {error}", block.len())))?;
+    reserved.map_err(|error| refused(format!("a block of {}: {error:#}", block.len())))?;
     let mut index = block.offset.clone();
     for _ in 0..block.len() {
         local.push(element(&index)?);
@@ -362,8 +362,8 @@ mod tests {
         let sde = sde_engine::Sde::new();
         let error = DistArray::from_fn(&sde, &[usize::MAX, 2], |_| 0.0).unwrap_err();
         assert!(
-            error.to_string().contains("a layout was refused"),
-            "{error}"
+            format!("{error:#}").contains("a layout was refused"),
+            "{error:#}"
         );
     }
 }

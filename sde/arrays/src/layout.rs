@@ -1,7 +1,7 @@
 //! The layout of an array: which rank has which block.
 
+use sde_engine::Error;
 use sde_engine::key::Digest;
-use sde_engine::{Error, ErrorKind};
 
 use super::block::{Block, fits};
 
@@ -128,8 +128,7 @@ impl Layout {
 }
 
 pub(super) fn refused(why: String) -> Error {
-    let message = format!("a layout was refused: {why}");
-    ErrorKind::InvalidArgument { message }.into()
+    Error::refused("a layout", why)
 }
 
 /// Two blocks that overlap, found by going through them in the order of their first index.
@@ -194,7 +193,10 @@ mod tests {
     fn shapes_that_no_memory_holds_are_refused() {
         let whole = Block::whole(&[usize::MAX, 2]);
         let error = Layout::of_blocks(&[usize::MAX, 2], vec![whole]).unwrap_err();
-        assert!(error.to_string().contains("no memory holds"), "{error}");
+        assert!(
+            format!("{error:#}").contains("no memory holds"),
+            "{error:#}"
+        );
         let block = |offset| Block {
             offset: vec![offset],
             extent: vec![3],
@@ -216,8 +218,8 @@ mod tests {
             (vec![block(0, 6)], "rank 0 is not in"),
             (vec![Block::empty(2)], "rank 0 is not in"),
         ] {
-            let error = Layout::of_blocks(&[5], blocks).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
+            let error = format!("{:#}", Layout::of_blocks(&[5], blocks).unwrap_err());
+            assert!(error.contains(why), "{error:#}");
         }
         assert!(Layout::grid(&[5], &[2, 2]).is_err());
         assert!(Layout::grid(&[5], &[0]).is_err());

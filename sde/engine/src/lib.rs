@@ -37,9 +37,9 @@ mod stretch;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
-    LinkedApp, Nearest, Parameter, Part, Prepared, Settings, Slot, SlotSummary, SubApp,
-    Synchronize,
+    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, ConfiguredApp, Cost, Difference,
+    DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Part, Prepared,
+    Settings, Slot, SlotSummary, SubApp, Synchronize,
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
 pub use checkpoint::{
@@ -49,8 +49,8 @@ pub use checkpoint::{
 #[cfg(unix)]
 pub use engine::start_library;
 pub use engine::{
-    AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,
-    Subset, Transfer,
+    AppSource, Apps, Builder, CallApp, CallRequest, Called, Invalidated, Outcome, Peek, Policy,
+    Request, Scratch, Sde, Stats, Subset, Transfer,
 };
 pub use entry::{Provenance, Record, RecordHead};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
@@ -64,8 +64,8 @@ pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGrou
 pub use ranks::{MEETING_BYTES, renumbered};
 pub use result_map::typed::Results;
 pub use result_map::{
-    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec, Storable, Stored, Tag,
-    Tags, Value, Wire, WireBuffer,
+    AnyArray, Codec, Data, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec,
+    Storable, Stored, Tag, Tags, Value, Wire, WireBuffer,
 };
 #[doc(inline)]
 pub use sde_last_value as last_value;
@@ -76,7 +76,8 @@ pub use sde_last_value as last_value;
 /// `f.call(&sde, ..)` takes the function's arguments and gives its result as
 /// a [`Value`], remembered or computed; a hit allocates nothing. By `sde.run(&f, &inputs)`
 /// it is run with [`Inputs`] named as the parameters, in any order ([`AppInfo::input`]), and its only result is named
-/// `result`, unless [each field](derive@Results) is one.
+/// `result`, unless [each field](derive@Results) is one. Its other verbs, with many arguments or a policy, are those of
+/// [`CallApp`].
 ///
 /// - A first parameter of type `&Handle` is the handle, and no input.
 /// - Parameters can be owned or shared references, `&Path` and slices among them; a lifetime
@@ -94,10 +95,11 @@ pub use sde_last_value as last_value;
 /// | `name = ".."` | the stable name; by default the function's, which counts with its module |
 /// | `version = ".."` | takes the place of the source's digest; raise it by hand |
 /// | `code = file` | the whole source file is the code, without documentation and format; for a function that calls much that is not marked |
-/// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
+/// | `tags(intermediate)`, `expendable`, `no_cache` | the tags of the result |
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
 /// | `failures = "permanent"` or `"transient"` | how [long](Failure) errors last, where they don't say; not `permanent` for a child process, which Ctrl-C kills too |
-/// | `nondeterministic`, `distributed`, `not_thread_safe` | the traits of [`AppInfo`] |
+/// | `distributed` | all ranks of the process set run it together; a result whose type is [`Distributed`](trait@Distributed) lies on them in parts |
+/// | `nondeterministic`, `not_thread_safe` | the traits of [`AppInfo`] |
 /// | `sized` | the result tells how much memory it takes ([`MemorySize`]) |
 /// | `not_compared` | as [`ResultSpec::not_compared`] |
 /// | `results` | each field of the returned struct is a result ([`Results`](derive@Results)) |
@@ -136,13 +138,6 @@ pub use sde_last_value as last_value;
 /// struct Window(*const u8);
 /// #[sde::app]
 /// fn open(width: u32) -> Window { Window(std::ptr::null()) }
-/// ```
-///
-/// Nor does one that is tagged `distributed` and can't be put together from the parts of several ranks:
-///
-/// ```compile_fail
-/// #[sde::app(distributed, tags(distributed))]
-/// fn own_numbers(sde: &sde::Handle) -> Result<Vec<usize>, sde::Error> { Ok(vec![sde.rank()?]) }
 /// ```
 pub use sde_macros::app;
 
@@ -218,7 +213,7 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// | in `#[result(..)]` | meaning |
 /// |---|---|
 /// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
-/// | `intermediate`, `expendable`, `no_cache`, `distributed` | the [tags](Tag) |
+/// | `intermediate`, `expendable`, `no_cache` | the [tags](Tag) |
 /// | `sized`, `not_compared` | as [`ResultSpec::sized`] and [`ResultSpec::not_compared`] |
 ///
 /// ```
@@ -252,21 +247,47 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// # Ok::<(), sde::Error>(())
 /// ```
 ///
+/// A field whose type is [`Distributed`](trait@Distributed) lies in parts on all ranks, and the app is `distributed`.
+///
 /// In an `impl App` the struct is declared by [`AppInfo::results_of`], and `into` makes it a [`ResultMap`].
 pub use sde_macros::Results;
+
+/// Makes each field of a struct a parameter or a slot of an app, which is a [`ConfiguredApp`].
+///
+/// It gives the struct `T` a function `T::app()`: the app with its defaults, of a type named as the struct and `App`. That has a method for
+/// each field, and goes wherever an app goes: `sde.run(&T::app().scale(2.0).term(cube), &inputs)`.
+/// Values are checked when the app is run, prepared or called.
+///
+/// A field is a setting of its name, with its documentation as the description. One without a default has to be set. A
+/// slot's field has the type [`Prepared`].
+///
+/// | in `#[setting(..)]` | meaning |
+/// |---|---|
+/// | `default = value` | the value if none is set |
+/// | `check = function`, `check_with = function` | as [`Parameter::check`] and [`Parameter::check_with`] |
+/// | `transparent` | as [`Parameter::transparent`] |
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+///
+/// | in `#[slot(..)]` | meaning |
+/// |---|---|
+/// | `default = app` | the app if none is put there |
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+///
+/// There is an example at [`ConfiguredApp`].
+pub use sde_macros::Settings;
 
 /// For the macros, the store, and the simulator of evictions; not for direct use. The macros name nothing at the root,
 /// so that an item can move without breaking the programs that use them.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{
-        App, AppInfo, FunctionCode, Helper, LinkedApp, LinkedHelper, Name, NoHelper, Resolved,
-        ResolvedOnce, Source,
+        App, AppInfo, FunctionCode, Helper, Instance, LinkedApp, LinkedHelper, Name, NoHelper,
+        Parameter, Resolved, ResolvedOnce, Settings, Slot, Source, SubApp, app_of,
     };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::engine::GoesOn;
-    pub use crate::engine::Handle;
+    pub use crate::engine::{AppSource, CallApp, CallRequest, CalledApp, Handle};
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};
@@ -279,8 +300,8 @@ pub mod __private {
     };
     pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
     pub use crate::result_map::allowed::{
-        Fields, OfAlias, OfFields, OfValue, ValueType, refuse_alias, refuse_fields,
-        require_argument,
+        Fields, OfAlias, OfFields, OfParts, OfValue, OfWhole, ValueType, refuse_alias,
+        refuse_fields, require_argument,
     };
     pub use crate::result_map::typed::{FromResults, Results};
     pub use crate::result_map::{

@@ -11,6 +11,7 @@ mod helper;
 mod memory_size;
 mod result;
 mod results;
+mod settings;
 mod source;
 
 use proc_macro::TokenStream;
@@ -54,6 +55,15 @@ pub fn derive_fingerprint(item: TokenStream) -> TokenStream {
 pub fn derive_results(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
     results::derive(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `Settings`; documented in the crate `sde`.
+#[proc_macro_derive(Settings, attributes(setting, slot))]
+pub fn derive_settings(item: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(item as syn::DeriveInput);
+    settings::derive(&input)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use syn::spanned::Spanned;
 use syn::{Ident, Type};
 
 /// The tags and traits of a result.
@@ -19,7 +20,6 @@ enum Tag {
     Intermediate,
     Expendable,
     NoCache,
-    Distributed,
 }
 
 impl Tag {
@@ -28,7 +28,6 @@ impl Tag {
             Self::Intermediate => quote!(::sde::__private::Tag::Intermediate),
             Self::Expendable => quote!(::sde::__private::Tag::Expendable),
             Self::NoCache => quote!(::sde::__private::Tag::NoCache),
-            Self::Distributed => quote!(::sde::__private::Tag::Distributed),
         }
     }
 }
@@ -40,13 +39,16 @@ impl ResultOptions {
             "intermediate" => Tag::Intermediate,
             "expendable" => Tag::Expendable,
             "no_cache" => Tag::NoCache,
-            "distributed" => Tag::Distributed,
+            "distributed" => {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "leave `distributed` out of the tags: it follows from the type of the result",
+                ));
+            }
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
-                    format!(
-                        "`{word}` is no tag; there are: intermediate, expendable, no_cache, distributed"
-                    ),
+                    format!("`{word}` is no tag; there are: intermediate, expendable, no_cache"),
                 ));
             }
         });
@@ -65,19 +67,13 @@ impl ResultOptions {
         !self.tags.is_empty() || self.is_sized || self.is_not_compared
     }
 
-    /// Whether each rank has a part of the result.
-    pub(crate) fn has_parts(&self) -> bool {
-        self.tags.contains(&Tag::Distributed)
-    }
-
     /// Whether the result is never saved, so that its type need not be serializable, and a hit may lack it.
     pub(crate) fn is_unsaved(&self) -> bool {
         self.tags.contains(&Tag::Expendable) || self.tags.contains(&Tag::NoCache)
     }
 
     pub(crate) fn check(&self, place: Span) -> syn::Result<()> {
-        let kept = self.tags.iter().filter(|tag| **tag != Tag::Distributed);
-        match kept.count() > 1 {
+        match self.tags.len() > 1 {
             true => Err(syn::Error::new(
                 place,
                 "intermediate, expendable and no_cache exclude one another",
@@ -86,11 +82,16 @@ impl ResultOptions {
         }
     }
 
-    /// The `ResultSpec` of a result of this name and type.
-    pub(crate) fn spec(&self, name: &str, ty: &Type) -> TokenStream {
+    /// The `ResultSpec` of a result of this name and type, which has parts on all ranks if its type may and the app is
+    /// `distributed`.
+    pub(crate) fn spec(&self, name: &str, ty: &Type, is_distributed: bool) -> TokenStream {
         let spec = match self.is_unsaved() {
-            _ if self.has_parts() => {
-                quote!(::sde::__private::ResultSpec::distributed::<#ty>(#name))
+            is_unsaved if is_distributed => {
+                let new = Ident::new(if is_unsaved { "unsaved" } else { "saved" }, ty.span());
+                quote!({
+                    use ::sde::__private::{OfParts as _, OfWhole as _};
+                    (&::sde::__private::ValueType::<#ty>::NEW).lies().#new::<#ty>(#name)
+                })
             }
             true => quote!(::sde::__private::ResultSpec::unsaved::<#ty>(#name)),
             false => quote!(::sde::__private::ResultSpec::new::<#ty>(#name)),

@@ -142,7 +142,7 @@ impl Field {
                     _ => {
                         return Err(meta.error(format!(
                             "`{word}` is no option of a result; there are: name, about = \"..\"; intermediate, expendable, \
-                             no_cache, distributed; sized, not_compared"
+                             no_cache; sized, not_compared"
                         )));
                     }
                 }
@@ -173,7 +173,7 @@ impl Field {
 
     fn spec(&self) -> TokenStream {
         let Self { about, value, .. } = self;
-        let spec = self.options.spec(&self.name, value);
+        let spec = self.options.spec(&self.name, value, true);
         quote_spanned!(value.span()=> #spec.about(#about))
     }
 

@@ -40,6 +40,15 @@ pub enum StartError {
 
 sde::debug_as_said!(StartError);
 
+/// Makes `Session::start()?` possible in a function that returns the engine's error.
+impl From<StartError> for sde::Error {
+    fn from(error: StartError) -> Self {
+        let source = sde::GroupError::Other(error.to_string());
+        let doing = "begins".to_owned();
+        sde::ErrorKind::Ranks { doing, source }.into()
+    }
+}
+
 /// MPI, from its start to its end. Keep it in `main`, before all that uses it.
 ///
 /// # How a job ends

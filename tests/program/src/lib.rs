@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use sde::{
-    App, AppError, AppInfo, DistArray, Distributed, Fingerprint, Handle, Inputs, ResultMap,
-    ResultSpec, Value,
+    App, AppError, AppInfo, ConfiguredApp, DistArray, Distributed, Fingerprint, Handle, Inputs,
+    Prepared, ResultMap, ResultSpec, Value,
 };
 
 /// What an orbit starts from.
@@ -49,7 +49,7 @@ pub struct Field {
 }
 
 /// Squares, each on the rank that has it.
-#[sde::app(distributed, tags(distributed))]
+#[sde::app(distributed)]
 pub fn squares(sde: &Handle, length: usize) -> Result<Field, AppError> {
     Ok(Field {
         values: DistArray::from_fn(sde, &[length], |at| (at[0] * at[0]) as f64)?,
@@ -72,3 +72,26 @@ impl App for Answer {
 }
 
 sde::link_app!(Answer);
+
+/// The app as a struct of its settings.
+#[derive(sde::Settings)]
+pub struct Scaled {
+    /// Multiplies the mean.
+    #[setting(default = 1.0)]
+    by: f64,
+    /// start, r -> result
+    #[slot(default = orbit_mean)]
+    mean: Prepared,
+}
+
+#[sde::app]
+impl ConfiguredApp for Scaled {
+    fn info() -> AppInfo {
+        AppInfo::named("program.Scaled").result(ResultSpec::new::<f64>("result"))
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let mean = sde.run(&self.mean, inputs)?;
+        Ok(ResultMap::new().with("result", self.by * *mean.get::<f64>("result")?))
+    }
+}

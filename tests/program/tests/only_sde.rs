@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use sde::{Sde, inputs};
-use sde_tests_program::{Answer, Start, mean_of_means, squares};
+use sde_tests_program::{Answer, Scaled, Start, mean_of_means, squares};
 
 fn start() -> Start {
     Start {
@@ -17,6 +17,9 @@ fn all(sde: &Sde) -> Result<f64, sde::Error> {
     let field = squares.call(sde, 4)?;
     let answer = sde.run(&Answer, &inputs! { asked: 41 })?;
     assert_eq!(*answer.get::<i32>("answer")?, 42);
+    let inputs = inputs! { start: start(), r: 3.5 };
+    let scaled = sde.run(&Scaled::app().by(0.0), &inputs)?;
+    assert_eq!(*scaled.get::<f64>("result")?, 0.0);
     assert_eq!(field.values.local(), [0.0, 1.0, 4.0, 9.0]);
     Ok(mean)
 }
@@ -39,8 +42,8 @@ fn what_each_macro_makes_is_remembered_and_loaded() {
         Ok((mean, computed, helpers))
     };
     let (mean, computed, helpers) = run().expect("a run");
-    assert_eq!((computed, helpers), (6, 3));
-    assert_eq!(run().expect("another"), (mean, 0, 0));
+    assert_eq!((computed, helpers), (7, 4));
+    assert_eq!(run().expect("another"), (mean, 0, 1));
 }
 
 /// There is one registry of linked apps, whichever crate they are in.
@@ -49,4 +52,5 @@ fn linked_apps_are_known_by_name() {
     let sde = Sde::new();
     sde.clear_app("program.Answer").expect("it is linked");
     sde.clear_app("orbit_mean").expect("it is linked");
+    sde.clear_app("program.Scaled").expect("it is linked");
 }

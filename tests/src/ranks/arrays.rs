@@ -10,7 +10,7 @@ use sde::{
     Transfer, Value, inputs,
 };
 
-#[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
+#[sde::app(name = "ranks.arrays.products", distributed)]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[rows, columns], |at| (at[0] * 1000 + at[1]) as f64)
 }
@@ -216,7 +216,7 @@ pub(super) fn layouts_that_do_not_fit_are_errors(ranks: Ranks<'_>) {
         let array = products.call(&sde, 4, 4).unwrap();
         for layout in [Layout::rows(&[4, 4], 3), Layout::rows(&[4, 5], 2)] {
             let error = array.redistribute(&sde, layout).unwrap_err();
-            assert_kind!(error, InvalidArgument);
+            assert_kind!(error, Refused);
         }
         let rows = Layout::rows(&[4], 2);
         let error = DistArray::from_local(&sde, rows, vec![1_u8; 3]).unwrap_err();
@@ -426,7 +426,7 @@ fn element(index: u64) -> Result<f64, AppError> {
     }
 }
 
-#[sde::app(name = "ranks.arrays.filled", distributed, tags(distributed))]
+#[sde::app(name = "ranks.arrays.filled", distributed)]
 fn filled(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::try_from_fn(sde, &[size], |at| Ok(*element.call(sde, at[0] as u64)?))
 }
@@ -468,7 +468,7 @@ pub(super) fn an_element_that_fails_on_one_rank_is_the_error_of_all(ranks: Ranks
         }
         // Nothing is broken by that.
         assert_eq!(fill(13).unwrap().sum(&sde).unwrap(), 39.0);
-        [at_top, in_app].map(|error| error.to_string())
+        [at_top, in_app].map(|error| format!("{error:#}"))
     });
     all_are(&texts, &texts[0]);
     for text in &texts[0] {

@@ -28,7 +28,7 @@ pub(super) fn ranks_that_call_different_things_get_the_same_error(ranks: Ranks<'
         };
         assert_kind!(error, Disagree);
         assert_eq!(*sum.call(&sde, 1).unwrap(), size);
-        error.to_string()
+        format!("{error:#}")
     });
     all_are(&texts, &texts[0]);
     for part in [
@@ -72,7 +72,7 @@ pub(super) fn ranks_that_give_different_inputs_get_the_same_error(ranks: Ranks<'
         let texts = [one, long].map(|failed| {
             let error = failed.unwrap_err();
             assert_kind!(error, Disagree);
-            error.to_string()
+            format!("{error:#}")
         });
         // Nothing is broken by that.
         assert_eq!(*sum.call(&sde, 2).unwrap(), 4);
@@ -103,7 +103,7 @@ pub(super) fn an_input_that_one_rank_can_not_read_is_that_error_on_all(ranks: Ra
             path.clone()
         };
         let inputs = inputs! { file: InputFile::new(path) };
-        sde.run(&read, &inputs).unwrap_err().to_string()
+        format!("{:#}", sde.run(&read, &inputs).unwrap_err())
     });
     for text in &texts {
         says(&text, "on rank 1: ");
@@ -121,7 +121,7 @@ pub(super) fn a_rank_of_a_part_is_named_as_in_the_whole_program(ranks: Ranks<'_>
     ranks.run(|sde| {
         let rank = sde.rank().unwrap();
         let part = sde.split((rank != 0).into(), 0).unwrap();
-        let said = |error: Error| error.to_string();
+        let said = |error: Error| format!("{error:#}");
         if rank > 0 {
             let text = match rank {
                 1 => part.gather("a", 1_u64).map(drop),

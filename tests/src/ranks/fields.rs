@@ -25,7 +25,7 @@ struct Solution {
 struct Two<T: Element>(DistArray<T>, DistArray<f64>);
 
 /// The number of steps, 24 ones, and arrays of these.
-#[sde::app(name = "ranks.fields.solve", distributed, tags(distributed))]
+#[sde::app(name = "ranks.fields.solve", distributed)]
 fn solve(sde: &Handle, steps: u32) -> Result<Solution, sde::Error> {
     let ones = DistArray::from_fn(sde, &[12, 2], |_| 1.0)?;
     let hundreds = ones.map(|one| 100.0 * one);
@@ -65,7 +65,7 @@ impl Distributed for ByHand {
     }
 }
 
-#[sde::app(name = "ranks.fields.by_hand", distributed, tags(distributed))]
+#[sde::app(name = "ranks.fields.by_hand", distributed)]
 fn by_hand(sde: &Handle) -> Result<ByHand, sde::Error> {
     let ones = DistArray::from_fn(sde, &[12, 2], |_| 1.0)?;
     let hundreds = ones.map(|one| 100.0 * one);
@@ -129,7 +129,7 @@ pub(super) fn a_derived_value_is_split_released_and_put_together(ranks: Ranks<'_
     }
 }
 
-#[sde::app(name = "ranks.fields.other", distributed, tags(distributed))]
+#[sde::app(name = "ranks.fields.other", distributed)]
 fn other(sde: &Handle) -> Result<Solution, sde::Error> {
     let ones = DistArray::from_fn(sde, &[2], |_| 1.0)?;
     Ok(Solution {
@@ -144,7 +144,7 @@ pub(super) fn what_is_not_the_same_on_all_ranks_is_an_error(ranks: Ranks<'_>) {
     ranks.run(|sde| {
         for _ in 0..2 {
             let error = other.call(&sde).map(drop).unwrap_err();
-            let text = error.to_string();
+            let text = format!("{error:#}");
             says(&text, "\"steps\" is `same` for all ranks, and part 2");
         }
         assert_eq!(sde.stats().apps["ranks.fields.other"].computed, 0);

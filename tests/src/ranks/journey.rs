@@ -38,7 +38,7 @@ fn point(x: u64) -> Vec<f64> {
     (0..300).map(|n| ((x * 1000 + n) as f64).sqrt()).collect()
 }
 
-#[sde::app(name = "ranks.journey.wave", distributed, tags(distributed))]
+#[sde::app(name = "ranks.journey.wave", distributed)]
 fn wave(sde: &Handle, round: u64) -> Result<DistArray<f64>, sde::Error> {
     step();
     DistArray::from_fn(sde, &[40, 5], |at| {

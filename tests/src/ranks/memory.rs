@@ -9,7 +9,7 @@ use crate::Watch;
 const ROWS: usize = 1024;
 const NAME: &str = "ranks.memory.array";
 
-#[sde::app(name = "ranks.memory.array", distributed, tags(distributed))]
+#[sde::app(name = "ranks.memory.array", distributed)]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[ROWS], |at| (at[0] * number) as f64)
 }
@@ -49,7 +49,7 @@ pub(super) fn what_passes_a_limit_leaves_and_is_made_again(ranks: Ranks<'_>) {
     assert!(left.iter().all(|evicted| *evicted >= 6), "{left:?}");
 }
 
-#[sde::app(name = "ranks.memory.other", distributed, tags(distributed))]
+#[sde::app(name = "ranks.memory.other", distributed)]
 fn other(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[ROWS], |at| (at[0] + number) as f64)
 }
@@ -219,7 +219,7 @@ fn itself(sde: &Handle, x: u64) -> Result<bool, sde::Error> {
     let color = sde.rank()? as u32;
     let mut is_cycle = false;
     sde.split_for(color, 0, |part| {
-        let error = itself.call(part, x).err().map(|error| error.to_string());
+        let error = itself.call(part, x).err().map(|error| format!("{error:#}"));
         is_cycle = error.is_some_and(|text| text.contains("needs its own result"));
         Ok(())
     })?;

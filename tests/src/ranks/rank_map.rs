@@ -97,7 +97,7 @@ pub(super) fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing(ranks:
         let results = sde.par_map(&square, &list(20));
         let failed: Vec<_> = (0..20).filter(|at| results[*at].is_err()).collect();
         assert_eq!(failed, [13]);
-        let error = results[13].as_ref().unwrap_err().to_string();
+        let error = format!("{:#}", results[13].as_ref().unwrap_err());
         says(&error, "thirteen");
         error
     });

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{Rank, Ranks, all_are};
 use crate::{assert_kind, says};
 
-#[sde::app(name = "ranks.redistribution.table", distributed, tags(distributed))]
+#[sde::app(name = "ranks.redistribution.table", distributed)]
 fn table(sde: &Handle, rows: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[rows, 2], number)
 }
@@ -109,12 +109,12 @@ fn fail_to_hand_over(rank: Rank) -> [String; 2] {
     table.call(&sde, 3).unwrap();
     now.store(is_failing, Ordering::Relaxed);
     let split = sde.split_with(0, 0, &Transfer::all());
-    let split = split.map(drop).unwrap_err().to_string();
+    let split = format!("{:#}", split.map(drop).unwrap_err());
     now.store(false, Ordering::Relaxed);
     let part = sde.split(0, 0).unwrap();
     table.call(&part, 4).unwrap();
     now.store(is_failing, Ordering::Relaxed);
-    let release = part.release().unwrap_err().to_string();
+    let release = format!("{:#}", part.release().unwrap_err());
     now.store(false, Ordering::Relaxed);
     // Nothing is out of step.
     let got = table.call(&sde, 3).unwrap().gather(&sde).unwrap();
@@ -247,7 +247,7 @@ pub(super) fn a_panic_on_one_rank_is_the_same_error_on_all(ranks: Ranks<'_>) {
         [1_usize, 3].map(|values| {
             (1..=values).for_each(|rows| drop(sde.run(&Panicking, &inputs! { rows: rows })));
             let split = sde.split_with(0, 0, &Transfer::all());
-            let text = split.map(drop).unwrap_err().to_string();
+            let text = format!("{:#}", split.map(drop).unwrap_err());
             assert_eq!(sde.gather("ranks", 1).unwrap().len(), sde.ranks().unwrap());
             text
         })

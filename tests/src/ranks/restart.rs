@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ranks, all_are, names as told};
 use crate::{Lie, Lying, assert_kind, says};
 
-#[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
+#[sde::app(name = "ranks.restart.waves", distributed)]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[count, 3], |at| ((at[0] * 3 + at[1]) as f64).sin())
 }
@@ -75,7 +75,7 @@ impl Distributed for Names {
     }
 }
 
-#[sde::app(name = "ranks.restart.names", distributed, tags(distributed))]
+#[sde::app(name = "ranks.restart.names", distributed)]
 fn names(sde: &Handle, count: usize) -> Result<Names, sde::Error> {
     let all: Vec<_> = (0..count).map(|n| format!("name {n:02}")).collect();
     Ok(Names::dealt(&all, sde.rank()?, sde.ranks()?))
@@ -228,7 +228,7 @@ pub(super) fn a_type_that_can_not_be_put_together_is_refused(ranks: Ranks<'_>) {
             let got = log.started("ranks.restart.lists");
             assert_eq!(got, usize::from(!is_declared));
             sde.finish().unwrap();
-            error.to_string()
+            format!("{error:#}")
         });
         for text in texts {
             says(&text, "declare it with `ResultSpec::distributed`");
@@ -262,7 +262,7 @@ pub(super) fn all_ranks_archive_to_one_directory(ranks: Ranks<'_>) {
         square.call(sde, rank as u64).unwrap();
         waves.call(sde, 10).unwrap();
         sde.archive_to(&archive).unwrap();
-        let again = sde.archive_to(&archive).unwrap_err().to_string();
+        let again = format!("{:#}", sde.archive_to(&archive).unwrap_err());
         if sde.ranks().unwrap() > 1 {
             let own = folder.path().join(format!("of rank {rank}"));
             let error = sde.archive_to(own).unwrap_err();
@@ -295,7 +295,7 @@ pub(super) fn a_store_that_one_rank_can_not_load_is_loaded_by_none(ranks: Ranks<
         if rank == 1 {
             store.tell(Lie::MarksFail);
         }
-        let text = sde.load(store.clone()).unwrap_err().to_string();
+        let text = format!("{:#}", sde.load(store.clone()).unwrap_err());
         square.call(&sde, 3).unwrap();
         assert_eq!(sde.stats().total.computed, 1);
         store.tell(Lie::None);

@@ -133,7 +133,7 @@ pub(super) fn ranks_that_ask_otherwise_get_the_same_error(ranks: Ranks<'_>) {
         for policy in [Policy::OnlyIfRemembered, Policy::Bypass, Policy::Refresh] {
             let error = ask(if first { policy } else { Policy::Use }).unwrap_err();
             assert_kind!(error, Disagree);
-            texts.push(error.to_string());
+            texts.push(format!("{error:#}"));
         }
         assert_eq!(sde.stats().total.computed, 0);
         ask(Policy::Bypass).unwrap();
@@ -217,7 +217,7 @@ pub(super) fn what_fails_on_one_rank_fails_on_all(ranks: Ranks<'_>) {
         let error = fails.call(&sde, 1).unwrap_err();
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
         assert_eq!(*fails.call(&sde, 17).unwrap(), 6);
-        error.to_string()
+        format!("{error:#}")
     });
     one_says(&texts, "the disk is on fire");
     assert!(
@@ -241,7 +241,7 @@ pub(super) fn what_would_fail_again_on_all_ranks_is_not_run_again(ranks: Ranks<'
     ranks.run_with_log(|sde, log| {
         let started = |of_all| {
             let _ = log.take();
-            let texts = [1, 2].map(|_| wrong.call(&sde, of_all).unwrap_err().to_string());
+            let texts = [1, 2].map(|_| format!("{:#}", wrong.call(&sde, of_all).unwrap_err()));
             assert_eq!(texts[0], texts[1]);
             says(&texts[0], "no such basis");
             log.started("ranks.runs.wrong")
@@ -261,8 +261,8 @@ fn stubborn(sde: &Handle) -> Result<u64, AppError> {
     if sde.rank()? == 0 {
         return Err(AppError::message("it gives up"));
     }
-    let first = sde.gather("a", 1_u64).unwrap_err().to_string();
-    let second = count.call(sde, 9).unwrap_err().to_string();
+    let first = format!("{:#}", sde.gather("a", 1_u64).unwrap_err());
+    let second = format!("{:#}", count.call(sde, 9).unwrap_err());
     assert_eq!(first, second);
     Ok(0)
 }
@@ -341,12 +341,12 @@ fn fail_to_save(rank: Rank, broken: usize) -> [String; 2] {
     if is_broken {
         store.fail_next_save();
     }
-    let first = sde.checkpoint_all().unwrap_err().to_string();
+    let first = format!("{:#}", sde.checkpoint_all().unwrap_err());
     sde.checkpoint_all().unwrap();
     if is_broken {
         store.fail_next_save();
     }
-    let last = sde.finish().unwrap_err().to_string();
+    let last = format!("{:#}", sde.finish().unwrap_err());
     sde.finish().unwrap();
     [first, last]
 }
@@ -364,7 +364,10 @@ fn invalidate(sde: &Sde) -> (Result<Vec<String>, String>, u64) {
         dependents.map(|(app, _)| app.to_string()).collect()
     };
     let computed = sde.stats().apps["ranks.runs.count"].computed;
-    (said.map(names).map_err(|error| error.to_string()), computed)
+    (
+        said.map(names).map_err(|error| format!("{error:#}")),
+        computed,
+    )
 }
 
 /// Found by a program whose result of all ranks was wrong: there was said to be none, and it stayed in use.

@@ -130,7 +130,7 @@ pub(super) fn a_part_that_is_dropped_is_an_error_where_the_others_release(ranks:
         assert_kind!(error, Disagree);
         // Nothing is broken by that.
         assert_eq!(sde.gather("numbers", 1_u64).unwrap().len(), 2);
-        error.to_string()
+        format!("{error:#}")
     });
     assert_eq!(texts[0], texts[1]);
     says(&texts[0], "rank 0 gathers numbers, rank 1 releases");
@@ -148,7 +148,7 @@ pub(super) fn an_error_on_one_rank_of_a_part_reaches_the_others(ranks: Ranks<'_>
         });
         // Nothing is broken by that.
         assert_eq!(sde.gather("ranks", rank as u64).unwrap().len(), 4);
-        ended.map_err(|error| error.to_string())
+        ended.map_err(|error| format!("{error:#}"))
     });
     assert!(
         ended[0].as_ref().is_err_and(|e| e.contains("nobody")),

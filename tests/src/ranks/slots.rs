@@ -94,7 +94,7 @@ pub(super) fn what_it_returned_goes_with_the_ranks(ranks: Ranks<'_>) {
     );
 }
 
-#[sde::app(name = "ranks.slots.line", distributed, tags(distributed))]
+#[sde::app(name = "ranks.slots.line", distributed)]
 fn line(sde: &Handle, size: usize) -> Result<DistArray<f64>, Error> {
     DistArray::from_fn(sde, &[size], |at| at[0] as f64)
 }

@@ -9,7 +9,7 @@ use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Sou
 use super::{Rank, Ranks, all_are, names};
 use crate::says;
 
-#[sde::app(name = "ranks.together.waves", distributed, tags(distributed))]
+#[sde::app(name = "ranks.together.waves", distributed)]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[count, 3], |at| ((at[0] * 3 + at[1]) as f64).sin())
 }
@@ -148,7 +148,7 @@ pub(super) fn ranks_that_open_different_stores_get_an_error(ranks: Ranks<'_>) {
         let other = with_disk
             .open_together(folder.join("c"), group)
             .unwrap_err();
-        (error.to_string(), other.to_string())
+        (format!("{error:#}"), other.to_string())
     });
     for (rank, (dirs, disks)) in told.iter().enumerate() {
         says(dirs, "rank 1 and rank 0");
@@ -169,7 +169,7 @@ pub(super) fn ranks_of_a_node_that_save_in_different_folders_get_an_error(ranks:
         let own = format!("disk {}", usize::from(group.rank() == 1));
         let options = StoreOptions::new().local(folder.join(own));
         let opened = options.open_together(folder.join("store"), group);
-        opened.unwrap_err().to_string()
+        format!("{:#}", opened.unwrap_err())
     });
     all_are(&told, &told[0]);
     says(&told[0], "rank 1 and rank 0");
@@ -193,7 +193,7 @@ pub(super) fn a_store_of_ranks_is_for_engines_of_ranks(ranks: Ranks<'_>) {
             .map(drop);
         for taken in [built, Sde::new().load(store)] {
             let error = taken.unwrap_err();
-            assert!(error.to_string().contains("process_group"), "{error}");
+            assert!(format!("{error:#}").contains("process_group"), "{error}");
         }
     });
 }

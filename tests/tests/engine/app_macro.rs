@@ -178,5 +178,8 @@ fn a_result_that_is_not_kept_is_computed_again() {
 #[test]
 fn errors_come_with_their_type() {
     let error = scaled.call(&Sde::new(), &[], 1.0, "").unwrap_err();
-    assert!(error.to_string().contains("a label is needed"), "{error}");
+    assert!(
+        format!("{error:#}").contains("a label is needed"),
+        "{error}"
+    );
 }

@@ -79,7 +79,7 @@ fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
     let sde = each_saved(&MemoryArchiver::new(), move |_| {
         let sde = captured.get().expect("set below");
         let error = sde.run(&asked, &x(1)).expect_err("it is being written");
-        says(&error, "a store calls the engine");
+        says(&error, "a call of the engine by its store");
         refused.add();
         Ok(())
     });

@@ -25,7 +25,7 @@ fn too_deep(result: Result<Value<u64>, Error>) -> Option<usize> {
     match error.kind() {
         ErrorKind::TooDeep { app, depth, .. } => {
             assert_eq!(&**app, "depth.down");
-            assert!(error.to_string().contains("`max_depth`"), "{error}");
+            assert!(format!("{error:#}").contains("`max_depth`"), "{error}");
             Some(*depth)
         }
         _ => None,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use sde::{
     AppError, ArchiveError, Failure, FingerprintError, GroupError, Handle, InputFile, Sde, inputs,
 };
+use sde_tests::says;
 
 /// Fails with an error of this type, for a text that is no number.
 mod with {
@@ -32,7 +33,7 @@ mod with {
     }
 
     pub(super) fn message(text: &str) -> Result<i64, String> {
-        typed(text).map_err(|error| error.to_string())
+        typed(text).map_err(|error| format!("{error:#}"))
     }
 
     pub(super) fn literal(_: &str) -> Result<i64, &'static str> {
@@ -68,7 +69,7 @@ fn literal(text: &str) -> Result<i64, &'static str> {
 #[test]
 fn a_function_may_fail_with_what_people_use() {
     let sde = Sde::new();
-    let said = |result: sde::Result<sde::Value<i64>>| result.unwrap_err().to_string();
+    let said = |result: sde::Result<sde::Value<i64>>| format!("{:#}", result.unwrap_err());
     let number = "invalid digit found in string";
     for (app, said, expected) in [
         ("boxed", said(boxed.call(&sde, "x")), number),
@@ -145,12 +146,12 @@ fn a_box_hides_no_error_of_the_engine() {
 #[test]
 fn errors_out_of_main_read_as_sentences() {
     fn same<E: Debug + Display>(error: &E) {
-        assert_eq!(format!("{error:?}"), error.to_string());
+        assert_eq!(format!("{error:?}"), format!("{error:#}"));
     }
     let io = ArchiveError::Io {
         doing: "writing",
         path: PathBuf::from("there"),
-        source: Arc::new(std::io::Error::other("no room")),
+        cause: Arc::new(std::io::Error::other("no room")),
     };
     same(&io);
     same(&sde::Error::from(io));
@@ -163,7 +164,7 @@ fn errors_out_of_main_read_as_sentences() {
     let gone = InputFile::new("there/is/none");
     let error = components.call(&Sde::new(), &gone).unwrap_err();
     same(&error);
-    assert_eq!(error.to_string().matches("there/is/none").count(), 1);
+    assert_eq!(format!("{error:#}").matches("there/is/none").count(), 1);
 }
 
 /// What led to an error is said too, and once.
@@ -229,4 +230,47 @@ mod inner_key {
     pub(super) fn key(sde: &Sde) -> Key {
         sde.peek(&Needs, &inputs! {}).expect("a key").key()
     }
+}
+
+/// A reporter walks `source` and prints each `Display`: no text is told twice, and none is missing.
+#[test]
+fn each_level_tells_what_is_its_own() {
+    let error = asks_for_it.par_call(&Sde::new(), ["x"]).unwrap_err();
+    let mut levels = vec![error.to_string()];
+    let mut next = error.source();
+    while let Some(source) = next {
+        levels.push(source.to_string());
+        next = source.source();
+    }
+    let key = |app: &str| levels.iter().position(|level| level.starts_with(app));
+    assert_eq!(key("item 0"), Some(0), "{levels:?}");
+    assert!(key("asks_for_it [") < key("typed_here ["), "{levels:?}");
+    assert_eq!(levels.last().unwrap(), "invalid digit found in string");
+    assert_eq!(levels.len(), 4, "{levels:?}");
+    assert_eq!(format!("{error:#}"), levels.join(": "));
+    assert_eq!(format!("{error:?}"), levels.join(": "));
+}
+
+/// A program that asks people for names tells them which it has.
+#[test]
+fn a_wrong_name_or_type_is_told_with_what_is_there() {
+    let sde = Sde::new();
+    let results = sde.run(&typed_here, &inputs! { text: "7" }).unwrap();
+    let error = results.get::<i64>("resalt").unwrap_err();
+    let sde::ErrorKind::UnknownName {
+        what, name, known, ..
+    } = error.kind()
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        (*what, &**name, &**known),
+        ("result", "resalt", &["result".to_owned()][..])
+    );
+    says(&error, "did you mean: result");
+    let error = results.get::<u8>("result").unwrap_err();
+    let sde::ErrorKind::TypeMismatch { is, wanted, .. } = error.kind() else {
+        panic!("{error}");
+    };
+    assert_eq!((&**is, &**wanted), ("i64", "u8"));
 }

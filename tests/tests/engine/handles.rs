@@ -130,7 +130,7 @@ fn what_only_a_running_app_has() {
     let sde = Sde::new();
     let outside = |result: Result<(), Error>, what: &str| {
         let error = result.expect_err("no app runs");
-        assert_kind!(error, InvalidArgument);
+        assert_kind!(error, Refused);
         says(&error, what);
     };
     outside(sde.parameter::<u64>("p").map(drop), "parameter");

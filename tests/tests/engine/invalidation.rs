@@ -55,7 +55,7 @@ fn invalidation_is_for_one_computation_is_saved_and_can_be_undone() {
     let inputs = of(4);
     let request = later.request(&count, &inputs);
     let error = request.policy(Policy::OnlyIfRemembered).run().unwrap_err();
-    assert!(error.to_string().contains("node 7"), "{error}");
+    assert!(format!("{error:#}").contains("node 7"), "{error}");
     let again = run(&later, 4, Policy::Use);
     assert_eq!((result(&again), again.source), (2, Source::Computed));
     later.finish().unwrap();

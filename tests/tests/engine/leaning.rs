@@ -126,7 +126,7 @@ fn peeks_and_estimates() {
 fn a_permanent_failure_of_a_name_that_leads_nowhere_yet() {
     let app = number("permanent", |sde, n| {
         let later = sde.run("later", &x(n));
-        let later = later.map_err(|error| AppError::message(error.to_string()).permanent())?;
+        let later = later.map_err(|error| AppError::message(format!("{error:#}")).permanent())?;
         Ok(y(&later)?)
     });
     for is_copied in [false, true] {

@@ -177,7 +177,7 @@ fn failures_that_are_remembered_count_and_leave() {
     let tried = || TRIED.load(Ordering::Relaxed);
     assert_eq!(tried(), 2_000);
     // What left is tried again.
-    let again = (0..2_000).map(|number| fails.call(&sde, number).unwrap_err().to_string());
+    let again = (0..2_000).map(|number| format!("{:#}", fails.call(&sde, number).unwrap_err()));
     assert!(
         again
             .zip(0..)

@@ -99,7 +99,7 @@ fn only_what_is_remembered() {
     let refusal = |result: Result<sde::Outcome, Error>| {
         let error = result.expect_err("nothing there");
         assert_kind!(error, NotRemembered);
-        error.to_string()
+        format!("{error:#}")
     };
     assert!(refusal(ask(&sde)).contains("never computed"));
     sde.run(&app, &x(1)).expect("no error");

@@ -2,6 +2,7 @@
 
 mod app_macro;
 mod budget;
+mod call_app;
 mod callee_defaults;
 mod callees;
 mod cancelling;
@@ -12,6 +13,7 @@ mod decided;
 mod depth;
 mod destructors;
 mod differences;
+mod dynamic;
 mod errors;
 mod eviction;
 mod failures;
@@ -43,6 +45,7 @@ mod results;
 mod same_name;
 mod save_policies;
 mod scratch;
+mod settings;
 mod shared_work;
 mod sizes;
 mod slots;

@@ -92,9 +92,9 @@ fn the_first_error_ends_it() {
     let sde = Sde::builder().threads(3).build().unwrap();
     let error = fails_at_ten.par_call(&sde, 0..1_000).unwrap_err();
     assert_eq!(item(&error), 10);
-    let said = error.to_string();
+    let said = format!("{error:#}");
     assert!(
-        said.starts_with("item 10 (x = 10): fails_at_ten ["),
+        said.starts_with("item 10 (x = 10) failed: fails_at_ten ["),
         "{said}"
     );
     assert!(said.ends_with("failed: no"), "{said}");

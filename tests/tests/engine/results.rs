@@ -102,7 +102,7 @@ fn many_arguments_and_failures() {
     assert_eq!((sum, sde.stats().total.computed), (-4.0, 3));
     assert_eq!(*may_fail.call(&sde, 1.0).expect("a result").energy, 1.0);
     let error = may_fail.call(&sde, -1.0).unwrap_err();
-    says(&error.to_string(), "not positive");
+    says(&format!("{error:#}"), "not positive");
 }
 
 #[derive(sde::Results)]

@@ -64,10 +64,10 @@ fn two_functions_declared_to_be_one_app_are_refused() {
     let sde = Sde::new();
     let refused = |result: Result<Value<f64>, Error>| {
         let error = result.unwrap_err();
-        assert_kind!(error, InvalidArgument);
-        let text = error.to_string();
+        assert_kind!(error, NameTaken);
+        let text = format!("{error:#}");
         for part in [
-            "are the app \"same_name.",
+            "the name \"same_name.",
             "same_name::doubling (",
             "same_name::tripling (",
             "same_name.rs:",

@@ -111,7 +111,7 @@ fn an_interval_of_no_time_is_refused() {
         .store(MemoryArchiver::default())
         .save(SavePolicy::OnRequest);
     let policy = SavePolicy::Interval(Duration::ZERO);
-    let error = builder.save(policy).build().unwrap_err().to_string();
+    let error = format!("{:#}", builder.save(policy).build().unwrap_err());
     assert!(error.contains("give a longer one"), "{error}");
 }
 
@@ -186,7 +186,10 @@ fn after_the_end_nothing_is_computed_again() {
 #[test]
 fn without_a_store_there_is_nothing_to_save_to() {
     let error = Sde::new().checkpoint_in_background().unwrap_err();
-    assert!(error.to_string().contains("there is no store"), "{error}");
+    assert!(
+        format!("{error:#}").contains("there is no store"),
+        "{error}"
+    );
 }
 
 /// Tells the parent process of each checkpoint.

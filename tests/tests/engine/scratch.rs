@@ -308,7 +308,7 @@ fn a_state_of_another_type_is_none_and_is_warned_of() {
     for sde in [sde, program(&watch)] {
         watch.clear();
         let error = sde.run(&app, &x(1)).unwrap_err();
-        assert!(error.to_string().contains("stopped again"), "{error}");
+        assert!(format!("{error:#}").contains("stopped again"), "{error}");
         let warnings = watch.warnings();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].starts_with("the scratch of retyped ["));

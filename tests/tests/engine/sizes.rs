@@ -206,11 +206,11 @@ fn parts_of_distributed_values_count() {
         let other = one.map(|x| -x);
         Ok(Fields { one, other })
     }
-    #[sde::app(distributed, tags(distributed))]
+    #[sde::app(distributed)]
     fn encoded(sde: &Handle) -> Result<Fields, sde::Error> {
         fields(sde)
     }
-    #[sde::app(distributed, sized, tags(distributed))]
+    #[sde::app(distributed, sized)]
     fn told(sde: &Handle) -> Result<Fields, sde::Error> {
         fields(sde)
     }

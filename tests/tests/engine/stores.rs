@@ -109,7 +109,7 @@ fn a_save_that_fails_is_made_up_for() {
     store.tell(Lie::SaveFails);
     for error in [sde.checkpoint().unwrap_err(), sde.archive().unwrap_err()] {
         assert_kind!(error, Archive);
-        let text = error.to_string();
+        let text = format!("{error:#}");
         says(&text, "to a store that lies: the disk is on fire");
     }
     sde.run(&double(), &x(2)).unwrap();

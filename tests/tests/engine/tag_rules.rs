@@ -2,8 +2,8 @@
 //! not say or return.
 
 use sde::{
-    AppInfo, DistArray, Error, ErrorKind, Event, EventLog, Observer, Parameter, ResultMap,
-    ResultSpec, Sde, Tag, Tags, Value, inputs,
+    App, AppInfo, DistArray, Error, ErrorKind, Event, EventLog, Handle, Observer, Parameter,
+    ResultMap, ResultSpec, Sde, Tag, Tags, Value, inputs,
 };
 use sde_tests::{Made, assert_kind, made, says};
 
@@ -37,7 +37,7 @@ fn a_result_that_is_not_kept_lives_while_somebody_holds_it() {
     drop((held, again));
     let error = value(&run(), "huge").unwrap_err();
     assert_kind!(error, Gone);
-    let text = error.to_string();
+    let text = format!("{error:#}");
     says(&text, "is tagged no_cache");
     says(&text, "request(&app, &inputs).names(&[\"huge\"]).run()?");
     assert_eq!(sde.stats().total.computed, 1);
@@ -114,10 +114,10 @@ fn names_that_the_app_does_not_return() {
             .names(policy_names)
             .run()
             .unwrap_err();
-        assert_kind!(error, InvalidArgument);
-        let text = error.to_string();
+        assert_kind!(error, UnknownName);
+        let text = format!("{error:#}");
         says(&text, "no result \"hgue\"");
-        says(&text, "there are: plain, passing, huge");
+        says(&text, "it has: plain, passing, huge");
     }
     assert_eq!(sde.stats().total.computed, 0);
 }
@@ -136,11 +136,11 @@ fn refusal(spec: ResultSpec, map: ResultMap) -> String {
     assert!(
         matches!(
             error.kind(),
-            ErrorKind::InvalidArgument { .. } | ErrorKind::Undeclared { .. }
+            ErrorKind::Refused { .. } | ErrorKind::Undeclared { .. }
         ),
         "{error}"
     );
-    error.to_string()
+    format!("{error:#}")
 }
 
 #[test]
@@ -218,10 +218,10 @@ fn what_is_returned_must_be_what_was_declared() {
 fn asking_for_what_is_not_there_or_is_something_else() {
     let sde = Sde::new();
     let results = sde.run(&kinds(), &inputs! {}).unwrap();
-    let text = results.get::<f64>("plain").unwrap_err().to_string();
+    let text = format!("{:#}", results.get::<f64>("plain").unwrap_err());
     says(&text, "not a f64");
-    let text = results.get::<f64>("plane").unwrap_err().to_string();
-    says(&text, "there are: plain, passing, huge");
+    let text = format!("{:#}", results.get::<f64>("plane").unwrap_err());
+    says(&text, "it has: plain, passing, huge");
     says(&text, "kinds [");
 }
 
@@ -233,7 +233,7 @@ fn an_app_that_contradicts_itself() {
         .parameter(Parameter::new("p", 2.0_f64));
     let app = made(info, |_, _| Ok(ResultMap::new()));
     let error = Sde::new().run(&app, &inputs! {}).unwrap_err();
-    let text = error.to_string();
+    let text = format!("{error:#}");
     says(&text, "parameter \"p\" is declared twice");
 }
 
@@ -300,4 +300,77 @@ fn a_result_that_is_not_kept_reaches_all_who_waited() {
         }
     });
     assert_eq!(log.started("tag_rules.fleeting_value"), 1);
+}
+
+/// What no store can have.
+struct Window;
+
+#[derive(sde::Results)]
+struct Field {
+    #[result(intermediate)]
+    values: DistArray<u64>,
+    steps: u64,
+    #[result(expendable)]
+    window: Window,
+}
+
+#[test]
+fn what_has_parts_follows_from_its_type() {
+    fn array(sde: &Handle) -> Result<DistArray<u64>, sde::Error> {
+        DistArray::from_fn(sde, &[1], |_| 2)
+    }
+    #[sde::app(distributed)]
+    fn parts(sde: &Handle) -> Result<DistArray<u64>, sde::Error> {
+        array(sde)
+    }
+    #[sde::app(distributed, tags(no_cache))]
+    fn not_kept(sde: &Handle) -> Result<Value<DistArray<u64>>, sde::Error> {
+        Ok(Value::new(array(sde)?))
+    }
+    #[sde::app(distributed)]
+    fn whole(sde: &Handle) -> Result<u64, sde::Error> {
+        Ok(array(sde)?.local()[0])
+    }
+    #[sde::app(distributed, tags(expendable))]
+    fn open() -> Window {
+        Window
+    }
+    #[sde::app(distributed, results)]
+    fn field(sde: &Handle) -> Result<Field, sde::Error> {
+        let (values, steps) = (array(sde)?, 3);
+        let window = Window;
+        Ok(Field {
+            values,
+            steps,
+            window,
+        })
+    }
+    #[sde::app(results)]
+    fn alone(sde: &Handle) -> Result<Field, sde::Error> {
+        Err(array(sde).map(drop).unwrap_err())
+    }
+    let tags = |app: &dyn App| -> Vec<_> {
+        let info = app.info();
+        info.results().iter().map(|spec| spec.tags()).collect()
+    };
+    assert_eq!(tags(&parts), [Tags::from(Tag::Distributed)]);
+    assert_eq!(tags(&not_kept), [Tag::Distributed | Tag::NoCache]);
+    assert_eq!(tags(&whole), [Tags::NONE]);
+    assert_eq!(tags(&open), [Tags::from(Tag::Expendable)]);
+    let of_fields = [
+        Tag::Distributed | Tag::Intermediate,
+        Tags::NONE,
+        Tag::Expendable.into(),
+    ];
+    assert_eq!(tags(&field), of_fields);
+    let sde = Sde::new();
+    assert_eq!(parts.call(&sde).unwrap().local(), [2]);
+    let made = field.call(&sde).unwrap();
+    assert_eq!((made.values.local()[0], *made.steps), (2, 3));
+    assert!(made.window.is_some());
+    let text = alone.call(&sde).map(drop).unwrap_err().to_string();
+    says(
+        &text,
+        "\"values\" lies on several ranks, and the app is not `distributed`",
+    );
 }

@@ -15,7 +15,7 @@ use sde::{
     FingerprintError, Handle, Inputs, Mark, MemoryArchiver, OneProcess, Parameter, ResultMap,
     ResultSpec, SavePolicy, Saved, Sde, inputs,
 };
-use sde_tests::{Before, Counter, LIMIT, Watchdog, forward, made, number, x, y};
+use sde_tests::{Before, Counter, LIMIT, Watchdog, forward, made, number, says, x, y};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Captured, cycle, one_worker};
@@ -274,7 +274,7 @@ fn show(batch: &Batch) -> Result<(), ArchiveError> {
         for (value, codec) in entry.results().filter_map(|result| result.value) {
             codec
                 .encode(value, serde_json::value::Serializer)
-                .map_err(|error| ArchiveError::Other(error.to_string()))?;
+                .map_err(|error| ArchiveError::Other(format!("{error:#}")))?;
         }
     }
     Ok(())
@@ -353,7 +353,7 @@ fn a_value_that_asks_for_its_own_run_while_it_is_saved_is_a_cycle() {
         let app = runs_when_saved("of itself", captured, move |sde| {
             let same = runs_when_saved("of itself", captured, |_| ()).described(described);
             let error = sde.run(&same, &x(1)).expect_err("a cycle");
-            let said = error.to_string();
+            let said = format!("{error:#}");
             assert!(said.contains("a run needs its own result"), "{said}");
             asked.add();
         });
@@ -411,7 +411,7 @@ fn a_value_that_saves_while_it_is_saved_is_told_so() {
     let asked = Counter::new();
     let app = runs_when_saved("saves", captured, move |sde| {
         let error = sde.checkpoint().expect_err("it is being saved");
-        assert!(error.to_string().contains("asks for a save"), "{error}");
+        assert!(format!("{error:#}").contains("asks for a save"), "{error}");
         asked.add();
     });
     let store = Shows(MemoryArchiver::new(), Counter::new());
@@ -475,8 +475,10 @@ fn a_save_within_a_run_does_not_wait_for_one_that_waits_for_the_run() {
         computing.add();
         saving.reach(1);
         let error = captured.get().expect("set below").checkpoint();
-        let error = error.expect_err("another thread is at it").to_string();
-        assert!(error.contains("another thread saves"), "{error}");
+        says(
+            &error.expect_err("another thread is at it"),
+            "another thread saves",
+        );
         Ok(n)
     });
     let asked = awaited.clone();

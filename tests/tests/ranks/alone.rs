@@ -10,7 +10,7 @@ use sde::{
 use sde_tests::made;
 use sde_tests::ranks::{Ranks, Threads};
 
-#[sde::app(name = "ranks.alone.products", distributed, tags(distributed))]
+#[sde::app(name = "ranks.alone.products", distributed)]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[rows, columns], |at| (at[0] * 1000 + at[1]) as f64)
 }

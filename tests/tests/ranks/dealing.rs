@@ -252,7 +252,7 @@ fn a_rank_that_catches_the_panic_of_its_point_leaves_none_waiting() {
             match points {
                 Err(_) => assert_eq!(rank, who),
                 Ok(points) => {
-                    let error = points[0].as_ref().unwrap_err().to_string();
+                    let error = format!("{:#}", points[0].as_ref().unwrap_err());
                     assert!(points.iter().all(Result::is_err));
                     assert!(error.contains("on rank"), "rank {rank} of {size}: {error}");
                 }

@@ -8,7 +8,7 @@ use sde_tests::{Lie, Lying};
 
 const ROWS: usize = 8 << 10;
 
-#[sde::app(name = "ranks.evicting.array", distributed, tags(distributed))]
+#[sde::app(name = "ranks.evicting.array", distributed)]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[ROWS], |at| (at[0] * number) as f64)
 }

@@ -11,7 +11,7 @@ use sde_tests::ranks::{Ranks, Threads};
 
 use super::counting::{counted, counts_of};
 
-#[sde::app(name = "ranks.splitting.array", distributed, tags(distributed))]
+#[sde::app(name = "ranks.splitting.array", distributed)]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[1024], |at| (at[0] + number) as f64)
 }
@@ -106,7 +106,7 @@ fn an_array_that_was_not_named_is_an_error_until_the_release() {
         assert_eq!(array.call(&sde, 1).unwrap().gather(&sde).unwrap()[5], 6.0);
         array.call(&sde, 7).unwrap();
         assert_eq!(log.started("ranks.splitting.array"), 0);
-        error.to_string()
+        format!("{error:#}")
     });
     for error in &errors {
         assert_eq!(*error, errors[0]);

@@ -317,9 +317,8 @@ fn check_owner(vfs: &dyn Vfs, above: &Path, dir: &Path, trusts_group: bool) -> i
 /// Whether an error says that the place can't be written to.
 fn is_of_writing(error: &ArchiveError) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    let (ArchiveError::Open { source, .. } | ArchiveError::Io { source, .. }) = error else {
+    let (ArchiveError::Open { cause, .. } | ArchiveError::Io { cause, .. }) = error else {
         return false;
     };
-    source.raw_os_error().is_some()
-        && matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem)
+    cause.raw_os_error().is_some() && matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem)
 }

@@ -47,6 +47,7 @@ fn try_all(bytes: &[u8]) {
     one::<Vec<String>>(bytes);
     one::<BTreeMap<u64, Option<i128>>>(bytes);
     one::<Cbor>(bytes);
+    one::<sde::Data>(bytes);
 }
 
 /// A xorshift generator: the same bytes in each run.

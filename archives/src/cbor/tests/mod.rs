@@ -1,5 +1,6 @@
 //! Items, depth, errors; arrays of numbers are in `typed`, hostile bytes in `hostile`.
 
+mod data;
 mod hostile;
 mod schema;
 mod typed;

@@ -9,8 +9,8 @@ use crate::result_map::ResultMap;
 
 /// A unit of computation whose results are remembered.
 ///
-/// Most apps are written as functions with [`#[sde::app]`](macro@crate::app); the
-/// trait is for those with several results, parameters or sub-apps.
+/// Most apps are written as functions with [`#[sde::app]`](macro@crate::app), those with parameters or sub-apps as a
+/// [`ConfiguredApp`](crate::ConfiguredApp). This trait is for values whose fields make the app.
 ///
 /// The fields of the implementing type are part of the identity (that is why
 /// `Fingerprint` is required): two values that differ in a field never share

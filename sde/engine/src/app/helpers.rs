@@ -240,7 +240,7 @@ fn may_lead_elsewhere((name, to): &Name, linked: &Named) -> bool {
     }
 }
 
-fn summary(name: String, short: String, digest: Digest) -> ValueSummary {
+pub(super) fn summary(name: String, short: String, digest: Digest) -> ValueSummary {
     ValueSummary {
         name: name.into(),
         short,
@@ -249,7 +249,7 @@ fn summary(name: String, short: String, digest: Digest) -> ValueSummary {
     }
 }
 
-fn with_helpers(own: Digest, helpers: &[ValueSummary]) -> Digest {
+pub(super) fn with_helpers(own: Digest, helpers: &[ValueSummary]) -> Digest {
     let own = [own.as_bytes() as &[u8]].into_iter();
     digest_of(own.chain(helpers.iter().flat_map(|helper| {
         // A name has no byte 0.
@@ -257,7 +257,7 @@ fn with_helpers(own: Digest, helpers: &[ValueSummary]) -> Digest {
     })))
 }
 
-fn digest_of<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Digest {
+pub(super) fn digest_of<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Digest {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(part);

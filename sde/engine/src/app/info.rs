@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::helpers::FunctionCode;
+use super::helpers::{self, FunctionCode};
 use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::{AppError, Failure};
-use crate::inputs::{DeclaredInputs, InputSpec};
-use crate::key::Fingerprint;
+use crate::inputs::{DeclaredInputs, InputSpec, ValueSummary};
+use crate::key::{Digest, Fingerprint};
 use crate::ranks::distributed::Redistribution;
 use crate::result_map::typed::Results;
 use crate::result_map::{ResultMap, ResultSpec};
@@ -36,7 +36,12 @@ use crate::result_map::{ResultMap, ResultSpec};
 #[derive(Clone, Debug)]
 pub struct AppInfo {
     pub(crate) name: Cow<'static, str>,
+    /// The code as it was given.
+    own: CodeId,
+    /// The code with the helpers.
     pub(crate) code: CodeId,
+    /// The helpers that the description names, sorted.
+    pub(super) helpers: Vec<ValueSummary>,
     pub(crate) about: Cow<'static, str>,
     pub(crate) authors: Vec<Cow<'static, str>>,
     pub(crate) citations: Vec<Cow<'static, str>>,
@@ -66,14 +71,14 @@ impl AppInfo {
     /// else; two apps must not share one. Raise the version whenever the app's results change.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, version: impl Into<Cow<'static, str>>) -> Self {
-        Self::with_code(name.into(), CodeId::Version(version.into()))
+        Self::with_code(name, CodeId::Version(version.into()))
     }
 
     /// The description of an app with this stable name whose code is known by its source: its `impl App` is marked
     /// [`#[sde::app]`](macro@crate::app). Without the mark it can't run.
     #[must_use]
     pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
-        Self::with_code(name.into(), CodeId::Version(Cow::Borrowed("")))
+        Self::with_code(name, CodeId::Version(Cow::Borrowed("")))
     }
 
     /// Says what the source is; that of an app whose description this extends gives way. A version stays, and is refused
@@ -82,19 +87,20 @@ impl AppInfo {
     #[must_use]
     pub fn in_source(mut self, source: &'static FunctionCode) -> Self {
         self.source = Some(source);
-        if self.lacks_code() || matches!(self.code, CodeId::Source(_)) {
-            self.code = source.code().clone();
+        if self.lacks_code() || matches!(self.own, CodeId::Source(_)) {
+            self.own = source.code().clone();
+            self.count_helpers();
         }
         self
     }
 
     fn lacks_code(&self) -> bool {
-        matches!(&self.code, CodeId::Version(version) if version.is_empty())
+        matches!(&self.own, CodeId::Version(version) if version.is_empty())
     }
 
     /// Why its code is not known.
     pub(super) fn unknown_code(&self) -> Option<&'static str> {
-        match (&self.code, self.source) {
+        match (&self.own, self.source) {
             (CodeId::Version(_), Some(_)) => Some(
                 "its `impl App` is marked `#[sde::app]`, which knows it by its source, and it has a version: \
                  write `AppInfo::named`, or leave the mark out",
@@ -106,10 +112,15 @@ impl AppInfo {
         }
     }
 
-    fn with_code(name: Cow<'static, str>, code: CodeId) -> Self {
+    /// The description of an app with this stable name and this code, for apps that are [made](crate::DynApp) of what
+    /// no macro sees. Two codes must differ if the apps' results may.
+    #[must_use]
+    pub fn with_code(name: impl Into<Cow<'static, str>>, code: CodeId) -> Self {
         Self {
-            name,
+            name: name.into(),
+            own: code.clone(),
             code,
+            helpers: Vec::new(),
             about: Cow::Borrowed(""),
             authors: Vec::new(),
             citations: Vec::new(),
@@ -124,6 +135,44 @@ impl AppInfo {
             synchronize: None,
             source: None,
         }
+    }
+
+    /// Has something else count as code of the app, by the digest of its text: a function that it calls, a program, a
+    /// library. A helper with another digest is other code, and [`Part::Helper`](crate::Part::Helper) names it. Of two
+    /// of one name the later counts. The code then is a digest, that of a version too.
+    ///
+    /// ```
+    /// use sde::{AppInfo, key::commit};
+    ///
+    /// let text = |text: &str| commit(text).map(|made| made.digest());
+    /// let info = AppInfo::new("solver", "1").helper("bin/solver", text("first")?);
+    /// assert_ne!(info.code(), info.clone().helper("bin/solver", text("second")?).code());
+    /// # Ok::<(), sde::FingerprintError>(())
+    /// ```
+    #[must_use]
+    pub fn helper(mut self, name: impl Into<String>, digest: Digest) -> Self {
+        let name = name.into();
+        self.helpers.retain(|helper| *helper.name != name);
+        let short = CodeId::Source(digest).to_string();
+        self.helpers.push(helpers::summary(name, short, digest));
+        self.helpers.sort_by(|one, other| one.name.cmp(&other.name));
+        self.count_helpers();
+        self
+    }
+
+    fn count_helpers(&mut self) {
+        self.code = match self.own_digest() {
+            Some(own) => CodeId::Source(helpers::with_helpers(own, &self.helpers)),
+            None => self.own.clone(),
+        };
+    }
+
+    /// The digest of the code without the helpers, if there are any.
+    pub(super) fn own_digest(&self) -> Option<Digest> {
+        (!self.helpers.is_empty()).then(|| match &self.own {
+            CodeId::Source(digest) => *digest,
+            CodeId::Version(version) => helpers::digest_of([version.as_bytes()]),
+        })
     }
 
     /// Describes what the app does, in a sentence.
@@ -194,7 +243,8 @@ impl AppInfo {
     }
 
     /// Declares an input that every run is given: a `T`, or a [`Value<T>`](crate::Value), for a `String` also a literal.
-    /// An `#[sde::app]` function declares its arguments.
+    /// A [`Data`](crate::Data) that [is](crate::Data::get) a `T` becomes one, and so has the key of one. An `#[sde::app]`
+    /// function declares its arguments.
     ///
     /// A run of an app that declares its inputs takes these and no others. Its [`Inputs`](crate::Inputs) are checked
     /// before it is computed, and keyed in the order of the declarations, whatever their own. An app that declares nothing

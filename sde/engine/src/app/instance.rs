@@ -81,6 +81,27 @@ impl Instance {
         Ok(self)
     }
 
+    /// The instance with a parameter of its app's own struct set. It is checked when the app is identified.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with<T: Fingerprint + Send + Sync + 'static>(
+        mut self,
+        name: &'static str,
+        value: T,
+    ) -> Self {
+        let setting = Setting::new(value);
+        self.setup.settings.insert(name.into(), setting);
+        self
+    }
+
+    /// The instance with an app in a slot of its app's own struct.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn filled(mut self, slot: &'static str, app: SubApp) -> Self {
+        self.setup.slots.insert(slot.into(), app);
+        self
+    }
+
     /// The description of the app.
     #[must_use]
     pub fn info(&self) -> &AppInfo {

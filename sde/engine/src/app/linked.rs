@@ -2,39 +2,38 @@
 //!
 //! An entry made by an earlier program names the code of every app that its run called. To tell whether that is
 //! current, the engine needs the code of all apps of *this* program, even of those it has not run yet. So `#[sde::app]`
-//! functions, and types named in [`link_app!`](crate::link_app), are collected when the program is linked.
+//! functions, marked [`ConfiguredApp`](crate::ConfiguredApp)s, and types named in [`link_app!`](crate::link_app), are
+//! collected when the program is linked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::identity::CodeId;
 use super::info::AppInfo;
+use super::instance::Instance;
 use crate::sync::lock;
 
 /// One app of this program, as the linker collects them. Made by the macros.
 pub struct LinkedApp {
-    describe: fn() -> AppInfo,
+    make: fn() -> Instance,
     /// Module, file and line of a function; `None` for a type.
     place: Option<&'static str>,
 }
 
 impl LinkedApp {
-    /// An app that describes itself by this function.
+    /// The app that this function makes, with its defaults.
     #[doc(hidden)]
     #[must_use]
-    pub const fn new(describe: fn() -> AppInfo) -> Self {
-        Self {
-            describe,
-            place: None,
-        }
+    pub const fn new(make: fn() -> Instance) -> Self {
+        Self { make, place: None }
     }
 
-    /// A function with this description, and its place.
+    /// An app that is a function, and its place.
     #[doc(hidden)]
     #[must_use]
-    pub const fn function(describe: fn() -> AppInfo, place: &'static str) -> Self {
+    pub const fn function(make: fn() -> Instance, place: &'static str) -> Self {
         Self {
-            describe,
+            make,
             place: Some(place),
         }
     }
@@ -46,7 +45,7 @@ inventory::collect!(LinkedApp);
 /// earlier programs are used again.
 ///
 /// Takes a list of expressions, each the app with its defaults. Functions with
-/// `#[sde::app]` need not be named.
+/// `#[sde::app]` need not be named, nor does a [`ConfiguredApp`](crate::ConfiguredApp) that is marked so.
 ///
 /// ```
 /// # use sde::*;
@@ -68,15 +67,23 @@ inventory::collect!(LinkedApp);
 macro_rules! link_app {
     ($($app:expr),+ $(,)?) => {
         $($crate::__private::inventory::submit! {
-            $crate::LinkedApp::new(|| $crate::App::info(&$app))
+            $crate::LinkedApp::new(|| $crate::Instance::from($app))
         })+
     };
 }
 
-/// The descriptions of the apps that the linker collected.
-pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
+/// The apps that the linker collected.
+pub(crate) fn linked_apps() -> impl Iterator<Item = Instance> {
     let all = inventory::iter::<LinkedApp>.into_iter();
-    all.map(|linked| (linked.describe)())
+    all.map(|linked| (linked.make)())
+}
+
+/// The app of this name, if the program has one and no other code of that name.
+pub(crate) fn linked_app(name: &str) -> Option<Instance> {
+    let mut all = linked_apps().filter(|app| app.info().name() == name);
+    let first = all.next()?;
+    all.all(|app| app.info().code() == first.info().code())
+        .then_some(first)
 }
 
 /// Names and codes that several functions share, and the places of these.
@@ -101,7 +108,7 @@ fn find_clashes() -> Clashes {
     let mut functions = Clashes::new();
     for linked in inventory::iter::<LinkedApp> {
         if let Some(place) = linked.place {
-            let of_identity = functions.entry(identity(&(linked.describe)()));
+            let of_identity = functions.entry(identity((linked.make)().info()));
             of_identity.or_default().push(place);
         }
     }

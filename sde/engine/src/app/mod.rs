@@ -6,10 +6,12 @@
 //! the same run.
 
 mod cancel;
+mod configured;
 mod defaults;
 mod definition;
 mod dependencies;
 mod difference;
+mod dynamic;
 mod frame;
 mod helpers;
 mod identity;
@@ -27,25 +29,26 @@ mod summary;
 pub use crate::engine::Handle;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
+pub use configured::{ConfiguredApp, Settings, app_of};
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub use dependencies::Callee;
 pub(crate) use dependencies::DependencySnapshot;
 pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
-
+pub use dynamic::DynApp;
 pub(crate) use frame::{Frame, OnThread, ThreadContext, ancestry, depth_here, stack};
 pub use helpers::{FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, Source};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, Synchronize};
 pub use instance::Instance;
 pub use linked::LinkedApp;
-pub(crate) use linked::{TypeIndex, linked_apps};
+pub(crate) use linked::{TypeIndex, linked_app, linked_apps};
 pub(crate) use own_time::{BodyTime, NestedCall, add_waiting};
 pub(crate) use parameter::Setting;
-pub use parameter::{Parameter, Settings};
+pub use parameter::{Parameter, ParameterValues};
 pub(crate) use prepared::prepare;
 pub use prepared::{Prepared, ResolvedApp, ResolvedOnce};
-pub(crate) use setup::{Setup, no_slot};
+pub(crate) use setup::{Setup, unknown};
 pub use slot::{Slot, SubApp};
 pub use summary::{AppSetup, SlotSummary};

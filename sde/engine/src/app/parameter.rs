@@ -33,7 +33,7 @@ pub struct Parameter {
     checks: Vec<Check>,
 }
 
-type Check = Arc<dyn Fn(&dyn Any, &Settings<'_>) -> Result<(), String> + Send + Sync>;
+type Check = Arc<dyn Fn(&dyn Any, &ParameterValues<'_>) -> Result<(), String> + Send + Sync>;
 
 impl Parameter {
     /// A parameter with a default, whose type is the parameter's.
@@ -91,9 +91,9 @@ impl Parameter {
     #[must_use]
     pub fn check_with<T: 'static>(
         mut self,
-        check: impl Fn(&T, &Settings<'_>) -> Result<(), String> + Send + Sync + 'static,
+        check: impl Fn(&T, &ParameterValues<'_>) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        let check = move |value: &dyn Any, others: &Settings<'_>| {
+        let check = move |value: &dyn Any, others: &ParameterValues<'_>| {
             let expected = std::any::type_name::<T>();
             let wrong = || format!("its check expects a {expected}: the app declares it wrongly");
             check(value.downcast_ref().ok_or_else(wrong)?, others)
@@ -120,7 +120,7 @@ impl Parameter {
         self.transparent
     }
 
-    pub(crate) fn verify(&self, value: &Setting, all: &Settings<'_>) -> Result<(), String> {
+    pub(crate) fn verify(&self, value: &Setting, all: &ParameterValues<'_>) -> Result<(), String> {
         let mut checks = self.checks.iter();
         checks.try_for_each(|check| check(value.any(), all))
     }
@@ -138,9 +138,9 @@ impl fmt::Debug for Parameter {
 }
 
 /// The values of all parameters of one app, as its checks see them.
-pub struct Settings<'a>(pub(crate) &'a dyn Fn(&str) -> Option<&'a Setting>);
+pub struct ParameterValues<'a>(pub(crate) &'a dyn Fn(&str) -> Option<&'a Setting>);
 
-impl Settings<'_> {
+impl ParameterValues<'_> {
     /// The value of another parameter; `None` if it is not set, or not a `T`.
     #[must_use]
     pub fn get<T: 'static>(&self, name: &str) -> Option<&T> {

@@ -15,7 +15,7 @@ use super::linked::{TypeIndex, clash};
 use super::setup::Setup;
 use super::slot::SubApp;
 use super::summary::AppSetup;
-use crate::error::{Error, ErrorKind, join_names, printable};
+use crate::error::{Error, ErrorKind, join_names};
 use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 use crate::result_map::ResultSpec;
 
@@ -99,11 +99,12 @@ impl ResolvedApp {
         let info = Arc::clone(&settings.info);
         let name = settings.name();
         if let Some(places) = clash(&info) {
-            return Err(Error::invalid_argument(format!(
-                "several functions are the app \"{}\", and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
-                printable(&name),
+            let why = format!(
+                "several functions are the app, and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
                 join_names(places)
-            )));
+            );
+            let name = name.to_string();
+            return Err(ErrorKind::NameTaken { name, why }.into());
         }
         let sub_apps = resolve_slots(&settings, find_named, path)?;
         let identified = identify(app, &settings, &sub_apps);

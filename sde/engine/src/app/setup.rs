@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::definition::App;
 use super::info::AppInfo;
-use super::parameter::{Parameter, Setting, Settings};
+use super::parameter::{Parameter, ParameterValues, Setting};
 use super::slot::{Slot, SubApp};
-use crate::error::{Error, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::inputs::InputSpec;
 use crate::key::describe;
 use crate::result_map::ResultSpec;
@@ -24,8 +24,13 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn defaults(app: &dyn App) -> Self {
+        Self::of(app.info())
+    }
+
+    /// The defaults of this description.
+    pub(crate) fn of(info: AppInfo) -> Self {
         Self {
-            info: Arc::new(app.info()),
+            info: Arc::new(info),
             settings: BTreeMap::new(),
             slots: BTreeMap::new(),
         }
@@ -34,13 +39,7 @@ impl Setup {
     pub(super) fn set(&mut self, name: &str, setting: Setting) -> Result<(), Error> {
         let parameter = self.declared(name)?.clone();
         if setting.type_name != parameter.type_name {
-            return Err(self.refuse(
-                name,
-                format!(
-                    "it is a {}, and was given a {}",
-                    parameter.type_name, setting.type_name
-                ),
-            ));
+            return Err(self.other_type(name, parameter.type_name, setting.type_name));
         }
         self.settings.insert(parameter.name.clone(), setting);
         self.verify(&parameter)
@@ -49,7 +48,7 @@ impl Setup {
     pub(super) fn fill(&mut self, slot: &str, app: SubApp) -> Result<(), Error> {
         let Some(declared) = self.info.slots.iter().find(|s| s.name == slot) else {
             let names = self.info.slots.iter().map(|s| &s.name);
-            return Err(no_slot(&self.info.name, slot, names));
+            return Err(unknown(&self.info.name, "slot", slot, names));
         };
         self.slots.insert(declared.name.clone(), app);
         Ok(())
@@ -132,10 +131,12 @@ impl Setup {
             return Ok(());
         };
         let look_up = |name: &str| self.setting(name);
-        parameter.verify(value, &Settings(&look_up)).map_err(|why| {
-            self.refuse(
-                &parameter.name,
-                format!("{} was refused: {why}", describe(&*value.value)),
+        let verified = parameter.verify(value, &ParameterValues(&look_up));
+        verified.map_err(|why| {
+            let value = describe(&*value.value);
+            Error::refused(
+                format!("{value} as {}", self.parameter(&parameter.name)),
+                why,
             )
         })
     }
@@ -148,31 +149,43 @@ impl Setup {
 
     /// The error for the name of a parameter that the app does not have.
     pub(crate) fn no_parameter(&self, name: &str) -> Error {
-        let names = join_names(self.info.parameters.iter().map(|p| &p.name));
-        self.refuse(
-            name,
-            format!("there is no such parameter; the app has: {names}"),
-        )
+        let names = self.info.parameters.iter().map(|p| &p.name);
+        unknown(&self.info.name, "parameter", name, names)
     }
 
-    /// The error for a parameter that is not as it is asked for.
-    pub(crate) fn refuse(&self, name: &str, why: String) -> Error {
-        let (app, name) = (&self.info.name, printable(name));
-        Error::invalid_argument(format!("parameter \"{name}\" of {app}: {why}"))
+    /// The error for a parameter that is given, or asked for, as another type.
+    pub(crate) fn other_type(&self, name: &str, is: &str, wanted: &str) -> Error {
+        let what = self.parameter(name);
+        let (is, wanted) = (is.to_owned(), wanted.to_owned());
+        ErrorKind::TypeMismatch { what, is, wanted }.into()
+    }
+
+    fn parameter(&self, name: &str) -> String {
+        format!("parameter \"{}\" of {}", printable(name), self.info.name)
     }
 
     /// The error for a description that contradicts itself.
     fn contradiction(&self, why: String) -> Error {
         let app = printable(&self.info.name);
-        Error::invalid_argument(format!("the `AppInfo` of {app} was refused: {why}"))
+        Error::refused(format!("the `AppInfo` of {app}"), why)
     }
 }
 
 type Name = Cow<'static, str>;
 
-pub(crate) fn no_slot<'n>(app: &str, name: &str, names: impl Iterator<Item = &'n Name>) -> Error {
-    let (name, names) = (printable(name), join_names(names));
-    Error::invalid_argument(format!(
-        "sub-app slot \"{name}\" of {app}: there is no such slot; the app has: {names}"
-    ))
+pub(crate) fn unknown<'n>(
+    app: &str,
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'n Name>,
+) -> Error {
+    let (of, name) = (app.to_owned(), name.to_owned());
+    let known = known.map(|name| name.to_string()).collect();
+    ErrorKind::UnknownName {
+        of,
+        what,
+        name,
+        known,
+    }
+    .into()
 }

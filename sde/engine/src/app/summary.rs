@@ -77,6 +77,9 @@ impl AppSetup {
             setup.helpers = helpers.to_vec();
             setup.source = own;
         }
+        let info = &resolved.info;
+        setup.helpers.extend(info.helpers.iter().cloned());
+        setup.source = setup.source.or_else(|| info.own_digest());
         for declared in &resolved.info.parameters {
             let Some(setting) = resolved.settings.setting(&declared.name) else {
                 continue;

@@ -58,11 +58,17 @@ pub use number_type::NumberType;
 pub use pages::try_zeroed;
 pub(crate) use pages::{room_for_start, start_of_large};
 pub use read::deserialize;
-pub(crate) use write::bytes_of;
+pub(crate) use read::{elements, of_bytes};
 pub use write::{BulkBytes, serialize};
+pub(crate) use write::{bytes_of, little_endian, whole_shape};
 
 /// The name of the enum that numbers with a shape are shown as.
 pub const ARRAY: &str = "$sde::bulk::array";
+
+/// The name of the newtype struct by which a value of unknown type asks for what comes next. A format that marks the
+/// type of numbers shows those as a newtype variant around their bytes, named as the newtype struct of their type; and
+/// numbers with a shape as it shows a variant of [`ARRAY`]. Anything else is shown as the newtype's content.
+pub const ANY: &str = "$sde::bulk::any";
 
 #[cfg(test)]
 mod tests;

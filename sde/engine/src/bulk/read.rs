@@ -11,7 +11,7 @@ use serde::de::{
 use super::ARRAY;
 use super::container::{Bulk, Order, Shape};
 use super::element::{Element, dimensions_of};
-use super::write::swap;
+use super::write::{BulkBytes, swap};
 
 /// Reads a list or an array; for `#[serde(with = "sde::bulk")]`.
 ///
@@ -48,12 +48,15 @@ impl<'de, B: Bulk> Visitor<'de> for PartsVisitor<B> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let order: Option<Variant> = map.next_key()?;
         let order = order.ok_or_else(|| A::Error::invalid_length(0, &self))?;
-        parts::<B, _>(order, map.next_value()?)
+        parts::<B, _>(order.into(), map.next_value()?)
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Self::Value, A::Error> {
-        let (order, content) = access.variant()?;
-        parts::<B, _>(order, content.tuple_variant(2, PairVisitor(PhantomData))?)
+        let (order, content) = access.variant::<Variant>()?;
+        parts::<B, _>(
+            order.into(),
+            content.tuple_variant(2, PairVisitor(PhantomData))?,
+        )
     }
 }
 
@@ -63,6 +66,15 @@ impl<'de, B: Bulk> Visitor<'de> for PartsVisitor<B> {
 enum Variant {
     ByRows,
     ByColumns,
+}
+
+impl From<Variant> for Order {
+    fn from(variant: Variant) -> Self {
+        match variant {
+            Variant::ByRows => Self::Rows,
+            Variant::ByColumns => Self::Columns,
+        }
+    }
 }
 
 /// The shape and the numbers.
@@ -83,13 +95,9 @@ impl<'de, E: Element> Visitor<'de> for PairVisitor<E> {
 }
 
 fn parts<B: Bulk, F: Error>(
-    order: Variant,
+    order: Order,
     (lengths, Numbers(items)): Pair<B::Element>,
 ) -> Result<(Vec<B::Element>, Option<Shape>), F> {
-    let order = match order {
-        Variant::ByRows => Order::Rows,
-        Variant::ByColumns => Order::Columns,
-    };
     let shape = outer::<B::Element>(order, lengths, items.len())
         .ok_or_else(|| F::custom("the shape of an array does not fit its numbers or their type"))?;
     match (B::SHAPED, &shape.lengths[..], shape.order) {
@@ -142,22 +150,8 @@ impl<'de, E: Element> Visitor<'de> for NumbersVisitor<E> {
         from.deserialize_byte_buf(self)
     }
 
-    /// Copies the bytes once, into memory that is as `E` needs it.
     fn visit_bytes<F: Error>(self, bytes: &[u8]) -> Result<Numbers<E>, F> {
-        let (length, size) = (bytes.len(), size_of::<E>());
-        if size == 0 || !length.is_multiple_of(size) {
-            return Err(F::custom(format_args!(
-                "{length} bytes are no list of elements of {size} bytes"
-            )));
-        }
-        let mut items = bytemuck::allocation::try_zeroed_vec::<E>(length / size)
-            .map_err(|()| F::custom(format_args!("no memory for {length} bytes")))?;
-        let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut items);
-        memory.copy_from_slice(bytes);
-        if cfg!(target_endian = "big") {
-            swap(E::NUMBERS, memory);
-        }
-        Ok(Numbers(items))
+        elements(bytes).map(Numbers).map_err(F::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Numbers<E>, A::Error> {
@@ -170,4 +164,35 @@ impl<'de, E: Element> Visitor<'de> for NumbersVisitor<E> {
             _ => Err(A::Error::invalid_length(numbers.len(), &self)),
         }
     }
+}
+
+/// Copies little-endian bytes once, into memory that is as `E` needs it.
+pub(crate) fn elements<E: Element>(bytes: &[u8]) -> Result<Vec<E>, String> {
+    let (length, size) = (bytes.len(), size_of::<E>());
+    if size == 0 || !length.is_multiple_of(size) {
+        return Err(format!(
+            "{length} bytes are no list of elements of {size} bytes"
+        ));
+    }
+    let mut items = bytemuck::allocation::try_zeroed_vec::<E>(length / size)
+        .map_err(|()| format!("no memory for {length} bytes"))?;
+    let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut items);
+    memory.copy_from_slice(bytes);
+    if cfg!(target_endian = "big") {
+        swap(E::NUMBERS, memory);
+    }
+    Ok(items)
+}
+
+/// The list or array that consists of these numbers; `None` if `B` has other numbers or another shape.
+pub(crate) fn of_bytes<B: Bulk>(from: &BulkBytes<'_>) -> Option<B> {
+    let numbers = B::Element::NUMBERS;
+    let items = (from.numbers == numbers).then(|| elements::<B::Element>(&from.bytes))?;
+    let (order, lengths) = match &from.shape {
+        Some(Shape { order, lengths }) => (*order, lengths.clone()),
+        None => (Order::Rows, vec![from.bytes.len() / numbers.size()]),
+    };
+    let parts = parts::<B, serde::de::value::Error>(order, (lengths, Numbers(items.ok()?)));
+    let (items, shape) = parts.ok()?;
+    B::build(items, shape).ok()
 }

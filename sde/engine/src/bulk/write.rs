@@ -51,7 +51,7 @@ pub(crate) fn bytes_of<B: Bulk>(value: &B) -> BulkBytes<'_> {
 
 /// The shape with the dimensions of the elements themselves, which run fastest: they
 /// are the last by rows, and the first by columns.
-fn whole_shape<E: Element>(outer: Option<Shape>, items: usize) -> Option<Shape> {
+pub(crate) fn whole_shape<E: Element>(outer: Option<Shape>, items: usize) -> Option<Shape> {
     let inner = dimensions_of::<E>();
     let mut shape = match (outer, inner.is_empty()) {
         (Some(outer), _) => outer,
@@ -70,7 +70,7 @@ fn whole_shape<E: Element>(outer: Option<Shape>, items: usize) -> Option<Shape> 
     Some(shape)
 }
 
-fn little_endian(numbers: NumberType, bytes: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn little_endian(numbers: NumberType, bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut bytes = Cow::Borrowed(bytes);
     if cfg!(target_endian = "big") && numbers.size() > 1 {
         swap(numbers, bytes.to_mut());

@@ -113,7 +113,7 @@ fn the_first_that_decides_stands_before_it_is_visible() {
 fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
     let cache = AppCache::new("app".into(), None);
     let flight = flight(&cache);
-    cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
+    cache.fail(&flight, &Error::refused("a test", "so"), false, None);
     assert!(stands(&cache, &flight, entry(1)));
     assert!(!stands(&cache, &flight, entry(2)));
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
@@ -124,7 +124,7 @@ fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
 fn what_was_computed_after_a_flight_failed_stands() {
     let cache = AppCache::new("app".into(), None);
     let failed = flight(&cache);
-    cache.fail(&failed, &Error::invalid_argument("a test"), false, None);
+    cache.fail(&failed, &Error::refused("a test", "so"), false, None);
     let later = flight(&cache);
     assert!(stands(&cache, &later, entry(1)));
     assert!(!stands(&cache, &failed, entry(2)));
@@ -164,7 +164,7 @@ fn the_holder_fails_and_what_was_decided_stands() {
     let (_decision, _) = cache.decide(&flight, &beside);
     cache.fail(
         &flight,
-        &Error::invalid_argument("a test"),
+        &Error::refused("a test", "so"),
         false,
         Some(entry(9)),
     );
@@ -185,7 +185,7 @@ fn what_was_cleaned_is_not_put_back() {
     cache.clear(|_| true, "cleaned");
     let cleaned = |entry: &Entry| !entry.serves_all();
     assert!(!cleaned(&previous));
-    cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
+    cache.fail(&flight, &Error::refused("a test", "so"), false, None);
     assert!(cache.entry(&key()).is_some_and(|entry| cleaned(&entry)));
 }
 

@@ -38,8 +38,9 @@ impl Engine {
 /// Refuses a run that a store asks for while it writes a result.
 fn within_a_store() -> Option<Error> {
     is_writing().then(|| {
-        Error::invalid_argument(
-            "a store calls the engine while it writes a result that others wait for; call the engine in `Archiver::encode` instead",
+        Error::refused(
+            "a call of the engine by its store",
+            "others wait for the result that it writes; call the engine in `Archiver::encode` instead",
         )
     })
 }
@@ -71,7 +72,11 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
 /// Refuses a request for a name that the app does not return.
 fn unknown_name(run: &Run<'_>) -> Option<Error> {
     let resolved = &*run.app.resolved;
-    let mut names = run.options.names?.iter();
+    let (names, tags) = (run.options.names.unwrap_or_default(), run.options.tags);
+    let mut names = names
+        .iter()
+        .copied()
+        .chain(tags.iter().map(|(name, _)| &**name));
     let unknown = names.find(|name| resolved.result(name).is_none())?;
     let results = resolved.info.results.iter();
     let there: Vec<_> = results.map(|spec| spec.name.to_string()).collect();

@@ -279,7 +279,7 @@ impl AnnounceQueue {
             return;
         }
         if let Err(error) = made.archiver.write_through(&batch) {
-            tracing::debug!(target: "sde", "what is shared could not be written: {error}");
+            tracing::debug!(target: "sde", "what is shared could not be written: {error:#}");
             self.failed.store(true, Ordering::Relaxed);
         }
     }

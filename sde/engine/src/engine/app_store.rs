@@ -8,7 +8,7 @@ use std::sync::{Arc, RwLock};
 
 use super::Engine;
 use super::handle::CalledApp;
-use crate::app::{AppInfo, Instance, Prepared, Setting, SubApp, prepare};
+use crate::app::{AppInfo, Instance, Prepared, Setting, Setup, SubApp, linked_app, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 use crate::sync::{Guard, read, write};
@@ -64,10 +64,11 @@ impl AppStore {
         if path.iter().any(|seen| seen == name) {
             path.push(name.to_owned());
             let names: Vec<_> = path.iter().map(|name| printable(name)).collect();
-            return Err(Error::invalid_argument(format!(
-                "the registered names lead back to themselves: {}; put another app in one of the slots",
-                names.join(" -> ")
-            )));
+            let names = names.join(" -> ");
+            return Err(Error::refused(
+                "a circle of registered names",
+                format!("{names}; put another app in one of the slots"),
+            ));
         }
         let epoch = engine.epoch();
         let kept = self.read().get(name).and_then(|app| app.prepared.clone());
@@ -137,10 +138,10 @@ impl AppStore {
     fn insert(&self, name: &str, instance: Arc<Instance>) -> Result<(), Error> {
         let mut apps = write(&self.0);
         if apps.contains_key(name) {
-            return Err(Error::invalid_argument(format!(
-                "\"{}\" is registered already; choose another name, or set its parameters instead",
-                printable(name)
-            )));
+            let why =
+                "an app is registered by it; choose another name, or set its parameters instead";
+            let (name, why) = (name.to_owned(), why.to_owned());
+            return Err(ErrorKind::NameTaken { name, why }.into());
         }
         apps.insert(name.to_owned(), Registered::new(instance));
         Ok(())
@@ -259,6 +260,41 @@ impl Apps<'_> {
         // A run may depend on there having been no app of that name.
         self.0.raise_epoch();
         Ok(())
+    }
+
+    /// Makes an app known that this program has and may not run, such as one of a script. Results of earlier programs
+    /// that rest on it, and those of its callers, are then used again.
+    ///
+    /// It takes the place of an app of its name that was declared or has run before: one whose code was edited is
+    /// declared again, and results that rest on its earlier code are not used any more.
+    ///
+    /// # Errors
+    /// If the description contradicts itself.
+    pub fn declare(&self, info: AppInfo) -> Result<(), Error> {
+        Setup::of(info.clone()).verify_all()?;
+        self.0.catalog.declare(info);
+        self.0.raise_epoch();
+        Ok(())
+    }
+
+    /// The app of this name that is part of the program: an `#[sde::app]` function, or a type named in
+    /// [`link_app!`](crate::link_app). `None` if there is none, or if there are several with different code, as functions
+    /// of several modules may be. It makes each linked app once; keep what it gives.
+    ///
+    /// ```
+    /// #[sde::app(name = "doc.half")]
+    /// fn half(x: f64) -> f64 {
+    ///     x / 2.0
+    /// }
+    ///
+    /// let sde = sde::Sde::new();
+    /// let half = sde.apps().linked("doc.half").expect("it is linked");
+    /// assert_eq!(*sde.run(&half, &sde::inputs! { x: 3.0 })?.get::<f64>("result")?, 1.5);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn linked(&self, name: &str) -> Option<Instance> {
+        linked_app(name)
     }
 
     /// The registered names, sorted.

@@ -122,7 +122,7 @@ impl Engine {
         let save = || self.save(Selection::Checkpoint, false);
         let why = match catch_unwind(AssertUnwindSafe(save)) {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => format!("{error:#}"),
             Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
         };
         self.warn(|| format!("a checkpoint {when} failed: {why}; the next one tries again"));

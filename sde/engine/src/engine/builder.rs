@@ -249,8 +249,10 @@ impl Builder {
             (false, false) => SavePolicy::OnRequest,
         });
         if policy == SavePolicy::Interval(Duration::ZERO) {
-            let message = "the save policy was refused: an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
-            return Err(Error::invalid_argument(message));
+            return Err(Error::refused(
+                "the save policy",
+                "an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`",
+            ));
         }
         let ranks_here = ranks_here(self.process_group.as_ref().map(|(group, _)| &**group));
         let threads = self.threads;
@@ -345,7 +347,7 @@ fn ranks_here(group: Option<&dyn ProcessGroup>) -> usize {
 }
 
 pub(super) fn no_thread(error: std::io::Error) -> Error {
-    let why = error.to_string();
+    let why = format!("{error:#}");
     ErrorKind::Threads { why }.into()
 }
 

@@ -9,7 +9,7 @@ use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
 use crate::entry::{Entry, RecordHead};
-use crate::error::{Error, close_names, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};
 
@@ -23,14 +23,17 @@ type OfName = Arc<Vec<Arc<CatalogEntry>>>;
 /// An app as this program has it.
 struct CatalogEntry {
     info: AppInfo,
+    /// Whether the linker collected it: it is part of the program for ever.
+    is_linked: bool,
     /// Made when first asked for: many linked apps are never asked for, and reading a file takes time.
     defaults: OnceLock<Defaults>,
 }
 
 impl CatalogEntry {
-    fn new(info: AppInfo) -> Self {
+    fn new(info: AppInfo, is_linked: bool) -> Self {
         Self {
             info,
+            is_linked,
             defaults: OnceLock::new(),
         }
     }
@@ -58,9 +61,10 @@ impl CatalogEntry {
 impl AppCatalog {
     pub(super) fn linked() -> Self {
         let mut apps: HashMap<Arc<str>, OfName> = HashMap::new();
-        for info in linked_apps() {
+        for app in linked_apps() {
+            let info = app.info().clone();
             let of_name = apps.entry(Arc::from(info.name())).or_default();
-            Arc::make_mut(of_name).push(Arc::new(CatalogEntry::new(info)));
+            Arc::make_mut(of_name).push(Arc::new(CatalogEntry::new(info, true)));
         }
         Self(RwLock::new(apps))
     }
@@ -103,7 +107,7 @@ impl AppCatalog {
         let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
         let why = match codes.is_empty() {
             true => format!(
-                "it ran {app}, which this program has not shown yet; name it in `link_app!`"
+                "it ran {app}, which this program has not shown yet; name it in `link_app!`, or declare it"
             ),
             false => format!("it ran {app} ({code}), which is now {}", codes.join(" or ")),
         };
@@ -121,8 +125,20 @@ impl AppCatalog {
         if self.changed(name, info.code(), defaults).is_some() {
             let mut apps = write(&self.0);
             let of_name = apps.entry(Arc::clone(name)).or_default();
-            Arc::make_mut(of_name).push(Arc::new(CatalogEntry::new(info.clone())));
+            Arc::make_mut(of_name).push(Arc::new(CatalogEntry::new(info.clone(), false)));
         }
+    }
+
+    /// Notes an app in place of those of its name that the linker did not collect. The epoch must be raised.
+    pub(super) fn declare(&self, info: AppInfo) {
+        // Dropped without the lock: defaults have destructors of users.
+        let _before;
+        let entry = Arc::new(CatalogEntry::new(info, false));
+        let mut apps = write(&self.0);
+        let of_name = apps.entry(Arc::from(entry.info.name())).or_default();
+        let linked = of_name.iter().filter(|entry| entry.is_linked).cloned();
+        let all = linked.chain([entry]).collect();
+        _before = std::mem::replace(of_name, Arc::new(all));
     }
 
     pub(super) fn names(&self) -> Vec<String> {
@@ -170,19 +186,19 @@ impl Engine {
         if known.iter().any(|known| known == name) {
             return Ok(());
         }
-        let close = match self.apps.instance(name) {
+        // An app's own name counts, not that it is registered by.
+        let known = match self.apps.instance(name) {
             Ok(instance) => vec![instance.info().name().to_owned()],
-            Err(_) => close_names(name, known),
+            Err(_) => known,
         };
-        let what_to_do = if close.is_empty() {
-            "`stats().apps` has the names of those that ran".to_owned()
-        } else {
-            format!("did you mean: {}", join_names(close))
-        };
-        let name = printable(name);
-        Err(Error::invalid_argument(format!(
-            "there is no app \"{name}\"; {what_to_do}"
-        )))
+        let (of, name) = ("this program".to_owned(), name.to_owned());
+        Err(ErrorKind::UnknownName {
+            of,
+            what: "app",
+            name,
+            known,
+        }
+        .into())
     }
 
     /// Why an entry rests on apps that this program does not have so; `None` if it has. Checked once for each entry and
@@ -246,7 +262,7 @@ impl Engine {
                     Ok(_) => format!(
                         "it ran the app registered as \"{name}\", which is set up otherwise now"
                     ),
-                    Err(error) => format!("it ran the app registered as \"{name}\": {error}"),
+                    Err(error) => format!("it ran the app registered as \"{name}\": {error:#}"),
                 }
             }
         };

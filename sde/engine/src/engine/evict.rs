@@ -30,7 +30,7 @@ impl Engine {
             if let Err(error) = self.must_know(app) {
                 self.warn(|| {
                     format!(
-                        "the memory budget of \"{}\" had no effect: {error}",
+                        "the memory budget of \"{}\" had no effect: {error:#}",
                         printable(app)
                     )
                 });

@@ -121,7 +121,7 @@ impl Engine {
             Err(error) => {
                 let (run, store) = (run.label(), archiver.describe());
                 let what = format!("{run} could not be looked for in {store}");
-                self.warn(|| format!("{what}: {error}; it is computed instead"));
+                self.warn(|| format!("{what}: {error:#}; it is computed instead"));
                 return None;
             }
         };

@@ -40,9 +40,10 @@ mod wait;
 pub use app_store::Apps;
 pub use builder::Builder;
 pub use handle::{
-    AppSource, GoesOn, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer,
+    AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
+    Request, Scratch, Subset, Transfer,
 };
-pub(crate) use handle::{CalledApp, Loop, Options, led};
+pub(crate) use handle::{Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
 pub(crate) use publish::{ToSave, Unpublished};

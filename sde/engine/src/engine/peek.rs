@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
 use crate::key::{EncodedCursor, Key, keyed};
+use crate::result_map::ResultMap;
 
 impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
@@ -55,7 +56,7 @@ impl Engine {
         } else if cache.is_flying(&key) {
             return Ok(Peek::Wait { key });
         } else if let Some(error) = cache.failure(&key, self.epoch()) {
-            return miss(format!("it failed, and would again: {error}"));
+            return miss(format!("it failed, and would again: {error:#}"));
         }
         match self.stored_refusal(resolved, &key) {
             Some(Ok(made_by)) => Ok(Peek::Load { key, made_by }),
@@ -72,6 +73,20 @@ impl Engine {
                     nearest: self.nearest(app, key, inputs),
                 }),
             },
+        }
+    }
+
+    /// The results of a run, if they are in memory and may be used.
+    pub(super) fn in_memory(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Option<ResultMap> {
+        let resolved = &*app.resolved;
+        if resolved.nondeterministic || resolved.is_distributed() {
+            return None;
+        }
+        let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
+        let entry = self.cache_of(resolved).entry(&key.ok()?)?;
+        match self.refusal(&entry, None) {
+            None => entry.serve(None).ok(),
+            Some(_) => None,
         }
     }
 
@@ -113,7 +128,7 @@ impl Engine {
             if let Err(error) = looked {
                 // For a message a run in memory may be near enough.
                 let store = archiver.describe();
-                self.warn(|| format!("{store} can't be asked for records: {error}"));
+                self.warn(|| format!("{store} can't be asked for records: {error:#}"));
             }
         }
         nearest
@@ -132,7 +147,7 @@ impl Engine {
         };
         let stored = || match self.archiver()?.find(key) {
             Ok(stored) => stored.map(look),
-            Err(error) => Some(Err(error.to_string())),
+            Err(error) => Some(Err(format!("{error:#}"))),
         };
         self.received_or(key, look, stored)
     }

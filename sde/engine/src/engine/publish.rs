@@ -304,7 +304,7 @@ impl Engine {
                 Err(Unpublished::of(cancelled, Failure::Transient))
             }
             Ok(Ok(results)) => match run.files_unchanged() {
-                Ok(()) => Ok((results, ran.record)),
+                Ok(()) => Ok((results.retagged(run.options.tags), ran.record)),
                 Err(error) => {
                     run.cache.scratches.remove(&run.scratch_key());
                     Err(Unpublished::of(error, Failure::Ordinary))

@@ -95,7 +95,7 @@ impl Engine {
         if let Err(error) = self.tell_written(Selection::Checkpoint, (1, 0), written) {
             self.warn(|| {
                 format!(
-                    "{} [{}] was computed but could not be saved: {error}; the next save tries again",
+                    "{} [{}] was computed but could not be saved: {error:#}; the next save tries again",
                     entry.record.app,
                     entry.record.key.short()
                 )
@@ -168,7 +168,7 @@ impl Engine {
                 Err(_) if has_failed_before => return,
                 Err(error) => {
                     let what = "what was to be evicted could not be saved, and stays";
-                    return self.warn(|| format!("{what}: {error}"));
+                    return self.warn(|| format!("{what}: {error:#}"));
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Engine {
             sharing.announcer.note_saved();
         }
         for error in &saved.left_out {
-            self.warn(|| error.to_string());
+            self.warn(|| format!("{error:#}"));
         }
         let kind = selection.name();
         tracing::info!(target: "sde", entries, scratch, ?took, "saved the {kind}");

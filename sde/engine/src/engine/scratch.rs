@@ -67,7 +67,7 @@ impl Engine {
             };
             let found = find(&*archiver, &key)
                 .and_then(|payload| payload.map(|payload| payload.decode(codec)).transpose());
-            found.map_err(|error| format!("could not be read: {error}"))
+            found.map_err(|error| format!("could not be read: {error:#}"))
         });
         let mut is_told = false;
         held.chain(stored).filter_map(move |found| {
@@ -130,7 +130,7 @@ impl Engine {
             }
             Err(error) => {
                 let what = format!("the scratch of {} could not be saved", frame.label());
-                self.warn(|| format!("{what}: {error}; the next save tries again"));
+                self.warn(|| format!("{what}: {error:#}; the next save tries again"));
             }
         }
     }

@@ -72,7 +72,7 @@ impl Sde {
         // Without a store there is nothing to read, so nothing to fail.
         match Self::builder().build() {
             Ok(sde) => sde,
-            Err(error) => unreachable!("an engine without a store was refused: {error}"),
+            Err(error) => unreachable!("an engine without a store was refused: {error:#}"),
         }
     }
 
@@ -364,7 +364,7 @@ impl Engine {
         for selection in Selection::BOTH {
             if let Err(error) = self.save(selection, true) {
                 let name = selection.name();
-                self.warn(|| format!("the {name} at the end failed: {error}"));
+                self.warn(|| format!("the {name} at the end failed: {error:#}"));
                 self.unsaved.store(runs, Ordering::Relaxed);
             }
         }

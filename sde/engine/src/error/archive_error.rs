@@ -8,34 +8,34 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The file system failed.
-    #[error("{doing} {}: {source}; the computation goes on, what was saved before is still there", path.display())]
+    #[error("{doing} {}: {cause}; the computation goes on, what was saved before is still there", path.display())]
     Io {
         /// The action that failed.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// The system's error.
-        source: Arc<std::io::Error>,
+        cause: Arc<std::io::Error>,
     },
     /// The disk is full, and the store has nothing more to remove.
-    #[error("{doing} {}: {source}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --capacity`, `SDE_STORE_CAPACITY` or `StoreOptions::retention`; what was saved before is still there", path.display())]
+    #[error("{doing} {}: {cause}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --capacity`, `SDE_STORE_CAPACITY` or `StoreOptions::retention`; what was saved before is still there", path.display())]
     Full {
         /// The action that failed.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// The system's error.
-        source: Arc<std::io::Error>,
+        cause: Arc<std::io::Error>,
     },
     /// The directory can't be opened as a store.
-    #[error("the store {} can't be opened, {doing} failed: {source}; {advice}", path.display())]
+    #[error("the store {} can't be opened, {doing} failed: {cause}; {advice}", path.display())]
     Open {
         /// The directory.
         path: PathBuf,
         /// The action that failed.
         doing: &'static str,
         /// The system's error.
-        source: Arc<std::io::Error>,
+        cause: Arc<std::io::Error>,
         /// How to solve it.
         advice: &'static str,
     },
@@ -93,7 +93,7 @@ impl ArchiveError {
         Self::Io {
             doing,
             path: path.into(),
-            source: Arc::new(source),
+            cause: Arc::new(source),
         }
     }
 
@@ -102,8 +102,8 @@ impl ArchiveError {
     pub fn is_full(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
-            Self::Io { source, .. } | Self::Open { source, .. } => {
-                matches!(source.kind(), StorageFull | QuotaExceeded)
+            Self::Io { cause, .. } | Self::Open { cause, .. } => {
+                matches!(cause.kind(), StorageFull | QuotaExceeded)
             }
             Self::Full { .. } => true,
             _ => false,
@@ -114,7 +114,7 @@ impl ArchiveError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
-            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::Io { cause, .. } => cause.kind() == std::io::ErrorKind::NotFound,
             _ => false,
         }
     }

@@ -12,7 +12,7 @@ mod text;
 pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
 pub use text::said;
-pub(crate) use text::{close_names, debug_as_said, join_names, panic_message, printable, told};
+pub(crate) use text::{advise, debug_as_said, join_names, panic_message, printable, told};
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,8 +27,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A shared, typed error of the engine.
 ///
-/// Match on [`Error::kind`]; the text names the app, the short key and the path
-/// to the trouble.
+/// Match on [`Error::kind`]; the text names the app, the short key and the path to the trouble. `{error}` is what
+/// failed, `{error:#}` and `{error:?}` add its causes, which [`source`](std::error::Error::source) gives one by one.
 ///
 /// ```
 /// use sde::{ErrorKind, Sde, inputs};
@@ -56,14 +56,14 @@ impl Error {
     /// The error's approximate size in bytes. An app's error counts as the length of its text, which user code makes.
     pub(crate) fn memory(&self) -> usize {
         user_code("the text of an error");
-        let text = || self.to_string().len();
+        let text = || said(self).len();
         size_of::<ErrorKind>() + catch_unwind(AssertUnwindSafe(text)).unwrap_or(0)
     }
 
-    /// An error that only its text tells from others.
-    pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
-        let message = message.into();
-        ErrorKind::InvalidArgument { message }.into()
+    /// The error of a value or call that is refused: what it is, then why and what to do instead.
+    pub fn refused(what: impl Into<String>, why: impl Into<String>) -> Self {
+        let (what, why) = (what.into(), why.into());
+        ErrorKind::Refused { what, why }.into()
     }
 
     /// The error of the item, or of the nested run, that failed with this.
@@ -142,9 +142,14 @@ impl From<ArchiveError> for Error {
     }
 }
 
+/// `{error}` is what failed; `{error:#}` adds its causes, each once, as `{error:?}` does.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&*self.0, f)
+        if f.alternate() {
+            f.write_str(&said(self))
+        } else {
+            fmt::Display::fmt(&*self.0, f)
+        }
     }
 }
 
@@ -162,7 +167,7 @@ impl std::error::Error for Error {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The app returned an error.
-    #[error("{app} [{}] failed: {cause}", key.short())]
+    #[error("{app} [{}] failed", key.short())]
     App {
         /// The app that failed.
         app: Arc<str>,
@@ -185,7 +190,7 @@ pub enum ErrorKind {
         message: String,
     },
     /// One of many calls failed. Calls that had begun have ended, and no more began, except those dealt out to ranks.
-    #[error("item {item} ({inputs}): {source}")]
+    #[error("item {item} ({inputs}) failed")]
     Item {
         /// The index of the call, from 0.
         item: usize,
@@ -266,7 +271,7 @@ pub enum ErrorKind {
         missing: Vec<String>,
     },
     /// Something can't be fingerprinted, so there is no key.
-    #[error("{app} can't be keyed: {source}")]
+    #[error("{app} can't be keyed")]
     Fingerprint {
         /// The app.
         app: Arc<str>,
@@ -318,12 +323,57 @@ pub enum ErrorKind {
         /// The run that ended.
         key: Key,
     },
-    /// A wrong argument or description: an unknown or taken name, another type, a value that is refused. The call fails
-    /// until the program is changed.
-    #[error("{message}")]
-    InvalidArgument {
-        /// What is wrong, and how to fix it.
-        message: String,
+    /// An input that an app declares was not given.
+    #[error(
+        "{app} needs the input \"{}\"; given are: {}",
+        printable(name),
+        join_names(given)
+    )]
+    MissingInput {
+        /// The app.
+        app: Arc<str>,
+        /// The input.
+        name: String,
+        /// The names of the inputs that were given.
+        given: Vec<String>,
+    },
+    /// A value has another type than it is asked for, or given, as.
+    #[error("{what} is a {is}, not a {wanted}")]
+    TypeMismatch {
+        /// The value: an input, a parameter or a result, and of which app.
+        what: String,
+        /// Its type.
+        is: String,
+        /// The other type.
+        wanted: String,
+    },
+    /// There is no input, parameter, slot, result or app of that name.
+    #[error("{of} has no {what} \"{}\"; {}", printable(name), advise(name, known))]
+    UnknownName {
+        /// The app or run that was asked.
+        of: String,
+        /// What it was asked for, such as "input".
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that it has.
+        known: Vec<String>,
+    },
+    /// A name stands for something else already.
+    #[error("the name \"{}\" is taken: {why}", printable(name))]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// By what, and what to do instead.
+        why: String,
+    },
+    /// A value or call is refused, until the program is changed.
+    #[error("{what} was refused: {why}")]
+    Refused {
+        /// The value or call.
+        what: String,
+        /// Why, and what to do instead.
+        why: String,
     },
     /// The cache has no entry of this key.
     #[error("there is no entry [{}]; `peek` gives the key of a run", key.short())]
@@ -332,7 +382,7 @@ pub enum ErrorKind {
         key: Key,
     },
     /// The store failed.
-    #[error("{doing}: {source}")]
+    #[error("{doing}")]
     Archive {
         /// The action that failed.
         doing: String,
@@ -349,7 +399,7 @@ pub enum ErrorKind {
     },
     /// A collective operation failed. No other works on this process set afterwards. As in all errors of ranks, a rank
     /// is given by its number in the whole program, also within a subset.
-    #[error("this rank {doing}, and the others can't be reached: {source}")]
+    #[error("this rank {doing}, and the others can't be reached")]
     Ranks {
         /// The action that this rank was about to begin.
         doing: String,

@@ -78,20 +78,28 @@ pub(crate) fn join_names<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> S
     }
 }
 
+/// What to write in place of an unknown name: those that may be meant, else all that are known.
+pub(crate) fn advise(name: &str, known: &[String]) -> String {
+    match close_names(name, known) {
+        close if close.is_empty() => format!("it has: {}", join_names(known)),
+        close => format!("did you mean: {}", join_names(close)),
+    }
+}
+
 /// The names that may be meant by this one: similar in spelling or capitals, a part of it, or a longer name.
-pub(crate) fn close_names(name: &str, names: Vec<String>) -> Vec<String> {
+fn close_names<'n>(name: &str, names: &'n [String]) -> Vec<&'n str> {
     // No one types a longer name.
     if name.is_empty() || name.len() > LONGEST {
         return Vec::new();
     }
     let wanted = name.to_lowercase();
-    let is_close = |other: &String| {
+    let is_close = |other: &&str| {
         let other = other.to_lowercase();
         other.contains(&wanted)
             || wanted.contains(&other)
             || edits(&wanted, &other) <= wanted.chars().count() / 3
     };
-    let mut close: Vec<_> = names.into_iter().filter(is_close).collect();
+    let mut close: Vec<_> = names.iter().map(String::as_str).filter(is_close).collect();
     close.sort_unstable();
     close
 }
@@ -137,12 +145,11 @@ mod tests {
     #[test]
     fn close_names_are_misspelt_or_parts() {
         let names = ["square", "guide.Total", "Rhf", "mean"].map(str::to_owned);
-        let close = |name| close_names(name, names.to_vec());
+        let close = |name| close_names(name, &names);
         assert_eq!(close("sqaure"), ["square"]);
         assert_eq!(close("total"), ["guide.Total"]);
         assert_eq!(close("RHF"), ["Rhf"]);
-        assert_eq!(close("orbitals"), Vec::<String>::new());
-        assert_eq!(close(""), Vec::<String>::new());
+        assert!(close("orbitals").is_empty() && close("").is_empty());
         assert_eq!(edits("kitten", "sitting"), 3);
     }
 

@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
-use crate::result_map::Value;
+use crate::result_map::{Data, ErasedValue, Value};
 pub(crate) use value::AnyInput;
 use value::InputValue;
 
@@ -36,7 +36,7 @@ use value::InputValue;
 ///
 /// let inputs = inputs! { basis: "6-31G*".to_owned(), charge: -1_i32 };
 /// assert_eq!(inputs.get::<String>("basis")?, "6-31G*");
-/// assert!(inputs.get::<i32>("spin").unwrap_err().to_string().contains("given are: basis, charge"));
+/// assert!(inputs.get::<i32>("spin").unwrap_err().to_string().contains("has: basis, charge"));
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -119,7 +119,7 @@ impl Inputs {
 
     /// The input of that name.
     ///
-    /// Finds a `T` however it was given: bare or as a [`Value<T>`].
+    /// Finds a `T` however it was given: bare, as a [`Value<T>`], or as the [`Data`] that it is.
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -127,11 +127,12 @@ impl Inputs {
         let input = self.find(name)?;
         let shared = || input.value.downcast_ref::<Value<T>>().map(|value| &**value);
         let found = input.value.downcast_ref::<T>().or_else(shared);
+        let found = found.or_else(|| input.value.data()?.view());
         found.ok_or_else(|| mismatch::<T>(input))
     }
 
     /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
-    /// copied; a literal is a `String` too.
+    /// copied; a literal is a `String` too, and a [`Data`] what it [is](Data::get).
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -140,7 +141,24 @@ impl Inputs {
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
         let found = shared.or_else(|| input.value.to_shared().into_value());
         let found = found.or_else(|| literal(input).map(Value::new));
+        let found = found.or_else(|| input.value.data()?.get());
         found.ok_or_else(|| mismatch::<T>(input))
+    }
+
+    /// The input of that name as a shared value, whatever its type and however it was given.
+    ///
+    /// ```
+    /// use sde::{Value, inputs};
+    ///
+    /// let inputs = inputs! { x: Value::new(1.5_f64) };
+    /// assert_eq!(*inputs.get_erased("x")?.downcast::<f64>().unwrap(), 1.5);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn get_erased(&self, name: &str) -> Result<ErasedValue, Error> {
+        Ok(self.find(name)?.value.erased())
     }
 
     /// A copy of the input of that name, however it was given. Used by the macros.
@@ -183,8 +201,15 @@ impl Inputs {
     fn find(&self, name: &str) -> Result<&Input, Error> {
         let found = self.0.items.iter().find(|input| input.name == name);
         found.ok_or_else(|| {
-            let (name, given) = (printable(name), join_names(self.names()));
-            Error::invalid_argument(format!("there is no input \"{name}\"; given are: {given}"))
+            let (of, name) = ("the call".to_owned(), name.to_owned());
+            let known = self.names().map(str::to_owned).collect();
+            ErrorKind::UnknownName {
+                of,
+                what: "input",
+                name,
+                known,
+            }
+            .into()
         })
     }
 
@@ -233,6 +258,27 @@ impl Inputs {
         Ok(self.kept())
     }
 
+    /// The inputs without their Rust types, as far as [`Data`] has those: equal inputs, of one key, then are equal to
+    /// the app too.
+    pub(crate) fn without_types(&self) -> Self {
+        let mut items = self.0.items.clone();
+        for input in &mut items {
+            let bare = match input.value.data() {
+                Some(data) => data.shared().cloned().map(InputValue::new),
+                None => Data::of(&input.value.erased()).map(InputValue::new),
+            };
+            if let Some(value) = bare {
+                input.value = value;
+            }
+        }
+        let encoded = self.0.encoded.clone();
+        Self(Arc::new(InputBlock {
+            items,
+            encoded,
+            ..InputBlock::default()
+        }))
+    }
+
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
         let one = |input: &Input| input.value.any().summary(input.name.clone(), cursor);
         self.0.items.iter().map(one).collect()
@@ -247,12 +293,10 @@ fn literal<T: 'static>(input: &Input) -> Option<T> {
 }
 
 fn mismatch<T>(input: &Input) -> Error {
-    Error::invalid_argument(format!(
-        "input \"{}\" is a {}, not a {}",
-        printable(&input.name),
-        input.value.to_shared().type_name(),
-        std::any::type_name::<T>()
-    ))
+    let what = format!("input \"{}\"", printable(&input.name));
+    let is = input.value.to_shared().type_name().to_owned();
+    let wanted = std::any::type_name::<T>().to_owned();
+    ErrorKind::TypeMismatch { what, is, wanted }.into()
 }
 
 impl fmt::Debug for Inputs {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::call::{ValueSummary, summary};
 use crate::key::{EncodedCursor, Fingerprint};
-use crate::result_map::ErasedValue;
+use crate::result_map::{Data, ErasedValue, Value};
 
 /// A value of any type in a key: an input, or a setting of an app.
 pub(crate) trait AnyInput: Any + Fingerprint + Send + Sync {
@@ -78,5 +78,18 @@ impl InputValue {
     pub(super) fn downcast_ref<T: 'static>(&self) -> Option<&T> {
         let any: &dyn Any = self.any();
         any.downcast_ref()
+    }
+
+    /// The value as a shared one, whether it was given as a [`Value`] or bare.
+    pub(super) fn erased(&self) -> ErasedValue {
+        let shared = self.any().to_shared_value();
+        let shared = shared.and_then(|shared| shared.downcast().ok());
+        shared.map_or_else(|| self.to_shared(), |shared| *shared)
+    }
+
+    /// The value, if it was given without a Rust type.
+    pub(super) fn data(&self) -> Option<&Data> {
+        let shared = || self.downcast_ref::<Value<Data>>().map(|value| &**value);
+        self.downcast_ref().or_else(shared)
     }
 }

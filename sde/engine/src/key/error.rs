@@ -22,13 +22,13 @@ struct FailedPart {
 pub enum FingerprintErrorKind {
     /// The content of an [`InputFile`](super::InputFile) could not be read.
     #[error(
-        "cannot read the input file {file:?}: {source}; its content is part of the key, so give the path of a readable file"
+        "cannot read the input file {file:?}: {cause}; its content is part of the key, so give the path of a readable file"
     )]
     File {
         /// The path as it was given.
         file: PathBuf,
         /// The error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The content of an [`InputFile`](super::InputFile) changed after the key was made from it.
     #[error(
@@ -119,14 +119,7 @@ impl fmt::Display for FingerprintError {
     }
 }
 
-impl std::error::Error for FingerprintError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0.cause {
-            FingerprintErrorKind::File { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for FingerprintError {}
 
 /// Lets serde's derived code report a failure through the [`BySerde`](super::BySerde) adapter.
 impl serde::ser::Error for FingerprintError {

@@ -1,5 +1,7 @@
 //! The trait that decides which parts of a value are its identity.
 
+use std::any::Any;
+
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::scalar::{Scalar, ScalarKind};
@@ -160,6 +162,12 @@ pub trait Fingerprint {
     where
         Self: Sized,
     {
+        None
+    }
+
+    /// The shared value that this is a handle of, in the form that inputs hold.
+    #[doc(hidden)]
+    fn to_shared_value(&self) -> Option<Box<dyn Any>> {
         None
     }
 }

@@ -64,10 +64,10 @@ impl InputFile {
     /// [`FingerprintErrorKind::File`] with the path, when the file cannot be read, or is no regular file: a
     /// directory, a pipe, a device.
     pub fn content_digest(&self) -> Result<(u64, Digest), FingerprintError> {
-        digest_file(&self.path).map_err(|source| {
+        digest_file(&self.path).map_err(|cause| {
             FingerprintErrorKind::File {
                 file: self.path.clone(),
-                source,
+                cause,
             }
             .into()
         })

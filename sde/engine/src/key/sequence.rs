@@ -64,6 +64,22 @@ impl<'b> Encoder<'b> {
         })
     }
 
+    /// Writes an array of these lengths, whose elements `write` writes as a sequence in logical order.
+    pub(crate) fn array(
+        &mut self,
+        lengths: &[usize],
+        write: impl FnOnce(&mut Fields<'_, 'b>) -> Result<(), FingerprintError>,
+    ) -> Result<(), FingerprintError> {
+        self.item(|parts| {
+            parts.bytes([item::ARRAY]);
+            parts.varint(lengths.len() as u64);
+            for length in lengths {
+                parts.varint(*length as u64);
+            }
+            write(parts)
+        })
+    }
+
     /// Writes a sequence as a node at `at`, without the opening and closing where it is short.
     #[inline]
     pub(crate) fn slice_node_at<T: Fingerprint>(

@@ -48,7 +48,6 @@ pub(crate) mod item {
     pub const RANGE: u8 = 0x44;
     pub const PHANTOM: u8 = 0x45;
     pub const ROUNDED: u8 = 0x46;
-    #[cfg(feature = "ndarray")]
     pub const ARRAY: u8 = 0x47;
     pub const DIGEST: u8 = 0x48;
     pub const KEY: u8 = 0x49;

@@ -59,7 +59,7 @@ impl Engine {
         }
         if let Err(error) = self.commit_with(ranks, Selection::Checkpoint) {
             // The program did not ask for this commit, and the next one tries again.
-            self.warn(|| format!("what the ranks saved was not committed: {error}"));
+            self.warn(|| format!("what the ranks saved was not committed: {error:#}"));
         }
     }
 

@@ -115,7 +115,7 @@ impl Engine {
     fn record_received(&self, entry: &PackedEntry) {
         let received = match entry.unpack() {
             Ok(received) => received,
-            Err(error) => return self.warn(|| error.to_string()),
+            Err(error) => return self.warn(|| format!("{error:#}")),
         };
         let app = Arc::clone(&received.record.app);
         let cache = self.caches.get(TypeIndex::of(&app), &app);
@@ -152,7 +152,7 @@ impl Engine {
                 if let Err(error) = to.add(entry, stays, is_too_large) {
                     self.warn(|| {
                         let (app, key) = (&record.app, record.key.short());
-                        format!("{app} [{key}] could not be sent to other ranks: {error}")
+                        format!("{app} [{key}] could not be sent to other ranks: {error:#}")
                     });
                 }
             },

@@ -240,6 +240,5 @@ fn refusal(app: &CalledApp<'_>, list: &[&Inputs], ranks: usize, size: usize) -> 
         }
         _ => return None,
     };
-    let message = format!("{name} was refused by `par_map_on_sets`: {why}");
-    Some(Error::invalid_argument(message))
+    Some(Error::refused(format!("`par_map_on_sets` of {name}"), why))
 }

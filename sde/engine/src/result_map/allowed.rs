@@ -2,12 +2,15 @@
 //!
 //! The macro calls a function with a bound for each. A value that is itself a `Result`, or of which each field is a
 //! result, is found by the order of method lookup: first [`OfAlias`] and [`OfFields`], then, one reference further,
-//! [`OfValue`].
+//! [`OfValue`]. So is a value of which each rank has a part: first [`OfParts`], then [`OfWhole`].
 
 use std::marker::PhantomData;
 
+use super::codec::Storable;
+use super::spec::ResultSpec;
 use super::typed::Results;
 use crate::key::Fingerprint;
+use crate::ranks::distributed::Distributed;
 
 /// Refuses the type of an argument that can't be in a key.
 pub fn require_argument<T: Send + Sync + Fingerprint + ?Sized>() {}
@@ -86,3 +89,53 @@ pub fn refuse_fields(_: impl OneResult) {}
 
 /// Refuses a value that is a `Result`.
 pub fn refuse_alias(_: impl Remembered) {}
+
+/// Finds a type of which each rank of a process set has a part.
+pub trait OfParts {
+    /// How it lies.
+    fn lies(&self) -> InParts {
+        InParts
+    }
+}
+
+impl<T: Distributed> OfParts for ValueType<T> {}
+
+/// Finds any other type.
+pub trait OfWhole {
+    /// How it lies.
+    fn lies(&self) -> Whole {
+        Whole
+    }
+}
+
+impl<T> OfWhole for &ValueType<T> {}
+
+/// A type of which each rank has a part.
+pub struct InParts;
+
+impl InParts {
+    /// Declares the result.
+    pub fn saved<T: Distributed>(self, name: &'static str) -> ResultSpec {
+        ResultSpec::distributed::<T>(name)
+    }
+
+    /// Declares the result. Tags say that it is not saved.
+    pub fn unsaved<T: Distributed>(self, name: &'static str) -> ResultSpec {
+        self.saved::<T>(name)
+    }
+}
+
+/// A type that every rank has whole.
+pub struct Whole;
+
+impl Whole {
+    /// Declares the result.
+    pub fn saved<T: Storable>(self, name: &'static str) -> ResultSpec {
+        ResultSpec::new::<T>(name)
+    }
+
+    /// Declares the result, which need not be storable.
+    pub fn unsaved<T: Send + Sync + 'static>(self, name: &'static str) -> ResultSpec {
+        ResultSpec::unsaved::<T>(name)
+    }
+}

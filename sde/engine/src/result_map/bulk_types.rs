@@ -11,7 +11,7 @@ use super::value::ErasedValue;
 use crate::bulk::{self, Bulk, BulkBytes};
 
 /// A value of a type known to be a [`Bulk`].
-pub(super) trait Known {
+pub(in crate::result_map) trait Known {
     fn bytes(&self) -> BulkBytes<'_>;
     fn show(&self, to: &mut dyn FnMut(&dyn erased_serde::Serialize));
 }
@@ -50,17 +50,24 @@ fn read<B: Bulk + Send + Sync + 'static>(
     erased_serde::deserialize::<InBulk<B>>(from).map(|read| ErasedValue::new(read.0))
 }
 
+fn build<B: Bulk + Send + Sync + 'static>(numbers: &BulkBytes<'_>) -> Option<ErasedValue> {
+    bulk::of_bytes::<B>(numbers).map(ErasedValue::new)
+}
+
 /// How to view and read the values of a known type.
 #[derive(Clone, Copy)]
 pub(super) struct KnownType {
     pub(super) view: fn(&dyn Any) -> Option<&dyn Known>,
     pub(super) read: Read,
+    /// Makes the value that has these numbers, if there is one.
+    pub(super) build: fn(&BulkBytes<'_>) -> Option<ErasedValue>,
 }
 
 fn known<B: Bulk + Send + Sync + 'static>() -> KnownType {
     KnownType {
         view: |value| value.downcast_ref::<B>().map(|value| value as &dyn Known),
         read: read::<B>,
+        build: build::<B>,
     }
 }
 
@@ -94,9 +101,9 @@ fn array<E: bulk::Element>(id: TypeId) -> Option<KnownType> {
     }
 }
 
-/// The functions of this type, if it is known.
-pub(super) fn of<T: 'static>() -> Option<KnownType> {
-    let id = TypeId::of::<T>();
+/// The functions of a Rust type of lists or arrays.
+#[inline]
+pub(super) fn of_id(id: TypeId) -> Option<KnownType> {
     known_types!(id: f64, f32, u8, u16, u32, u64, i8, i16, i32, i64, [f64; 2], [f64; 3]);
     #[cfg(target_pointer_width = "64")]
     known_types!(id: usize, isize);

@@ -11,6 +11,7 @@ use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
 use super::bulk_types;
+use super::data::in_bulk;
 use super::value::ErasedValue;
 use crate::bulk::BulkBytes;
 use crate::sync::user_code;
@@ -57,7 +58,7 @@ impl Codec {
                     show: show::<T>,
                     bytes: bytes::<T>,
                     decode: decode::<T>,
-                    is_bulk: || bulk_types::of::<T>().is_some(),
+                    is_bulk: || in_bulk::<T>().is_some(),
                 }
             },
         )
@@ -136,21 +137,21 @@ fn show<T: Storable>(value: &ErasedValue, to: &mut dyn FnMut(&dyn erased_serde::
     let Some(value) = value.downcast_ref::<T>() else {
         return;
     };
-    match bulk_types::of::<T>().and_then(|known| (known.view)(value)) {
+    match in_bulk::<T>().and_then(|known| (known.view)(value)) {
         Some(numbers) => numbers.show(to),
         None => to(value),
     }
 }
 
 fn bytes<T: Storable>(value: &ErasedValue) -> Option<BulkBytes<'_>> {
-    let known = bulk_types::of::<T>()?;
+    let known = in_bulk::<T>()?;
     (known.view)(value.downcast_ref::<T>()?).map(|numbers| numbers.bytes())
 }
 
 fn decode<T: Storable>(
     from: &mut dyn erased_serde::Deserializer<'_>,
 ) -> Result<ErasedValue, erased_serde::Error> {
-    match bulk_types::of::<T>() {
+    match in_bulk::<T>() {
         Some(known) => (known.read)(from),
         None => erased_serde::deserialize::<T>(from).map(ErasedValue::new),
     }

@@ -1,25 +1,32 @@
 //! The table of a run's results.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::data::Data;
 use super::named::Content;
+use super::spec::ResultSpec;
 use super::tag::Tags;
 use super::value::{ErasedValue, Value};
 use crate::entry::Entry;
-use crate::error::{Error, ErrorKind, join_names, printable};
+use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
 use crate::key::Key;
 
 /// The error of a look-up of a result that is not there. `origin` is an `app [short key]`.
 pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
-    let (name, there) = (printable(name), join_names(there));
-    Error::invalid_argument(format!(
-        "{origin} has no result \"{name}\"; there are: {there}"
-    ))
+    let (of, name, known) = (origin.to_owned(), name.to_owned(), there.to_vec());
+    ErrorKind::UnknownName {
+        of,
+        what: "result",
+        name,
+        known,
+    }
+    .into()
 }
 
 /// The results of one run, by name.
@@ -36,7 +43,7 @@ pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
 /// let error = map.get::<f32>("energy").unwrap_err();
 /// assert!(error.to_string().contains("is a f64, not a f32"));
 /// let error = map.get::<f64>("enrgy").unwrap_err();
-/// assert!(error.to_string().contains("there are: energy, cycles"));
+/// assert!(error.to_string().contains("it has: energy, cycles"));
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone)]
@@ -124,10 +131,7 @@ impl ResultMap {
     }
 
     fn with_erased(self, name: Cow<'static, str>, value: ErasedValue, tags: Option<Tags>) -> Self {
-        let mut results = match self.0 {
-            Contents::Returned(results) => results,
-            Contents::Published(_) => Arc::new(self.found().map(Returned::of).collect()),
-        };
+        let mut results = self.into_returned();
         let returned = Returned {
             name,
             tags,
@@ -141,7 +145,47 @@ impl ResultMap {
         Self(Contents::Returned(results))
     }
 
-    /// The result of that name.
+    fn into_returned(self) -> Arc<SmallVec<[Returned; 1]>> {
+        match self.0 {
+            Contents::Returned(results) => results,
+            Contents::Published(_) => Arc::new(self.found().map(Returned::of).collect()),
+        }
+    }
+
+    /// The map with these tags in place of those of the named results.
+    pub(crate) fn retagged(self, tags: &[(String, Tags)]) -> Self {
+        if tags.is_empty() {
+            return self;
+        }
+        let mut results = self.into_returned();
+        for one in Arc::make_mut(&mut results) {
+            let said = tags.iter().rfind(|(name, _)| *name == one.name);
+            one.tags = said.map_or(one.tags, |(_, tags)| Some(*tags));
+        }
+        Self(Contents::Returned(results))
+    }
+
+    /// The map with each result of the declared type, where either that or the returned one is without a Rust type.
+    /// Results of other types stay, to be refused when they are published.
+    pub(crate) fn as_declared(mut self, declared: &[Arc<ResultSpec>]) -> Self {
+        for spec in declared {
+            let wanted = spec.codec.map(|codec| codec.type_id());
+            let (Some(wanted), Ok(value)) = (wanted, self.get_erased(&spec.name)) else {
+                continue;
+            };
+            if value.any().type_id() == wanted {
+                continue;
+            }
+            if let Some(value) = as_type(&value, wanted) {
+                let tags = self.find(&spec.name).and_then(|found| found.tags);
+                self = self.with_erased(spec.name.clone(), value, tags);
+            }
+        }
+        self
+    }
+
+    /// The result of that name. One without a Rust type is given as a `T` if it [is one](Data::get), and one of a Rust
+    /// type as a [`Data`] if it [can be](Data::of).
     ///
     /// A result that is still in the store is read here, once, which takes as long as its store needs.
     ///
@@ -151,14 +195,13 @@ impl ResultMap {
     /// it.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let value = self.get_erased(name)?;
-        value.downcast().ok_or_else(|| {
-            Error::invalid_argument(format!(
-                "result \"{}\" of {} is a {}, not a {}",
-                printable(name),
-                self.origin_text(),
-                value.type_name(),
-                std::any::type_name::<T>()
-            ))
+        let other = || as_type(&value, TypeId::of::<T>())?.into_value();
+        let found = value.downcast().or_else(other);
+        found.ok_or_else(|| {
+            let what = format!("result \"{}\" of {}", printable(name), self.origin_text());
+            let is = value.type_name().to_owned();
+            let wanted = std::any::type_name::<T>().to_owned();
+            ErrorKind::TypeMismatch { what, is, wanted }.into()
         })
     }
 
@@ -259,6 +302,16 @@ impl ResultMap {
             Some(origin) => origin.to_string(),
             None => "this result map".to_owned(),
         }
+    }
+}
+
+/// A value without a Rust type as one of this type, or the other way round.
+#[cold]
+pub(crate) fn as_type(value: &ErasedValue, wanted: TypeId) -> Option<ErasedValue> {
+    match value.downcast_ref::<Data>() {
+        Some(data) => data.to_type(wanted),
+        None if wanted == TypeId::of::<Data>() => Data::of(value).map(ErasedValue::new),
+        None => None,
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod allowed;
 mod bulk_types;
 mod codec;
 mod compared;
+mod data;
 mod map;
 mod named;
 mod size;
@@ -21,8 +22,9 @@ mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
-pub(crate) use map::no_result;
+pub use data::{AnyArray, Data};
 pub use map::{Origin, ResultMap};
+pub(crate) use map::{as_type, no_result};
 pub(crate) use named::{Content, EVICTED, EntryResults, NOT_KEPT, Named, why_let_go};
 pub use size::MemorySize;
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Content {
         match self {
             Self::Held(value) => Ok(value.clone()),
             Self::Weak(weak) => weak.upgrade().ok_or_else(|| why_let_go(tags).to_owned()),
-            Self::Stored(stored) => stored.get().cloned().map_err(|error| error.to_string()),
+            Self::Stored(stored) => stored.get().cloned().map_err(|error| format!("{error:#}")),
             Self::Gone(why) => Err((*why).to_owned()),
         }
     }

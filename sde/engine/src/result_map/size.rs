@@ -7,8 +7,8 @@ use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::bulk_types;
 use super::codec::Storable;
+use super::data::{Data, in_bulk};
 use super::value::{ErasedValue, Value};
 use crate::sync::user_code;
 
@@ -195,6 +195,22 @@ macro_rules! tuples {
 }
 tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
+impl MemorySize for Data {
+    fn memory_size(&self) -> usize {
+        let owned = match self {
+            Data::None | Data::Bool(_) | Data::Int(_) | Data::Float(_) => 0,
+            Data::Text(text) => text.owned_size(),
+            Data::Bytes(bytes) => bytes.owned_size(),
+            Data::List(items) => items.owned_size(),
+            Data::Map(values) => values.owned_size(),
+            Data::Array(array) => array.bytes().len(),
+            Data::File(file) => file.path().as_os_str().len(),
+            Data::Shared(value) => value.owned_size(),
+        };
+        size_of::<Self>().saturating_add(owned)
+    }
+}
+
 /// Tells the size of the values of one type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeOf(fn(&ErasedValue) -> usize);
@@ -254,7 +270,7 @@ impl SizeOf {
 
 /// Bytes of the elements, if the value is a list or an array of numbers.
 fn numbers<T: 'static>(value: &T) -> Option<usize> {
-    let known = bulk_types::of::<T>()?;
+    let known = in_bulk::<T>()?;
     let numbers = (known.view)(value as &dyn Any)?;
     Some(numbers.bytes().bytes.len())
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::codec::{Codec, Storable};
+use super::data::Data;
 use super::size::{MemorySize, SizeOf};
 use super::tag::{Tag, Tags};
 use crate::ranks::distributed::{DistOps, Distributed};
@@ -38,6 +39,12 @@ impl ResultSpec {
             is_compared: true,
             type_name: std::any::type_name::<T>(),
         }
+    }
+
+    /// A result without a Rust type of its own: a [`Data`](crate::Data).
+    #[must_use]
+    pub fn data(name: impl Into<Cow<'static, str>>) -> Self {
+        Self::new::<Data>(name).sized::<Data>()
     }
 
     /// A result of a type that can't be saved. It must be tagged `expendable` (the default) or `no_cache`.

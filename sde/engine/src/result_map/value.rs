@@ -75,7 +75,7 @@ impl<T> Value<T> {
 }
 
 /// A shared value makes the same key as the bare value, also inside lists, options and fields.
-impl<T: Fingerprint> Fingerprint for Value<T> {
+impl<T: Fingerprint + Send + Sync + 'static> Fingerprint for Value<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.item(|parts| parts.part(self))
     }
@@ -86,6 +86,10 @@ impl<T: Fingerprint> Fingerprint for Value<T> {
 
     fn describe(&self, out: &mut Short) {
         self.0.value.describe(out);
+    }
+
+    fn to_shared_value(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(ErasedValue::from(self.clone())))
     }
 
     same_as!(T);
@@ -155,11 +159,16 @@ impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Value<T> {
 /// The operations on a shared value of any type.
 trait AnyShared: Any + Send + Sync {
     fn type_name(&self) -> &'static str;
+    fn value(&self) -> &dyn Any;
 }
 
 impl<T: Send + Sync + 'static> AnyShared for ValueBlock<T> {
     fn type_name(&self) -> &'static str {
         std::any::type_name::<T>()
+    }
+
+    fn value(&self) -> &dyn Any {
+        &self.value
     }
 }
 
@@ -192,6 +201,11 @@ impl ErasedValue {
     pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.0;
         Some(&any.downcast_ref::<ValueBlock<T>>()?.value)
+    }
+
+    /// The value itself.
+    pub(super) fn any(&self) -> &dyn Any {
+        self.0.value()
     }
 
     /// The name of the type it has, for messages.

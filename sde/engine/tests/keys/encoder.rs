@@ -72,7 +72,7 @@ fn a_failure_names_the_path_and_leaves_no_key() {
     assert_eq!(molecule.name, "H2O");
     let error = commit(&molecule).unwrap_err();
     assert_eq!(error.path(), ".atoms[1].1");
-    let got = error.to_string();
+    let got = format!("{error:#}");
     assert_eq!(got, "cannot fingerprint `.atoms[1].1`: it has no identity");
     with_encoder(|to| {
         let error = to.named("geometry", &molecule).unwrap_err();

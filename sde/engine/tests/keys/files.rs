@@ -88,7 +88,7 @@ fn a_file_that_cannot_be_read_is_named() {
     };
     let error = commit(&job).unwrap_err();
     assert_eq!(error.path(), ".files[1]");
-    assert!(error.to_string().contains("missing.xyz"), "{error}");
+    assert!(format!("{error:#}").contains("missing.xyz"), "{error}");
     assert!(matches!(error.kind(), FingerprintErrorKind::File { file, .. } if *file == missing));
     // A directory is no file.
     assert!(commit(&InputFile::new(&directory.0)).is_err());
@@ -103,7 +103,7 @@ fn what_is_no_regular_file_is_refused() {
     assert!(made.unwrap().success());
     for path in [&dir, &pipe, std::path::Path::new("/dev/zero")] {
         let error = sde::key::commit(&InputFile::new(path)).unwrap_err();
-        assert!(error.to_string().contains("no regular file"), "{error}");
+        assert!(format!("{error:#}").contains("no regular file"), "{error}");
     }
     std::fs::remove_file(pipe).unwrap();
 }

@@ -7,6 +7,7 @@
     reason = "a failure is the point"
 )]
 
+mod data;
 mod derive;
 mod encoder;
 mod files;

@@ -103,5 +103,8 @@ fn a_failure_names_the_path() {
     })
     .unwrap_err();
     assert_eq!(error.path(), ".input.bad");
-    assert!(error.to_string().contains("it cannot be shown"), "{error}");
+    assert!(
+        format!("{error:#}").contains("it cannot be shown"),
+        "{error}"
+    );
 }

@@ -25,7 +25,7 @@ struct Holds<T> {
 }
 
 /// The same in every place where a value can stand.
-fn check<T: Fingerprint + Clone + Ord>(value: &T, what: impl Debug) {
+fn check<T: Fingerprint + Clone + Ord + Send + Sync + 'static>(value: &T, what: impl Debug) {
     macro_rules! same {
         ($($place:literal: $one:expr, $other:expr;)*) => {
             $(assert_eq!(digest(&$one), digest(&$other), "{what:?} {}", $place);)*

@@ -2,7 +2,7 @@
 //! found among `Inputs`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
@@ -305,10 +305,30 @@ impl Owned {
         })
     }
 
-    pub(super) fn ty(&self) -> &Type {
+    /// A generic parameter for it, if it has one, and the type that a verb takes.
+    pub(super) fn taken((at, owned): (usize, &Self)) -> (Option<TokenStream>, TokenStream) {
+        match owned {
+            Self::Exactly(ty) => (None, quote!(#ty)),
+            Self::Into(ty) => {
+                let name = format_ident!("__A{at}");
+                (
+                    Some(quote!(#name: ::std::convert::Into<#ty>,)),
+                    quote!(#name),
+                )
+            }
+        }
+    }
+
+    fn ty(&self) -> &Type {
         match self {
             Self::Exactly(ty) | Self::Into(ty) => ty,
         }
+    }
+}
+
+impl ToTokens for Owned {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        self.ty().to_tokens(tokens);
     }
 }
 

@@ -99,7 +99,7 @@ impl Attributes {
                     word.span(),
                     format!(
                         "`{word}` is no option of `#[sde::app]`; there are: name, version, about, author, citation = \"..\"; code = file; \
-                     tags(intermediate | expendable | no_cache | distributed); \
+                     tags(intermediate | expendable | no_cache); \
                      failures = \"permanent\" | \"transient\"; \
                      nondeterministic, distributed, not_thread_safe, sized, not_compared, results"
                     ),
@@ -125,12 +125,6 @@ impl Attributes {
             return Err(syn::Error::new(
                 Span::call_site(),
                 "with `results` each field has its own tags and options: write `#[result(..)]` there",
-            ));
-        }
-        if self.result.has_parts() && !self.is_distributed {
-            return Err(syn::Error::new(
-                Span::call_site(),
-                "a result is distributed that all ranks make together: write `distributed, tags(distributed)`",
             ));
         }
         match &self.version {

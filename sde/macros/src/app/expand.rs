@@ -24,7 +24,7 @@ pub(super) fn expand(
     let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
     let docs: Vec<_> = docs.collect();
     let call = call_method(function, &arguments, &output);
-    let parallel = parallel::methods(visibility, &arguments.list, &output.given());
+    let verbs = parallel::verbs(visibility, name, &arguments.list, &output.given());
     let app = app_impl(attributes, function, &arguments, &output, source);
     let checks = checks(&arguments, &output);
     Ok(quote! {
@@ -45,8 +45,8 @@ pub(super) fn expand(
 
             impl #name {
                 #call
-                #parallel
             }
+            #verbs
             #app
         };
     })
@@ -285,7 +285,7 @@ fn app_impl(
 
         ::sde::__private::inventory::submit! {
             ::sde::__private::LinkedApp::function(
-                || ::sde::__private::App::info(&#name),
+                || ::sde::__private::Instance::new(#name),
                 ::std::concat!(
                     ::std::module_path!(), " (", ::std::file!(), ":", ::std::line!(), ")"
                 ),
@@ -415,7 +415,9 @@ fn info(
         None => first_paragraph(&function.attrs),
     };
     let value = &output.value;
-    let spec = attributes.result.spec("result", value);
+    let spec = attributes
+        .result
+        .spec("result", value, attributes.is_distributed);
     let more = &attributes.info;
     let results = if output.by_field {
         quote!(.results_of::<#value>())

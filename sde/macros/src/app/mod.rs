@@ -50,7 +50,8 @@ fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenSt
         .trait_
         .as_ref()
         .and_then(|(_, path, _)| path.segments.last());
-    if is_app.is_none_or(|name| name.ident != "App") {
+    let is_configured = is_app.is_some_and(|name| name.ident == "ConfiguredApp");
+    if !is_configured && is_app.is_none_or(|name| name.ident != "App") {
         return Err(syn::Error::new(
             block.impl_token.span(),
             "`#[sde::app]` goes on `impl App for ..`: mark the methods of another `impl` with `#[sde::helper]`",
@@ -76,7 +77,15 @@ fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenSt
             __info().in_source(&__CODE)
         });
     }
-    Ok(quote!(#block))
+    let (ty, is_one) = (&block.self_ty, block.generics.params.is_empty());
+    let linked = (is_configured && is_one).then(|| {
+        quote! {
+            ::sde::__private::inventory::submit! {
+                ::sde::__private::LinkedApp::new(::sde::__private::app_of::<#ty>)
+            }
+        }
+    });
+    Ok(quote!(#block #linked))
 }
 
 #[cfg(test)]
@@ -140,20 +149,6 @@ mod tests {
             let said = refused(function);
             assert!(said.contains(expected), "{function}: {said}");
         }
-    }
-
-    #[test]
-    fn what_lies_on_several_ranks_is_made_by_all_of_them() {
-        let said = |attribute: &str| {
-            let item = "fn f(x: f64) -> f64 { x }".parse().unwrap();
-            super::app(attribute.parse().unwrap(), item).map_err(|error| error.to_string())
-        };
-        let error = said("tags(intermediate, distributed)").unwrap_err();
-        assert!(
-            error.contains("write `distributed, tags(distributed)`"),
-            "{error}"
-        );
-        assert!(said("tags(distributed), distributed").is_ok());
     }
 
     #[test]

@@ -1,101 +1,113 @@
-//! The methods that call an app with many arguments at once.
+//! The verbs of a function that take owned arguments, which the trait `CallApp` has.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::Visibility;
+use syn::{Ident, Visibility};
 
 use super::arguments::{Argument, Owned};
 
-/// `par_call`, `try_par_call` and `par_call_each`; nothing for an app without arguments.
-pub(super) fn methods(
+/// The implementation of `CallApp`, and its verbs as methods, which take what converts into the arguments. An app without
+/// arguments has none for many calls.
+pub(super) fn verbs(
     visibility: &Visibility,
+    name: &Ident,
     list: &[Argument],
     given: &TokenStream,
 ) -> TokenStream {
-    if list.is_empty() {
-        return TokenStream::new();
-    }
     let owned: Vec<_> = list.iter().map(Owned::of).collect();
-    let generics: Vec<_> = (0..list.len()).map(|at| format_ident!("__A{at}")).collect();
     let names: Vec<_> = (0..list.len()).map(|at| format_ident!("__a{at}")).collect();
-    let texts: Vec<_> = list.iter().map(|argument| &argument.text).collect();
+    let texts = list.iter().map(|argument| &argument.text);
+    let (generics, types): (Vec<_>, Vec<_>) = owned.iter().enumerate().map(Owned::taken).unzip();
+    let converted = owned.iter().zip(&names).map(|(owned, name)| match owned {
+        Owned::Exactly(_) => quote!(#name),
+        Owned::Into(ty) => quote!(::std::convert::Into::<#ty>::into(#name)),
+    });
+    let args = tuple(owned.iter().map(|owned| quote!(#owned)));
+    let item = tuple(types);
+    let pattern = tuple(names.iter().map(|name| quote!(#name)));
+    let converted = tuple(converted);
     let is_exact = |owned: &Owned| matches!(owned, Owned::Exactly(_));
-    let parameters: Vec<_> = owned
-        .iter()
-        .zip(&generics)
-        .filter(|(owned, _)| !is_exact(owned))
-        .map(|(owned, name)| {
-            let ty = owned.ty();
-            quote!(#name: ::std::convert::Into<#ty>)
-        })
-        .collect();
-    let types: Vec<_> = owned
-        .iter()
-        .zip(&generics)
-        .map(|(owned, name)| match owned {
-            Owned::Exactly(ty) => quote!(#ty),
-            Owned::Into(_) => quote!(#name),
-        })
-        .collect();
-    let tys = owned.iter().map(Owned::ty);
-    let (item, pattern) = match (&*types, &*names) {
-        ([ty], [name]) => (quote!(#ty), quote!(#name)),
-        _ => (quote!((#(#types,)*)), quote!((#(#names,)*))),
+    let items = if owned.iter().all(is_exact) {
+        quote!(__items)
+    } else {
+        quote!(__items.into_iter().map(|#pattern| #converted))
     };
-    let to_inputs = quote! {
-        |#pattern| ::sde::__private::Inputs::new()
-            #(.with(#texts, ::std::convert::Into::<#tys>::into(#names)))*
-    };
+    let many = (!list.is_empty()).then(|| {
+        quote! {
+            /// Calls it with each of these arguments on several threads: `sde::CallApp::par_call`.
+            ///
+            /// # Errors
+            /// That of the first item that failed, which it names.
+            #visibility fn par_call<#(#generics)* __I: ::std::iter::IntoIterator<Item = #item>>(
+                &self,
+                __sde: &::sde::__private::Handle,
+                __items: __I,
+            ) -> ::sde::__private::Result<::std::vec::Vec<#given>> {
+                ::sde::__private::CallApp::par_call(self, __sde, #items)
+            }
+
+            /// As `par_call`, but gives the value or the error of each.
+            #visibility fn try_par_call<#(#generics)* __I: ::std::iter::IntoIterator<Item = #item>>(
+                &self,
+                __sde: &::sde::__private::Handle,
+                __items: __I,
+            ) -> ::std::vec::Vec<::sde::__private::Result<#given>> {
+                ::sde::__private::CallApp::try_par_call(self, __sde, #items)
+            }
+
+            /// As `par_call`, but gives each value to a function as it comes: `sde::CallApp::par_call_each`.
+            ///
+            /// # Errors
+            /// As `par_call`.
+            #visibility fn par_call_each<#(#generics)* __I, __C: ::sde::__private::GoesOn>(
+                &self,
+                __sde: &::sde::__private::Handle,
+                __items: __I,
+                __each: impl ::std::ops::FnMut(usize, #given) -> __C + ::std::marker::Send,
+            ) -> ::sde::__private::Result<()>
+            where
+                __I: ::std::iter::IntoIterator<Item = #item>,
+                __I::IntoIter: ::std::marker::Send,
+            {
+                ::sde::__private::CallApp::par_call_each(self, __sde, #items, __each)
+            }
+        }
+    });
     quote! {
-        /// Calls it with each of these arguments on several threads: tuples, or plain values
-        /// if it takes one argument. Gives the values in the order of the arguments, equal arguments once. After
-        /// an error what has begun is finished, and nothing more begins; on several ranks, what was dealt out is.
-        ///
-        /// # Errors
-        /// That of the first item that failed, which it names.
-        #[allow(dead_code)]
-        #visibility fn par_call<#(#parameters,)* __I: ::std::iter::IntoIterator<Item = #item>>(
-            &self,
-            __sde: &::sde::__private::Handle,
-            __items: __I,
-        ) -> ::sde::__private::Result<::std::vec::Vec<#given>> {
-            let __list: ::std::vec::Vec<::sde::__private::Inputs> =
-                __items.into_iter().map(#to_inputs).collect();
-            __sde.par_call_linked(self, &__RESOLVED, &__list)
+        impl ::sde::__private::CallApp for #name {
+            type Args = #args;
+            type Given = #given;
+
+            fn resolved() -> &'static ::sde::__private::ResolvedOnce {
+                &__RESOLVED
+            }
+
+            fn to_inputs(#pattern: Self::Args) -> ::sde::__private::Inputs {
+                ::sde::__private::Inputs::new()#(.with(#texts, #names))*
+            }
         }
 
-        /// As `par_call`, but an error of one item stops no other: gives the value or the error of each.
         #[allow(dead_code)]
-        #visibility fn try_par_call<#(#parameters,)* __I: ::std::iter::IntoIterator<Item = #item>>(
-            &self,
-            __sde: &::sde::__private::Handle,
-            __items: __I,
-        ) -> ::std::vec::Vec<::sde::__private::Result<#given>> {
-            let __list: ::std::vec::Vec<::sde::__private::Inputs> =
-                __items.into_iter().map(#to_inputs).collect();
-            __sde.try_par_call_linked(self, &__RESOLVED, &__list)
-        }
+        impl #name {
+            /// A call with a policy: `sde::CallApp::request`.
+            #visibility fn request<'__a, #(#generics)*>(
+                &'__a self,
+                __sde: &'__a ::sde::__private::Handle,
+                #pattern: #item,
+            ) -> ::sde::__private::CallRequest<'__a, Self> {
+                ::sde::__private::CallApp::request(self, __sde, #converted)
+            }
 
-        /// As `par_call`, but gives each value, with the number of its item, to a function as it comes, and holds it no
-        /// longer. Equal arguments are found in the cache, or computed again if they are not kept. The function may
-        /// return a `ControlFlow<()>`: after a `Break` nothing more begins. On several ranks items are dealt out in blocks, and all ranks end with
-        /// the block in which one breaks.
-        ///
-        /// # Errors
-        /// As `par_call`.
-        #[allow(dead_code)]
-        #visibility fn par_call_each<#(#parameters,)* __I, __C: ::sde::__private::GoesOn>(
-            &self,
-            __sde: &::sde::__private::Handle,
-            __items: __I,
-            __each: impl ::std::ops::FnMut(usize, #given) -> __C + ::std::marker::Send,
-        ) -> ::sde::__private::Result<()>
-        where
-            __I: ::std::iter::IntoIterator<Item = #item>,
-            __I::IntoIter: ::std::marker::Send,
-        {
-            let __items = __items.into_iter().map(#to_inputs);
-            __sde.par_call_each_linked(self, &__RESOLVED, __items, __each)
+            #many
         }
+    }
+}
+
+/// A tuple, or its only part.
+fn tuple(parts: impl IntoIterator<Item = TokenStream>) -> TokenStream {
+    let parts: Vec<_> = parts.into_iter().collect();
+    match &*parts {
+        [part] => part.clone(),
+        _ => quote!((#(#parts,)*)),
     }
 }

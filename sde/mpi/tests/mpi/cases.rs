@@ -88,7 +88,7 @@ fn mixed() {
     } else {
         meet(&world).map(|_| ())
     };
-    let text = said.unwrap_err().to_string();
+    let text = format!("{:#}", said.unwrap_err());
     let right = format!("rank {last} called split, and rank 0 meet; ");
     assert!(text.starts_with(&right), "{text}");
     let longer = vec![1; 5000 * world.rank()];
@@ -249,7 +249,7 @@ fn early() {
         // What a program does that returns the error from `main`.
         drop(world);
         drop(session);
-        eprintln!("Error: {error}");
+        eprintln!("Error: {error:#}");
         std::process::exit(1);
     }
 }

@@ -32,7 +32,7 @@ pub fn run() {
         // What a program does that returns the error from `main`.
         Err(error) => {
             drop(session);
-            eprintln!("Error: {error}");
+            eprintln!("Error: {error:#}");
             std::process::exit(1);
         }
     };

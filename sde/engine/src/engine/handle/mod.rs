@@ -1,8 +1,9 @@
 //! The calls that a program or a body makes.
 //!
-//! Naming an app ([`AppSource`]), one run and its options ([`request`]), many at once ([`parallel`], [`par_call`], on
-//! the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! Naming an app ([`AppSource`]), one run and its options ([`request`]), functions by their arguments
+//! ([`call_app`]), many at once ([`parallel`], [`par_call`], on the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
+mod call_app;
 mod items;
 mod par_call;
 mod parallel;
@@ -15,18 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+pub use call_app::{CallApp, CallRequest, Called};
 pub(crate) use items::{Loop, led};
 pub use par_call::GoesOn;
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub use source::AppSource;
-pub(crate) use source::CalledApp;
+pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
 use crate::app::{
-    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Setup, ThreadContext, no_slot,
+    App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Settings, Setup, ThreadContext,
+    unknown,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -147,7 +150,34 @@ impl Handle {
             app,
             inputs,
             options: Options::default(),
+            tags: Vec::new(),
         }
+    }
+
+    /// The results of this app for these inputs, if all of them are in memory. It never computes, waits for another
+    /// thread, or looks into a store. A distributed app gives `None`: its calls are collective.
+    ///
+    /// The state of the cache is in no key. So a run whose body asks for it is recorded as non-deterministic, and never
+    /// looked up.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Sde, inputs};
+    ///
+    /// let (sde, inputs) = (Sde::new(), inputs! { x: 3.0_f64 });
+    /// assert!(sde.try_get(&square, &inputs).is_none());
+    /// sde.run(&square, &inputs)?;
+    /// assert_eq!(*sde.try_get(&square, &inputs).unwrap().get::<f64>("result")?, 9.0);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn try_get<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Option<ResultMap> {
+        self.check_active().ok()?;
+        self.note_uncacheable();
+        let app = app.resolve(self).ok()?;
+        let inputs = self.declared(&app, inputs).ok()?;
+        self.engine.in_memory(&app, &inputs)
     }
 
     /// Tells what a run would do, and why, without running anything.
@@ -209,7 +239,7 @@ impl Handle {
     pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
         let resolved = &self.own_frame("sub-app")?.resolved;
         let there = resolved.sub_apps.get(slot).cloned();
-        there.ok_or_else(|| no_slot(&resolved.name, slot, resolved.sub_apps.keys()))
+        there.ok_or_else(|| unknown(&resolved.name, "slot", slot, resolved.sub_apps.keys()))
     }
 
     /// The value of one of the running app's own parameters.
@@ -221,11 +251,18 @@ impl Handle {
         let settings = &self.own_frame("parameter")?.resolved.settings;
         let setting = settings.setting(name);
         let setting = setting.ok_or_else(|| settings.no_parameter(name))?;
-        setting.any().downcast_ref().ok_or_else(|| {
-            let wanted = std::any::type_name::<T>();
-            let why = format!("it is a {}, not a {wanted}", setting.type_name);
-            settings.refuse(name, why)
-        })
+        let wanted = std::any::type_name::<T>();
+        let value = setting.any().downcast_ref();
+        value.ok_or_else(|| settings.other_type(name, setting.type_name, wanted))
+    }
+
+    /// The values of all of the running app's own parameters and slots, as a struct that derives
+    /// [`Settings`](derive@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
+    ///
+    /// # Errors
+    /// If the app declares other ones, or this handle belongs to no run.
+    pub fn settings<T: Settings>(&self) -> Result<T, Error> {
+        T::read(self)
     }
 
     /// Evicts remembered values of an app until the others take at most `keep` bytes; gives how many bytes were let go.
@@ -336,9 +373,10 @@ impl Handle {
     /// The run this handle belongs to.
     pub(crate) fn own_frame(&self, what: &'static str) -> Result<&Arc<Frame>, Error> {
         let Some(frame) = &self.frame else {
-            return Err(Error::invalid_argument(format!(
-                "a {what} belongs to a run; ask the handle that the app's body was given"
-            )));
+            return Err(Error::refused(
+                format!("asking for a {what}"),
+                "it belongs to a run; ask the handle that the app's body was given",
+            ));
         };
         self.check_active()?;
         Ok(frame)

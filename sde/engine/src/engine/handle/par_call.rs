@@ -18,33 +18,8 @@ use crate::result_map::typed::FromResults;
 const AT_ONCE: usize = 8;
 
 impl Handle {
-    /// The values for a list of inputs; the first error ends it. Used by the macros.
-    #[doc(hidden)]
-    pub fn par_call_linked<G: FromResults>(
-        &self,
-        app: &dyn App,
-        resolved: &ResolvedOnce,
-        list: &[Inputs],
-    ) -> Result<Vec<G>, Error> {
-        // After an early end some are missing, and one or more are errors.
-        self.each_of_list(app, resolved, list, true)?
-            .into_iter()
-            .collect()
-    }
-
-    /// The value or the error for each of a list of inputs. Used by the macros.
-    #[doc(hidden)]
-    pub fn try_par_call_linked<G: FromResults>(
-        &self,
-        app: &dyn App,
-        resolved: &ResolvedOnce,
-        list: &[Inputs],
-    ) -> Vec<Result<G, Error>> {
-        let all = self.each_of_list(app, resolved, list, false);
-        all.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
-    }
-
-    fn each_of_list<G: FromResults>(
+    /// The value or the error for each of a list of inputs. After an early end some are missing.
+    pub(super) fn each_of_list<G: FromResults>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,
@@ -64,9 +39,8 @@ impl Handle {
         Ok(place_of.iter().enumerate().filter_map(value).collect())
     }
 
-    /// Like `par_call_linked` for inputs that come one by one, each value given away at once. Used by the macros.
-    #[doc(hidden)]
-    pub fn par_call_each_linked<G: FromResults, C: GoesOn>(
+    /// Runs an app for inputs that come one by one, and gives each value away at once.
+    pub(super) fn each_as_it_comes<G: FromResults, C: GoesOn>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,

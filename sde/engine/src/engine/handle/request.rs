@@ -14,7 +14,7 @@ use crate::event::{RunId, Source};
 use crate::inputs::{Call, DeclaredInputs, Inputs, ValueSummary};
 use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::typed::FromResults;
-use crate::result_map::{ResultMap, no_result};
+use crate::result_map::{ResultMap, Tags, no_result};
 
 /// How a call uses the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub(crate) struct Options<'a> {
     /// The results that must be there; `None` is all that are neither `no_cache`
     /// nor `expendable`.
     pub(crate) names: Option<&'a [&'a str]>,
+    /// The tags of results that the call computes, in place of those that the app gives.
+    pub(crate) tags: &'a [(String, Tags)],
     /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
     pub(crate) waits_for_processes: bool,
 }
@@ -48,6 +50,7 @@ impl Default for Options<'_> {
         Self {
             policy: Policy::Use,
             names: None,
+            tags: &[],
             waits_for_processes: true,
         }
     }
@@ -68,6 +71,7 @@ impl<G: FromResults> TypedOptions<G> {
             [] => None,
             names => Some(names),
         },
+        tags: &[],
         waits_for_processes: true,
     };
 }
@@ -79,6 +83,7 @@ pub struct Request<'a, A: AppSource + ?Sized> {
     pub(super) app: &'a A,
     pub(super) inputs: &'a Inputs,
     pub(super) options: Options<'a>,
+    pub(super) tags: Vec<(String, Tags)>,
 }
 
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
@@ -95,6 +100,24 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
+    /// Gives a result these tags, in place of those that the app gives it, if this call computes it. A remembered result
+    /// keeps its tags. A name that the app does not return is an error when it computes.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Sde, Tag, inputs};
+    ///
+    /// let (sde, inputs) = (Sde::new(), inputs! { x: 3.0_f64 });
+    /// let results = sde.request(&square, &inputs).tags("result", Tag::Intermediate).run()?.results;
+    /// assert_eq!(results.tags("result"), Some(Tag::Intermediate.into()));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn tags(mut self, name: &str, tags: impl Into<Tags>) -> Self {
+        self.tags.push((name.to_owned(), tags.into()));
+        self
+    }
+
     /// Makes the run.
     ///
     /// # Errors
@@ -102,7 +125,12 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     #[inline]
     pub fn run(self) -> Result<Outcome, Error> {
         let app = self.app.resolve(self.handle)?;
-        self.handle.outcome(&app, self.inputs, &self.options)
+        let tags = &self.tags[..];
+        let options = Options {
+            tags,
+            ..self.options
+        };
+        self.handle.outcome(&app, self.inputs, &options)
     }
 }
 

@@ -95,7 +95,7 @@ impl<T: Storable> Scratch<'_, T> {
     /// }
     ///
     /// /// A field that evens out.
-    /// #[sde::app(distributed, tags(distributed))]
+    /// #[sde::app(distributed)]
     /// fn diffusion(sde: &Handle, length: usize) -> Result<DistArray<f64>, sde::Error> {
     ///     let scratch = sde.scratch::<State>().distributed();
     ///     let (mut step, mut field) = match scratch.load()? {

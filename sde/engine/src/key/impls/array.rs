@@ -13,12 +13,7 @@ where
     D: Dimension,
 {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.item(|parts| {
-            parts.bytes([item::ARRAY]);
-            parts.varint(self.ndim() as u64);
-            for length in self.shape() {
-                parts.varint(*length as u64);
-            }
+        to.array(self.shape(), |parts| {
             parts.node(|to| match self.as_slice() {
                 Some(elements) => to.slice(elements),
                 None => to.elements(self.len(), self),

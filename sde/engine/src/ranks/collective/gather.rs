@@ -169,7 +169,7 @@ mod tests {
                 return Ok(Vec::new());
             }
             let all = ranks.gather_all(header, Ok(mine));
-            all.map_err(|error| error.to_string())
+            all.map_err(|error| format!("{error:#}"))
         })
     }
 
@@ -185,7 +185,7 @@ mod tests {
             let error = heard(bad)[0].clone().unwrap_err();
             assert!(
                 error.starts_with("on rank 1: sent something else"),
-                "{error}"
+                "{error:#}"
             );
         }
     }

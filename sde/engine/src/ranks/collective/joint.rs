@@ -120,9 +120,9 @@ mod tests {
         Ranks::on_threads(2, |ranks| {
             let (rank, ranks): (_, &dyn Collective) = (ranks.rank(), ranks);
             let alike = Digest::from_bytes([alike[rank]; 32]);
-            let mine = mine[rank].map_err(Error::invalid_argument);
+            let mine = mine[rank].map_err(|why| Error::refused("a test", why));
             let met = ranks.meet("counts", &alike, mine.as_ref().copied());
-            met.map_err(|error| error.to_string())
+            met.map_err(|error| format!("{error:#}"))
         })
     }
 

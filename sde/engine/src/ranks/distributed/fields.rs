@@ -99,7 +99,7 @@ mod tests {
     fn what_is_not_the_same_is_told_by_its_rank() {
         let descriptors = [1.0, 1.0, 2.0].map(|x: f64| descriptor_of_same(&x));
         assert!(check_same("x", &descriptors[..2]).is_ok());
-        let error = check_same("x", &descriptors).unwrap_err().to_string();
+        let error = format!("{:#}", check_same("x", &descriptors).unwrap_err());
         assert!(
             error.contains("\"x\"") && error.contains("part 2"),
             "{error}"

@@ -30,7 +30,7 @@ use crate::result_map::Storable;
 ///     field: DistArray<f64>,
 /// }
 ///
-/// #[sde::app(distributed, tags(distributed))]
+/// #[sde::app(distributed)]
 /// fn solve(sde: &Handle, size: usize) -> Result<Solution, sde::Error> {
 ///     let potential = DistArray::from_fn(sde, &[size], |at| at[0] as f64)?;
 ///     let field = potential.map(|_| -1.0);

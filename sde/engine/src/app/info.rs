@@ -274,7 +274,7 @@ impl AppInfo {
     /// sde.run(&Power, &inputs! { exponent: 3, base: 3.0 })?;
     /// assert_eq!(sde.stats().total.computed, 2);
     /// let error = sde.run(&Power, &inputs! { base: 3.0, exponet: 3 }).unwrap_err();
-    /// assert!(error.to_string().contains("the app takes: base, exponent"));
+    /// assert!(error.to_string().contains("did you mean: exponent"));
     /// # Ok::<(), sde::Error>(())
     /// ```
     #[must_use]

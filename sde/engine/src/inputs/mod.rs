@@ -5,7 +5,7 @@ mod declared;
 mod value;
 
 pub(crate) use call::BLOCK;
-pub use call::{Call, ValueSummary, summary};
+pub use call::{Call, ValueSummary};
 pub use declared::{DeclaredInputs, FunctionInputs, InputSpec};
 
 use std::any::Any;
@@ -20,6 +20,7 @@ use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe
 use crate::result_map::{Data, ErasedValue, Value};
 pub(crate) use value::AnyInput;
 use value::InputValue;
+pub use value::summary;
 
 /// The inputs of one run.
 ///

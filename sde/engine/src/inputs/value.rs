@@ -3,8 +3,8 @@
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 
-use super::call::{ValueSummary, summary};
-use crate::key::{EncodedCursor, Fingerprint};
+use crate::key::short::ValueSummary;
+use crate::key::{Digest, EncodedCursor, Fingerprint, describe};
 use crate::result_map::{Data, ErasedValue, Value};
 
 /// A value of any type in a key: an input, or a setting of an app.
@@ -91,5 +91,21 @@ impl InputValue {
     pub(super) fn data(&self) -> Option<&Data> {
         let shared = || self.downcast_ref::<Value<Data>>().map(|value| &**value);
         self.downcast_ref().or_else(shared)
+    }
+}
+
+/// The readable line of one argument. Used by the macros.
+#[doc(hidden)]
+pub fn summary(
+    name: impl Into<Cow<'static, str>>,
+    value: &impl Fingerprint,
+    cursor: &mut EncodedCursor<'_>,
+) -> ValueSummary {
+    let name = name.into();
+    ValueSummary {
+        short: describe(value),
+        digest: Digest::from_bytes(cursor.digest(&name, value)),
+        name,
+        scalar: value.to_scalar(),
     }
 }

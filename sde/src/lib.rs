@@ -94,6 +94,20 @@ pub use sde_archives::{builder, open};
 /// A program splits its ranks ([`Subset`](ranks::Subset), [`Transfer`](ranks::Transfer)) and lays out its
 /// [arrays](DistArray) ([`Layout`](ranks::Layout)). A transport is a [`ProcessGroup`](ranks::ProcessGroup): MPI's is
 /// `sde::mpi`, and [`ThreadGroup`](ranks::ThreadGroup) makes ranks of threads, for tests.
+///
+#[cfg_attr(feature = "store", doc = "```")]
+#[cfg_attr(not(feature = "store"), doc = "```ignore")]
+/// use sde::Sde;
+/// use sde::ranks::ThreadGroup;
+/// use sde::store::Cbor;
+///
+/// let sums = ThreadGroup::run(3, |group| {
+///     let sde = Sde::builder().process_group(group, Cbor::new()).build()?;
+///     let all = sde.gather("ranks", sde.rank())?;
+///     Ok::<usize, sde::Error>(all.iter().map(|rank| **rank).sum())
+/// });
+/// assert!(sums.iter().all(|sum| *sum.as_ref().unwrap() == 3));
+/// ```
 pub mod ranks {
     pub use sde_arrays::{Block, Edge, Layout, Near, Padded};
     pub use sde_engine::ranks::*;

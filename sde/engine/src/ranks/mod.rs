@@ -4,17 +4,6 @@
 //! depend on MPI: a program on one process is a group [of one](OneProcess), tests use [threads](ThreadGroup) as ranks,
 //! and the crate `sde-mpi` implements groups on MPI. Who writes another transport implements that trait.
 //!
-//! ```
-//! use sde::Sde;
-//! use sde::ranks::ThreadGroup;
-//!
-//! let sums = ThreadGroup::run(3, |group| {
-//!     let sde = Sde::builder().process_group(group).build()?;
-//!     sde.gather("a", sde.rank()).map(|all| all.iter().map(|rank| **rank).sum::<usize>())
-//! });
-//! assert!(sums.iter().all(|sum| *sum.as_ref().unwrap() == 3));
-//! ```
-//!
 //! Each rank has its own caches. A process set may be [split](crate::Handle::split_for), so that its parts compute
 //! different things, and released, after which all of its ranks are to have the results that any of them computed.
 //! Ordinary results are alike wherever they were made, so they are exchanged: keys first, then each value that a rank

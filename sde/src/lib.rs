@@ -102,8 +102,8 @@ pub use sde_archives::{builder, open};
 /// use sde::store::Cbor;
 ///
 /// let sums = ThreadGroup::run(3, |group| {
-///     let sde = Sde::builder().process_group(group, Cbor::new()).build()?;
-///     let all = sde.gather("ranks", sde.rank())?;
+///     let sde = Sde::builder().process_group(group, Cbor).build()?;
+///     let all = sde.gather("ranks", sde.rank()?)?;
 ///     Ok::<usize, sde::Error>(all.iter().map(|rank| **rank).sum())
 /// });
 /// assert!(sums.iter().all(|sum| *sum.as_ref().unwrap() == 3));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Duration;
 
+use sde::key::{Encoder, FingerprintError};
 use sde::{
     App, AppError, AppInfo, ErrorKind, Event, Fingerprint, Handle, Inputs, OutputFile, Peek,
     Policy, ResultMap, ResultSpec, SavePolicy, Sde, Tag, inputs,
@@ -259,10 +260,7 @@ struct Copy {
 }
 
 impl Fingerprint for Copy {
-    fn fingerprint(
-        &self,
-        to: &mut sde::key::Encoder<'_>,
-    ) -> Result<(), sde::key::FingerprintError> {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Copy", |_| Ok(()))
     }
     fn shape(to: &mut sde::key::Shape<'_, '_>) {

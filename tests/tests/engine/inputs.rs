@@ -1,9 +1,10 @@
 //! Inputs against what an app declares: names, types and order, before anything is keyed.
 
 use sde::record::Nearest;
+use sde::record::Nearest;
 use sde::{
     AnyArray, App, AppError, AppInfo, Data, DynApp, Error, Fingerprint, Handle, Inputs, Instance,
-    Nearest, Peek, ResultMap, ResultSpec, Sde, Slot, Value, inputs,
+    Peek, ResultMap, ResultSpec, Sde, Slot, Value, inputs,
 };
 use sde_tests::{assert_kind, says};
 

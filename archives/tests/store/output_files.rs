@@ -1,11 +1,10 @@
 //! Files that runs have written: their content is in the store, and hits have them there as they were.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Duration;
+use std::{fs, io};
 
 use sde::key::{Encoder, FingerprintError};
 use sde::{

@@ -1,7 +1,6 @@
 //! Inputs against what an app declares: names, types and order, before anything is keyed.
 
 use sde::record::Nearest;
-use sde::record::Nearest;
 use sde::{
     AnyArray, App, AppError, AppInfo, Data, DynApp, Error, Fingerprint, Handle, Inputs, Instance,
     Peek, ResultMap, ResultSpec, Sde, Slot, Value, inputs,

@@ -6,8 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use sde::archiver::{ArchiveError, Archiver, Batch, EncodedSave, Mark, MemoryArchiver, Saved};
 use sde::key::{Encoder, FingerprintError};
@@ -477,8 +476,7 @@ fn a_save_within_a_run_does_not_wait_for_one_that_waits_for_the_run() {
         computing.add();
         saving.reach(1);
         let error = captured.get().expect("set below").checkpoint();
-        let error = error.expect_err("another thread is at it");
-        says(&error, "another thread saves");
+        says(&error.unwrap_err(), "another thread saves");
         Ok(n)
     });
     let asked = awaited.clone();

@@ -2,7 +2,7 @@
 //! the number of threads, nor on whether the iterations were interrupted.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use sde::{Instance, ResultMap};
+use sde::ResultMap;
 use sde_apps::basis::{BasisSet, Harmonics, MolecularBasis};
 use sde_apps::hartree_fock::Rhf;
 use sde_apps::integrals::{

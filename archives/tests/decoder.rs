@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kit::{HOME, Random, Sim, made};
-use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable, Wire, WireBuffer};
+use sde::{
+    AnyArray, Archiver, Codec, Data, ErasedValue, SavedScratch, Selection, Storable, Wire,
+    WireBuffer,
+};
 use sde_archives::{Cbor, StoreOptions};
 
 thread_local! {
@@ -228,6 +231,11 @@ fn changed_bytes_are_no_panic_and_take_no_memory() {
     );
     let outcomes = Forgery::new(mixed).fuzz(1);
     println!("values by serde: {outcomes:?}");
+    assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
+    let array = || Data::from(AnyArray::from(vec![[0.5, 1.5]; 10]));
+    let data = (0..10).map(|n| (format!("name {n}"), Data::List(vec![array(), Data::Int(n)])));
+    let outcomes = Forgery::new(Data::Map(data.collect())).fuzz(3);
+    println!("values without a type: {outcomes:?}");
     assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
     let outcomes = Forgery::new((0..200).map(f64::from).collect::<Vec<f64>>()).fuzz(2);
     println!("numbers in bulk: {outcomes:?}");

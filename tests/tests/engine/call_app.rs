@@ -87,7 +87,8 @@ fn a_sweep_takes_any_function_of_its_type() {
     assert_eq!((*all[0].whole, *all[1].rest), (2, 1));
     assert_eq!(*constant.call_with(&sde, ()).unwrap(), 7);
     let error = CallApp::par_call(&line, &sde, [1.0, 4.0]).unwrap_err();
-    assert!(error.to_string().contains("4 is too far"), "{error}");
+    let text = format!("{error:#}");
+    assert!(text.contains("4 is too far"), "{text}");
 }
 
 #[test]

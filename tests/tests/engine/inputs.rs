@@ -25,7 +25,7 @@ fn in_another() -> Inputs {
 }
 
 fn told<T>(result: Result<T, Error>) -> String {
-    result.err().expect("an error").to_string()
+    format!("{:#}", result.err().expect("an error"))
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn it_has_the_keys_of_an_app_written_by_hand() {
 #[test]
 fn what_is_wrong_is_told_at_the_run() {
     let sde = Sde::new();
-    let error = |app| text(&sde, &app).unwrap_err().to_string();
+    let error = |app| format!("{:#}", text(&sde, &app).unwrap_err());
     says(&error(titled().scale(-1.0)), "it must be positive");
     says(&error(titled().low(11.0)), "it must be above low");
     let lacks = error(Total::app());
@@ -186,11 +186,11 @@ fn it_goes_wherever_an_app_goes() {
         .collect();
     assert_eq!(about[0], "Multiplies the sum.");
     let in_a_slot = Total::app().title("outer".to_owned()).at_the_end(titled());
-    let error = text(&sde, &in_a_slot).unwrap_err().to_string();
+    let error = format!("{:#}", text(&sde, &in_a_slot).unwrap_err());
     says(&error, "\"xs\"");
     let by_name = Instance::from(titled()).set("high", 3.0).unwrap();
     assert_eq!(text(&sde, &by_name).unwrap(), "sum: 2744 on 1");
-    let error = sde.settings::<Total>().map(drop).unwrap_err().to_string();
+    let error = format!("{:#}", sde.settings::<Total>().map(drop).unwrap_err());
     says(&error, "belongs to a run");
 }
 

@@ -368,7 +368,7 @@ fn what_has_parts_follows_from_its_type() {
     let made = field.call(&sde).unwrap();
     assert_eq!((made.values.local()[0], *made.steps), (2, 3));
     assert!(made.window.is_some());
-    let text = alone.call(&sde).map(drop).unwrap_err().to_string();
+    let text = format!("{:#}", alone.call(&sde).map(drop).unwrap_err());
     says(
         &text,
         "\"values\" lies on several ranks, and the app is not `distributed`",

@@ -100,7 +100,7 @@ impl App for DynApp {
 
     fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
         let results = (self.body)(sde, &inputs.without_types())?;
-        Ok(results.as_declared(self.info.results()))
+        Ok(results.with_declared_types(self.info.results()))
     }
 }
 

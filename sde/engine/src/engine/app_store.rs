@@ -288,8 +288,8 @@ impl Apps<'_> {
     /// }
     ///
     /// let sde = sde::Sde::new();
-    /// let half = sde.apps().linked("doc.half").expect("it is linked");
-    /// assert_eq!(*sde.run(&half, &sde::inputs! { x: 3.0 })?.get::<f64>("result")?, 1.5);
+    /// let found = sde.apps().linked("doc.half").expect("it is linked");
+    /// assert_eq!(*sde.run(&found, &sde::inputs! { x: 3.0 })?.get::<f64>("result")?, 1.5);
     /// # Ok::<(), sde::Error>(())
     /// ```
     #[must_use]

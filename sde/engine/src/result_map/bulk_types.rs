@@ -101,8 +101,8 @@ fn array<E: bulk::Element>(id: TypeId) -> Option<KnownType> {
     }
 }
 
-/// The functions of a Rust type of lists or arrays.
-#[inline]
+/// The functions of a Rust type of lists or arrays. Of a type known to the compiler nothing is compared.
+#[inline(always)]
 pub(super) fn of_id(id: TypeId) -> Option<KnownType> {
     known_types!(id: f64, f32, u8, u16, u32, u64, i8, i16, i32, i64, [f64; 2], [f64; 3]);
     #[cfg(target_pointer_width = "64")]

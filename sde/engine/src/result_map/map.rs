@@ -167,7 +167,7 @@ impl ResultMap {
 
     /// The map with each result of the declared type, where either that or the returned one is without a Rust type.
     /// Results of other types stay, to be refused when they are published.
-    pub(crate) fn as_declared(mut self, declared: &[Arc<ResultSpec>]) -> Self {
+    pub(crate) fn with_declared_types(mut self, declared: &[Arc<ResultSpec>]) -> Self {
         for spec in declared {
             let wanted = spec.codec.map(|codec| codec.type_id());
             let (Some(wanted), Ok(value)) = (wanted, self.get_erased(&spec.name)) else {

@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 #[cfg(feature = "ndarray")]
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 #[cfg(feature = "ndarray")]
 use crate::bulk::{Bulk, Elements};
@@ -37,7 +38,7 @@ use crate::result_map::{ErasedValue, Value};
 pub struct AnyArray {
     numbers: Numbers,
     /// `None` for a list.
-    shape: Option<Shape>,
+    shape: Option<Arc<Shape>>,
 }
 
 macro_rules! numbers {
@@ -106,7 +107,7 @@ impl AnyArray {
     ) -> Result<Self, Error> {
         let lengths = lengths.into();
         fits(&lengths, items.len())?;
-        let shape = whole_shape::<E>(Some(Shape { order, lengths }), items.len());
+        let shape = whole_shape::<E>(Some(Shape { order, lengths }), items.len()).map(Arc::new);
         let numbers = Numbers::new(items);
         Ok(Self { numbers, shape })
     }
@@ -130,7 +131,7 @@ impl AnyArray {
         if let Some((lengths, _)) = &shape {
             fits(lengths, each!(&numbers, items => items.len()))?;
         }
-        let shape = shape.map(|(lengths, order)| Shape { order, lengths });
+        let shape = shape.map(|(lengths, order)| Arc::new(Shape { order, lengths }));
         Ok(Self { numbers, shape })
     }
 
@@ -146,8 +147,10 @@ impl AnyArray {
             shape,
             bytes,
         } = (known.view)(value.any())?.bytes();
-        let numbers = Numbers::of_bytes(numbers, &bytes).ok()?;
-        Some(Self { numbers, shape })
+        Some(Self {
+            numbers: Numbers::of_bytes(numbers, &bytes).ok()?,
+            shape: shape.map(Arc::new),
+        })
     }
 
     /// The type of its numbers.
@@ -207,7 +210,7 @@ impl AnyArray {
         let numbers = self.numbers();
         BulkBytes {
             numbers,
-            shape: self.shape.clone(),
+            shape: self.shape.as_deref().cloned(),
             bytes: little_endian(numbers, self.bytes()),
         }
     }
@@ -235,7 +238,7 @@ fn fits(lengths: &[usize], count: usize) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::refused(
             "an array",
-            format!("the lengths {lengths:?} do not make {count} elements"),
+            format!("its lengths do not make {count} elements"),
         )),
     }
 }
@@ -243,7 +246,7 @@ fn fits(lengths: &[usize], count: usize) -> Result<(), Error> {
 impl<E: Element> From<Vec<E>> for AnyArray {
     fn from(items: Vec<E>) -> Self {
         Self {
-            shape: whole_shape::<E>(None, items.len()),
+            shape: whole_shape::<E>(None, items.len()).map(Arc::new),
             numbers: Numbers::new(items),
         }
     }
@@ -254,7 +257,7 @@ impl<E: Element> From<Vec<E>> for AnyArray {
 impl<E: Element, D: ndarray::Dimension> From<ndarray::Array<E, D>> for AnyArray {
     fn from(array: ndarray::Array<E, D>) -> Self {
         let Elements { items, shape } = array.elements();
-        let shape = whole_shape::<E>(shape, items.len());
+        let shape = whole_shape::<E>(shape, items.len()).map(Arc::new);
         let items = match items {
             Cow::Owned(items) => items,
             Cow::Borrowed(_) => array.into_raw_vec_and_offset().0,

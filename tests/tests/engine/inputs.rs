@@ -429,8 +429,27 @@ fn a_function_is_given_its_types() {
         assert_kind!(error, TypeMismatch);
         says(&error, is);
     }
-    let message = sde.run(&typed, &data().with("m", Data::None)).unwrap_err();
-    assert_kind!(message, UnknownName);
+    let unknown = sde.run(&typed, &data().with("m", Data::None)).unwrap_err();
+    assert_kind!(unknown, UnknownName);
+}
+
+#[test]
+fn one_value_is_of_another_type_to_each_app() {
+    #[sde::app(name = "inputs.narrow")]
+    fn narrow(n: u8) -> u8 {
+        n
+    }
+    #[sde::app(name = "inputs.wide")]
+    fn wide(n: i32) -> i32 {
+        n
+    }
+    let (sde, inputs) = (Sde::new(), inputs! { n: Data::Int(3) });
+    let apps = [Instance::new(narrow), Instance::new(wide)].map(|app| sde.prepare(&app).unwrap());
+    for app in [&apps[0], &apps[1], &apps[0], &apps[1]] {
+        sde.run(app, &inputs).unwrap();
+        assert!(sde.try_get(app, &inputs).is_some());
+    }
+    assert_eq!(sde.stats().total.computed, 2);
 }
 
 /// The other way round: an app without types declares that it takes any value.

@@ -214,6 +214,12 @@ impl Inputs {
         })
     }
 
+    /// Whether they were put in another order for an app, and keep that.
+    #[inline]
+    pub(crate) fn have_kept_order(&self) -> bool {
+        self.0.ordered.get().is_some()
+    }
+
     /// `x = 1.5, label = "run 1"`, each value cut short.
     pub(crate) fn short(&self) -> String {
         let one = |input: &Input| format!("{} = {}", input.name, describe(input.value.any()));

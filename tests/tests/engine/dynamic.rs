@@ -142,7 +142,7 @@ fn inputs_without_a_type_are_given_as_rust_types() {
     assert_eq!(erased.downcast_ref::<Data>(), Some(&Data::Float(1.5)));
     says(
         &inputs.get_erased("z").unwrap_err(),
-        "given are: x, n, list, y",
+        "it has: x, n, list, y",
     );
 }
 

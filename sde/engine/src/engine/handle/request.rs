@@ -264,10 +264,15 @@ struct ErasedCall<'a> {
 impl<'a> ErasedCall<'a> {
     #[inline]
     fn of(app: &CalledApp<'_>, given: &'a Inputs) -> Self {
-        let declared = app.resolved.info.inputs.as_ref();
-        let kept = declared.and_then(|declared| declared.kept(given));
+        let declared = || app.resolved.info.inputs.as_ref();
+        let kept = || declared()?.kept(given);
+        // Most were given in their order, and then the app need not be asked.
+        let given = match given.have_kept_order() {
+            true => kept().unwrap_or(given),
+            false => given,
+        };
         Self {
-            given: kept.unwrap_or(given),
+            given,
             ordered: None,
             taken: Cell::new(None),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::key::Shape;
+use sde::key::TypeWriter;
 use sde::key::{Encoder, FingerprintError};
 use sde::{
     App, AppError, AppInfo, Cost, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs,
@@ -93,7 +93,7 @@ impl Fingerprint for Made {
         to.structure("Made", |_| Ok(()))
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.declared("Made", 0);
     }
 }

@@ -12,7 +12,7 @@ use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 use crate::read::error::Damage;
 use crate::read::frame::CHECKED_WHEN_FOUND;
-use crate::read::payload::Payload;
+use crate::read::payload::StoredValue;
 
 /// An item in a segment: a frame, or damage.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub enum Item {
     /// The results of one run, or its intermediates.
     Entry(Box<Entry>),
     /// A state of a run that had not finished.
-    Scratch(Scratch),
+    Scratch(SavedState),
     /// An entry was invalidated, or that was revoked.
     #[non_exhaustive]
     Mark {
@@ -95,7 +95,7 @@ pub struct Entry {
     /// How it was made.
     pub record: Record,
     /// All its results; those that were not saved here have no payload.
-    pub results: Vec<Saved>,
+    pub results: Vec<NamedValue>,
 }
 
 impl Entry {
@@ -110,10 +110,11 @@ impl Entry {
 
     /// The values that decide its precedence and were not checked with the frame: those that the engine checks on a
     /// look-up.
-    pub(super) fn unchecked(&self) -> Vec<Payload> {
+    pub(super) fn unchecked(&self) -> Vec<StoredValue> {
         let archived = self.results.iter().filter(|one| one.tags.is_archived());
         let payloads = archived.filter_map(|one| one.payload.as_ref());
-        let is_unchecked = |one: &&Payload| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
+        let is_unchecked =
+            |one: &&StoredValue| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
         payloads.filter(is_unchecked).cloned().collect()
     }
 
@@ -154,13 +155,13 @@ impl Entry {
 /// One result of an entry.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Saved {
+pub struct NamedValue {
     /// Its name.
     pub name: String,
     /// Its tags.
     pub tags: Tags,
     /// The value; `None` if it is in another frame, or was not saved.
-    pub payload: Option<Payload>,
+    pub payload: Option<StoredValue>,
     /// The value's damage, found by [`check`](Entry::check).
     pub damage: Option<Damage>,
     /// The digests of its output files: each is a [`Content`] somewhere in the store.
@@ -170,7 +171,7 @@ pub struct Saved {
 /// The frame of a scratch state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Scratch {
+pub struct SavedState {
     /// The bytes of the frame in its file.
     pub place: Range<u64>,
     /// When it was saved, in nanoseconds since 1970.
@@ -180,7 +181,7 @@ pub struct Scratch {
     /// The app's name.
     pub app: String,
     /// The state.
-    pub payload: Payload,
+    pub payload: StoredValue,
 }
 
 /// The content of an output file.
@@ -194,7 +195,7 @@ pub struct Content {
     /// The plain BLAKE3 digest of the bytes.
     pub digest: Digest,
     /// The bytes of the output file.
-    pub payload: Payload,
+    pub payload: StoredValue,
 }
 
 /// A process's journal.

@@ -30,7 +30,6 @@ pub struct SegmentFile {
     pub(super) inspection: Inspection,
     pub(super) file: Arc<Path>,
     pub(super) path: Arc<str>,
-    part: Part,
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
     pub(super) other_format: Option<u32>,
@@ -43,12 +42,6 @@ impl SegmentFile {
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
-    }
-
-    /// The kind of its frames, by its folder.
-    #[must_use]
-    pub fn part(&self) -> Part {
-        self.part
     }
 
     /// The file's length.
@@ -126,7 +119,6 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
         path: path_in_store(part, &file).into(),
         inspection: inspection.clone(),
         file: file.into(),
-        part,
         length,
         header,
         is_barely_begun,

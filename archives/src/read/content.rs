@@ -10,7 +10,7 @@ use sde::key::Digest;
 
 use super::error::ReadError;
 use super::frame::Frame;
-use super::payload::{Payload, ValueSource};
+use super::payload::{StoredValue, ValueSource};
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::frame::FrameKind;
@@ -18,7 +18,7 @@ use crate::format::metadata::TypeInfo;
 
 impl Frame<'_> {
     /// The payload of a content frame.
-    pub(crate) fn file_content(&self) -> Payload {
+    pub(crate) fn file_content(&self) -> StoredValue {
         let place = self.payload();
         let source = ValueSource::Payload {
             at: place.start,
@@ -34,7 +34,7 @@ impl Frame<'_> {
 }
 
 /// The content of this key at a place.
-fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, ReadError> {
+fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<StoredValue, ReadError> {
     if place.segment.is_damaged(place.at) {
         return Err(ReadError::OtherKey);
     }

@@ -9,7 +9,7 @@ use super::source::Member;
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 use crate::read::frame::EntryFrame;
-use crate::read::payload::Payload;
+use crate::read::payload::StoredValue;
 
 /// The facts of an entry that decide whether it is kept.
 pub(crate) struct Facts {
@@ -83,6 +83,6 @@ impl Facts {
 }
 
 /// Whether a value is whole.
-pub(super) fn is_sound(value: &Payload) -> Result<bool, ArchiveError> {
+pub(super) fn is_sound(value: &StoredValue) -> Result<bool, ArchiveError> {
     Ok(value.check(|_| ())?.is_none())
 }

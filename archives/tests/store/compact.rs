@@ -11,7 +11,7 @@ use sde::archiver::{ArchiveError, Archiver};
 use sde::{Inputs, Policy, ResultMap, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item, Listed};
 use sde_archives::vfs::{Disk, Vfs};
-use sde_archives::{Class, DirStore, Order, Retention, StoreOptions};
+use sde_archives::{Class, DirStore, Removal, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit, state};
@@ -283,7 +283,7 @@ fn a_dry_run_tells_and_changes_nothing() {
     let (before, committed) = (segments(dir.path()), manifests(dir.path()));
     let store = at_once(dir.path());
     let told = store
-        .compact(&Retention::new().capacity(0).results().dry_run())
+        .would_compact(&Retention::new().capacity(0).results())
         .unwrap();
     assert_eq!((told.replaced, told.given_up, told.bytes_after), (2, 6, 0));
     assert_eq!(segments(dir.path()), before);
@@ -315,7 +315,7 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
 }
 
 /// Which pages are left of ten, after two of the oldest were used, and room is for half.
-fn left_of_ten(order: Order) -> Vec<u64> {
+fn left_of_ten(order: Removal) -> Vec<u64> {
     let dir = tempdir().unwrap();
     compute(dir.path(), 0..10);
     let store = StoreOptions::new().open(dir.path()).unwrap();
@@ -336,11 +336,11 @@ fn left_of_ten(order: Order) -> Vec<u64> {
 
 #[test]
 fn what_was_used_longest_ago_or_saved_first_goes_first() {
-    let used = left_of_ten(Order::LeastRecentlyUsed);
+    let used = left_of_ten(Removal::LeastRecentlyUsed);
     assert_eq!(used[..2], [0, 2], "{used:?}");
     assert_eq!(used.last(), Some(&9));
     assert!((4..=5).contains(&used.len()), "{used:?}");
-    let first_in = left_of_ten(Order::FirstIn);
+    let first_in = left_of_ten(Removal::FirstIn);
     assert_eq!(
         first_in,
         (10 - first_in.len() as u64..10).collect::<Vec<_>>()

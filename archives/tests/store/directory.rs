@@ -137,7 +137,7 @@ fn reading_changes_nothing_and_saves_nothing() {
     says(&error, "opened for reading only");
     std::mem::forget(sde);
     let retention = Retention::new().capacity(0);
-    let would = store.compact(&retention.clone().dry_run()).unwrap();
+    let would = store.would_compact(&retention).unwrap();
     assert_eq!(would.removed, 0);
     let error = store.compact(&retention).unwrap_err();
     assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");

@@ -352,7 +352,7 @@ fn costs_that_no_sum_holds_are_no_reason_to_panic() {
         SavedEntry::new::<String>(record, Selection::Archive, [])
     };
     let mut batch = Batch::new(Selection::Archive);
-    batch.entries = sde.records().into_iter().map(hostile).collect();
+    sde.records(|record| batch.entries.push(hostile(record.clone())));
     store.save(&batch).unwrap();
     store.commit(Selection::Archive).unwrap();
     let path = path.to_str().unwrap();

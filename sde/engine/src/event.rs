@@ -52,10 +52,8 @@ impl fmt::Debug for RunId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// It was among the thread's recent hits: no digest, no lock.
-    Recent,
-    /// It was in the map.
-    Map,
+    /// It was in memory. [`AppStats`](crate::AppStats) counts at which level of the cache.
+    Memory,
     /// It was in the store.
     Loaded,
     /// Another run was computing it, and this one waited.
@@ -71,8 +69,7 @@ impl Source {
     /// For the spans of `tracing`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Recent => "recent",
-            Self::Map => "map",
+            Self::Memory => "memory",
             Self::Loaded => "loaded",
             Self::Waited => "waited",
             Self::Computed => "computed",
@@ -264,7 +261,7 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
 /// let sde = Sde::builder().observer(log.clone()).build()?;
 /// double.call(&sde, 4.0)?;
 /// double.call(&sde, 4.0)?;
-/// assert_eq!(log.sources("double"), [Source::Computed, Source::Map]);
+/// assert_eq!(log.sources("double"), [Source::Computed, Source::Memory]);
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]

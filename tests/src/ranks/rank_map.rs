@@ -184,7 +184,7 @@ pub(super) fn what_is_random_on_one_rank_is_so_on_all(ranks: Ranks<'_>) {
             assert_eq!(*draws.call(&sde).unwrap(), 1);
         }
         assert_eq!(sde.stats().apps["ranks.rank_map.draws"].computed, 2);
-        let records = sde.records();
+        let records = crate::records(&sde);
         let of_app = records
             .iter()
             .filter(|record| &*record.app == "ranks.rank_map.draws");

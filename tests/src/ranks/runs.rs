@@ -47,7 +47,7 @@ pub(super) fn all_ranks_run_it_and_all_remember_it(ranks: Ranks<'_>) {
         names(log.sources("ranks.runs.outer"))
     });
     for of_rank in sources {
-        assert_eq!(of_rank, names([Source::Computed, Source::Map]));
+        assert_eq!(of_rank, names([Source::Computed, Source::Memory]));
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn it_is_a_hit_only_where_all_hit(ranks: Ranks<'_>) {
     for of_rank in sources {
         assert_eq!(
             of_rank,
-            names([Source::Computed, Source::Computed, Source::Map])
+            names([Source::Computed, Source::Computed, Source::Memory])
         );
     }
 }
@@ -312,7 +312,7 @@ pub(super) fn results_that_differ_between_ranks_are_an_error_and_not_remembered(
             );
         }
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
-        let records = sde.records();
+        let records = crate::records(&sde);
         assert!(
             records
                 .iter()

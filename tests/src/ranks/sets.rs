@@ -384,7 +384,7 @@ pub(super) fn of_different_results_the_lowest_rank_s_counts(ranks: Ranks<'_>) {
         }
         part.release().unwrap();
         let of_dice = |record: &sde::record::Record| &*record.app == "ranks.sets.dice";
-        let records = sde.records();
+        let records = crate::records(&sde);
         let record = records.iter().find(|record| of_dice(record)).unwrap();
         record.run
     });

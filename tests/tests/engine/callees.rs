@@ -73,7 +73,7 @@ fn an_edited_callee_has_its_callers_miss_at_every_depth() {
     }
     assert_eq!(watch.sources("inner"), [Source::Computed]);
     // What was computed in their place is current.
-    assert_eq!(source(&sde, &outer("2")), Source::Map);
+    assert_eq!(source(&sde, &outer("2")), Source::Memory);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn records_name_what_was_called() {
     let (sde, _) = program(&MemoryArchiver::new());
     let middle = calls("middle", inner("1"));
     sde.run(&middle, &x(1)).expect("no error");
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let of = |app: &str| records.iter().find(|record| &*record.app == app);
     let (caller, callee) = (of("middle").expect("it ran"), of("inner").expect("it ran"));
     assert_eq!(*caller.calls, [(callee.app.clone(), callee.key)]);

@@ -134,7 +134,7 @@ fn two_calls_that_compute_one_key_at_once_are_compared() {
         assert_eq!(told(&watch).len(), usize::from(do_differ));
         if do_differ {
             let key = sde.peek(&app, &x(1)).expect("a key").key().short();
-            let run = sde.records()[0].run;
+            let run = sde_tests::records(&sde)[0].run;
             let told = told(&watch);
             for part in [&format!("beside [{key}]"), "\"y\"", &run.to_string()] {
                 one_says(&told, part);

@@ -309,7 +309,7 @@ fn the_record_has_the_transparent_parameters_of_its_own_run() {
         let inputs = values();
         let request = sde.request(&app, &inputs);
         request.policy(Policy::Refresh).run().unwrap();
-        let record = &sde.records()[0];
+        let record = &sde_tests::records(&sde)[0];
         assert_eq!(record.setup.transparent[0].short, threads.to_string());
     }
 }

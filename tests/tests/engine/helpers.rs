@@ -116,7 +116,7 @@ fn uses_shapes(x: u8) -> f64 {
 fn counted(run: impl FnOnce(&Handle)) -> Vec<String> {
     let sde = Sde::new();
     run(&sde);
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let helpers = &records.last().expect("it ran").setup.helpers;
     helpers
         .iter()
@@ -433,7 +433,7 @@ fn what_a_macro_makes_is_known_by_its_order() {
     }
     let sde = Sde::new();
     steps.call(&sde, true).expect("no error");
-    let helpers = sde.records()[0].setup.helpers.clone();
+    let helpers = sde_tests::records(&sde)[0].setup.helpers.clone();
     assert_eq!(helpers.len(), 2, "{helpers:?}");
     assert_ne!(helpers[0].digest, helpers[1].digest);
 }

@@ -53,7 +53,7 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
     assert_eq!(again.source, Source::Computed);
     let again = sde.request(&marked, &x(1)).run().expect("no error");
     let got = (again.source, y(&again.results).expect("a result"));
-    assert_eq!(got, (Source::Map, 2));
+    assert_eq!(got, (Source::Memory, 2));
 }
 
 /// A computation that was marked in the old store alone may be used from the new one.

@@ -192,5 +192,5 @@ fn a_type_declares_and_returns_them() {
     let results = sde.run(&Solver, &x).expect("a result");
     assert_eq!(*results.get::<f64>("energy").expect("the energy"), -4.0);
     let again = sde.request(&Solver, &x).policy(Policy::OnlyIfRemembered);
-    assert_eq!(again.run().expect("a hit").source, Source::Map);
+    assert_eq!(again.run().expect("a hit").source, Source::Memory);
 }

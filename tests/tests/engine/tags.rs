@@ -106,7 +106,7 @@ fn cleaned_by_each_tag() {
             assert_eq!(again.results.has("tagged"), !hit || !meant, "{what}");
             // What was given out stays valid.
             assert!(held.has("plain") && held.has("tagged"), "{what}");
-            assert_eq!(sde.records().len(), 1, "{what}");
+            assert_eq!(sde_tests::records(&sde).len(), 1, "{what}");
         }
     }
 }

@@ -143,7 +143,7 @@ fn an_array_that_was_not_named_comes_from_the_store() {
             assert_eq!(array.call(&sde, 1).unwrap().gather(&sde).unwrap()[5], 6.0);
             sde.finish().unwrap();
             let sources = log.sources("ranks.splitting.array");
-            assert_eq!(sources, [Source::Loaded, Source::Map]);
+            assert_eq!(sources, [Source::Loaded, Source::Memory]);
         });
     }
 }

@@ -7,7 +7,7 @@ use super::info::{AppInfo, Cost};
 use super::{Handle, Instance};
 use crate::error::{AppError, Error};
 use crate::inputs::Inputs;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 use crate::result_map::ResultMap;
 
 /// A struct whose fields are the parameters and slots of an app; for its [derive](derive@crate::Settings).
@@ -142,7 +142,7 @@ impl<T: Settings> Fingerprint for AppOf<T> {
         out.structure(T::NAME, &[]);
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.declared(T::NAME, 0);
     }
 }

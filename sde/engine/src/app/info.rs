@@ -138,7 +138,7 @@ impl AppInfo {
     }
 
     /// Has something else count as code of the app, by the digest of its text: a function that it calls, a program, a
-    /// library. A helper with another digest is other code, and [`Part::Helper`](crate::record::Part::Helper) names it. Of two
+    /// library. A helper with another digest is other code, and [`Changed::Helper`](crate::record::Changed::Helper) names it. Of two
     /// of one name the later counts. The code then is a digest, that of a version too.
     ///
     /// ```
@@ -244,7 +244,8 @@ impl AppInfo {
     }
 
     /// Declares an input that every run is given: a `T`, or a [`Value<T>`](crate::Value), for a `String` also a literal.
-    /// An `#[sde::app]` function declares its arguments.
+    /// A [`Data`](crate::Data) that [is](crate::Data::get) a `T` becomes one, and so has the key of one. An `#[sde::app]`
+    /// function declares its arguments.
     ///
     /// A run of an app that declares its inputs takes these and no others. Its [`Inputs`](crate::Inputs) are checked
     /// before it is computed, and keyed in the order of the declarations, whatever their own. An app that declares nothing
@@ -274,7 +275,7 @@ impl AppInfo {
     /// sde.run(&Power, &inputs! { exponent: 3, base: 3.0 })?;
     /// assert_eq!(sde.stats().total.computed, 2);
     /// let error = sde.run(&Power, &inputs! { base: 3.0, exponet: 3 }).unwrap_err();
-    /// assert!(error.to_string().contains("the app takes: base, exponent"));
+    /// assert!(error.to_string().contains("did you mean: exponent"));
     /// # Ok::<(), sde::Error>(())
     /// ```
     #[must_use]

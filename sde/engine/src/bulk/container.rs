@@ -6,14 +6,14 @@ use super::element::Element;
 
 /// Which index runs slowest in memory. There is no third order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum AxisOrder {
     /// The first, as in C and by default in NumPy: row by row.
     Rows,
     /// The last, as in Fortran: column by column.
     Columns,
 }
 
-impl Order {
+impl AxisOrder {
     /// The names of the variants of [`ARRAY`](super::ARRAY), in their order.
     pub const NAMES: &'static [&'static str] = &["by_rows", "by_columns"];
 
@@ -37,7 +37,7 @@ impl Order {
 #[non_exhaustive]
 pub struct Shape {
     /// How the elements lie in memory.
-    pub order: Order,
+    pub order: AxisOrder,
     /// One length for each dimension.
     pub lengths: Vec<usize>,
 }

@@ -40,8 +40,7 @@ pub(crate) enum Count {
 impl From<Source> for Count {
     fn from(source: Source) -> Self {
         match source {
-            Source::Recent => Self::Recent,
-            Source::Map => Self::Map,
+            Source::Memory => Self::Map,
             Source::Loaded => Self::Loaded,
             Source::Waited => Self::Waited,
             Source::Computed => Self::Computed,
@@ -92,11 +91,11 @@ impl Counters {
         self.line().add([(count, amount)]);
     }
 
-    /// Counts a hit and the time it saved, on one line.
+    /// Counts a hit of a kind and the time it saved, on one line.
     #[inline]
-    pub(crate) fn hit(&self, source: Source, nanos_saved: u64) {
+    pub(crate) fn hit(&self, kind: Count, nanos_saved: u64) {
         self.line()
-            .add([(Count::from(source), 1), (Count::NanosSaved, nanos_saved)]);
+            .add([(kind, 1), (Count::NanosSaved, nanos_saved)]);
     }
 
     /// Counts an entry that left memory, and the time that getting it back would take.

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
-use crate::sync::{lock, write};
+use crate::sync::{lock, user_code, write};
 
 /// Runs apps and remembers their results.
 ///
@@ -126,15 +126,30 @@ impl Sde {
         self.engine().stats()
     }
 
-    /// The records of the entries in memory, those without values among them, in
-    /// the order they were made. The inputs of saved entries are read from the store, one after another.
-    #[must_use]
-    pub fn records(&self) -> Vec<Record> {
+    /// Tells `each` the records of the entries in memory, those without values among them, in the order they were
+    /// made. The inputs of saved entries are read from the store, one after another. `each` may use the engine: what
+    /// comes or goes meanwhile changes nothing of what it is told.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// let sde = sde::Sde::new();
+    /// square.call(&sde, 3.0)?;
+    /// square.call(&sde, 4.0)?;
+    /// let mut of = Vec::new();
+    /// sde.records(|record| of.push(record.inputs[0].short.to_string()));
+    /// assert_eq!(of, ["3.0", "4.0"]);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn records(&self, mut each: impl FnMut(&Record)) {
         let engine = self.engine();
-        let records = engine.entries().map(|entry| engine.record_of(&entry));
-        let mut records: Vec<_> = records.collect();
-        records.sort_by_key(|record| (record.made_at, record.run));
-        records
+        let mut entries: Vec<_> = engine.entries().collect();
+        entries.sort_by_key(|entry| (entry.record.made_at, entry.record.run));
+        for entry in entries {
+            let record = engine.record_of(&entry);
+            user_code("what is told of records");
+            each(&record);
+        }
     }
 
     /// Deletes from memory all values of an app *type*, whatever the instance, and the states of its scratch. Saved

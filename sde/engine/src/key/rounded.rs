@@ -10,7 +10,7 @@ use std::io::Write;
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::short::Short;
 use super::tag::item;
 
@@ -60,7 +60,7 @@ impl<T: Round> Fingerprint for Rounded<T> {
         out.show(format_args!(" to {} digits", self.digits));
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::ROUNDED);
         T::shape(to);
     }

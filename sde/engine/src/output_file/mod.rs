@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Shape, Short};
+use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Short, TypeWriter};
 use identity::Seen;
 
 pub(crate) use in_value::in_value;
@@ -249,7 +249,7 @@ impl Fingerprint for OutputFile {
         InputFile::new(self.path()).describe(out);
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         InputFile::shape(to);
     }
 }

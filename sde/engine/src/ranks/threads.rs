@@ -50,11 +50,11 @@ type Given = Arc<dyn Any + Send + Sync>;
 impl ThreadGroup {
     /// A group of this many ranks, all on one node; one object for each rank.
     #[must_use]
-    pub fn new(size: usize) -> Vec<Self> {
+    pub fn ranks(size: usize) -> Vec<Self> {
         Self::on_nodes(vec![0; size])
     }
 
-    /// As [`new`](Self::new), with the number of each rank's node.
+    /// As [`ranks`](Self::ranks), with the number of each rank's node.
     #[must_use]
     pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
         let size = nodes.len();
@@ -73,7 +73,7 @@ impl ThreadGroup {
     pub fn run<R: Send>(size: usize, rank: impl Fn(Self) -> R + Sync) -> Vec<R> {
         let rank = &rank;
         std::thread::scope(|scope| {
-            let groups = Self::new(size).into_iter();
+            let groups = Self::ranks(size).into_iter();
             let threads = groups.map(|group| scope.spawn(move || rank(group)));
             let threads: Vec<_> = threads.collect();
             let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();

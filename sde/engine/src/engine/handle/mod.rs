@@ -137,7 +137,7 @@ impl Handle {
     /// let nothing = sde.request(&square, &inputs).policy(Policy::OnlyIfRemembered).run();
     /// assert!(nothing.is_err());
     /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Computed);
-    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Map);
+    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Memory);
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn request<'a, A: AppSource + ?Sized>(
@@ -175,7 +175,9 @@ impl Handle {
     pub fn try_get<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Option<ResultMap> {
         self.check_active().ok()?;
         self.note_uncacheable();
-        self.engine.in_memory(&app.resolve(self).ok()?, inputs)
+        let app = app.resolve(self).ok()?;
+        let inputs = self.declared(&app, inputs).ok()?;
+        self.engine.in_memory(&app, &inputs)
     }
 
     /// Tells what a run would do, and why, without running anything.
@@ -309,7 +311,7 @@ impl Handle {
     ///
     /// let sde = Sde::new();
     /// imported.call(&sde, 1)?;
-    /// assert_eq!(sde.records()[0].took, Duration::from_secs(3600));
+    /// sde.records(|record| assert_eq!(record.took, Duration::from_secs(3600)));
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn took(&self, time: Duration) {

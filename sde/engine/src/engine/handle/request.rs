@@ -224,7 +224,7 @@ impl Handle {
         match self.engine.run(self, app, &mut call, &Options::default())? {
             Some(outcome) => Ok(outcome.results),
             None => match call.taken.into_inner() {
-                Some((results, _)) => Ok(results),
+                Some(results) => Ok(results),
                 None => Err(nothing_given(app)),
             },
         }
@@ -258,17 +258,22 @@ struct ErasedCall<'a> {
     given: &'a Inputs,
     /// In the order that the app declares, if that is another.
     ordered: Option<Inputs>,
-    /// The results that it took of a hit, and where that was found.
-    taken: Cell<Option<(ResultMap, Source)>>,
+    /// The results that it took of a hit in memory.
+    taken: Cell<Option<ResultMap>>,
 }
 
 impl<'a> ErasedCall<'a> {
     #[inline]
     fn of(app: &CalledApp<'_>, given: &'a Inputs) -> Self {
-        let declared = app.resolved.info.inputs.as_ref();
-        let kept = declared.and_then(|declared| declared.kept(given));
+        let declared = || app.resolved.info.inputs.as_ref();
+        let kept = || declared()?.kept(given);
+        // Most were given in their order, and then the app need not be asked.
+        let given = match given.have_kept_order() {
+            true => kept().unwrap_or(given),
+            false => given,
+        };
         Self {
-            given: kept.unwrap_or(given),
+            given,
             ordered: None,
             taken: Cell::new(None),
         }
@@ -282,12 +287,12 @@ impl<'a> ErasedCall<'a> {
     /// The outcome of a hit that it took results of.
     #[inline]
     fn into_outcome(self) -> Option<Outcome> {
-        let (results, source) = self.taken.into_inner()?;
+        let results = self.taken.into_inner()?;
         let record = &results.entry()?.record;
         Some(Outcome {
             key: record.key,
             made_by: record.run,
-            source,
+            source: Source::Memory,
             results,
         })
     }
@@ -306,8 +311,8 @@ impl Call for ErasedCall<'_> {
         self.inputs().summaries(cursor)
     }
 
-    fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        self.taken.set(Some((results, source)));
+    fn take_all(&self, results: ResultMap) -> bool {
+        self.taken.set(Some(results));
         true
     }
 

@@ -36,6 +36,7 @@ struct Unchecked {
 /// The values given for a matrix do not fill its shape.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{values} values cannot fill a matrix of {rows} rows and {columns} columns")]
+#[non_exhaustive]
 pub struct ShapeError {
     /// Rows asked for.
     pub rows: usize,

@@ -13,7 +13,8 @@
 )]
 
 use sde::key::commit;
-use sde::{CodeId, Inputs, Instance, Sde, Value, inputs};
+use sde::record::CodeId;
+use sde::{Inputs, Instance, Sde, Value, inputs};
 use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::hartree_fock::{
     Damped, Rhf, Scan, diis, dipole_integrals, electron_repulsion, kinetic, nuclear_attraction,
@@ -64,7 +65,7 @@ fn made(
     let info = app.info().clone();
     let version = match info.code() {
         CodeId::Version(version) => version.to_string(),
-        CodeId::Source(_) => "of its source".to_owned(),
+        _ => "of its source".to_owned(),
     };
     let results = Sde::new().run(&app, inputs).unwrap();
     Made(info.name().to_owned(), version, digest(&numbers(&results)))

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use crate::archive::real_path;
 use crate::catalog::Catalog;

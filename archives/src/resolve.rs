@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use sde::{ArchiveError, Key, StoredEntry, StoredResult};
+use sde::Key;
+use sde::archiver::{ArchiveError, StoredEntry, StoredResult};
 
 use crate::catalog::Catalog;
 use crate::format::precedence::Precedence;
@@ -67,9 +68,9 @@ pub(crate) fn resolve(catalog: &Catalog, key: &Key) -> Result<Resolved, ArchiveE
             entry
         })
     });
-    let entry = entries.next().map(|best| StoredEntry {
-        others: entries.collect(),
-        ..best
+    let entry = entries.next().map(|mut best| {
+        best.others = entries.collect();
+        best
     });
     match (entry, failed) {
         (None, Some(error)) => Err(error),

@@ -15,10 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kit::{HOME, Random, Sim, made};
-use sde::{
-    AnyArray, Archiver, Codec, Data, ErasedValue, SavedScratch, Selection, Storable, Wire,
-    WireBuffer,
-};
+use sde::archiver::{Archiver, Codec, SavedScratch, Wire, WireBuffer};
+use sde::{AnyArray, Data, ErasedValue, Storable};
 use sde_archives::{Cbor, StoreOptions};
 
 thread_local! {
@@ -105,13 +103,8 @@ impl<T: Storable> Forgery<T> {
         let sim = Sim::new();
         let store = StoreOptions::new().vfs(Arc::new(sim.clone()));
         let store = store.open(dir()).unwrap();
-        let mut batch = made::batch(Selection::Checkpoint);
-        batch.scratch.push(SavedScratch {
-            app: "forged".into(),
-            key: made::key(1),
-            value,
-            codec,
-        });
+        let state = SavedScratch::new("forged", made::key(1), value, codec);
+        let batch = made::states([state]);
         store.save(&batch).unwrap();
         // Without an index.
         let sim = sim.after_kill();

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use sde::key::Bare;
-use sde::{AppSetup, Scalar, ValueSummary};
+use sde::key::Scalar;
+use sde::record::{AppSetup, ValueSummary};
 use sde_archives::inspect::{Decoded, Entry};
 use serde_json::Value as Json;
 

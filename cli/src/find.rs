@@ -1,11 +1,11 @@
 //! The entry of a key's prefix.
 
-use sde::{Key, Mark};
+use sde::Key;
+use sde::archiver::Mark;
 use sde_archives::inspect::{Computations, Entry, EntryUses, Item, Listed, Snapshot};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::json;
 
 /// A computation, assembled from all its frames.
 pub struct Found {
@@ -49,7 +49,7 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
             let fits = entry.record.key.to_string().starts_with(&prefix);
             let place = Location {
                 file: segment.path().to_owned(),
-                class: json::class(entry.class),
+                class: entry.class.name(),
                 at: entry.place.start,
             };
             fits.then(|| vec![(entry, place)])

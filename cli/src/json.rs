@@ -1,21 +1,13 @@
 //! Records and values as the JSON of `--json`.
 
+use sde::Tags;
 use sde::bulk::AxisOrder;
-use sde::{Record, Tags};
-use sde_archives::Class;
+use sde::record::Record;
 use sde_archives::inspect::Decoded;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::time;
-
-pub const fn class(class: Class) -> &'static str {
-    match class {
-        Class::Result => "result",
-        Class::Intermediate => "intermediate",
-        Class::Scratch => "scratch",
-    }
-}
 
 pub fn tags(tags: Tags) -> Vec<&'static str> {
     tags.iter().map(sde::Tag::name).collect()

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
-use sde::{CodeId, Key};
+use sde::Key;
+use sde::record::CodeId;
 use sde_archives::Class;
 use sde_archives::inspect::{
     Computations, Entry, Listed, Resolved, SavedState, Snapshot, Standing, Wanted,
@@ -104,9 +105,7 @@ impl Line {
 
     pub const fn state(&self) -> &'static str {
         match self.standing {
-            Some(Standing::Current) => "current",
-            Some(Standing::Replaced) => "replaced",
-            Some(Standing::Invalid) => "invalid",
+            Some(standing) => standing.name(),
             None => "unfinished",
         }
     }

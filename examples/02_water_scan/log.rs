@@ -19,7 +19,7 @@ thread_local! {
 pub fn tell(event: &Event) {
     let what = match event {
         Event::Started { app, key, .. } => format!("computing {app} {}", key.short()),
-        Event::Resumed { app, key } => {
+        Event::Resumed { app, key, .. } => {
             format!("going on with {app} {} where it was left", key.short())
         }
         Event::Finished {

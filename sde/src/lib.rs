@@ -68,9 +68,12 @@
 //! | parameters, apps in slots | [`ConfiguredApp`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
 //! | many arguments at once; a policy for a call | [`CallApp`] |
 //! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Request`], [`Handle::with_cancel`] |
-//! | why something was computed again | [`Handle::peek`], [`Record`], the program `sde explain` |
+//! | why something was computed again | [`Handle::peek`], [`record`], the program `sde explain` |
 //! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |
-//! | the ranks of an MPI job | [`ProcessGroup`] and, with the feature `mpi`, `mpi` |
+//! | the ranks of an MPI job | [`ranks`] and, with the feature `mpi`, `mpi` |
+//! | apps and values without a Rust type | [`DynApp`], [`Data`] |
+//! | a store or a transport of your own | [`archiver`], [`ranks`] |
+//! | keys of your own types | [`Fingerprint`](derive@Fingerprint), [`key`] |
 //! | GPU programs, built once for all processes | with the feature `opencl`, `opencl` |
 //!
 //! The guide in `docs/guide` of the repository has a page on each; read that on keys before you trust a result.
@@ -78,13 +81,37 @@
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
-pub use sde_arrays::*;
+pub use sde_arrays::DistArray;
 #[doc(inline)]
 pub use sde_engine::*;
 
 #[cfg(feature = "store")]
 #[doc(inline)]
 pub use sde_archives::{builder, open};
+
+/// Process sets: for programs on many ranks, and for who writes a transport of their own.
+///
+/// A program splits its ranks ([`Subset`](ranks::Subset), [`Transfer`](ranks::Transfer)) and lays out its
+/// [arrays](DistArray) ([`Layout`](ranks::Layout)). A transport is a [`ProcessGroup`](ranks::ProcessGroup): MPI's is
+/// `sde::mpi`, and [`ThreadGroup`](ranks::ThreadGroup) makes ranks of threads, for tests.
+///
+#[cfg_attr(feature = "store", doc = "```")]
+#[cfg_attr(not(feature = "store"), doc = "```ignore")]
+/// use sde::Sde;
+/// use sde::ranks::ThreadGroup;
+/// use sde::store::Cbor;
+///
+/// let sums = ThreadGroup::run(3, |group| {
+///     let sde = Sde::builder().process_group(group, Cbor).build()?;
+///     let all = sde.gather("ranks", sde.rank()?)?;
+///     Ok::<usize, sde::Error>(all.iter().map(|rank| **rank).sum())
+/// });
+/// assert!(sums.iter().all(|sum| *sum.as_ref().unwrap() == 3));
+/// ```
+pub mod ranks {
+    pub use sde_arrays::{Block, Edge, Layout, Near, Padded};
+    pub use sde_engine::ranks::*;
+}
 
 /// Stores in a directory, in a documented format.
 #[cfg(feature = "store")]

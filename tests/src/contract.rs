@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use sde::{GroupError, ProcessGroup};
+use sde::ranks::{GroupError, ProcessGroup};
 
 /// Long enough to be no reason for a report.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -108,11 +108,7 @@ fn check_lengths(group: &dyn ProcessGroup) {
     let last = group.size() - 1;
     let mine = vec![1; if group.rank() == last { 3 } else { 2 }];
     let mut all = vec![0; 2 * group.size()];
-    let wrong = Err(GroupError::Length {
-        rank: last,
-        given: 3,
-        expected: 2,
-    });
+    let wrong = Err(GroupError::length(last, 3, 2));
     let gathered = group.all_gather(&mine, &vec![2; group.size()], &mut all);
     assert_eq!(gathered, wrong);
     // It has them for rank 0 here. A rank that gets what it expects may be told, or not.
@@ -237,7 +233,7 @@ pub fn check_leave(group: &dyn ProcessGroup) {
         group.leave();
         return;
     }
-    let left = GroupError::Left { rank: last };
+    let left = GroupError::left(last);
     let met = group.meet(&[], PATIENCE, &mut |_| {});
     assert_eq!(met, Err(left.clone()));
     let again = group.all_gather(&[1], &vec![1; group.size()], &mut vec![0; group.size()]);

@@ -26,7 +26,7 @@ pub use watch::Watch;
 pub use watchdog::Watchdog;
 
 /// The records of an engine, in the order they were made.
-pub fn records(sde: &sde::Sde) -> Vec<sde::Record> {
+pub fn records(sde: &sde::Sde) -> Vec<sde::record::Record> {
     let mut all = Vec::new();
     sde.records(|record| all.push(record.clone()));
     all

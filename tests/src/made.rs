@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::key::TypeWriter;
+use sde::key::{Encoder, FingerprintError};
 use sde::{
-    App, AppError, AppInfo, Cost, Encoder, Fingerprint, FingerprintError, Handle, Inputs,
-    ResultMap, ResultSpec, inputs,
+    App, AppError, AppInfo, Cost, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs,
 };
 
 type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Sync;
@@ -83,7 +83,7 @@ impl Made {
     /// The app, whose `cost` is this time.
     #[must_use]
     pub fn taking(mut self, time: Duration) -> Self {
-        self.cost = Some(Cost { time, memory: 0 });
+        self.cost = Some(Cost::new(time));
         self
     }
 }

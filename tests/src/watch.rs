@@ -100,7 +100,7 @@ impl Watch {
     pub fn warnings(&self) -> Vec<String> {
         let events = self.lock();
         let warnings = events.iter().filter_map(|event| match event {
-            Event::Warning { message } => Some(message.clone()),
+            Event::Warning { message, .. } => Some(message.clone()),
             _ => None,
         });
         warnings.collect()

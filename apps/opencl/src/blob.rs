@@ -16,18 +16,21 @@ use crate::make::Making;
 pub enum BlobError {
     /// The key does not cover all that a build of this program reads, so no name stands for it.
     #[error("there are no blobs of this program, {why}; build it each time")]
+    #[non_exhaustive]
     NotCacheable {
         /// The reason.
         why: NotCacheable,
     },
     /// The driver gives no binaries.
     #[error("{device} gives no binaries, so there are no blobs; build from source each time")]
+    #[non_exhaustive]
     Unsupported {
         /// The device.
         device: String,
     },
     /// The bytes are damaged, or no blob of this version, program, device and driver. No driver saw them.
     #[error("the {length} bytes are no blob of this program: {why}; build it")]
+    #[non_exhaustive]
     Unfit {
         /// How many bytes there are.
         length: usize,
@@ -36,6 +39,7 @@ pub enum BlobError {
     },
     /// The driver refuses a blob that passed the checks.
     #[error("the driver refuses the blob ({refusal}); build the program")]
+    #[non_exhaustive]
     Refused {
         /// The driver's answer.
         refusal: Refusal,

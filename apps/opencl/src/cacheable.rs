@@ -7,6 +7,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum NotCacheable {
     /// A compiler may read more than the text and the files that are followed, or the time.
+    #[non_exhaustive]
     Reads {
         /// The text: a file, or the name of the program.
         at: String,
@@ -14,11 +15,13 @@ pub enum NotCacheable {
         why: String,
     },
     /// An option that may make the compiler use files that are not followed.
+    #[non_exhaustive]
     Option {
         /// The option.
         option: String,
     },
     /// A switch of the driver that holds options or names a file.
+    #[non_exhaustive]
     Switch {
         /// The environment variable.
         name: String,
@@ -28,6 +31,7 @@ pub enum NotCacheable {
     /// A part of a linked program is not cacheable.
     Part(Box<NotCacheable>),
     /// A foreign program for which the driver does not tell all that it was made from.
+    #[non_exhaustive]
     Foreign {
         /// The part that is missing, was not understood, or may have changed since.
         why: String,

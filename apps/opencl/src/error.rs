@@ -23,6 +23,7 @@ pub enum Error {
     #[error(
         "no OpenCL here: {why}; install a driver (for processors, PoCL) and the library libOpenCL"
     )]
+    #[non_exhaustive]
     NoOpenCl {
         /// The missing part.
         why: String,
@@ -34,6 +35,7 @@ pub enum Error {
     #[error(
         "the context has {devices} devices, and number {device} was asked for; they count from 0"
     )]
+    #[non_exhaustive]
     NoDevice {
         /// The device asked for.
         device: usize,
@@ -44,6 +46,7 @@ pub enum Error {
     #[error(
         "a program described for {described} was to be built for {asked}; describe it for that device"
     )]
+    #[non_exhaustive]
     OtherDevice {
         /// The device it was described for.
         described: String,
@@ -55,6 +58,7 @@ pub enum Error {
         "\"{name}\", which the source is said to read, is not in {}; add its directory",
         places(looked_in)
     )]
+    #[non_exhaustive]
     NoInclude {
         /// The name that was given.
         name: String,
@@ -65,12 +69,14 @@ pub enum Error {
     #[error(
         "a file that {program} includes, or a switch of the driver in the environment, was changed after the program was described; describe it again"
     )]
+    #[non_exhaustive]
     Changed {
         /// The program.
         program: String,
     },
     /// The options can't be parsed.
     #[error("the build options `{options}` are not understood: {why}")]
+    #[non_exhaustive]
     Options {
         /// The options.
         options: String,
@@ -79,12 +85,14 @@ pub enum Error {
     },
     /// A linked program has no parts, or parts that can't be linked.
     #[error("a linked program can't be made of this: {why}")]
+    #[non_exhaustive]
     Parts {
         /// The reason.
         why: String,
     },
     /// The program does not compile, or does not link.
     #[error("{what} for {device} failed ({refusal}); the compiler said:\n{log}")]
+    #[non_exhaustive]
     Build {
         /// The operation and its program.
         what: String,
@@ -99,6 +107,7 @@ pub enum Error {
     #[error(
         "{device} does not take the intermediate language of {program}: {why}; give it the source"
     )]
+    #[non_exhaustive]
     NoIl {
         /// The device.
         device: String,
@@ -111,6 +120,7 @@ pub enum Error {
     #[error(
         "{device} is out of resources ({refusal}); drop programs, kernels or buffers that are not needed"
     )]
+    #[non_exhaustive]
     OutOfResources {
         /// The device.
         device: String,
@@ -119,6 +129,7 @@ pub enum Error {
     },
     /// The driver refused for another reason.
     #[error("{what} on {device}: {refusal}")]
+    #[non_exhaustive]
     Driver {
         /// The operation.
         what: String,
@@ -129,6 +140,7 @@ pub enum Error {
     },
     /// The program has no kernel of that name.
     #[error("{program} has no kernel \"{name}\"; it has: {}", there.join(", "))]
+    #[non_exhaustive]
     NoKernel {
         /// The program.
         program: String,
@@ -188,6 +200,7 @@ impl Error {
 
 /// The answer of a call of OpenCL: its name and the code it gave.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The call.
     pub call: &'static str,

@@ -13,6 +13,7 @@ use crate::driver::DeviceType;
 
 /// The use of kept binaries for a kind of device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// Nothing is read or written.
     Off,
@@ -26,6 +27,7 @@ pub enum Mode {
 /// An environment variable has a value that is not understood.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the environment variable {name} is `{value}`; it should be {wanted}")]
+#[non_exhaustive]
 pub struct SettingsError {
     /// The variable.
     pub name: String,

@@ -12,6 +12,7 @@ use crate::lock::lock;
 #[non_exhaustive]
 pub enum Event {
     /// A compiler ran, from source or intermediate language.
+    #[non_exhaustive]
     Built {
         /// The program.
         key: Digest,
@@ -20,6 +21,7 @@ pub enum Event {
     },
     /// A driver made the program once more, to put the code that was finished at launches into its binary. It may have
     /// found that code in a cache of its own.
+    #[non_exhaustive]
     Recompiled {
         /// The program.
         key: Digest,
@@ -27,16 +29,19 @@ pub enum Event {
         took: Duration,
     },
     /// It was made from a kept binary.
+    #[non_exhaustive]
     Loaded {
         /// The program.
         key: Digest,
     },
     /// It was made from the binary of another device of equal identity.
+    #[non_exhaustive]
     Shared {
         /// The program.
         key: Digest,
     },
     /// The driver refused a whole kept binary, or found other kernels in it. It is built anew, and replaced.
+    #[non_exhaustive]
     Refused {
         /// The program.
         key: Digest,
@@ -44,6 +49,7 @@ pub enum Event {
         why: String,
     },
     /// A store's answer was damaged or of another program, and no driver saw it.
+    #[non_exhaustive]
     Unfit {
         /// The program asked for.
         key: Digest,
@@ -51,6 +57,7 @@ pub enum Event {
         why: &'static str,
     },
     /// A binary was put into a store of the user's.
+    #[non_exhaustive]
     Kept {
         /// The program.
         key: Digest,
@@ -58,6 +65,7 @@ pub enum Event {
         bytes: usize,
     },
     /// A program was built that is not kept, though the context was to keep binaries.
+    #[non_exhaustive]
     NotKept {
         /// The program.
         key: Digest,
@@ -65,11 +73,13 @@ pub enum Event {
         why: String,
     },
     /// A resource was lacking, and unused programs and kernels are released.
+    #[non_exhaustive]
     OutOfResources {
         /// The driver's answer.
         why: String,
     },
     /// A store of the user's could not be used.
+    #[non_exhaustive]
     StoreFailed {
         /// The operation, and why it failed.
         why: String,

@@ -36,6 +36,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// Which real functions stand for an angular momentum of 2 and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Fingerprint)]
+#[non_exhaustive]
 pub enum Harmonics {
     /// As the set was published.
     #[default]
@@ -192,6 +193,7 @@ impl std::fmt::Display for BasisSet {
 
 /// All functions of one atom that share one list of exponents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
+#[non_exhaustive]
 pub struct Shell {
     /// The atom, from 0.
     pub atom: usize,
@@ -207,6 +209,7 @@ pub struct Shell {
 
 /// One contraction of a shell: the functions of one angular momentum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
+#[non_exhaustive]
 pub struct Part {
     /// The angular momentum.
     pub l: u8,

@@ -29,6 +29,7 @@ pub struct Scan {
 /// One point of a scan could not be computed.
 #[derive(thiserror::Error)]
 #[error("the point {value} of the scan failed")]
+#[non_exhaustive]
 pub struct PointFailed {
     /// The value of the coordinate.
     pub value: f64,

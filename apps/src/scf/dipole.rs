@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// It is taken about the origin of the molecule's coordinates, which matters for ions only.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DipoleMoment {
     /// Its components in atomic units (e·bohr), from the negative to the positive charge.
     pub atomic_units: [f64; 3],

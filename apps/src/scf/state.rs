@@ -34,6 +34,7 @@ impl Default for Convergence {
 /// Saved, loaded and gone on from, it ends in the same bits as a calculation that was never
 /// interrupted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ScfState {
     /// Iterations done.
     pub iteration: usize,

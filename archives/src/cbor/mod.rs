@@ -22,8 +22,9 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ciborium_ll::Header;
+use sde::ErasedValue;
+use sde::archiver::{Codec, WireBuffer};
 use sde::bulk::BulkBytes;
-use sde::{Codec, ErasedValue, WireBuffer};
 
 use crate::locks::user_code;
 
@@ -101,8 +102,9 @@ fn heads(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
 pub(crate) fn decode(bytes: &[u8], codec: &Codec) -> Result<ErasedValue, String> {
     guarded(|| {
         let mut reader = Reader::new(bytes);
-        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(&mut reader);
-        let value = codec.decode(&mut from).map_err(|error| error.to_string())?;
+        let value = codec
+            .decode(&mut reader)
+            .map_err(|error| error.to_string())?;
         used_up(&reader).map(|()| value)
     })
 }

@@ -10,8 +10,9 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use sde::ErasedValue;
+use sde::archiver::Codec;
 use sde::key::Digest;
-use sde::{Codec, ErasedValue};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
@@ -41,9 +42,8 @@ pub(crate) fn schema(codec: &Codec) -> Digest {
         return digest;
     }
     let digest = trace(|tracer| {
-        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(tracer);
         codec
-            .decode(&mut from)
+            .decode(tracer)
             .map(|value| lock(&MADE).push(value))
             .map_err(|error| error.to_string())
     });

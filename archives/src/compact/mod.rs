@@ -22,7 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{ArchiveError, Key, Selection as SaveSelection};
+use sde::Key;
+use sde::archiver::{ArchiveError, Selection as SaveSelection};
 
 use crate::catalog::segments::KnownSegment;
 use crate::catalog::{Catalog, LOOKS, scan};
@@ -90,7 +91,7 @@ impl DirStore {
     /// let store = DirStore::open(&path)?;
     /// let done = store.compact(&Retention::new())?;
     /// assert_eq!(done.replaced, 0);
-    /// # Ok::<(), sde::ArchiveError>(())
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
     /// ```
     ///
     /// On a full disk it first removes replaced segments, even before the time of grace is over. It also removes
@@ -130,7 +131,7 @@ impl DirStore {
     /// # drop(DirStore::open(&path)?);
     /// let store = DirStore::open_read_only(&path)?;
     /// assert_eq!(store.would_compact(&Retention::new().capacity(1 << 30))?.given_up, 0);
-    /// # Ok::<(), sde::ArchiveError>(())
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
     /// ```
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::CompactionInput;
 use super::replaced::remove;
@@ -81,12 +81,7 @@ impl DirStore {
             let bytes = self.make_room(retention, before);
             *freed += bytes;
             if bytes == 0 && made.load(Ordering::Acquire) == before {
-                return Err(match error {
-                    ArchiveError::Io { doing, path, cause } => {
-                        ArchiveError::Full { doing, path, cause }
-                    }
-                    error => error,
-                });
+                return Err(error.or_full());
             }
         }
     }

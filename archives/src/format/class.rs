@@ -6,6 +6,7 @@ use sde::Tags;
 
 /// The class of the values in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Class {
     /// Results, and all invalidation marks.
     Result,
@@ -19,6 +20,16 @@ pub enum Class {
 impl Class {
     /// All classes.
     pub const ALL: [Self; 3] = [Self::Result, Self::Intermediate, Self::Scratch];
+
+    /// Its name, as `sde ls` shows it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Intermediate => "intermediate",
+            Self::Scratch => "scratch",
+        }
+    }
 
     /// The class of a result with these tags; `None` if it is not saved.
     pub(crate) fn of(tags: Tags) -> Option<Self> {

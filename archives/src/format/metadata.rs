@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ciborium::Value;
+use sde::key::Scalar;
 use sde::key::{Bare, Digest};
-use sde::{
-    AppId, AppSetup, Callee, CodeId, Key, Record, RecordHead, RunId, Scalar, Tags, ValueSummary,
-};
+use sde::record::{AppId, AppSetup, Callee, CodeId, Record, RecordHead, RunId, ValueSummary};
+use sde::{Key, Tags};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -44,7 +44,7 @@ pub(crate) struct Provenance {
     #[serde(default)]
     pub(crate) results: Vec<ResultKind>,
     #[serde(skip)]
-    pub(crate) shared: OnceLock<Arc<sde::Provenance>>,
+    pub(crate) shared: OnceLock<Arc<sde::record::Provenance>>,
 }
 
 /// An input's metadata, without its value.
@@ -224,21 +224,15 @@ impl EntryBody {
     /// The record of the entry, from the key and time of saving of its frame.
     pub(crate) fn record(&self, of: &Provenance, key: Key, saved_at: u64) -> Record {
         let summary = |(input, kind): (&InputBody, &InputKind)| input.summary(kind);
-        let head = RecordHead {
-            provenance: Arc::clone(of.shared()),
-            key,
-            run: self.run(of),
-            calls: self.calls.as_slice().into(),
-            nondeterministic: self.flags & NONDETERMINISTIC != 0,
-            anew: self.flags & ANEW != 0,
-            made_at: self.made_at(saved_at),
-            took: Duration::from_nanos(self.took),
-            thread: self.thread,
-        };
-        Record {
-            head,
-            inputs: self.inputs.iter().zip(&of.inputs).map(summary).collect(),
-        }
+        let (made_at, took) = (self.made_at(saved_at), Duration::from_nanos(self.took));
+        let provenance = Arc::clone(of.shared());
+        let mut head = RecordHead::new(provenance, key, self.run(of), made_at, took);
+        head.calls = self.calls.as_slice().into();
+        head.nondeterministic = self.flags & NONDETERMINISTIC != 0;
+        head.anew = self.flags & ANEW != 0;
+        head.thread = self.thread;
+        let inputs = self.inputs.iter().zip(&of.inputs).map(summary);
+        Record::new(head, inputs.collect::<Arc<_>>())
     }
 
     /// The digests of a result's output files.
@@ -253,10 +247,7 @@ impl EntryBody {
     }
 
     pub(crate) fn run(&self, of: &Provenance) -> RunId {
-        RunId {
-            process: of.process,
-            number: self.number,
-        }
+        RunId::new(of.process, self.number)
     }
 
     pub(crate) fn made_at(&self, saved_at: u64) -> SystemTime {
@@ -280,12 +271,7 @@ impl InputBody {
                 None => (format!("{plain:?}"), Digest::from_bytes([0; 32])),
             },
         };
-        ValueSummary {
-            name: kind.name.clone(),
-            short,
-            digest,
-            scalar: None,
-        }
+        ValueSummary::new(kind.name.clone(), short, digest)
     }
 
     fn scalar(&self, kind: &InputKind) -> Option<Scalar> {
@@ -336,17 +322,14 @@ impl Provenance {
     }
 
     /// The provenance that its entries' records share in memory.
-    pub(crate) fn shared(&self) -> &Arc<sde::Provenance> {
+    pub(crate) fn shared(&self) -> &Arc<sde::record::Provenance> {
         self.shared.get_or_init(|| {
-            Arc::new(sde::Provenance {
-                app: Arc::clone(&self.app),
-                code: self.code.clone(),
-                id: self.id,
-                setup: Arc::clone(&self.setup),
-                dependencies: self.dependencies.clone(),
-                host: Arc::clone(&self.host),
-                target: Arc::clone(&self.target),
-            })
+            let (app, setup) = (Arc::clone(&self.app), Arc::clone(&self.setup));
+            let mut made = sde::record::Provenance::new(app, self.code.clone(), self.id, setup);
+            made.dependencies = self.dependencies.clone();
+            made.host = Arc::clone(&self.host);
+            made.target = Arc::clone(&self.target);
+            Arc::new(made)
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use sde::{RunId, Tags};
+use sde::Tags;
+use sde::record::RunId;
 
 /// The precedence of a computation among those of its key: **the highest counts.**
 ///
@@ -69,7 +70,7 @@ mod tests {
             has_results: true,
             made_at: UNIX_EPOCH + Duration::from_secs(made),
             saved_at,
-            run: RunId { process: 1, number },
+            run: RunId::new(1, number),
         };
         let mut all = [
             precedence(2, 1, 1),

@@ -9,9 +9,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::vfs::{Found, Vfs};
 
@@ -86,10 +85,7 @@ impl Distrusted {
 }
 
 pub(crate) fn not_a_store(dir: &Path, why: impl Into<String>) -> ArchiveError {
-    ArchiveError::NotAStore {
-        path: dir.to_owned(),
-        why: why.into(),
-    }
+    ArchiveError::not_a_store(dir, why)
 }
 
 pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) -> ArchiveError {
@@ -102,12 +98,7 @@ pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) ->
         }
         _ => "name another directory",
     };
-    ArchiveError::Open {
-        path: dir.to_owned(),
-        doing,
-        cause: Arc::new(source),
-        advice,
-    }
+    ArchiveError::open(dir, doing, source, advice)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use sde::{Key, Mark, RunId};
+use sde::Key;
+use sde::archiver::Mark;
+use sde::record::RunId;
 
 use super::item::{Entry, EntryUses, Item, SavedJournal, SavedState};
 use crate::format::index_block::prefix;
@@ -73,6 +75,7 @@ pub struct Computation<T> {
 
 /// Whether a computation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Standing {
     /// It is the computation of its key that counts.
     Current,
@@ -80,6 +83,18 @@ pub enum Standing {
     Replaced,
     /// It is marked as invalid.
     Invalid,
+}
+
+impl Standing {
+    /// Its name, as `sde ls` shows it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Replaced => "replaced",
+            Self::Invalid => "invalid",
+        }
+    }
 }
 
 /// The computations of a store, each from all its frames.

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use sde::archiver::{Journal, Mark};
 use sde::key::Digest;
-use sde::{Journal, Key, Mark, Record, Tags};
+use sde::record::Record;
+use sde::{Key, Tags};
 
 use crate::format::about::{About, Capacity};
 use crate::format::class::Class;
@@ -21,6 +23,7 @@ pub enum Item {
     /// A state of a run that had not finished.
     Scratch(SavedState),
     /// An entry was invalidated, or that was revoked.
+    #[non_exhaustive]
     Mark {
         /// Where the frame begins.
         at: u64,
@@ -30,6 +33,7 @@ pub enum Item {
     /// The segment's writer.
     About(About),
     /// The entries used since such a frame was last written.
+    #[non_exhaustive]
     Uses {
         /// Where the frame begins.
         at: u64,
@@ -41,6 +45,7 @@ pub enum Item {
     /// A process's journal, of which the latest counts.
     Journal(Box<SavedJournal>),
     /// A provenance, or a frame of an unknown kind.
+    #[non_exhaustive]
     Other {
         /// Where the frame begins.
         at: u64,

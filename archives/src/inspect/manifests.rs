@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::Inspection;
 use super::segments::SegmentFile;

@@ -56,7 +56,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::Catalog;
 use crate::format::class::Part;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::Inspection;
 use crate::catalog::segments;

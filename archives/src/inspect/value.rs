@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use ciborium_ll::{Decoder, Header, simple};
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::numbers::{self, Numbers};
 use crate::cbor::{DEPTH, tags};

@@ -6,8 +6,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use sde::Key;
+use sde::archiver::ArchiveError;
 use sde::key::Digest;
-use sde::{ArchiveError, Key};
 
 use super::item::{Content, Entry, EntryUses, Item, NamedValue, SavedJournal, SavedState};
 use super::listed::Listed;

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::sync::Arc;
 
+use sde::Key;
+use sde::archiver::ArchiveError;
 use sde::key::Digest;
-use sde::{ArchiveError, Key};
 
 use super::error::ReadError;
 use super::frame::Frame;

@@ -3,7 +3,8 @@
 use std::io;
 use std::ops::Range;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use crate::format::segment::Segment;
 
@@ -50,11 +51,9 @@ impl ReadError {
 impl From<ReadError> for ArchiveError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Damaged(why) => Self::Damaged { why },
+            ReadError::Damaged(why) => Self::damaged(why),
             ReadError::OtherType(why) => Self::Other(why),
-            ReadError::Gone | ReadError::OtherKey => Self::Damaged {
-                why: GONE.to_owned(),
-            },
+            ReadError::Gone | ReadError::OtherKey => Self::damaged(GONE),
             ReadError::Io(error) => error,
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key, Record, StoredEntry, StoredResult};
+use sde::Key;
+use sde::archiver::{ArchiveError, StoredEntry, StoredResult};
+use sde::record::Record;
 
 use super::error::ReadError;
 use super::payload::{StoredPayload, StoredValue, ValueSource};
@@ -156,7 +158,7 @@ impl<'a> Frame<'a> {
         of: String,
         has_files: bool,
         checked: u64,
-    ) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
+    ) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
         let sound = match self.segment.is_damaged(payload.place().start) {
             true => Err(ReadError::Damaged(
                 "it was found to be damaged before".to_owned(),
@@ -363,19 +365,12 @@ pub(crate) fn entry(
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;
         }
-        Ok(StoredResult {
-            tags: kind.tags,
-            payload,
-            name: kind.name.to_string(),
-        })
+        Ok(StoredResult::new(&*kind.name, kind.tags, payload))
     });
-    let entry = StoredEntry {
-        results: results.collect::<Result<_, ReadError>>()?,
-        record: entry.record(),
-        archived: entry.is_archive(),
-        others: Vec::new(),
-    };
-    Ok((precedence, entry))
+    let results = results.collect::<Result<_, ReadError>>()?;
+    let mut stored = StoredEntry::new(entry.record(), results);
+    stored.archived = entry.is_archive();
+    Ok((precedence, stored))
 }
 
 /// A scratch state for the engine, if its bytes are whole. All of it is checked, however long: once it is decoded
@@ -384,7 +379,7 @@ pub(crate) fn scratch(
     catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
+) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
     let (_, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());

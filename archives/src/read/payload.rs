@@ -5,8 +5,9 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use sde::ErasedValue;
+use sde::archiver::{ArchiveError, Codec};
 use sde::key::Digest;
-use sde::{ArchiveError, Codec, ErasedValue};
 
 use super::error::{Damage, ReadError};
 use crate::cbor;
@@ -266,9 +267,8 @@ fn compare(found: blake3::Hash, digest: &Digest) -> Result<(), ReadError> {
 
 pub(crate) fn damaged(damage: &Damage) -> ArchiveError {
     let (start, end) = (damage.place.start, damage.place.end);
-    ArchiveError::Damaged {
-        why: format!("bytes {start}..{end} of {}: {}", damage.path, damage.why),
-    }
+    let (path, why) = (&damage.path, &damage.why);
+    ArchiveError::damaged(format!("bytes {start}..{end} of {path}: {why}"))
 }
 
 /// Reads the bytes of a value.
@@ -333,7 +333,7 @@ fn may_be(payload: &StoredValue, codec: &Codec) -> bool {
         && payload.stored.schema == cbor::schema(codec)
 }
 
-impl sde::Payload for StoredPayload {
+impl sde::archiver::Payload for StoredPayload {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let payload = self.payload();
         // The lock is not held here, since the schema of a type is learned by running its own code.
@@ -353,8 +353,7 @@ impl sde::Payload for StoredPayload {
             let error = match error {
                 ReadError::Damaged(why) => {
                     payload.segment.note_damaged(payload.place().start);
-                    let why = format!("{of} in {path}: {why}");
-                    ArchiveError::Damaged { why }
+                    ArchiveError::damaged(format!("{of} in {path}: {why}"))
                 }
                 ReadError::OtherType(why) => {
                     ArchiveError::Other(format!("{of} in {path} is not what is wanted: {why}"))

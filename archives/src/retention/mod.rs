@@ -13,6 +13,7 @@ pub use variables::LimitError;
 
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Removal {
     /// The entries that were not asked for the longest go first. Only [recorded](crate::StoreOptions::without_uses) uses
     /// and the time of saving count: without recorded uses this is [`FirstIn`](Self::FirstIn).

@@ -9,6 +9,7 @@ use super::{Limits, Removal, Retention};
 
 /// A limit that can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LimitError {
     /// The variable; with [`Retention::limit`] the name given.
     pub name: String,

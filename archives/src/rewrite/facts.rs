@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use super::source::Member;
 use crate::format::class::Class;

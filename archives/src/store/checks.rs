@@ -1,6 +1,6 @@
 //! Checks of a store before it is used, and after a failure.
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::format::directory;
 use crate::locks::lock;
@@ -19,7 +19,7 @@ impl DirStore {
         let inner = &*self.0;
         let path = &inner.dir;
         if inner.read_only {
-            return Err(ArchiveError::ReadOnly { path: path.clone() });
+            return Err(ArchiveError::read_only(path));
         }
         match inner.local() {
             Some(_) => Ok(()),
@@ -61,7 +61,7 @@ impl DirStore {
         }
         directory::create(vfs, dir)?;
         if is_empty {
-            return Err(ArchiveError::Removed { path: dir.clone() });
+            return Err(ArchiveError::removed(dir));
         }
         sde::warning!(
             "the FORMAT file of the store in {} was removed, and is written again",

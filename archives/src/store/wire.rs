@@ -1,6 +1,7 @@
 //! Encodes values for other ranks as the store does.
 
-use sde::{ArchiveError, Codec, ErasedValue, Wire, WireBuffer};
+use sde::ErasedValue;
+use sde::archiver::{ArchiveError, Codec, Wire, WireBuffer};
 
 use crate::cbor;
 
@@ -16,14 +17,11 @@ impl Wire for Cbor {
         codec: &Codec,
         to: &mut WireBuffer<'a>,
     ) -> Result<(), ArchiveError> {
-        cbor::encode_to(value, codec, to).map_err(|why| ArchiveError::Encode {
-            name: "a value for other ranks".to_owned(),
-            type_name: codec.type_name(),
-            why,
-        })
+        cbor::encode_to(value, codec, to)
+            .map_err(|why| ArchiveError::encode("a value for other ranks", codec.type_name(), why))
     }
 
     fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        cbor::decode(bytes, codec).map_err(|why| ArchiveError::Damaged { why })
+        cbor::decode(bytes, codec).map_err(ArchiveError::damaged)
     }
 }

@@ -54,6 +54,7 @@ pub struct Found {
 
 /// The kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileKind {
     /// A regular file.
     File,

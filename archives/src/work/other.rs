@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
-use sde::Holder;
+use sde::archiver::Holder;
 
 use super::lease::{self, FileId, Locked};
 
@@ -95,7 +95,7 @@ pub(super) fn look(
 fn holder_of(text: &str) -> (Holder, bool) {
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default();
-    let host = next().chars().filter(|c| !c.is_control()).collect();
+    let host: String = next().chars().filter(|c| !c.is_control()).collect();
     let process = next().parse().unwrap_or(0);
-    (Holder { host, process }, next() == lease::machine())
+    (Holder::new(host, process), next() == lease::machine())
 }

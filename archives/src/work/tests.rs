@@ -124,10 +124,7 @@ fn who_is_on_another_machine_has_a_lease() {
     place.left(&key(2), "another", now - 2 * LEASE);
     // The holder's clock was ahead.
     place.left(&key(3), "another", now + 100 * LEASE);
-    let far = Holder {
-        host: "far".to_owned(),
-        process: 7,
-    };
+    let far = Holder::new("far", 7);
     assert_eq!(work.announced_by(&key(1)), Some(far));
     assert!(!is_mine(&work.announce(&key(1))));
     assert_eq!(work.announced_by(&key(2)), None);

@@ -4,10 +4,11 @@
 use std::sync::OnceLock;
 use std::time::{Duration, UNIX_EPOCH};
 
-use sde::{
-    Archiver, Batch, Codec, ErasedValue, Key, Mark, MemoryArchiver, Record, RunId, SavedEntry,
-    SavedScratch, Sde, Selection, Storable, Tag, Tags, inputs,
+use sde::archiver::{
+    Archiver, Batch, Codec, Mark, MemoryArchiver, SavedEntry, SavedScratch, Selection,
 };
+use sde::record::{Record, RunId};
+use sde::{ErasedValue, Key, Sde, Storable, Tag, Tags, inputs};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -75,10 +76,7 @@ pub fn record(number: u64, version: u64) -> Record {
 }
 
 pub fn run(number: u64, version: u64) -> RunId {
-    RunId {
-        process: number,
-        number: version,
-    }
+    RunId::new(number, version)
 }
 
 /// Mostly short, sometimes of several sectors, rarely so long that it is written from where it is.
@@ -118,37 +116,19 @@ pub fn value<T: Storable>(value: T) -> Option<(ErasedValue, Codec)> {
 
 /// The state of an unfinished run after so many steps.
 pub fn scratch(number: u64, step: u64) -> SavedScratch {
-    SavedScratch {
-        app: "unfinished".into(),
-        key: key(number),
-        value: ErasedValue::new((step, numbers(number, step, 2))),
-        codec: Codec::of::<(u64, Vec<u64>)>(),
-    }
+    let state = ErasedValue::new((step, numbers(number, step, 2)));
+    let codec = Codec::of::<(u64, Vec<u64>)>();
+    SavedScratch::new("unfinished", key(number), state, codec)
 }
 
 pub fn mark(number: u64) -> Mark {
-    Mark {
-        key: key(number),
-        run: run(number, 1),
-        reason: format!("mark {number}"),
-        at: UNIX_EPOCH + Duration::from_secs(number),
-        undone: false,
-    }
-}
-
-/// A batch with nothing in it.
-pub fn batch(selection: Selection) -> Batch {
-    Batch {
-        selection,
-        entries: Vec::new(),
-        scratch: Vec::new(),
-        marks: Vec::new(),
-    }
+    let at = UNIX_EPOCH + Duration::from_secs(number);
+    Mark::new(key(number), run(number, 1), format!("mark {number}"), at)
 }
 
 /// A batch of the first versions of these entries.
 pub fn entries(numbers: impl IntoIterator<Item = u64>) -> Batch {
-    let mut batch = batch(Selection::Checkpoint);
+    let mut batch = Batch::new(Selection::Checkpoint);
     let entry = |number| entry(number, 1, batch.selection);
     batch.entries = numbers.into_iter().map(entry).collect();
     batch
@@ -156,8 +136,7 @@ pub fn entries(numbers: impl IntoIterator<Item = u64>) -> Batch {
 
 /// A batch of states.
 pub fn states(states: impl IntoIterator<Item = SavedScratch>) -> Batch {
-    Batch {
-        scratch: states.into_iter().collect(),
-        ..batch(Selection::Checkpoint)
-    }
+    let mut batch = Batch::new(Selection::Checkpoint);
+    batch.scratch = states.into_iter().collect();
+    batch
 }

@@ -1,20 +1,16 @@
 //! A million random bit patterns of floating-point numbers come back as they were, in bulk and one
 //! by one.
 
-use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable};
+use sde::archiver::{Archiver, Codec, SavedScratch};
+use sde::{ErasedValue, Storable};
 
 use crate::engine::{open, read_only};
 use crate::kit::{Random, Sim, made};
 
 fn there_and_back<T: Storable + Clone>(value: &T) -> sde::Value<T> {
     let sim = Sim::new();
-    let mut batch = made::batch(Selection::Checkpoint);
-    batch.scratch.push(SavedScratch {
-        app: "numbers".into(),
-        key: made::key(1),
-        value: ErasedValue::new(value.clone()),
-        codec: Codec::of::<T>(),
-    });
+    let (value, codec) = (ErasedValue::new(value.clone()), Codec::of::<T>());
+    let batch = made::states([SavedScratch::new("numbers", made::key(1), value, codec)]);
     let saved = open(&sim).unwrap().save(&batch).unwrap();
     assert!(saved.left_out.is_empty());
     let payload = read_only(&sim)

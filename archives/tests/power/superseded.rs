@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use sde::{
-    ArchiveError, Archiver, Codec, ErasedValue, OneProcess, SavedScratch, Selection, Storable,
-};
+use sde::archiver::{ArchiveError, Archiver, Codec, SavedScratch, Selection};
+use sde::ranks::OneProcess;
+use sde::{ErasedValue, Storable};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;
@@ -26,12 +26,8 @@ fn open(sim: &Sim) -> DirStore {
 }
 
 fn state<T: Storable>(run: u64, value: T) -> SavedScratch {
-    SavedScratch {
-        app: "unfinished".into(),
-        key: made::key(run),
-        value: ErasedValue::new(value),
-        codec: Codec::of::<T>(),
-    }
+    let (value, codec) = (ErasedValue::new(value), Codec::of::<T>());
+    SavedScratch::new("unfinished", made::key(run), value, codec)
 }
 
 /// So many bytes that tell the step.

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use sde::archiver::{Batch, Codec, SavedScratch, Selection};
 use sde::key::TypeWriter;
+use sde::key::{Encoder, FingerprintError};
+use sde::record::Record;
 use sde::{
-    App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, Record, ResultMap, ResultSpec, SavePolicy, SavedScratch,
-    Sde, Selection, Storable, Tag, Value,
+    App, AppError, AppInfo, ErasedValue, EventLog, Fingerprint, Handle, Inputs, Key, ResultMap,
+    ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
 };
 use sde_archives::StoreOptions;
 use tempfile::TempDir;
@@ -112,17 +114,10 @@ pub fn plain_orbit(mut x: f64, steps: u64) -> f64 {
 
 /// A batch of a state of a run that has not ended.
 pub fn state<T: Storable>(key: Key, value: T) -> Batch {
-    Batch {
-        selection: Selection::Checkpoint,
-        entries: Vec::new(),
-        scratch: vec![SavedScratch {
-            app: "unfinished".into(),
-            key,
-            value: ErasedValue::new(value),
-            codec: Codec::of::<T>(),
-        }],
-        marks: Vec::new(),
-    }
+    let (value, codec) = (ErasedValue::new(value), Codec::of::<T>());
+    let mut batch = Batch::new(Selection::Checkpoint);
+    batch.scratch = vec![SavedScratch::new("unfinished", key, value, codec)];
+    batch
 }
 
 /// A kilobyte that depends on the number.

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sde::{Archiver, Event, EventLog, Key, SavePolicy, Sde, inputs};
+use sde::archiver::Archiver;
+use sde::{Event, EventLog, Key, SavePolicy, Sde, inputs};
 use sde_archives::{DirStore, Removal, Retention, StoreOptions};
 use tempfile::tempdir;
 

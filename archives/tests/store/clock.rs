@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sde::{
-    ArchiveError, Archiver, Batch, Policy, Record, SavePolicy, Saved, SavedEntry, SavedResult,
-    SavedScratch, Sde, Selection, Source, inputs,
-};
+use sde::archiver::{ArchiveError, Archiver, Batch, Saved, SavedEntry, SavedResult, Selection};
+use sde::record::Record;
+use sde::{Policy, SavePolicy, Sde, Source, inputs};
 use sde_archives::DirStore;
 
 /// A store on a machine whose clock is ahead.
@@ -24,12 +23,10 @@ impl Archiver for Ahead {
             record.made_at += self.1;
             SavedEntry::new(record, batch.selection, entry.results().map(result))
         };
-        self.0.save(&Batch {
-            selection: batch.selection,
-            entries: batch.entries.iter().map(entry).collect(),
-            scratch: Vec::<SavedScratch>::new(),
-            marks: batch.marks.clone(),
-        })
+        let mut ahead = Batch::new(batch.selection);
+        ahead.entries = batch.entries.iter().map(entry).collect();
+        ahead.marks.clone_from(&batch.marks);
+        self.0.save(&ahead)
     }
 
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sde::{ArchiveError, Archiver, Inputs, Policy, ResultMap, SavePolicy, Sde, inputs};
+use sde::archiver::{ArchiveError, Archiver};
+use sde::{Inputs, Policy, ResultMap, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item, Listed};
 use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{Class, DirStore, Removal, Retention, StoreOptions};
@@ -164,7 +165,10 @@ fn the_scratch_of_a_run_that_has_not_ended_stays() {
     assert_eq!(done.replaced, 1);
     drop(store);
     let found = DirStore::open(dir.path()).unwrap().find_scratch(&key);
-    let value = found.unwrap().unwrap().decode(&sde::Codec::of::<u64>());
+    let value = found
+        .unwrap()
+        .unwrap()
+        .decode(&sde::archiver::Codec::of::<u64>());
     assert_eq!(*value.unwrap().downcast::<u64>().unwrap(), 29);
 }
 
@@ -316,7 +320,7 @@ fn left_of_ten(order: Removal) -> Vec<u64> {
     compute(dir.path(), 0..10);
     let store = StoreOptions::new().open(dir.path()).unwrap();
     loads(store.clone(), [0, 2]);
-    store.commit(sde::Selection::Checkpoint).unwrap();
+    store.commit(sde::archiver::Selection::Checkpoint).unwrap();
     drop(store);
     let half = bytes(dir.path()) / 2;
     let room = Retention::new().results().capacity(half).order(order);

@@ -5,7 +5,8 @@ use std::fs::{File, read_dir};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
+use sde::SavePolicy;
+use sde::archiver::{ArchiveError, Archiver, Batch, Selection};
 use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
@@ -141,13 +142,7 @@ fn reading_changes_nothing_and_saves_nothing() {
     let error = store.compact(&retention).unwrap_err();
     assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");
     assert_eq!(contents(dir.path()), before);
-    let nothing = Batch {
-        selection: Selection::Archive,
-        entries: Vec::new(),
-        scratch: Vec::new(),
-        marks: Vec::new(),
-    };
-    assert!(store.save(&nothing).is_err());
+    assert!(store.save(&Batch::new(Selection::Archive)).is_err());
 }
 
 fn refused_read_only(path: &Path) {

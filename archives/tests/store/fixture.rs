@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::ThreadGroup;
 use sde::{
-    App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, OutputFile, Policy, ResultMap,
-    ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, OutputFile, Policy, ResultMap, ResultSpec,
+    SavePolicy, Sde, Source, Tag, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{Cbor, Class, DirStore, Removal, Retention, StoreOptions};

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use sde::{
-    Archiver, Changed, ErrorKind, MemoryBudget, Outcome, Peek, Policy, SavePolicy, Sde, Source,
-    inputs,
-};
+use sde::archiver::Archiver;
+use sde::record::Changed;
+use sde::{ErrorKind, MemoryBudget, Outcome, Peek, Policy, SavePolicy, Sde, Source, inputs};
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
@@ -61,7 +60,8 @@ fn an_archive_alone_has_results_but_no_intermediates() {
 
     let stored = DirStore::open_read_only(copy.path()).unwrap().find(&key);
     let stored = stored.unwrap().unwrap();
-    let saved = |result: &sde::StoredResult| (result.name.clone(), result.payload.is_some());
+    let saved =
+        |result: &sde::archiver::StoredResult| (result.name.clone(), result.payload.is_some());
     let found: Vec<_> = stored.results.iter().map(saved).collect();
     let expected = [("sum", true), ("squares", false), ("text", false)];
     assert_eq!(

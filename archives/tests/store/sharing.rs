@@ -5,7 +5,8 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use sde::{Archiver, Key, SavePolicy, Source};
+use sde::archiver::Archiver;
+use sde::{Key, SavePolicy, Source};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 use tracing::Level;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use sde::{Archiver, Sde, inputs};
+use sde::archiver::Archiver;
+use sde::{Sde, inputs};
 use sde_archives::DirStore;
 use tempfile::tempdir;
 

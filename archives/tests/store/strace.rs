@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use sde::{Archiver, Batch, Key, SavePolicy};
+use sde::archiver::{Archiver, Batch};
+use sde::{Key, SavePolicy};
 use sde_archives::{Retention, StoreOptions};
 use tempfile::tempdir;
 

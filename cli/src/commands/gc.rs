@@ -110,9 +110,9 @@ impl Gc {
         ];
         for (option, limit, texts) in limits {
             for text in texts {
-                let named = |error| LimitError {
-                    name: format!("--{option}"),
-                    ..error
+                let named = |mut error: LimitError| {
+                    error.name = format!("--{option}");
+                    error
                 };
                 let said = retention.limit(limit, text).map_err(named);
                 retention = said.map_err(Failure::told)?;

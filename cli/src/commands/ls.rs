@@ -25,7 +25,7 @@ pub struct Ls {
     #[command(flatten)]
     choice: Choice,
     /// Only with results of this class
-    #[arg(long, value_parser = PossibleValuesParser::new(Class::ALL.map(json::class)).map(class))]
+    #[arg(long, value_parser = PossibleValuesParser::new(Class::ALL.map(Class::name)).map(class))]
     class: Option<Class>,
     /// The order: latest first, largest first, the one that took longest first, or by name
     #[arg(long, value_name = "BY", value_enum, default_value_t = Sort::Time)]
@@ -47,7 +47,7 @@ enum Sort {
 }
 
 fn class(name: String) -> Class {
-    let is_it = |class: &Class| json::class(*class) == name;
+    let is_it = |class: &Class| class.name() == name;
     Class::ALL.into_iter().find(is_it).unwrap_or(Class::Result)
 }
 
@@ -171,7 +171,7 @@ fn object(line: &Line, listing: &Listing) -> Json {
         "results": line.results,
         "saved": line.saved(),
         "bytes": line.bytes(),
-        "classes": classes.map(json::class).collect::<Vec<_>>(),
+        "classes": classes.map(Class::name).collect::<Vec<_>>(),
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "state": line.state(),

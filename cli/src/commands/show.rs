@@ -2,7 +2,7 @@
 
 use clap::Args;
 use console::measure_text_width;
-use sde::{AppSetup, Callee, ValueSummary};
+use sde::record::{AppSetup, Callee, ValueSummary};
 use sde_archives::inspect::{Decoded, NamedValue, StoredValue};
 use serde_json::{Value as Json, json};
 
@@ -220,6 +220,7 @@ fn callee(callee: &Callee) -> String {
             format!("what is registered as \"{name}\", with identity {id}")
         }
         Callee::Absent { name } => format!("nothing being registered as \"{name}\""),
+        other => format!("{other:?}"),
     }
 }
 

@@ -103,7 +103,7 @@ impl Report {
     fn of(store: &mut Snapshot) -> Self {
         let mut report = Self::default();
         report.classes.extend(Class::ALL.map(|class| OfClass {
-            class: json::class(class),
+            class: class.name(),
             ..OfClass::default()
         }));
         let mut found = Computations::default();

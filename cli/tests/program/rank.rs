@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sde::archiver::{Archiver, Batch, Codec, SavedEntry, Selection};
+use sde::record::{Record, RunId};
 use sde::{
-    App, AppError, AppInfo, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle, Inputs,
-    Policy, Record, ResultMap, ResultSpec, RunId, SavedEntry, Sde, Selection, Source, Tags, inputs,
+    App, AppError, AppInfo, ErasedValue, Fingerprint, Handle, Inputs, Policy, ResultMap,
+    ResultSpec, Sde, Source, Tags, inputs,
 };
 use sde_archives::{DirStore, Retention};
 use serde_json::json;
@@ -16,12 +18,8 @@ use super::kit::{copy, energy, engine, sde};
 fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
     let result = ("result", Tags::NONE, Some(value));
     let entry = SavedEntry::new(record, Selection::Archive, [result]);
-    let batch = Batch {
-        selection: Selection::Archive,
-        entries: vec![entry],
-        scratch: Vec::new(),
-        marks: Vec::new(),
-    };
+    let mut batch = Batch::new(Selection::Archive);
+    batch.entries.push(entry);
     store.save(&batch).unwrap();
 }
 
@@ -29,10 +27,7 @@ fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
 fn save_other(store: &DirStore, record: &Record, run: u64, before: Duration) {
     let mut record = record.clone();
     record.made_at -= before;
-    record.run = RunId {
-        process: 1,
-        number: run,
-    };
+    record.run = RunId::new(1, run);
     save(
         store,
         record,

@@ -15,7 +15,7 @@ fn scan(store: &Path, budget: MemoryBudget) -> (Vec<u64>, Stats, Vec<String>) {
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&warnings);
     let note = move |event: &Event| {
-        if let Event::Warning { message } = event {
+        if let Event::Warning { message, .. } = event {
             told.lock().expect("no panic").push(message.clone());
         }
     };

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 /// Some consecutive indices in each dimension of an array. It may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Block {
     /// The first index in each dimension.
     pub offset: Vec<usize>,
@@ -12,6 +13,15 @@ pub struct Block {
 }
 
 impl Block {
+    /// The block of these first indices and numbers of indices, one of each for each dimension.
+    #[must_use]
+    pub fn new(offset: impl Into<Vec<usize>>, extent: impl Into<Vec<usize>>) -> Self {
+        Self {
+            offset: offset.into(),
+            extent: extent.into(),
+        }
+    }
+
     /// The number of elements; `usize::MAX` if no memory could hold as many.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use sde_engine::bulk::Element;
 use sde_engine::key::Digest;
-use sde_engine::{Collective, Error, ErrorKind, Handle, MemorySize};
+use sde_engine::ranks::Collective;
+use sde_engine::{Error, ErrorKind, Handle, MemorySize};
 
 use super::block::Block;
 use super::layout::{Layout, refused};

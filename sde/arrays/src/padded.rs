@@ -16,6 +16,7 @@ use super::moves::{Move, copy};
 
 /// The values beyond the two ends of a dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Edge<T> {
     /// The array's own elements, from its other end.
     Periodic,

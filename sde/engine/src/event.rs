@@ -20,11 +20,20 @@ use crate::sync::{MutexGuard, lock};
 #[derive(
     Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
+#[non_exhaustive]
 pub struct RunId {
     /// A random number drawn when the engine was built.
     pub process: u64,
     /// Counts the computations of that engine, from 1.
     pub number: u64,
+}
+
+impl RunId {
+    /// The computation of this number, of the engine that drew the number `process`.
+    #[must_use]
+    pub const fn new(process: u64, number: u64) -> Self {
+        Self { process, number }
+    }
 }
 
 impl fmt::Display for RunId {
@@ -80,6 +89,7 @@ impl Source {
 #[non_exhaustive]
 pub enum Event {
     /// An app's body is about to run.
+    #[non_exhaustive]
     Started {
         /// The app.
         app: Arc<str>,
@@ -89,6 +99,7 @@ pub enum Event {
         run: RunId,
     },
     /// A call of `run` has its result.
+    #[non_exhaustive]
     Finished {
         /// The app.
         app: Arc<str>,
@@ -100,6 +111,7 @@ pub enum Event {
         made_by: RunId,
     },
     /// A call of `run` failed.
+    #[non_exhaustive]
     Failed {
         /// The app.
         app: Arc<str>,
@@ -110,6 +122,7 @@ pub enum Event {
     },
     /// A call is about to wait for another: one that computes the same key, or one that
     /// runs an app that is not thread-safe.
+    #[non_exhaustive]
     Waiting {
         /// The app.
         app: Arc<str>,
@@ -118,6 +131,7 @@ pub enum Event {
     },
     /// A call is about to wait for another process that computes the same key. It waits
     /// [a bounded time](crate::SharedWork).
+    #[non_exhaustive]
     WaitingForProcess {
         /// The app.
         app: Arc<str>,
@@ -129,6 +143,7 @@ pub enum Event {
         process: u32,
     },
     /// A run that failed or panicked is taken over by one that waited for it.
+    #[non_exhaustive]
     TakenOver {
         /// The app.
         app: Arc<str>,
@@ -137,6 +152,7 @@ pub enum Event {
     },
     /// A run that keeps its state in scratch goes on from a state that an earlier one of its
     /// key left, which did not come to its end.
+    #[non_exhaustive]
     Resumed {
         /// The app.
         app: Arc<str>,
@@ -145,6 +161,7 @@ pub enum Event {
     },
     /// A remembered result can't be used, and is computed again: an app that it called has changed, it was invalidated,
     /// or a part of it is gone.
+    #[non_exhaustive]
     Stale {
         /// The app.
         app: Arc<str>,
@@ -154,6 +171,7 @@ pub enum Event {
         why: String,
     },
     /// An entry has left memory to make room, or its values have.
+    #[non_exhaustive]
     Evicted {
         /// The app.
         app: Arc<str>,
@@ -165,6 +183,7 @@ pub enum Event {
         cost: Duration,
     },
     /// Entries or scratch were saved.
+    #[non_exhaustive]
     Saved {
         /// `checkpoint` or `archive`.
         kind: &'static str,
@@ -177,11 +196,13 @@ pub enum Event {
     },
     /// Something is wrong that does not stop the program: a damaged entry, a
     /// save that failed.
+    #[non_exhaustive]
     Warning {
         /// The trouble, and what was done about it.
         message: String,
     },
     /// Long work moved on. Threads that do parts of it tell so in any order.
+    #[non_exhaustive]
     Progress {
         /// The name of the work.
         label: Arc<str>,
@@ -195,6 +216,7 @@ pub enum Event {
     },
     /// The process got a signal that the engine was [told](crate::Builder::checkpoint_on_signals) to listen to, and
     /// saves new results.
+    #[non_exhaustive]
     Signal {
         /// Its name: `SIGTERM`, for example.
         signal: &'static str,

@@ -1,7 +1,8 @@
 //! The engine of SDE: keys, the cache, runs, checkpoints, process sets. It knows nothing of files, MPI or OpenCL.
 //!
 //! Programs add the crate `sde`, which has all of this under its own name, a store in a directory, and the page to
-//! begin with. An engine alone remembers in memory, or in a store that implements [`Archiver`].
+//! begin with. An engine alone remembers in memory, or in a store that implements
+//! [`Archiver`](archiver::Archiver).
 //!
 //! ```
 //! /// The primes below a number.
@@ -31,42 +32,82 @@ pub mod key;
 mod machine;
 mod output_file;
 mod parallel;
-mod ranks;
+pub mod ranks;
 mod result_map;
 mod stretch;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSetup, Callee, CancelToken, Changed, CodeId, ConfiguredApp, Cost,
-    Difference, DynApp, Handle, Instance, LinkedApp, Nearest, Parameter, ParameterValues, Prepared,
-    Settings, Slot, SlotSummary, SubApp, Synchronize,
+    App, AppInfo, CancelToken, ConfiguredApp, Cost, DynApp, Handle, Instance, Parameter,
+    ParameterValues, Prepared, Settings, Slot, SubApp,
 };
-pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse};
-pub use checkpoint::{
-    Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, SavePolicy,
-    Saved, SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
-};
-#[cfg(unix)]
-pub use engine::start_library;
+pub use cache::{AppStats, EvictionOrder, MemoryBudget};
+pub use checkpoint::{SavePolicy, SharedWork};
 pub use engine::{
-    AppSource, Apps, Builder, CallApp, CallRequest, Called, Invalidated, Outcome, Peek, Policy,
-    Request, Scratch, Sde, Stats, Subset, Transfer,
+    AppSource, Apps, Builder, CallApp, CallRequest, Called, Outcome, Peek, Policy, Request,
+    Scratch, Sde, Stats,
 };
-pub use entry::{Provenance, Record, RecordHead};
-pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
-pub use event::{Event, EventLog, Observer, RunId, Source};
-pub use inputs::{InputSpec, Inputs, ValueSummary};
-pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
+pub use error::{AppError, Error, ErrorKind, Failure, Result};
+pub use event::{Event, EventLog, Observer, Source};
+pub use inputs::{InputSpec, Inputs};
+pub use key::{Fingerprint, InputFile, Key};
 pub use output_file::OutputFile;
-pub use ranks::{Collective, Distributed, Placement, Redistribution, SavedParts};
-pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
-#[doc(hidden)]
-pub use ranks::{MEETING_BYTES, renumbered};
+pub use ranks::Distributed;
 pub use result_map::typed::Results;
 pub use result_map::{
-    AnyArray, Codec, Data, ErasedValue, MemorySize, Origin, Payload, ResultMap, ResultSpec,
-    Storable, Stored, Tag, Tags, Value, Wire, WireBuffer,
+    AnyArray, Data, ErasedValue, MemorySize, ResultMap, ResultSpec, Storable, Tag, Tags, Value,
 };
+
+/// Stores: for who writes an archiver of their own.
+///
+/// An [`Archiver`](archiver::Archiver) gets what is to be saved as a [`Batch`](archiver::Batch), finds a
+/// [`StoredEntry`](archiver::StoredEntry) by its key, and writes values by their [`Codec`](archiver::Codec).
+/// [`MemoryArchiver`](archiver::MemoryArchiver) is the smallest; that in a directory is `sde::store`.
+///
+/// ```
+/// use sde::archiver::MemoryArchiver;
+/// use sde::{SavePolicy, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let store = MemoryArchiver::new();
+/// let engine = || Sde::builder().store(store.clone()).save(SavePolicy::OnRequest).build();
+/// let first = engine()?;
+/// cube.call(&first, 2.0)?;
+/// first.checkpoint()?;
+/// let second = engine()?;
+/// assert_eq!(*cube.call(&second, 2.0)?, 8.0);
+/// assert_eq!(second.stats().total.computed, 0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+pub mod archiver {
+    pub use crate::checkpoint::{
+        Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, Saved,
+        SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry, StoredResult,
+    };
+    pub use crate::error::ArchiveError;
+    pub use crate::result_map::{Codec, Payload, Stored, Wire, WireBuffer};
+}
+
+/// How a result was made: for who shows or compares records.
+///
+/// [`Sde::records`](crate::Sde::records) gives a [`Record`](record::Record) of each entry: the app and its
+/// [setup](record::AppSetup), the inputs as [summaries](record::ValueSummary), the runs that it called, when and where.
+/// [`Handle::peek`](crate::Handle::peek) tells by [`Difference`](record::Difference) why something would be computed.
+pub mod record {
+    pub use crate::app::{
+        AppId, AppSetup, Callee, Changed, CodeId, Difference, Nearest, SlotSummary,
+    };
+    pub use crate::cache::MemoryUse;
+    pub use crate::engine::Invalidated;
+    pub use crate::entry::{Provenance, Record, RecordHead};
+    pub use crate::event::RunId;
+    pub use crate::inputs::ValueSummary;
+    pub use crate::result_map::Origin;
+}
 #[doc(inline)]
 pub use sde_last_value as last_value;
 
@@ -184,7 +225,7 @@ pub use sde_macros::app;
 /// An app's helpers are those whose names stand in its function, those whose names stand in these, and so on, also in other
 /// crates of the program. All of one name count, wherever they are; too many cost a computation once one
 /// of them is edited. Another helper, another text of it or another module in its crate is other code, and the
-/// app's results are computed again; [`Changed::Helper`] names what changed. An app that names none has
+/// app's results are computed again; [`Changed::Helper`](record::Changed::Helper) names what changed. An app that names none has
 /// the key that it had. One with a version says itself when its code is another: there helpers do not count.
 ///
 /// Where several helpers have one name, which one a bare name means counts too, as the compiler resolves it: `use v1::step` changed to
@@ -297,9 +338,11 @@ pub mod __private {
         Call, DeclaredInputs, FunctionInputs, Inputs, ValueSummary, plain, summary,
     };
     pub use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame};
+    pub use crate::ranks::collective::MEETING_BYTES;
     pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
+    pub use crate::ranks::group::renumbered;
     pub use crate::ranks::{Distributed, Placement, Redistribution, SavedParts};
     pub use crate::result_map::allowed::{
         Fields, OfAlias, OfFields, OfParts, OfValue, OfWhole, ValueType, refuse_alias,

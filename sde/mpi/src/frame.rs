@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 
-use sde::GroupError;
+use sde::ranks::GroupError;
 use serde::{Deserialize, Serialize};
 
 /// The length of a frame: the encoded call, then a message.
 pub(crate) const LENGTH: usize = CALL + INLINE;
 const CALL: usize = 80;
 /// The longest message that fits in a frame; a meeting of the engine's ranks has this length.
-pub(crate) const INLINE: usize = sde::MEETING_BYTES;
+pub(crate) const INLINE: usize = sde::__private::MEETING_BYTES;
 
 /// The operation that a rank is about to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,11 +54,7 @@ pub(crate) struct Misfit {
 
 impl From<Misfit> for GroupError {
     fn from(misfit: Misfit) -> Self {
-        Self::Length {
-            rank: misfit.rank,
-            given: misfit.given,
-            expected: misfit.expected,
-        }
+        Self::length(misfit.rank, misfit.given, misfit.expected)
     }
 }
 
@@ -229,14 +225,6 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const fn length(rank: usize, given: usize, expected: usize) -> GroupError {
-        GroupError::Length {
-            rank,
-            given,
-            expected,
-        }
-    }
-
     fn sent(frames: &[Frame]) -> Result<Vec<Frame>, GroupError> {
         let bytes: Vec<u8> = frames
             .iter()
@@ -261,7 +249,7 @@ mod tests {
             "{text}"
         );
         let longer = sent(&[meet(2), meet(3)]).unwrap();
-        assert_eq!(same_length(&longer), Err(length(1, 3, 2)));
+        assert_eq!(same_length(&longer), Err(GroupError::length(1, 3, 2)));
     }
 
     #[test]
@@ -282,7 +270,7 @@ mod tests {
         assert_eq!(bytes.len(), LENGTH);
         assert_eq!(
             Frame::decode(&bytes),
-            Err(length(usize::MAX, usize::MAX, usize::MAX))
+            Err(GroupError::length(usize::MAX, usize::MAX, usize::MAX))
         );
         let foreign = Frame::decode(&[255; LENGTH]).unwrap_err().to_string();
         assert!(foreign.starts_with("rank 0 sent no frame"), "{foreign}");
@@ -292,7 +280,7 @@ mod tests {
     /// operations of MPI, and the second one spun on cores that other ranks needed.
     #[test]
     fn what_the_engine_says_when_ranks_meet_fits_in_a_frame() {
-        let said = vec![7; sde::MEETING_BYTES];
+        let said = vec![7; sde::__private::MEETING_BYTES];
         let length = said.len();
         let frame = Frame::from(Operation::Meet { length }).encode(&said);
         assert_eq!(messages(&frame, [length]), Some(said));
@@ -306,13 +294,13 @@ mod tests {
         let with = |other: Frame| same_counts(&sent(&[good, other])?);
         assert_eq!(with(Frame::gather(1, 2, 2, &counts, 3)), Ok(()));
         let longer = Frame::gather(1, 2, 4, &counts, 3);
-        assert_eq!(with(longer), Err(length(1, 4, 2)));
+        assert_eq!(with(longer), Err(GroupError::length(1, 4, 2)));
         let buffer = Frame::gather(1, 2, 2, &counts, 2);
-        assert_eq!(with(buffer), Err(length(1, 2, 3)));
+        assert_eq!(with(buffer), Err(GroupError::length(1, 2, 3)));
         let other = Frame::gather(1, 2, 1, &[2, 1], 3);
         assert!(matches!(with(other), Err(GroupError::Other(_))));
         let few = Frame::gather(1, 2, 2, &[3], 3);
-        assert_eq!(with(few), Err(length(1, 3, usize::MAX)));
+        assert_eq!(with(few), Err(GroupError::length(1, 3, usize::MAX)));
     }
 
     #[test]

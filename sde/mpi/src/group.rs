@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mpi::topology::Color;
 use mpi::traits::Communicator;
-use sde::{GroupError, Note, ProcessGroup, Subgroup};
+use sde::ranks::{GroupError, Note, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
 use crate::frame::{self, Frame, Operation};
@@ -96,7 +96,7 @@ impl MpiGroup {
             home.attend();
             // A rank that has left before this round will not complete it.
             if let Some(rank) = members.book.borrow_mut().fails(number) {
-                return Err(GroupError::Left { rank });
+                return Err(GroupError::left(rank));
             }
             match waiting.due() {
                 Due::Nothing => {}
@@ -131,10 +131,10 @@ fn enter(members: &Members, frame: Vec<u8>) -> Result<(u64, InFlight), GroupErro
     }
     let mut book = members.book.borrow_mut();
     if let Some(rank) = book.broken() {
-        return Err(GroupError::Left { rank });
+        return Err(GroupError::left(rank));
     }
     if book.closed() {
-        return Err(GroupError::Left { rank: members.rank });
+        return Err(GroupError::left(members.rank));
     }
     let flight = InFlight::gather(&members.communicator, frame);
     Ok((book.enter(), flight))
@@ -270,7 +270,7 @@ impl ProcessGroup for MpiGroup {
         let members = home.members(self.number)?;
         home.attend();
         let posted = members.book.borrow_mut().take_posted();
-        posted.map_err(|rank| GroupError::Left { rank })
+        posted.map_err(|rank| GroupError::left(rank))
     }
 
     fn leave(&self) {

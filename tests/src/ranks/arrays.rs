@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{Ranks, all_are, names};
 use crate::{assert_kind, says};
+use sde::ranks::{Block, Edge, Layout, Transfer};
 use sde::store::DirStore;
 use sde::{
-    AppError, Block, Builder, DistArray, Edge, ErrorKind, Handle, Layout, SavePolicy, Sde, Source,
-    Transfer, Value, inputs,
+    AppError, Builder, DistArray, ErrorKind, Handle, SavePolicy, Sde, Source, Value, inputs,
 };
 
 #[sde::app(name = "ranks.arrays.products", distributed)]
@@ -95,12 +95,12 @@ pub(super) fn a_large_array_moves_in_turns(ranks: Ranks<'_>) {
 
 /// An uneven layout: one rank has it all.
 fn all_on_last(shape: &[usize], size: usize) -> Layout {
-    let block = |rank: usize| Block {
-        offset: vec![0; shape.len()],
-        extent: match rank + 1 == size {
-            true => shape.to_vec(),
-            false => vec![0; shape.len()],
-        },
+    let block = |rank: usize| {
+        let nothing = vec![0; shape.len()];
+        match rank + 1 == size {
+            true => Block::new(nothing, shape),
+            false => Block::new(nothing.clone(), nothing),
+        }
     };
     Layout::of_blocks(shape, (0..size).map(block).collect()).unwrap()
 }
@@ -199,7 +199,7 @@ pub(super) fn an_array_that_no_app_returned_is_known_by_its_content(ranks: Ranks
             assert_eq!(*sum.call(&sde, &other).unwrap(), first);
             let another = make(1.0).keyed(&sde).unwrap();
             assert_ne!(*sum.call(&sde, &another).unwrap(), first);
-            let of_sum = |record: &sde::Record| (record.key, record.inputs[0].digest);
+            let of_sum = |record: &sde::record::Record| (record.key, record.inputs[0].digest);
             let mut keys: Vec<_> = crate::records(&sde).iter().map(of_sum).collect();
             keys.sort();
             keys

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Ranks, all_are};
+use sde::ranks::Transfer;
 use sde::{
     App, AppError, AppInfo, Cost, ErrorKind, Event, EventLog, Fingerprint, Handle, Inputs,
-    ResultMap, ResultSpec, SavePolicy, Sde, Transfer, inputs,
+    ResultMap, ResultSpec, SavePolicy, Sde, inputs,
 };
 
 use crate::{Lying, assert_kind, says, until};
@@ -328,7 +329,7 @@ impl App for FirstIsLast {
     fn cost(&self, inputs: &Inputs) -> Option<Cost> {
         let x = *inputs.get::<u64>("x").ok()?;
         let time = Duration::from_secs(self.cost.filter(|_| x == 0).map_or(1, |cost| cost));
-        self.cost.map(|_| Cost { time, memory: 0 })
+        self.cost.map(|_| Cost::new(time))
     }
 }
 

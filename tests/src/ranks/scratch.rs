@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use sde::archiver::MemoryArchiver;
 use sde::store::DirStore;
-use sde::{AppError, AppInfo, Event, EventLog, Handle, MemoryArchiver, Policy, SavePolicy, Sde};
+use sde::{AppError, AppInfo, Event, EventLog, Handle, Policy, SavePolicy, Sde};
 use serde::{Deserialize, Serialize};
 
 use super::{Rank, Ranks, all_are};
@@ -137,7 +138,7 @@ fn all(sde: &Handle, at: u64) -> Result<u64, AppError> {
 
 pub(super) fn warned(log: &EventLog) -> Vec<String> {
     let warning = |event: Event| match event {
-        Event::Warning { message } => Some(message),
+        Event::Warning { message, .. } => Some(message),
         _ => None,
     };
     log.events().into_iter().filter_map(warning).collect()

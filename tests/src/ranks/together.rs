@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::ranks::ProcessGroup;
 use sde::store::{DirStore, StoreOptions};
-use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
+use sde::{DistArray, Event, EventLog, Handle, SavePolicy, Sde, Source};
 
 use super::{Rank, Ranks, all_are, names};
 use crate::says;
@@ -81,7 +82,7 @@ pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
             .store(options.open_together(&store, rank.group()).unwrap())
             .save(SavePolicy::Interval(Duration::from_millis(1)))
             .observer(move |event: &Event| {
-                if let Event::Warning { message } = event {
+                if let Event::Warning { message, .. } = event {
                     heard.lock().unwrap().push(message.clone());
                 }
             });

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::record::Record;
 use sde::store::DirStore;
 use sde::{
-    Archiver, Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, Record,
-    SavePolicy, Sde, Tag, Value, inputs,
+    Event, EvictionOrder, Handle, MemoryBudget, Policy, SavePolicy, Sde, Tag, Value, inputs,
 };
 use sde_tests::Watch;
 
@@ -254,7 +255,7 @@ fn sums_are_exact_after_any_stress() {
         let used = sde.stats().memory.unwrap();
         assert!(used.bytes <= used.limit, "{used:?}");
         assert!(used.entries >= (0..40).filter(|n| is_there(&sde, *n, 10)).count());
-        sde.load(sde::MemoryArchiver::new()).unwrap();
+        sde.load(sde::archiver::MemoryArchiver::new()).unwrap();
         let used = sde.stats().memory.unwrap();
         assert_eq!((used.bytes, used.entries, used.kept_bytes), (0, 0, 0));
     }

@@ -1,6 +1,7 @@
 //! Apps that are called without a slot: if one changes, what its callers remembered is not used.
 
-use sde::{Instance, MemoryArchiver, Parameter, Sde, Slot, Source};
+use sde::archiver::MemoryArchiver;
+use sde::{Instance, Parameter, Sde, Slot, Source};
 use sde_tests::{Made, Watch, number, number_info, says, x, y};
 
 /// The app at the bottom, in some version.

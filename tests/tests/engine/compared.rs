@@ -6,11 +6,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::{ArchiveError, Archiver, Batch, EncodedSave, MemoryArchiver};
 use sde::store::DirStore;
-use sde::{
-    AppInfo, ArchiveError, Archiver, Batch, EncodedSave, MemoryArchiver, Policy, ResultMap,
-    ResultSpec, SavePolicy, Sde, Tag,
-};
+use sde::{AppInfo, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Tag};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, made, number, one_says, x};
 
 use super::one_worker;

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use sde::{Archiver, MemoryArchiver, Outcome, Policy, ResultMap, SavePolicy, Sde, Source, inputs};
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::{Outcome, Policy, ResultMap, SavePolicy, Sde, Source, inputs};
 use sde_tests::{LIMIT, Made, Watchdog, forward, made, x};
 
 use super::Captured;

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use sde::key::{Digest, commit};
+use sde::record::{Changed, CodeId, Record};
 use sde::store::DirStore;
 use sde::{
-    AnyArray, AppInfo, Changed, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Peek,
-    Record, ResultMap, ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
+    AnyArray, AppInfo, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Peek, ResultMap,
+    ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
 };
 use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, says};
 
@@ -141,7 +142,7 @@ fn inputs_without_a_type_are_given_as_rust_types() {
     assert_eq!(erased.downcast_ref::<Data>(), Some(&Data::Float(1.5)));
     says(
         &inputs.get_erased("z").unwrap_err(),
-        "given are: x, n, list, y",
+        "it has: x, n, list, y",
     );
 }
 

@@ -7,12 +7,11 @@
 use std::error::Error as StdError;
 use std::fmt::{Debug, Display};
 use std::num::ParseIntError;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use sde::{
-    AppError, ArchiveError, Failure, FingerprintError, GroupError, Handle, InputFile, Sde, inputs,
-};
+use sde::archiver::ArchiveError;
+use sde::key::FingerprintError;
+use sde::ranks::GroupError;
+use sde::{AppError, Failure, Handle, InputFile, Sde, inputs};
 use sde_tests::says;
 
 /// Fails with an error of this type, for a text that is no number.
@@ -148,11 +147,7 @@ fn errors_out_of_main_read_as_sentences() {
     fn same<E: Debug + Display>(error: &E) {
         assert_eq!(format!("{error:?}"), format!("{error:#}"));
     }
-    let io = ArchiveError::Io {
-        doing: "writing",
-        path: PathBuf::from("there"),
-        cause: Arc::new(std::io::Error::other("no room")),
-    };
+    let io = ArchiveError::io("writing", "there", std::io::Error::other("no room"));
     same(&io);
     same(&sde::Error::from(io));
     same(&AppError::message("a text"));

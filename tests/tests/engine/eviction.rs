@@ -257,7 +257,7 @@ fn a_limit_for_no_app_is_warned_of() {
     drop(sde);
     let warnings = || {
         let message = |event| match event {
-            Event::Warning { message } => Some(message),
+            Event::Warning { message, .. } => Some(message),
             _ => None,
         };
         log.events()

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sde::key::commit;
+use sde::key::{Encoder, FingerprintError};
 use sde::{
-    App, AppError, AppInfo, Encoder, Fingerprint, FingerprintError, Handle, Inputs, Instance, Key,
-    Parameter, ResultMap, ResultSpec, Sde, Source, Value, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Key, Parameter, ResultMap,
+    ResultSpec, Sde, Source, Value, inputs,
 };
 use sde_tests::{Made, assert_kind, made, says};
 

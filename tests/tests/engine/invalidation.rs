@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sde::{Inputs, MemoryArchiver, Outcome, Peek, Policy, Sde, Source, inputs};
+use sde::archiver::MemoryArchiver;
+use sde::{Inputs, Outcome, Peek, Policy, Sde, Source, inputs};
 
 /// Counts how often it was computed, under one number.
 #[sde::app(name = "invalidation.count", version = "1")]

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sde::archiver::MemoryArchiver;
 use sde::store::DirStore;
 use sde::{
-    App, AppError, AppInfo, EvictionOrder, Fingerprint, Handle, Inputs, MemoryArchiver,
-    MemoryBudget, ResultMap, ResultSpec, SavePolicy, Sde, Tag, Value, inputs,
+    App, AppError, AppInfo, EvictionOrder, Fingerprint, Handle, Inputs, MemoryBudget, ResultMap,
+    ResultSpec, SavePolicy, Sde, Tag, Value, inputs,
 };
 use sde_tests::{Lie, Lying, Watch, says};
 

@@ -3,10 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use sde::{
-    AppInfo, Batch, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Source,
-    inputs,
-};
+use sde::archiver::{Batch, MemoryArchiver};
+use sde::{AppInfo, Peek, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Source, inputs};
 use sde_tests::{Before, Gate, LIMIT, Watchdog, assert_kind, made, number, number_info, x, y};
 
 /// A result that tells when it is let go, and holds up the thread that lets it go.

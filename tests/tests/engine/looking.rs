@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::MemoryArchiver;
 use sde::{
-    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, MemoryArchiver, Peek,
-    Policy, ResultMap, Sde, Source, Tag,
+    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, Peek, Policy,
+    ResultMap, Sde, Source, Tag,
 };
 use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, assert_kind, number, number_info, says, x};
 
@@ -32,7 +33,7 @@ fn a_peek_says_why() {
     let app = double();
     assert_eq!(why(&sde, &app), "it was not run before");
     let outcome = sde.request(&app, &x(1)).run().expect("no error");
-    let Peek::Hit { key, made_by } = sde.peek(&app, &x(1)).expect("a key") else {
+    let Peek::Hit { key, made_by, .. } = sde.peek(&app, &x(1)).expect("a key") else {
         panic!("no hit");
     };
     assert_eq!((key, made_by), (outcome.key, outcome.made_by));
@@ -43,7 +44,7 @@ fn a_peek_says_why() {
         .save(sde::SavePolicy::OnRequest)
         .build()
         .expect("a store");
-    let Peek::Load { key, made_by } = later.peek(&app, &x(1)).expect("a key") else {
+    let Peek::Load { key, made_by, .. } = later.peek(&app, &x(1)).expect("a key") else {
         panic!("no load");
     };
     assert_eq!((key, made_by), (outcome.key, outcome.made_by));
@@ -211,10 +212,7 @@ impl App for Estimated {
 }
 
 fn estimate(number: u64) -> Cost {
-    Cost {
-        time: Duration::from_secs(number),
-        memory: number << 20,
-    }
+    Cost::new(Duration::from_secs(number)).memory(number << 20)
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn watched() -> (Sde, Watch) {
 /// The apps of the cycle that an error is about.
 fn cycle(error: &Error) -> Option<Vec<String>> {
     match error.root().kind() {
-        ErrorKind::Cycle { path } => {
+        ErrorKind::Cycle { path, .. } => {
             let app = |label: &String| label.split(' ').next().unwrap_or_default().to_owned();
             Some(path.iter().map(app).collect())
         }

@@ -4,11 +4,12 @@
 //! app had made meanwhile, since these differ in one thing too and are later. What people ask is what changed since the
 //! run that they know.
 
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::record::{Changed, Difference, Nearest, Record};
 use sde::store::DirStore;
 use sde::{
-    App, AppError, AppInfo, Archiver, Changed, Difference, Fingerprint, Handle, Inputs,
-    MemoryArchiver, Nearest, Parameter, Peek, Record, ResultMap, ResultSpec, SavePolicy, Sde, Tag,
-    inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Parameter, Peek, ResultMap, ResultSpec,
+    SavePolicy, Sde, Tag, inputs,
 };
 
 /// An app that is edited.

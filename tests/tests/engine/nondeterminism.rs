@@ -4,9 +4,10 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sde::archiver::MemoryArchiver;
 use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, MemoryArchiver, ResultMap, ResultSpec,
-    Sde, Slot, Source, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, Sde, Slot, Source,
+    inputs,
 };
 use sde_tests::{Counter, Gate};
 

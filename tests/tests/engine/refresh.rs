@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sde::{AppError, MemoryArchiver, Outcome, Peek, Policy, Sde, Selection, Source, inputs};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppError, Outcome, Peek, Policy, Sde, Source, inputs};
 use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Made, Watchdog, number, x, y};
 
 use super::one_worker;

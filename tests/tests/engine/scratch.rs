@@ -3,7 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sde::{AppError, Event, MemoryArchiver, Peek, Policy, SavePolicy, Sde, Selection};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppError, Event, Peek, Policy, SavePolicy, Sde};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;
@@ -205,7 +206,7 @@ fn a_state_made_with_a_callee_that_was_edited_is_not_gone_on_from() {
         sde.peek(&callee(version), &x(0)).unwrap();
         let result = sde.run(&halves(version), &x(1)).ok();
         let warned = watch.count(|event| {
-            matches!(event, Event::Warning { message }
+            matches!(event, Event::Warning { message, .. }
                 if message.contains("scratch.callee (version 1), which is now version 2"))
         });
         (result.map(|map| y(&map).unwrap()), warned, sde)

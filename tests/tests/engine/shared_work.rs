@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::{Announced, ArchiveError, Archiver, Batch, Holder, MemoryArchiver};
 use sde::store::DirStore;
 use sde::store::inspect::{Inspection, Item};
 use sde::{
-    Announced, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, ErrorKind, Event,
-    Holder, Key, MemoryArchiver, Observer, Policy, Sde, SharedWork, Source, Tag,
+    AppInfo, Builder, CancelToken, ErrorKind, Event, Key, Observer, Policy, Sde, SharedWork,
+    Source, Tag,
 };
 use sde_tests::{
     Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, until, x, y,
@@ -316,8 +317,7 @@ impl Archiver for Busy {
 
     fn announced_by(&self, _: &Key) -> Option<Holder> {
         self.1.add();
-        let host = "far".to_owned();
-        Some(Holder { host, process: 7 })
+        Some(Holder::new("far", 7))
     }
 }
 

@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use sde::{
-    ArchiveError, Archiver, Batch, CallApp, Handle, MemoryArchiver, SavePolicy, Saved, Sde,
-    ThreadGroup, inputs,
-};
+use sde::archiver::{ArchiveError, Archiver, Batch, MemoryArchiver, Saved};
+use sde::ranks::ThreadGroup;
+use sde::{CallApp, Handle, SavePolicy, Sde, inputs};
 use sde_tests::forward;
 
 #[sde::app(name = "shown.words")]

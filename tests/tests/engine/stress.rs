@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sde::{AppError, CancelToken, ErrorKind, MemoryArchiver, Policy, Sde, Tag};
+use sde::archiver::MemoryArchiver;
+use sde::{AppError, CancelToken, ErrorKind, Policy, Sde, Tag};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
 const THREADS: u64 = 16;

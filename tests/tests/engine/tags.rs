@@ -1,10 +1,8 @@
 //! The table of tags, with every combination of what can be said of a result and what can happen
 //! to it.
 
-use sde::{
-    AppInfo, DistArray, MemoryArchiver, ResultMap, ResultSpec, Sde, Selection, Source, Tag, Tags,
-    inputs,
-};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppInfo, DistArray, ResultMap, ResultSpec, Sde, Source, Tag, Tags, inputs};
 use sde_tests::{Made, made};
 
 /// What the design says of each tag.

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use sde::ranks::{GroupError, ProcessGroup, ThreadGroup};
 use sde::store::Cbor;
 use sde::{
-    App, AppError, AppInfo, Cost, Error, ErrorKind, EventLog, Fingerprint, GroupError, Handle,
-    Inputs, ProcessGroup, ResultMap, Sde, ThreadGroup,
+    App, AppError, AppInfo, Cost, Error, ErrorKind, EventLog, Fingerprint, Handle, Inputs,
+    ResultMap, Sde,
 };
 use sde_tests::{Counter, LIMIT, Made, Watchdog, number, x, y};
 
@@ -86,7 +87,7 @@ fn a_point_that_panics_ends_it_on_all_ranks() {
     // Whichever has begun it.
     let panicked = errors.iter().position(Option::is_none).unwrap();
     let other = errors[1 - panicked].as_ref().map(Error::kind);
-    let left = GroupError::Left { rank: panicked };
+    let left = GroupError::left(panicked);
     assert!(
         matches!(other, Some(ErrorKind::Ranks { source, .. }) if *source == left),
         "{errors:?}"

@@ -3,11 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 use sde::store::Cbor;
-use sde::{
-    AppError, Event, EventLog, GroupError, Handle, Inputs, Note, OneProcess, ProcessGroup, Sde,
-    Subgroup, ThreadGroup,
-};
+use sde::{AppError, Event, EventLog, Handle, Inputs, Sde};
 use sde_tests::{LIMIT, Watchdog, x};
 
 /// A group in which each meeting takes nine times as long as a rank that waits has patience, which it notes.
@@ -73,7 +71,7 @@ fn it_is_told_after_seconds_and_ever_less_often() {
     let told = Arc::new(Mutex::new(0));
     let heard = Arc::clone(&told);
     let observer = move |event: &Event| {
-        if matches!(event, Event::Warning { message } if message.contains("waits for rank 7")) {
+        if matches!(event, Event::Warning { message, .. } if message.contains("waits for rank 7")) {
             *heard.lock().unwrap() += 1;
         }
     };
@@ -111,8 +109,7 @@ fn a_sweep_on_sets_is_not_late_while_points_are_computed() {
             let sde = builder.process_group(group, Cbor).build().unwrap();
             let points = sde.par_map_on_sets(&point, &list, 2);
             assert!(points.iter().all(Result::is_ok));
-            let warning =
-                |event| matches!(event, Event::Warning { message } if message.contains("releases"));
+            let warning = |event| matches!(event, Event::Warning { message, .. } if message.contains("releases"));
             log.events()
                 .into_iter()
                 .filter(|event| warning(event.clone()))

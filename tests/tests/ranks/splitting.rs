@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use sde::ranks::Transfer;
 use sde::store::{DirStore, StoreOptions};
-use sde::{
-    DistArray, ErrorKind, EventLog, Handle, Peek, Policy, SavePolicy, Sde, Source, Transfer, inputs,
-};
+use sde::{DistArray, ErrorKind, EventLog, Handle, Peek, Policy, SavePolicy, Sde, Source, inputs};
 use sde_tests::ranks::{Ranks, Threads};
 
 use super::counting::{counted, counts_of};
@@ -86,7 +85,7 @@ fn an_array_that_was_not_named_is_an_error_until_the_release() {
         };
         assert!(why.contains("lies on the larger process set"), "{why}");
         let error = array.call(&half, 1).unwrap_err();
-        let ErrorKind::LeftBehind { app, key: left } = error.kind() else {
+        let ErrorKind::LeftBehind { app, key: left, .. } = error.kind() else {
             panic!("{error}")
         };
         assert_eq!((&**app, left), ("ranks.splitting.array", key));
@@ -170,7 +169,7 @@ fn what_is_the_same_on_all_ranks_is_there_in_a_part() {
     assert_eq!(moved, of_nothing.0);
     // A meeting in the part, one of the whole for the last call.
     assert!(
-        told <= of_nothing.1 + 5 * sde::MEETING_BYTES,
+        told <= of_nothing.1 + 5 * sde::__private::MEETING_BYTES,
         "{told} {of_nothing:?}"
     );
 }

@@ -58,6 +58,7 @@ impl DeviceType {
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, sde::Fingerprint, serde::Serialize, serde::Deserialize,
 )]
+#[non_exhaustive]
 pub struct DeviceIdentity {
     /// The name of the platform.
     pub platform: String,
@@ -79,6 +80,7 @@ pub struct DeviceIdentity {
 
 /// A driver's description of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// Its identity.
     pub identity: DeviceIdentity,

@@ -28,6 +28,7 @@ use crate::lock::lock;
 
 /// A device of this machine, to be put into a context.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Found {
     /// The driver's description of it.
     pub info: DeviceInfo,

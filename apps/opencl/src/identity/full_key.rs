@@ -12,6 +12,7 @@ pub(super) const FORMAT: u32 = 5;
 /// All that equal builds have in common. It is compared as a whole before a binary is used,
 /// and kept for people who inspect a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FullKey {
     /// The version of this crate's format.
     pub format: u32,
@@ -27,6 +28,7 @@ pub struct FullKey {
 
 /// The code that is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Material {
     /// OpenCL C.
     Source {
@@ -53,6 +55,7 @@ pub enum Material {
 
 /// One file that a source may include.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Included {
     /// The name by which it is included.
     pub name: String,
@@ -67,6 +70,7 @@ pub struct Included {
 
 /// The content of a file. Compilers also take bytes that are not UTF-8, in comments for example.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Content {
     /// A text.
     Text(String),

@@ -99,10 +99,7 @@ impl App for Build {
     /// A long time, so that the run is announced to other processes before it begins. A nested run waits for twice its
     /// cost, so half the patience makes it wait for all of it.
     fn cost(&self, _: &Inputs) -> Option<Cost> {
-        Some(Cost {
-            time: (self.patience / 2).max(Duration::from_secs(1)),
-            ..Cost::default()
-        })
+        Some(Cost::new((self.patience / 2).max(Duration::from_secs(1))))
     }
 }
 

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::archiver::{Announced, ArchiveError, Archiver, Codec, StoredEntry};
 use sde::{
-    Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, MemoryBudget, Observer,
-    Policy, SavePolicy, Sde, SharedWork, Storable, StoredEntry,
+    AppStats, Error, Event, Key, MemoryBudget, Observer, Policy, SavePolicy, Sde, SharedWork,
+    Storable,
 };
 use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Retention, StoreOptions};

@@ -30,6 +30,7 @@ pub trait KernelStore: Send + Sync {
 /// A store could not be used. The program is built all the same.
 #[derive(Clone, thiserror::Error)]
 #[error("{doing}: {why}; programs are built and not kept")]
+#[non_exhaustive]
 pub struct StoreError {
     /// The operation.
     pub doing: String,

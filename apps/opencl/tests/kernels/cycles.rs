@@ -25,7 +25,7 @@ fn path_of(error: &Error) -> Option<&[String]> {
         return None;
     };
     match error.kind() {
-        ErrorKind::Cycle { path } => Some(path),
+        ErrorKind::Cycle { path, .. } => Some(path),
         _ => None,
     }
 }

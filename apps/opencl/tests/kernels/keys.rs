@@ -261,7 +261,8 @@ fn a_descriptor_is_for_its_device() {
             error,
             Error::NoDevice {
                 device: 2,
-                devices: 2
+                devices: 2,
+                ..
             }
         ),
         "{error}"

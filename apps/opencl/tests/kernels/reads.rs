@@ -58,7 +58,7 @@ fn names(scan: &Scan) -> Vec<&str> {
 fn contents(scan: &Scan) -> Vec<&str> {
     let texts = scan.included.iter().map(|one| match &one.content {
         Content::Text(text) => &**text,
-        Content::Bytes(_) => "no text",
+        _ => "no text",
     });
     texts.collect()
 }

@@ -75,7 +75,7 @@ fn a_context_says_what_it_does_not_keep_and_why() {
         let told = Arc::clone(&told);
         let context = quiet(&Simulated::new()).keep(settings.dir(&dir));
         let context = context.observer(move |event: &Event| {
-            if let Event::NotKept { key, why } = event {
+            if let Event::NotKept { key, why, .. } = event {
                 told.lock().unwrap().push((*key, why.clone()));
             }
         });

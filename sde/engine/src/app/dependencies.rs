@@ -13,6 +13,7 @@ use crate::sync::{lock, unpoisoned};
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
+#[non_exhaustive]
 pub enum Callee {
     /// The code of an app, and its defaults.
     Code {

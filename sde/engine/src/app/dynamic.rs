@@ -28,7 +28,8 @@ type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Syn
 ///
 /// ```
 /// use sde::key::commit;
-/// use sde::{AppInfo, CodeId, Data, DynApp, ResultMap, Sde, inputs};
+/// use sde::{AppInfo, Data, DynApp, ResultMap, Sde, inputs};
+/// use sde::record::CodeId;
 ///
 /// // What a program in another language knows of its function.
 /// let text = "lambda x: factor * x";

@@ -37,6 +37,7 @@ impl fmt::Debug for AppId {
 
 /// The identity of an app's code: a version that its author raises, or the digest of its source.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub enum CodeId {
     /// A declared version.
     Version(Cow<'static, str>),

@@ -138,16 +138,17 @@ impl AppInfo {
     }
 
     /// Has something else count as code of the app, by the digest of its text: a function that it calls, a program, a
-    /// library. A helper with another digest is other code, and [`Changed::Helper`](crate::Changed::Helper) names it. Of two
+    /// library. A helper with another digest is other code, and [`Changed::Helper`](crate::record::Changed::Helper) names it. Of two
     /// of one name the later counts. The code then is a digest, that of a version too.
     ///
     /// ```
-    /// use sde::{AppInfo, key::commit};
+    /// use sde::AppInfo;
+    /// use sde::key::commit;
     ///
     /// let text = |text: &str| commit(text).map(|made| made.digest());
     /// let info = AppInfo::new("solver", "1").helper("bin/solver", text("first")?);
     /// assert_ne!(info.code(), info.clone().helper("bin/solver", text("second")?).code());
-    /// # Ok::<(), sde::FingerprintError>(())
+    /// # Ok::<(), sde::key::FingerprintError>(())
     /// ```
     #[must_use]
     pub fn helper(mut self, name: impl Into<String>, digest: Digest) -> Self {
@@ -243,7 +244,8 @@ impl AppInfo {
     }
 
     /// Declares an input that every run is given: a `T`, or a [`Value<T>`](crate::Value), for a `String` also a literal.
-    /// An `#[sde::app]` function declares its arguments.
+    /// A [`Data`](crate::Data) that [is](crate::Data::get) a `T` becomes one, and so has the key of one. An `#[sde::app]`
+    /// function declares its arguments.
     ///
     /// A run of an app that declares its inputs takes these and no others. Its [`Inputs`](crate::Inputs) are checked
     /// before it is computed, and keyed in the order of the declarations, whatever their own. An app that declares nothing
@@ -273,7 +275,7 @@ impl AppInfo {
     /// sde.run(&Power, &inputs! { exponent: 3, base: 3.0 })?;
     /// assert_eq!(sde.stats().total.computed, 2);
     /// let error = sde.run(&Power, &inputs! { base: 3.0, exponet: 3 }).unwrap_err();
-    /// assert!(error.to_string().contains("the app takes: base, exponent"));
+    /// assert!(error.to_string().contains("did you mean: exponent"));
     /// # Ok::<(), sde::Error>(())
     /// ```
     #[must_use]
@@ -416,9 +418,27 @@ impl AppInfo {
 
 /// The time and memory that a run is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Cost {
     /// Wall-clock time on this machine.
     pub time: Duration,
     /// The most memory it will hold at once, in bytes.
     pub memory: u64,
+}
+
+impl Cost {
+    /// A run that takes this long, and little memory.
+    #[must_use]
+    pub const fn new(time: Duration) -> Self {
+        Self { time, memory: 0 }
+    }
+
+    /// The cost, with the most memory that the run will hold at once, in bytes.
+    #[must_use]
+    pub const fn memory(self, bytes: u64) -> Self {
+        Self {
+            memory: bytes,
+            ..self
+        }
+    }
 }

@@ -68,7 +68,7 @@ inventory::collect!(LinkedApp);
 macro_rules! link_app {
     ($($app:expr),+ $(,)?) => {
         $($crate::__private::inventory::submit! {
-            $crate::LinkedApp::new(|| $crate::Instance::from($app))
+            $crate::__private::LinkedApp::new(|| $crate::Instance::from($app))
         })+
     };
 }

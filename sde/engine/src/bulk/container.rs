@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::element::Element;
 
-/// Which index runs slowest in memory.
+/// Which index runs slowest in memory. There is no third order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisOrder {
     /// The first, as in C and by default in NumPy: row by row.
@@ -34,6 +34,7 @@ impl AxisOrder {
 
 /// The lengths of a multi-dimensional array, and how its elements lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shape {
     /// How the elements lie in memory.
     pub order: AxisOrder,
@@ -43,6 +44,7 @@ pub struct Shape {
 
 /// The elements of a [`Bulk`] value.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Elements<'a, E: Element> {
     /// In the order in which they lie; copied if they don't lie side by side.
     pub items: Cow<'a, [E]>,
@@ -54,7 +56,7 @@ pub struct Elements<'a, E: Element> {
 /// can be.
 ///
 /// `Vec<T>`, `Box<[T]>` and `[T; N]` for each [`Element`] `T`, of any `N`; with the
-/// feature `ndarray` the arrays that own their elements.
+/// feature `ndarray-0_17` the arrays that own their elements.
 pub trait Bulk: Sized {
     /// The type of its elements.
     type Element: Element;

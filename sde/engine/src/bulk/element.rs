@@ -67,7 +67,7 @@ where
     }
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "num-complex-0_4")]
 macro_rules! complex {
     ($($number:ty),*) => {
         $(impl sealed::Sealed for num_complex::Complex<$number> {}
@@ -82,5 +82,5 @@ macro_rules! complex {
     };
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "num-complex-0_4")]
 complex! { f32, f64 }

@@ -6,7 +6,7 @@
 //! module shows a format all of them at once.
 //!
 //! A result that is itself a list of numbers (`Vec<f64>`, `Box<[u8]>`, an array of
-//! ndarray) needs nothing; [`Codec`](crate::Codec) knows such types. A field of
+//! ndarray) needs nothing; [`Codec`](crate::archiver::Codec) knows such types. A field of
 //! a struct says so:
 //!
 //! ```
@@ -45,7 +45,7 @@
 
 mod container;
 mod element;
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 mod nd;
 mod number_type;
 mod pages;

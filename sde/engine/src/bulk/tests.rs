@@ -60,7 +60,7 @@ fn each_number_is_turned_around() {
     assert_eq!(bytes, [7, 8, 5, 6, 3, 4, 1, 2]);
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "num-complex-0_4")]
 #[test]
 fn a_complex_number_is_two() {
     use num_complex::Complex;
@@ -69,7 +69,7 @@ fn a_complex_number_is_two() {
     assert_eq!(readable(values), json!([[1.0, 2.0], [3.0, 4.0]]));
 }
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 #[test]
 fn arrays_keep_how_they_lie() {
     use ndarray::{Array2, arr2};
@@ -98,7 +98,7 @@ fn arrays_keep_how_they_lie() {
     readable(every_second);
 }
 
-#[cfg(all(feature = "ndarray", feature = "num-complex"))]
+#[cfg(all(feature = "ndarray-0_17", feature = "num-complex-0_4"))]
 #[test]
 fn the_dimensions_of_an_element_run_fastest() {
     use ndarray::Array2;

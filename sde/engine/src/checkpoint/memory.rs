@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use super::archiver::{
-    Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, Selection, StoredEntry, StoredResult,
-};
+use super::archiver::{Archiver, StoredEntry, StoredResult};
+use super::batch::{Batch, Mark, Saved, SavedEntry, SavedResult, Selection};
 use crate::entry::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;
@@ -19,7 +18,8 @@ use crate::sync::{MutexGuard, lock};
 /// It holds the values themselves, not bytes: it shows *what* is saved and found again, not how.
 ///
 /// ```
-/// use sde::{MemoryArchiver, Sde, Selection, Source, inputs};
+/// use sde::{Sde, Source, inputs};
+/// use sde::archiver::{MemoryArchiver, Selection};
 ///
 /// #[sde::app]
 /// fn cube(x: f64) -> f64 {

@@ -7,6 +7,7 @@
 //! one another, so no moment has to be frozen to save a consistent state.
 
 mod archiver;
+mod batch;
 mod memory;
 mod pending;
 
@@ -15,10 +16,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::cache::AppStats;
 
-pub use archiver::{
-    Announced, Archiver, Batch, EncodedSave, Holder, Mark, Saved, SavedEntry, SavedResult,
-    SavedScratch, Selection, StoredEntry, StoredResult,
-};
+pub use archiver::{Announced, Archiver, EncodedSave, Holder, StoredEntry, StoredResult};
+pub use batch::{Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection};
 pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, Replaced};
 
@@ -99,7 +98,7 @@ pub enum SavePolicy {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Journal {
-    /// The first half of the [`RunId`](crate::RunId)s of its computations.
+    /// The first half of the [`RunId`](crate::record::RunId)s of its computations.
     pub process: u64,
     /// When its engine was built.
     pub started: SystemTime,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use super::archiver::{Mark, Selection};
+use super::batch::{Mark, Selection};
 use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::event::RunId;

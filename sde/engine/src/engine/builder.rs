@@ -40,7 +40,8 @@ use crate::result_map::Wire;
 /// no signals.
 ///
 /// ```
-/// use sde::{MemoryArchiver, SavePolicy, Sde};
+/// use sde::{SavePolicy, Sde};
+/// use sde::archiver::MemoryArchiver;
 ///
 /// let store = MemoryArchiver::new();
 /// let sde = Sde::builder().store(store).save(SavePolicy::OnRequest).threads(2).build()?;
@@ -172,7 +173,7 @@ impl Builder {
     ///
     /// A signal that the process ignores (`nohup`), or that the program handles itself when the first engine with signals is built, is left
     /// alone: set your own handlers before. Those that a library sets while it starts, as MPI may, are not the program's own where it was started by
-    /// [`start_library`](crate::start_library). A thread makes the checkpoint; runs go on meanwhile. A second signal that ends the process does so at
+    /// [`start_library`](crate::ranks::start_library). A thread makes the checkpoint; runs go on meanwhile. A second signal that ends the process does so at
     /// once. A failure is a warning event. The handlers stay for the life of the process.
     pub fn checkpoint_on_signals(mut self) -> Self {
         self.signals = true;

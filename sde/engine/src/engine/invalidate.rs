@@ -100,6 +100,7 @@ impl Invalidations {
 
 /// The result of [`Sde::invalidate`](crate::Sde::invalidate).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Invalidated {
     /// The computation that is not used any more.
     pub run: RunId,

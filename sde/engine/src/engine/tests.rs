@@ -5,13 +5,14 @@ use std::sync::Mutex;
 
 use super::handle::Handle;
 use crate::app::{App, AppInfo};
+use crate::checkpoint::MemoryArchiver;
 use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
 use crate::result_map::{Codec, ErasedValue, Json, ResultMap, ResultSpec, SizeOf, Tag, Wire};
 use crate::sync::lock;
-use crate::{Event, MemoryArchiver, MemoryBudget, Policy, Sde};
+use crate::{Event, MemoryBudget, Policy, Sde};
 
 struct Twice;
 

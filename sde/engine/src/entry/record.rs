@@ -13,6 +13,7 @@ use crate::key::Key;
 
 /// The part of a record that runs of one app with equal settings and dependencies share.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Provenance {
     /// The app.
     pub app: Arc<str>,
@@ -35,6 +36,7 @@ pub struct Provenance {
 
 /// The part of a record that stays in memory for as long as its entry.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct RecordHead {
     /// The part that it shares with other runs.
     #[serde(flatten)]
@@ -65,12 +67,29 @@ pub struct RecordHead {
 ///
 /// It dereferences to its [`RecordHead`] and its [`Provenance`]: `record.app` is the app.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Record {
     /// All but its inputs.
     #[serde(flatten)]
     pub head: RecordHead,
     /// A readable line for each input. Memory drops them once a store has them; if that store is gone, there are none.
     pub inputs: Arc<[ValueSummary]>,
+}
+
+impl Provenance {
+    /// The part of the records of an app that was set up so. Its runs called no other, and the machine is not known.
+    #[must_use]
+    pub fn new(app: impl Into<Arc<str>>, code: CodeId, id: AppId, setup: Arc<AppSetup>) -> Self {
+        Self {
+            app: app.into(),
+            code,
+            id,
+            setup,
+            dependencies: Vec::new(),
+            host: Arc::default(),
+            target: Arc::default(),
+        }
+    }
 }
 
 impl Deref for RecordHead {
@@ -96,6 +115,28 @@ impl DerefMut for Record {
 }
 
 impl RecordHead {
+    /// The record of a deterministic run that called no other, on thread 0.
+    #[must_use]
+    pub fn new(
+        provenance: Arc<Provenance>,
+        key: Key,
+        run: RunId,
+        made_at: SystemTime,
+        took: Duration,
+    ) -> Self {
+        Self {
+            provenance,
+            key,
+            run,
+            calls: Box::default(),
+            nondeterministic: false,
+            anew: false,
+            made_at,
+            took,
+            thread: 0,
+        }
+    }
+
     /// Whether both records promise equal values: they are one run, or both are deterministic, of the same code, and
     /// not [`anew`](Self::anew).
     pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
@@ -127,6 +168,15 @@ impl RecordHead {
 }
 
 impl Record {
+    /// The record of a run of these inputs.
+    #[must_use]
+    pub fn new(head: RecordHead, inputs: impl Into<Arc<[ValueSummary]>>) -> Self {
+        Self {
+            head,
+            inputs: inputs.into(),
+        }
+    }
+
     /// How this run differs from an earlier one. Differences in the key come first: the app, its version, fields,
     /// parameters and sub-apps, then the inputs. The dependencies of nested runs follow.
     ///

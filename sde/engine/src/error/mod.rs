@@ -6,11 +6,13 @@
 
 mod app_error;
 mod archive_error;
+mod kind;
 pub(crate) mod returned;
 mod text;
 
 pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
+pub use kind::ErrorKind;
 pub use text::said;
 pub(crate) use text::{advise, debug_as_said, join_names, panic_message, printable, told};
 
@@ -18,7 +20,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::key::{FingerprintError, Key};
+use crate::key::Key;
 use crate::ranks::group::GroupError;
 use crate::sync::user_code;
 
@@ -64,6 +66,13 @@ impl Error {
     pub fn refused(what: impl Into<String>, why: impl Into<String>) -> Self {
         let (what, why) = (what.into(), why.into());
         ErrorKind::Refused { what, why }.into()
+    }
+
+    /// The error of a collective operation: what this rank was about to begin, and the error of the process group.
+    #[must_use]
+    pub fn ranks(doing: impl Into<String>, source: GroupError) -> Self {
+        let doing = doing.into();
+        ErrorKind::Ranks { doing, source }.into()
     }
 
     /// The error of the item, or of the nested run, that failed with this.
@@ -160,344 +169,6 @@ impl std::error::Error for Error {
             other => other.source(),
         }
     }
-}
-
-/// The kinds of [`Error`], one for each failure that a program may want to handle.
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The app returned an error.
-    #[error("{app} [{}] failed", key.short())]
-    App {
-        /// The app that failed.
-        app: Arc<str>,
-        /// The run that failed.
-        key: Key,
-        /// The error that it returned.
-        cause: AppError,
-    },
-    /// The app panicked. The calling thread sees the panic itself; waiters get this error.
-    #[error(
-        "{app} [{}] panicked: {message}; nothing was remembered, the next run starts afresh",
-        key.short()
-    )]
-    Panicked {
-        /// The app that panicked.
-        app: Arc<str>,
-        /// The run that panicked.
-        key: Key,
-        /// The panic's message, if it was text.
-        message: String,
-    },
-    /// One of many calls failed. Calls that had begun have ended, and no more began, except those dealt out to ranks.
-    #[error("item {item} ({inputs}) failed")]
-    Item {
-        /// The index of the call, from 0.
-        item: usize,
-        /// Its arguments, each cut short.
-        inputs: String,
-        /// Its error.
-        source: Error,
-    },
-    /// A run needs its own result, directly or through others.
-    #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]
-    Cycle {
-        /// The runs of the cycle, each as `app [short key]`, from the run that
-        /// was asked for back to itself.
-        path: Vec<String>,
-    },
-    /// Runs are nested so deep that the thread's stack could overflow. The runs above fail with this same error, which
-    /// names none of them.
-    #[error(
-        "{app} [{}] would be nested in {depth} others, more than a thread's stack is sure to hold; nest the apps less deeply, or raise `max_depth` and run them on a thread with a larger stack",
-        key.short()
-    )]
-    TooDeep {
-        /// The app asked for.
-        app: Arc<str>,
-        /// The run asked for.
-        key: Key,
-        /// The number of runs in progress above it.
-        depth: usize,
-    },
-    /// The caller cancelled its own call.
-    #[error("the call of {app} [{}] was cancelled by its caller", key.short())]
-    Cancelled {
-        /// The app asked for.
-        app: Arc<str>,
-        /// The run asked for.
-        key: Key,
-    },
-    /// The policy forbade computing, and no result was remembered.
-    #[error(
-        "{app} [{}] is not remembered ({why}); allow computing, or run it once under an ordinary policy",
-        key.short()
-    )]
-    NotRemembered {
-        /// The app asked for.
-        app: Arc<str>,
-        /// The run asked for.
-        key: Key,
-        /// Why it is not remembered.
-        why: String,
-    },
-    /// No app of that name is registered.
-    #[error(
-        "no app is registered as \"{}\"; registered are: {}",
-        printable(name),
-        join_names(known)
-    )]
-    UnknownApp {
-        /// The name asked for.
-        name: String,
-        /// The registered names.
-        known: Vec<String>,
-    },
-    /// The configuration of an app can't be changed any more.
-    #[error(
-        "\"{}\" has run and its configuration is frozen; copy it under another name first (`apps().copy`)",
-        printable(name)
-    )]
-    Frozen {
-        /// The registered name.
-        name: String,
-    },
-    /// The app lacks something it needs before it can run.
-    #[error("{app} is not ready: {}", missing.join("; "))]
-    NotReady {
-        /// The app.
-        app: Arc<str>,
-        /// All that is missing, also in its sub-apps.
-        missing: Vec<String>,
-    },
-    /// Something can't be fingerprinted, so there is no key.
-    #[error("{app} can't be keyed")]
-    Fingerprint {
-        /// The app.
-        app: Arc<str>,
-        /// The part, and the reason.
-        source: FingerprintError,
-    },
-    /// A result is no longer available.
-    #[error(
-        "result \"{}\" of {origin} is gone: {why}; `sde.request(&app, &inputs).names(&[\"{}\"]).run()?` computes it again",
-        printable(name),
-        printable(name)
-    )]
-    Gone {
-        /// The run that the map is of.
-        origin: String,
-        /// The result.
-        name: String,
-        /// Why it is gone.
-        why: String,
-    },
-    /// An app's results do not match its declaration.
-    #[error("{app} returned a result map that does not match its `AppInfo`: {why}")]
-    Undeclared {
-        /// The app.
-        app: Arc<str>,
-        /// The difference, and how to fix it.
-        why: String,
-    },
-    /// An app that is not thread-safe is running elsewhere, and waiting for it could never end: the caller is a rayon
-    /// worker, which may be holding up that run, or a run that it waits for.
-    #[error(
-        "{app} [{}] is not thread-safe, another run of it is going on, and waiting for that might never end; run it with `par_map` in place of rayon, and do not have two such apps run each other",
-        key.short()
-    )]
-    NotThreadSafe {
-        /// The app.
-        app: Arc<str>,
-        /// The run asked for.
-        key: Key,
-    },
-    /// A handle was used after its run had ended.
-    #[error(
-        "the handle of {app} [{}] was used after that run ended; use the handle of the run that is going on",
-        key.short()
-    )]
-    StaleHandle {
-        /// The app whose run ended.
-        app: Arc<str>,
-        /// The run that ended.
-        key: Key,
-    },
-    /// An input that an app declares was not given.
-    #[error(
-        "{app} needs the input \"{}\"; given are: {}",
-        printable(name),
-        join_names(given)
-    )]
-    MissingInput {
-        /// The app.
-        app: Arc<str>,
-        /// The input.
-        name: String,
-        /// The names of the inputs that were given.
-        given: Vec<String>,
-    },
-    /// A value has another type than it is asked for, or given, as.
-    #[error("{what} is a {is}, not a {wanted}")]
-    TypeMismatch {
-        /// The value: an input, a parameter or a result, and of which app.
-        what: String,
-        /// Its type.
-        is: String,
-        /// The other type.
-        wanted: String,
-    },
-    /// There is no input, parameter, slot, result or app of that name.
-    #[error("{of} has no {what} \"{}\"; {}", printable(name), advise(name, known))]
-    UnknownName {
-        /// The app or run that was asked.
-        of: String,
-        /// What it was asked for, such as "input".
-        what: &'static str,
-        /// The name.
-        name: String,
-        /// The names that it has.
-        known: Vec<String>,
-    },
-    /// A name stands for something else already.
-    #[error("the name \"{}\" is taken: {why}", printable(name))]
-    NameTaken {
-        /// The name.
-        name: String,
-        /// By what, and what to do instead.
-        why: String,
-    },
-    /// A value or call is refused, until the program is changed.
-    #[error("{what} was refused: {why}")]
-    Refused {
-        /// The value or call.
-        what: String,
-        /// Why, and what to do instead.
-        why: String,
-    },
-    /// The cache has no entry of this key.
-    #[error("there is no entry [{}]; `peek` gives the key of a run", key.short())]
-    NoEntry {
-        /// The key.
-        key: Key,
-    },
-    /// The store failed.
-    #[error("{doing}")]
-    Archive {
-        /// The action that failed.
-        doing: String,
-        /// The archiver's error.
-        source: ArchiveError,
-    },
-    /// A store was needed, and none is configured.
-    #[error(
-        "there is no store to {doing}; open one with `sde::open(dir)`, or give one to the builder with `.store(..)`"
-    )]
-    NoStore {
-        /// The action that needs a store.
-        doing: &'static str,
-    },
-    /// A collective operation failed. No other works on this process set afterwards. As in all errors of ranks, a rank
-    /// is given by its number in the whole program, also within a subset.
-    #[error("this rank {doing}, and the others can't be reached")]
-    Ranks {
-        /// The action that this rank was about to begin.
-        doing: String,
-        /// The error of the process group.
-        source: GroupError,
-    },
-    /// The ranks of a process set made different calls. All get this error.
-    #[error("the ranks of a process set make the same collective calls in the same order, but {}", ranks.join(", "))]
-    Disagree {
-        /// The different calls, each with its lowest rank.
-        ranks: Vec<String>,
-    },
-    /// A distributed app returned different results on the ranks that ran it. All of them get this error, and nothing
-    /// is remembered.
-    #[error(
-        "{app} [{}] returned other results on rank {rank} than on the first of its process set; results of a distributed app are the same on all ranks: combine them with `gather`, or declare them with `ResultSpec::distributed`",
-        key.short()
-    )]
-    Replicas {
-        /// The app.
-        app: Arc<str>,
-        /// The run.
-        key: Key,
-        /// The lowest rank that differs from the first.
-        rank: usize,
-    },
-    /// An operation failed on a rank. All ranks of the process set get this error.
-    #[error("on rank {rank}: {message}")]
-    OnRank {
-        /// The lowest rank where it failed.
-        rank: usize,
-        /// Its error, with all causes.
-        message: String,
-    },
-    /// An app made a call that needs an app which all ranks run together.
-    #[error(
-        "{app} [{}] {doing}, and only an app that all ranks run together may do that: declare {app} `distributed`, with `#[sde::app(distributed)]` or `.distributed()` on its `AppInfo`",
-        key.short()
-    )]
-    NotDistributed {
-        /// The app that must be declared `distributed`.
-        app: Arc<str>,
-        /// Its run.
-        key: Key,
-        /// The call that it made.
-        doing: String,
-    },
-    /// An app that all ranks run together was called with many inputs at once.
-    #[error(
-        "`par_map` and `par_call` give each item to one rank or thread, and {app} {why}, so that all ranks run it together: map it with `par_map_on_sets`, run it for one item after another, or with `split_for` on parts of the ranks, each with items of its own"
-    )]
-    RunTogether {
-        /// The app.
-        app: Arc<str>,
-        /// Why all ranks run it together.
-        why: String,
-    },
-    /// A collective operation was called where other ranks can't join in.
-    #[error(
-        "this rank {doing}, where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job; to have ranks do different things at once, use `split_for`"
-    )]
-    NotCollective {
-        /// The action that this rank was about to begin.
-        doing: String,
-    },
-    /// A process set was used after it was released.
-    #[error("the process set was released; use the `Sde` that it was split from")]
-    Released,
-    /// An array, or another value that lies on several ranks, was used on another process set.
-    #[error(
-        "the value lies on another process set, or on one that was released; run the app that made it on this one, which gives it as it lies here"
-    )]
-    OtherSet,
-    /// A subset of the ranks asked for a value that is distributed over the process set that was split.
-    #[error(
-        "{app} [{}] lies on the larger process set, and the split did not move it: name it where the ranks are split (`Transfer::of_apps`), or ask for it after the release",
-        key.short()
-    )]
-    LeftBehind {
-        /// The app asked for.
-        app: Arc<str>,
-        /// The run asked for.
-        key: Key,
-    },
-    /// A process set was used while it is split.
-    #[error(
-        "this rank {doing} on a process set that is split; use the subset, or release it first"
-    )]
-    IsSplit {
-        /// The action that this rank was about to begin.
-        doing: String,
-    },
-    /// A thread for checkpoints, or the handling of signals, could not be started.
-    #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]
-    Threads {
-        /// The system's error.
-        why: String,
-    },
 }
 
 debug_as_said!(Error, ErrorKind);

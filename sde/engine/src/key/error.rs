@@ -24,6 +24,7 @@ pub enum FingerprintErrorKind {
     #[error(
         "cannot read the input file {file:?}: {cause}; its content is part of the key, so give the path of a readable file"
     )]
+    #[non_exhaustive]
     File {
         /// The path as it was given.
         file: PathBuf,
@@ -34,6 +35,7 @@ pub enum FingerprintErrorKind {
     #[error(
         "the input file {file:?} was changed, or removed, after its content was keyed, so it can't be told which content the result is of; it was not remembered: run it again, and leave the file alone while it runs"
     )]
+    #[non_exhaustive]
     Changed {
         /// The path as it was given.
         file: PathBuf,
@@ -42,6 +44,7 @@ pub enum FingerprintErrorKind {
     #[error(
         "a sequence declared {declared} elements and gave {found}; the iterator's length must be exact"
     )]
+    #[non_exhaustive]
     Count {
         /// How many elements the sequence said it has.
         declared: usize,

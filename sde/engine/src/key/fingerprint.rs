@@ -30,7 +30,8 @@ use super::short::Short;
 /// | `crate = path` | type | where to find this crate, if not at `::sde` |
 ///
 /// ```
-/// use sde::{Fingerprint, key::commit};
+/// use sde::Fingerprint;
+/// use sde::key::commit;
 ///
 /// #[derive(Fingerprint)]
 /// struct Scf {

@@ -25,6 +25,7 @@ use super::tag::item;
 /// # Ok::<(), sde::key::FingerprintError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Rounded<T> {
     /// The exact value.
     pub value: T,

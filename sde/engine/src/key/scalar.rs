@@ -47,7 +47,8 @@ pub(crate) const SCALAR_TEXT: usize = 64;
 /// For the key it is the value: it writes and describes itself alike.
 ///
 /// ```
-/// use sde::{Scalar, Sde};
+/// use sde::Sde;
+/// use sde::key::Scalar;
 ///
 /// #[sde::app]
 /// fn cube(x: f64) -> f64 {
@@ -162,7 +163,7 @@ macro_rules! scalars {
             /// The value without its type. A character is a text.
             ///
             /// ```
-            /// use sde::{Scalar, key::Bare};
+            /// use sde::key::{Bare, Scalar};
             /// assert_eq!(Scalar::I8(-3).bare(), Bare::Signed(-3));
             /// assert_eq!(Scalar::Char('x').bare(), Bare::Text("x".into()));
             /// ```
@@ -182,7 +183,7 @@ macro_rules! scalars {
             /// is unknown or the value is none of it. Integers may come signed or unsigned.
             ///
             /// ```
-            /// use sde::{Scalar, key::Bare};
+            /// use sde::key::{Bare, Scalar};
             /// assert_eq!(Scalar::of("i8", Bare::Unsigned(3)), Some(Scalar::I8(3)));
             /// assert_eq!(Scalar::of("i8", Bare::Unsigned(128)), None);
             /// ```

@@ -29,6 +29,7 @@ pub struct Short {
 
 /// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct ValueSummary {
     /// Its name.
     pub name: Cow<'static, str>,
@@ -39,6 +40,23 @@ pub struct ValueSummary {
     /// The value itself, if it is a number, a boolean, a character or a short text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalar: Option<Scalar>,
+}
+
+impl ValueSummary {
+    /// A value that is no [`Scalar`], as text and by the digest of its encoding.
+    #[must_use]
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        short: impl Into<String>,
+        digest: Digest,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            short: short.into(),
+            digest,
+            scalar: None,
+        }
+    }
 }
 
 impl Short {

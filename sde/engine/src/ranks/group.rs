@@ -9,6 +9,8 @@ use std::time::Duration;
 ///
 /// The engine calls all of them from one thread, the one it was built on. A group has its own message space, apart from
 /// the program's own messages.
+///
+/// A later release adds methods only with a default, so that an implementation of today still compiles.
 pub trait ProcessGroup: Send + Sync {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
@@ -97,12 +99,14 @@ impl<G: ProcessGroup + 'static> From<G> for Box<dyn ProcessGroup> {
 pub enum GroupError {
     /// A rank ended, or dropped the group, while others wait for it.
     #[error("rank {rank} has left; the ranks of a process set make the same calls, up to `finish`")]
+    #[non_exhaustive]
     Left {
         /// The rank, in this group.
         rank: usize,
     },
     /// The ranks gave lengths that do not fit together, which the engine does not do.
     #[error("rank {rank} gave {given} bytes where {expected} were expected")]
+    #[non_exhaustive]
     Length {
         /// The rank, in this group.
         rank: usize,
@@ -117,6 +121,24 @@ pub enum GroupError {
 }
 
 crate::error::debug_as_said!(GroupError);
+
+impl GroupError {
+    /// The error where this rank of the group has left.
+    #[must_use]
+    pub const fn left(rank: usize) -> Self {
+        Self::Left { rank }
+    }
+
+    /// The error where this rank gave so many bytes, and not as many as expected.
+    #[must_use]
+    pub const fn length(rank: usize, given: usize, expected: usize) -> Self {
+        Self::Length {
+            rank,
+            given,
+            expected,
+        }
+    }
+}
 
 /// The group of a program that runs on one process.
 #[derive(Clone, Copy, Debug, Default)]

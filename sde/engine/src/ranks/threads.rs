@@ -16,12 +16,12 @@ use crate::sync::{MutexGuard, lock, wait_timeout};
 /// without MPI, and for tests.
 ///
 /// ```
-/// use sde::{ProcessGroup, ThreadGroup};
+/// use sde::ranks::{ProcessGroup, ThreadGroup};
 ///
 /// let sums = ThreadGroup::run(3, |group| {
 ///     let mut all = [0; 3];
 ///     group.all_gather(&[group.rank() as u8], &[1; 3], &mut all)?;
-///     Ok::<u8, sde::GroupError>(all.iter().sum())
+///     Ok::<u8, sde::ranks::GroupError>(all.iter().sum())
 /// });
 /// assert_eq!(sums, [Ok(3), Ok(3), Ok(3)]);
 /// ```

@@ -80,7 +80,7 @@ macro_rules! known_types {
             if $id == TypeId::of::<Box<[$element]>>() {
                 return Some(known::<Box<[$element]>>());
             }
-            #[cfg(feature = "ndarray")]
+            #[cfg(feature = "ndarray-0_17")]
             if let Some(array) = array::<$element>($id) {
                 return Some(array);
             }
@@ -88,7 +88,7 @@ macro_rules! known_types {
     };
 }
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 fn array<E: bulk::Element>(id: TypeId) -> Option<KnownType> {
     use ndarray::{Array1, Array2, Array3, Array4, ArrayD};
     match id {
@@ -107,7 +107,7 @@ pub(super) fn of_id(id: TypeId) -> Option<KnownType> {
     known_types!(id: f64, f32, u8, u16, u32, u64, i8, i16, i32, i64, [f64; 2], [f64; 3]);
     #[cfg(target_pointer_width = "64")]
     known_types!(id: usize, isize);
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "num-complex-0_4")]
     known_types!(id: num_complex::Complex<f32>, num_complex::Complex<f64>);
     None
 }

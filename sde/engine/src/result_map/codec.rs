@@ -6,9 +6,9 @@
 
 use std::any::TypeId;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserializer, Serialize, Serializer};
 
 use super::bulk_types;
 use super::data::in_bulk;
@@ -124,12 +124,10 @@ impl Codec {
     ///
     /// # Errors
     /// If the bytes are not such a value.
-    pub fn decode(
-        &self,
-        from: &mut dyn erased_serde::Deserializer<'_>,
-    ) -> Result<ErasedValue, erased_serde::Error> {
+    pub fn decode<'de, D: Deserializer<'de>>(&self, from: D) -> Result<ErasedValue, D::Error> {
         user_code("`Deserialize`");
-        (self.0.decode)(from)
+        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(from);
+        (self.0.decode)(&mut from).map_err(D::Error::custom)
     }
 }
 

@@ -15,6 +15,7 @@ use std::fmt;
 /// `Distributed` combines with any one of the others; the first three exclude
 /// one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Tag {
     /// Useful mainly for obtaining other results: checkpointed, not archived.
     Intermediate,

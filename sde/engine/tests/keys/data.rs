@@ -108,7 +108,7 @@ fn an_array_is_given_as_rust_types() {
     assert!(Value::ptr_eq(&one, &two));
 }
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 #[test]
 fn arrays_have_the_keys_of_those_of_ndarray() {
     use ndarray::{Array1, Array2, Array3, ShapeBuilder, arr2};

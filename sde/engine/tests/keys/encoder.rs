@@ -107,7 +107,7 @@ fn a_wrong_count_is_an_error() {
     for wrong in [0, 2, 4] {
         let error = commit(&Miscounting(wrong)).unwrap_err();
         assert!(
-            matches!(error.kind(), FingerprintErrorKind::Count { declared, found: 3 } if *declared == wrong)
+            matches!(error.kind(), FingerprintErrorKind::Count { declared, found: 3, .. } if *declared == wrong)
         );
     }
 }

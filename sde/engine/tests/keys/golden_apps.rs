@@ -1,9 +1,10 @@
 //! Apps for the golden list: what their identities and the keys of their runs are made of.
 
 use sde::key::Digest;
+use sde::record::AppId;
 use sde::{
-    App, AppError, AppId, AppInfo, Fingerprint, Handle, Inputs, Instance, Key, Parameter,
-    ResultMap, ResultSpec, Sde, Slot, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Key, Parameter, ResultMap,
+    ResultSpec, Sde, Slot, inputs,
 };
 
 /// A name and a version.

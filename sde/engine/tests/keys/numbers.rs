@@ -81,7 +81,7 @@ fn every_element_of_a_block_counts() {
     }
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "num-complex-0_4")]
 #[test]
 fn complex_numbers_are_scalars_of_their_own() {
     use num_complex::Complex;
@@ -93,7 +93,7 @@ fn complex_numbers_are_scalars_of_their_own() {
     assert_eq!(digest(&vec![one; 300]), digest(&vec![&one; 300]));
 }
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 #[test]
 fn arrays_count_by_shape_and_logical_order() {
     use ndarray::{ArcArray, Array1, Array2, Array3, arr2, s};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use sde::key::Scalar;
 use sde::key::{Bare, Encoder, FingerprintError, Rounded, commit};
+use sde::record::ValueSummary;
 use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, ResultMap, Scalar,
-    Sde, Value, ValueSummary,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, ResultMap, Sde, Value,
 };
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;

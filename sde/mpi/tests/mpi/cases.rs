@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::{engine, panics};
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::{Communicator, Destination, Source};
-use sde::{Event, GroupError, ProcessGroup, SavePolicy, Sde};
+use sde::ranks::{GroupError, ProcessGroup};
+use sde::{Event, SavePolicy, Sde};
 use sde_mpi::{MpiGroup, Session, StartError};
 use sde_tests::ranks::Rank;
 use sde_tests::{Counter, Lying, check_contract, check_late, check_leave, until};
@@ -92,11 +93,7 @@ fn mixed() {
     let right = format!("rank {last} called split, and rank 0 meet; ");
     assert!(text.starts_with(&right), "{text}");
     let longer = vec![1; 5000 * world.rank()];
-    let length = GroupError::Length {
-        rank: 1,
-        given: 5000,
-        expected: 0,
-    };
+    let length = GroupError::length(1, 5000, 0);
     assert_eq!(world.meet(&longer, Duration::MAX, &mut |_| {}), Err(length));
     let count = world.rank();
     let counts = vec![count; world.size()];
@@ -152,7 +149,7 @@ fn elsewhere() {
             scope.spawn(move || drop(other));
         } else if world.size() > 1 {
             let rank = world.size() - 1;
-            assert_eq!(meet(&other), Err(GroupError::Left { rank }));
+            assert_eq!(meet(&other), Err(GroupError::left(rank)));
         }
         meet(&world).unwrap();
     });

@@ -175,7 +175,9 @@ impl Handle {
     pub fn try_get<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Option<ResultMap> {
         self.check_active().ok()?;
         self.note_uncacheable();
-        self.engine.in_memory(&app.resolve(self).ok()?, inputs)
+        let app = app.resolve(self).ok()?;
+        let inputs = self.declared(&app, inputs).ok()?;
+        self.engine.in_memory(&app, &inputs)
     }
 
     /// Tells what a run would do, and why, without running anything.

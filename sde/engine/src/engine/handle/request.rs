@@ -252,6 +252,7 @@ fn nothing_given(app: &CalledApp<'_>) -> Error {
 /// `source` and `made_by` tell the state of the cache, which is in no key: a body must not let what it returns depend
 /// on them. They are for reports.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The results.
     pub results: ResultMap,
@@ -274,10 +275,15 @@ struct ErasedCall<'a> {
 impl<'a> ErasedCall<'a> {
     #[inline]
     fn of(app: &CalledApp<'_>, given: &'a Inputs) -> Self {
-        let declared = app.resolved.info.inputs.as_ref();
-        let kept = declared.and_then(|declared| declared.kept(given));
+        let declared = || app.resolved.info.inputs.as_ref();
+        let kept = || declared()?.kept(given);
+        // Most were given in their order, and then the app need not be asked.
+        let given = match given.have_kept_order() {
+            true => kept().unwrap_or(given),
+            false => given,
+        };
         Self {
-            given: kept.unwrap_or(given),
+            given,
             ordered: None,
             taken: Cell::new(None),
         }
@@ -341,6 +347,7 @@ impl Call for ErasedCall<'_> {
 #[non_exhaustive]
 pub enum Peek {
     /// It would be a hit in memory.
+    #[non_exhaustive]
     Hit {
         /// Its key.
         key: Key,
@@ -348,6 +355,7 @@ pub enum Peek {
         made_by: RunId,
     },
     /// It would be read from the store.
+    #[non_exhaustive]
     Load {
         /// Its key.
         key: Key,
@@ -355,11 +363,13 @@ pub enum Peek {
         made_by: RunId,
     },
     /// It would wait: the same run is going on.
+    #[non_exhaustive]
     Wait {
         /// Its key.
         key: Key,
     },
     /// It would compute.
+    #[non_exhaustive]
     Miss {
         /// Its key.
         key: Key,

@@ -94,7 +94,8 @@ impl<T: Storable> Scratch<'_, T> {
     /// the part that it would have of a value that was saved so. Where there are no ranks, one has all of it.
     ///
     /// ```
-    /// use sde::{DistArray, Distributed, Edge, Handle, Sde};
+    /// use sde::{DistArray, Distributed, Handle, Sde};
+    /// use sde::ranks::Edge;
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Clone, Distributed, Serialize, Deserialize)]

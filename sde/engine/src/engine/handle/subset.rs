@@ -194,7 +194,8 @@ impl Handle {
     /// it runs on.
     ///
     /// ```
-    /// use sde::{Sde, Transfer};
+    /// use sde::Sde;
+    /// use sde::ranks::Transfer;
     ///
     /// let sde = Sde::new();
     /// let lacking = sde.fetch(&sde.elsewhere(), &Transfer::all())?;

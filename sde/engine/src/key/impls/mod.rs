@@ -1,7 +1,7 @@
 //! [`Fingerprint`](super::Fingerprint) for the types of the standard library and of the number
 //! crates.
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 mod array;
 mod map;
 mod misc;

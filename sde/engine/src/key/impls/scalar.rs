@@ -1,6 +1,6 @@
 //! Numbers, `bool` and `char`; and each of them with its type as a [`Scalar`].
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "num-complex-0_4")]
 use num_complex::Complex;
 
 use crate::key::bounded::{put, write_node};
@@ -71,7 +71,7 @@ macro_rules! kept {
 }
 
 /// A complex number, real part first.
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "num-complex-0_4")]
 macro_rules! complex {
     ($tag:ident) => {
         fn describe(&self, out: &mut Short) {
@@ -99,9 +99,9 @@ scalars! {
     kept f64, F64, 8, true, |value| value.to_le_bytes();
     kept bool, Bool, 1, true, |value| [u8::from(value)];
     kept char, Char, 4, true, |value| u32::from(value).to_le_bytes();
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "num-complex-0_4")]
     complex Complex<f32>, C32, 8, true, |value| bytemuck::cast([value.re.to_le_bytes(), value.im.to_le_bytes()]);
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "num-complex-0_4")]
     complex Complex<f64>, C64, 16, true, |value| bytemuck::cast([value.re.to_le_bytes(), value.im.to_le_bytes()]);
 }
 

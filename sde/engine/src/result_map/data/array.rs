@@ -1,7 +1,7 @@
 //! Arrays whose type of number is known at run time only.
 
 use std::any::{Any, TypeId};
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::bulk::{
     AxisOrder, BulkBytes, Element, NumberType, Shape, elements, little_endian, whole_shape,
 };
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 use crate::bulk::{Bulk, Elements};
 use crate::error::Error;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Short, describe};
@@ -256,7 +256,7 @@ impl<E: Element> From<Vec<E>> for AnyArray {
 }
 
 /// An array of ndarray, which is copied only if its elements do not lie side by side.
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "ndarray-0_17")]
 impl<E: Element, D: ndarray::Dimension> From<ndarray::Array<E, D>> for AnyArray {
     fn from(array: ndarray::Array<E, D>) -> Self {
         let Elements { items, shape } = array.elements();

@@ -131,6 +131,7 @@ fn all_that_calls_code_of_users_says_so() {
     struct Guarded;
     let (sde, inputs) = (Sde::new(), Inputs::new().with("x", 1_u64));
     let observed = Sde::builder().observer(|_: &Event| ()).build().unwrap();
+    observed.run(&Twice, &inputs).unwrap();
     let (value, codec) = (ErasedValue::new(1_u64), Codec::of::<u64>());
     let bypassing = || sde.request(&Twice, &inputs).policy(Policy::Bypass).run();
     let calls: [(&str, &dyn Fn()); 8] = [

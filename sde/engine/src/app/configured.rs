@@ -100,7 +100,7 @@ pub trait ConfiguredApp: Settings {
         None
     }
 
-    /// Whatever the app still lacks before it can run, as [`App::not_ready`].
+    /// Lists what the app still lacks before it can run, as [`App::not_ready`] does.
     fn not_ready() -> Vec<String> {
         Vec::new()
     }

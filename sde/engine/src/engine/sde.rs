@@ -182,7 +182,7 @@ impl Sde {
         Ok(())
     }
 
-    /// Like [`clear_app`](Self::clear_app), for the values that have one of these tags. States of scratch stay.
+    /// Removes the values of an app that have one of these tags from memory. States of scratch stay.
     ///
     /// # Errors
     /// As [`clear_app`](Self::clear_app).
@@ -202,8 +202,8 @@ impl Sde {
         Ok(())
     }
 
-    /// Says that an entry is not to be used: the run that has this key is made
-    /// again when next asked for. Saved with the next checkpoint or archive.
+    /// Invalidates an entry: the run that has this key is made again when next asked for. Saved with the next
+    /// checkpoint or archive.
     ///
     /// # Errors
     /// If there is no such entry in memory or in the store, or the store can't be asked.
@@ -232,8 +232,8 @@ impl Sde {
         self.engine().save(Selection::Checkpoint, true)
     }
 
-    /// Has another thread [checkpoint](Self::checkpoint), and returns at once. Runs go on
-    /// meanwhile. If it fails, an event warns of it, and the next one tries again.
+    /// Starts a [checkpoint](Self::checkpoint) on another thread, and returns at once. Runs go on meanwhile. If it
+    /// fails, an event warns of it, and the next one tries again.
     ///
     /// # Errors
     /// If there is no store, or no thread can be started.
@@ -298,7 +298,7 @@ impl Sde {
         Ok(())
     }
 
-    /// Has all ranks of the program [checkpoint](Self::checkpoint), and returns when all have.
+    /// Saves a [checkpoint](Self::checkpoint) of all ranks of the program, and returns when all have saved.
     /// Collective; in a program that runs on one process it is `checkpoint`.
     ///
     /// # Errors

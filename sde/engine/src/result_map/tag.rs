@@ -41,7 +41,7 @@ impl Tag {
         1 << self as u8
     }
 
-    /// Its name in messages and files.
+    /// The tag's name in messages and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -94,8 +94,7 @@ impl Handle {
         with
     }
 
-    /// Gives the remembered results of this app for these inputs, or computes and
-    /// remembers them.
+    /// Runs an app: gives its remembered results for these inputs, or computes and remembers them.
     ///
     /// The app is given by value, as an [`Instance`], as a [`Prepared`] handle, or
     /// by the name under which it is registered. No lock is held while it runs. If
@@ -294,9 +293,9 @@ impl Handle {
             || self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
     }
 
-    /// Says that this run's results took at least so long: they were computed elsewhere, or before, and only brought
-    /// here. The run's record then has this time, and each hit counts as having saved it. Of several calls the longest
-    /// time counts.
+    /// Sets the least time that this run's results took, where they were computed elsewhere, or before, and were only
+    /// brought here. The run's record then has this time, and each hit counts as having saved it. Of several calls
+    /// the longest time counts.
     ///
     /// ```
     /// use std::time::Duration;

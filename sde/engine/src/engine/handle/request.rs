@@ -16,7 +16,7 @@ use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::typed::FromResults;
 use crate::result_map::{ResultMap, Tags, no_result};
 
-/// How a call uses the cache.
+/// Selects how a call uses the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
@@ -97,7 +97,7 @@ impl<A: AppSource + ?Sized> fmt::Debug for Request<'_, A> {
 }
 
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
-    /// Says how the run uses the cache.
+    /// Sets how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
         self
@@ -110,8 +110,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
-    /// Gives a result these tags, in place of those that the app gives it, if this call computes it. A remembered result
-    /// keeps its tags. A name that the app does not return is an error when it computes.
+    /// Sets the tags of a result, in place of those that the app gives it, if this call computes it. A remembered
+    /// result keeps its tags. A name that the app does not return is an error when it computes.
     ///
     /// ```
     /// # #[sde::app]
@@ -258,7 +258,7 @@ pub struct Outcome {
     pub results: ResultMap,
     /// The key of the run.
     pub key: Key,
-    /// How they were got.
+    /// The source of the results.
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
@@ -346,34 +346,34 @@ impl Call for ErasedCall<'_> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Peek {
-    /// It would be a hit in memory.
+    /// The call would be a hit in memory.
     #[non_exhaustive]
     Hit {
-        /// Its key.
+        /// The key of the run.
         key: Key,
         /// The computation that made the results.
         made_by: RunId,
     },
-    /// It would be read from the store.
+    /// The call would read the result from the store.
     #[non_exhaustive]
     Load {
-        /// Its key.
+        /// The key of the run.
         key: Key,
         /// The computation that made the results.
         made_by: RunId,
     },
-    /// It would wait: the same run is going on.
+    /// The call would wait, since another run of this key is going on.
     #[non_exhaustive]
     Wait {
-        /// Its key.
+        /// The key of the run.
         key: Key,
     },
-    /// It would compute.
+    /// The call would compute.
     #[non_exhaustive]
     Miss {
-        /// Its key.
+        /// The key of the run.
         key: Key,
-        /// Why nothing remembered serves.
+        /// The reasons why nothing remembered serves.
         why: String,
         /// If nothing is remembered for this key: the run of the app, in memory or in the store,
         /// that this one is most like, and in what it differs.

@@ -229,6 +229,30 @@ pub enum Event {
 /// threads at once.
 ///
 /// If it panics, the others are told all the same, and the run goes on.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use sde::{Event, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let warnings = Arc::new(AtomicUsize::new(0));
+/// let counted = warnings.clone();
+/// let observer = move |event: &Event| {
+///     if let Event::Warning { .. } = event {
+///         counted.fetch_add(1, Ordering::Relaxed);
+///     }
+/// };
+/// let sde = Sde::builder().observer(observer).build()?;
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(warnings.load(Ordering::Relaxed), 0);
+/// # Ok::<(), sde::Error>(())
+/// ```
 pub trait Observer: Send + Sync {
     /// Takes note of one event.
     fn observe(&self, event: &Event);

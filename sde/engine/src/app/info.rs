@@ -81,7 +81,7 @@ impl AppInfo {
         Self::with_code(name, CodeId::Version(Cow::Borrowed("")))
     }
 
-    /// Says what the source is; that of an app whose description this extends gives way. A version stays, and is refused
+    /// Sets the source; that of an app whose description this extends gives way. A version stays, and is refused
     /// beside it. Used by the macros.
     #[doc(hidden)]
     #[must_use]
@@ -323,7 +323,7 @@ impl AppInfo {
         self
     }
 
-    /// Adds a result for each field of a struct that derives [`Results`](derive@crate::Results).
+    /// Adds a result for each field of a struct that derives [`Results`](trait@crate::Results).
     #[must_use]
     pub fn results_of<T: Results>(mut self) -> Self {
         self.results.extend(T::specs().into_iter().map(Arc::new));

@@ -73,6 +73,22 @@ impl SharedWork {
 ///
 /// Where there is a [memory budget](crate::MemoryBudget), entries that are not saved yet are saved before they are
 /// evicted, under all but [`Never`](Self::Never).
+///
+/// ```
+/// use sde::archiver::MemoryArchiver;
+/// use sde::{SavePolicy, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let store = MemoryArchiver::new();
+/// let sde = Sde::builder().store(store.clone()).save(SavePolicy::EveryResult).build()?;
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(store.batches(), 1);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SavePolicy {

@@ -31,6 +31,22 @@ use crate::sync::{lock, user_code, write};
 /// Dropping the last clone saves new results, best effort, unless the policy is [`SavePolicy::Never`]. The last of the
 /// handles and runs that outlive it saves what came since. Nothing important should hang on that: call
 /// [`finish`](Self::finish), which can say that it failed.
+///
+/// ```
+/// use sde::Sde;
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// assert_eq!(*cube.call(&sde, 2.0)?, 8.0);
+/// assert_eq!(*cube.call(&sde, 2.0)?, 8.0);
+/// assert_eq!(sde.stats().total.computed, 1);
+/// sde.finish()?;
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Sde {
     handle: Handle,

@@ -7,6 +7,24 @@ use crate::key::{FingerprintError, Key};
 use crate::ranks::group::GroupError;
 
 /// The kinds of [`Error`], one for each failure that a program may want to handle.
+///
+/// ```
+/// use sde::{ErrorKind, Sde, inputs};
+///
+/// #[sde::app]
+/// fn root(x: f64) -> Result<f64, String> {
+///     if x < 0.0 { Err(format!("{x} has no root")) } else { Ok(x.sqrt()) }
+/// }
+///
+/// let sde = Sde::new();
+/// let failed = root.call(&sde, -1.0).unwrap_err();
+/// assert!(matches!(failed.kind(), ErrorKind::App { .. }));
+/// let missing = sde.run(&root, &inputs! {}).unwrap_err();
+/// assert!(matches!(missing.kind(), ErrorKind::MissingInput { .. }));
+/// let sweep = root.par_call(&sde, [4.0, -1.0]).unwrap_err();
+/// assert!(matches!(sweep.kind(), ErrorKind::Item { item: 1, .. }));
+/// assert!(matches!(sweep.root().kind(), ErrorKind::App { .. }));
+/// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {

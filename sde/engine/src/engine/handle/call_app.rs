@@ -41,7 +41,7 @@ pub trait CallApp: App + Sized {
     type Args;
 
     /// The type that a call gives: a [`Value`](crate::Value), or the struct of values of
-    /// [`Results`](derive@crate::Results).
+    /// [`Results`](trait@crate::Results).
     type Given: FromResults;
 
     /// The identity of the function, once it has one.
@@ -82,7 +82,7 @@ pub trait CallApp: App + Sized {
         }
     }
 
-    /// Calls it with each of these arguments on several threads. Gives the values in the order of the arguments, equal
+    /// Calls the app with each of many arguments, on several threads. Gives the values in the order of the arguments, equal
     /// arguments once. After an error what has begun is finished, and nothing more begins; on several ranks, what was
     /// dealt out is.
     ///
@@ -134,6 +134,20 @@ pub trait CallApp: App + Sized {
 }
 
 /// A call about to be made, by [`CallApp::request`].
+///
+/// ```
+/// use sde::{Policy, Sde, Source};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// let called = cube.request(&sde, 2.0).policy(Policy::Refresh).run()?;
+/// assert_eq!((*called.value, called.source), (8.0, Source::Computed));
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[must_use = "a request does nothing until it is run"]
 pub struct CallRequest<'a, A: CallApp> {
     app: &'a A,

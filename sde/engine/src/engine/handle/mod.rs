@@ -44,6 +44,25 @@ use crate::result_map::{ResultMap, Storable};
 ///
 /// Cloning is cheap. A handle used after its run has ended gives an error, from all
 /// that can give one.
+///
+/// ```
+/// use sde::{Handle, Sde};
+///
+/// #[sde::app]
+/// fn square(x: f64) -> f64 {
+///     x * x
+/// }
+///
+/// #[sde::app]
+/// fn length(sde: &Handle, x: f64, y: f64) -> Result<f64, sde::Error> {
+///     Ok((*square.call(sde, x)? + *square.call(sde, y)?).sqrt())
+/// }
+///
+/// let sde = Sde::new();
+/// assert_eq!(*length.call(&sde, 3.0, 4.0)?, 5.0);
+/// assert_eq!(sde.stats().total.computed, 3);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     engine: Arc<Engine>,
@@ -256,7 +275,7 @@ impl Handle {
     }
 
     /// The values of all of the running app's own parameters and slots, as a struct that derives
-    /// [`Settings`](derive@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
+    /// [`Settings`](trait@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
     ///
     /// # Errors
     /// If the app declares other ones, or this handle belongs to no run.

@@ -17,6 +17,23 @@ use crate::result_map::typed::FromResults;
 use crate::result_map::{ResultMap, Tags, no_result};
 
 /// Selects how a call uses the cache.
+///
+/// ```
+/// use sde::{Policy, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// assert!(cube.request(&sde, 2.0).policy(Policy::OnlyIfRemembered).run().is_err());
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(*cube.request(&sde, 2.0).policy(Policy::OnlyIfRemembered).run()?.value, 8.0);
+/// cube.request(&sde, 2.0).policy(Policy::Refresh).run()?;
+/// assert_eq!(sde.stats().total.computed, 2);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
@@ -77,6 +94,22 @@ impl<G: FromResults> TypedOptions<G> {
 }
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
+///
+/// ```
+/// use sde::{Policy, Sde, Source, inputs};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let (sde, inputs) = (Sde::new(), inputs! { x: 2.0_f64 });
+/// sde.run(&cube, &inputs)?;
+/// let outcome = sde.request(&cube, &inputs).policy(Policy::Refresh).names(&["result"]).run()?;
+/// assert_eq!(*outcome.results.get::<f64>("result")?, 8.0);
+/// assert_eq!(outcome.source, Source::Computed);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[must_use = "a request does nothing until it is run"]
 pub struct Request<'a, A: AppSource + ?Sized> {
     pub(super) handle: &'a Handle,
@@ -343,6 +376,23 @@ impl Call for ErasedCall<'_> {
 }
 
 /// The prediction of [`Handle::peek`](crate::Handle::peek) for a run.
+///
+/// ```
+/// use sde::{Peek, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// cube.call(&sde, 2.0)?;
+/// assert!(matches!(cube.request(&sde, 2.0).peek()?, Peek::Hit { .. }));
+/// let peek = cube.request(&sde, 3.0).peek()?;
+/// let Peek::Miss { nearest: Some(nearest), .. } = &peek else { panic!("{peek}") };
+/// assert_eq!(nearest.differences.len(), 1);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Peek {

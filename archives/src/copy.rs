@@ -22,7 +22,7 @@ use crate::store::{DirStore, where_files_are};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Copyable<'a> {
-    /// Its key.
+    /// The entry's key.
     pub key: &'a Key,
     /// The name of its app.
     pub app: &'a str,

@@ -39,7 +39,7 @@ pub struct SettingsError {
 
 sde::debug_as_said!(SettingsError);
 
-/// How binaries are kept.
+/// Configures how binaries are kept.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,7 +113,7 @@ impl Settings {
         Self::from_variables(|name: &str| env::var_os(name))
     }
 
-    /// As [`from_env`](Self::from_env), with variables from elsewhere.
+    /// Reads the settings from variables that the caller gives, in place of the environment.
     ///
     /// # Errors
     /// As [`from_env`](Self::from_env).

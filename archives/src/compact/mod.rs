@@ -120,8 +120,8 @@ impl DirStore {
         Ok(done)
     }
 
-    /// What [`compact`](Self::compact) would do with these limits now. It only reads, needs no lock, and works with a store
-    /// opened for reading only.
+    /// Tells what [`compact`](Self::compact) would do with these limits now, and changes nothing. It only reads,
+    /// needs no lock, and works with a store opened for reading only.
     ///
     /// ```
     /// use sde_archives::{DirStore, Retention};

@@ -21,7 +21,7 @@ impl Class {
     /// All classes.
     pub const ALL: [Self; 3] = [Self::Result, Self::Intermediate, Self::Scratch];
 
-    /// Its name, as `sde ls` shows it.
+    /// The class's name, as `sde ls` shows it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -65,7 +65,7 @@ pub struct Computations<T> {
 pub struct Computation<T> {
     /// The key.
     pub key: Key,
-    /// Its precedence among the computations of the key.
+    /// The computation's precedence among those of its key.
     pub precedence: Precedence,
     /// Whether it counts.
     pub standing: Standing,
@@ -77,16 +77,16 @@ pub struct Computation<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It is the computation of its key that counts.
+    /// The computation counts for its key.
     Current,
     /// Another computation of the key counts.
     Replaced,
-    /// It is marked as invalid.
+    /// The computation is marked as invalid.
     Invalid,
 }
 
 impl Standing {
-    /// Its name, as `sde ls` shows it.
+    /// The standing's name, as `sde ls` shows it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -55,7 +55,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Where it begins in its file; `None` if it concerns the whole file.
+    /// The offset of the item in its file; `None` if it concerns the whole file.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
         match self {
@@ -76,7 +76,7 @@ impl Item {
 pub struct EntryUses {
     /// The first 8 bytes of its key.
     pub prefix: u64,
-    /// How often it was given out: at most 4,294,967,295 in one frame.
+    /// The number of times that the entry was given out: at most 4,294,967,295 in one frame.
     pub count: u64,
     /// The last use, in nanoseconds since 1970.
     pub last: u64,
@@ -92,14 +92,14 @@ pub struct Entry {
     pub class: Class,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
-    /// How it was made.
+    /// The record of how the entry was made.
     pub record: Record,
     /// All its results; those that were not saved here have no payload.
     pub results: Vec<NamedValue>,
 }
 
 impl Entry {
-    /// Its precedence among the computations of its key, by this frame alone: the highest counts.
+    /// The entry's precedence among the computations of its key, by this frame alone: the highest counts.
     #[must_use]
     pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
@@ -156,9 +156,9 @@ impl Entry {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NamedValue {
-    /// Its name.
+    /// The result's name.
     pub name: String,
-    /// Its tags.
+    /// The result's tags.
     pub tags: Tags,
     /// The value; `None` if it is in another frame, or was not saved.
     pub payload: Option<StoredValue>,

@@ -11,7 +11,7 @@ use crate::cbor::tags::{self, by_type};
 pub struct Numbers {
     /// The type of its numbers, which are little-endian.
     pub kind: NumberType,
-    /// Its lengths, one for each dimension.
+    /// The array's lengths, one for each dimension.
     pub lengths: Vec<u64>,
     /// The order of the numbers.
     pub order: AxisOrder,

@@ -38,7 +38,7 @@ pub struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Its folder and name, within the store.
+    /// The segment's folder and name, within the store.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -50,7 +50,7 @@ impl SegmentFile {
         self.length
     }
 
-    /// Its id.
+    /// The segment's id.
     ///
     /// # Errors
     /// If its header can't be read: the reason. Then nothing in it can be read.

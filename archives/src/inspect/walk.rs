@@ -61,8 +61,8 @@ impl SegmentFile {
         self.walk_some(None, each)
     }
 
-    /// As [`walk`](Self::walk), for wanted frames only. If the segment has an index, other frames are not read, and
-    /// damage to them is not reported.
+    /// Passes the wanted frames to a function, as [`walk`](Self::walk) does with all. If the segment has an index,
+    /// other frames are not read, and damage to them is not reported.
     ///
     /// # Errors
     /// If the file can't be read.

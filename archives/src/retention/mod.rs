@@ -11,7 +11,7 @@ use crate::format::class::Class;
 
 pub use variables::LimitError;
 
-/// Which entries go first if there is not room for all.
+/// Selects the entries that go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Removal {
@@ -46,7 +46,7 @@ pub(crate) enum Aim {
     Eighths(u64),
 }
 
-/// What a store gives up: without limits, only frames that nobody needs.
+/// Limits what a store keeps: without limits only frames that nobody needs are given up.
 ///
 /// Results stay unless [`results`](Self::results) is set: limits are for intermediates and scratch states, which a
 /// calculation can do without.
@@ -69,7 +69,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Gives up nothing.
+    /// Makes limits that give up nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -87,8 +87,8 @@ impl Retention {
         self
     }
 
-    /// Gives up entries made, and last used, longer ago than this, whatever the [`order`](Self::order). Only
-    /// [recorded](crate::StoreOptions::without_uses) uses count.
+    /// Limits the age of entries: those made, and last used, longer ago than this are given up, whatever the
+    /// [`order`](Self::order). Only [recorded](crate::StoreOptions::without_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.all.max_age = Some(age);
@@ -110,14 +110,14 @@ impl Retention {
         self.all.capacity.map(allowed)
     }
 
-    /// Which entries go first for [`capacity`](Self::capacity).
+    /// Selects the entries that go first for [`capacity`](Self::capacity).
     #[must_use]
     pub fn order(mut self, order: Removal) -> Self {
         self.all.order = Some(order);
         self
     }
 
-    /// Entries whose values have fewer bytes are not kept: computing them is quicker than reading. Results and
+    /// Gives up entries whose values have fewer bytes than this: computing them is quicker than reading. Results and
     /// intermediates of an entry count apart; scratch states, and entries with output files, are always kept.
     #[must_use]
     pub fn min_entry(mut self, bytes: u64) -> Self {
@@ -125,7 +125,7 @@ impl Retention {
         self
     }
 
-    /// Entries whose values have more bytes are not kept; see [`min_entry`](Self::min_entry).
+    /// Gives up entries whose values have more bytes than this; see [`min_entry`](Self::min_entry).
     #[must_use]
     pub fn max_entry(mut self, bytes: u64) -> Self {
         self.all.max_entry = Some(bytes);

@@ -13,7 +13,7 @@ use super::{Limits, Removal, Retention};
 pub struct LimitError {
     /// The variable; with [`Retention::limit`] the name given.
     pub name: String,
-    /// Its value.
+    /// The variable's value.
     pub value: String,
     /// The form it must have.
     pub wanted: &'static str,

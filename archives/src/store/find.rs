@@ -15,8 +15,8 @@ use crate::resolve::resolve;
 use crate::store::DirStore;
 
 impl DirStore {
-    /// As [`find`](sde::archiver::Archiver::find), but not counted as a use: for programs that only inspect entries, which is
-    /// no reason to keep them longer.
+    /// Finds an entry without counting it as used: a program that only inspects entries gives no reason to keep them
+    /// longer.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -162,9 +162,9 @@ impl StoreOptions {
         self
     }
 
-    /// Has each rank append to files in this folder, on a disk of its node, until all ranks commit together; for
-    /// [`open_together`](Self::open_together) only. If the node's disk is lost, so are saves since the last commit;
-    /// otherwise ranks of a later job on that node find them.
+    /// Puts what a rank appends into files in this folder, on a disk of its node, until all ranks commit together. It
+    /// is for [`open_together`](Self::open_together) only. If the node's disk is lost, so are saves since the last
+    /// commit; otherwise ranks of a later job on that node find them.
     ///
     /// Any number of stores and programs may be given the same folder. Each store has a folder of its own in it.
     ///

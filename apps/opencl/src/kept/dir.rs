@@ -67,7 +67,8 @@ impl KernelDir {
         Self::open_observed(settings, |_: &Event| {})
     }
 
-    /// As [`open`](Self::open), with an observer of the engine's runs: a build is one of the app `sde_opencl.Build`.
+    /// Opens a directory of binaries, with an observer of the engine's runs: a build is one of the app
+    /// `sde_opencl.Build`.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -37,7 +37,7 @@ pub struct Difference {
 pub enum Changed {
     /// The app: another name.
     App,
-    /// Its version or source.
+    /// The app's version or source changed.
     Code,
     /// The helper of this path, which counts as the app's code ([`#[sde::helper]`](macro@crate::helper)). `use NAME`,
     /// after the path of the helper that has the name, stands for the helper that the compiler finds by NAME.
@@ -131,13 +131,13 @@ impl fmt::Display for Difference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nearest {
-    /// Its key.
+    /// The earlier run's key.
     pub key: Key,
     /// The computation.
     pub run: RunId,
     /// When it was made.
     pub made_at: SystemTime,
-    /// How the two runs differ.
+    /// The differences between the two runs.
     pub differences: Vec<Difference>,
 }
 

@@ -68,8 +68,8 @@ impl DynApp {
         }
     }
 
-    /// Has a value that the body captured count: two apps that differ in it share no result. A name given twice has the
-    /// later value.
+    /// Adds a value that the body has captured to the app's identity: two apps that differ in it share no result. A
+    /// name given twice has the later value.
     #[must_use]
     pub fn capturing(mut self, name: &str, value: Data) -> Self {
         self.captured.insert(name.to_owned(), value);

@@ -70,8 +70,7 @@ impl Parameter {
         self
     }
 
-    /// Says that the parameter can't change a result (a number of threads,
-    /// verbosity): it is left out of the key.
+    /// Leaves the parameter out of the key, since it can't change a result (a number of threads, verbosity).
     #[must_use]
     pub fn transparent(mut self) -> Self {
         self.transparent = true;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::element::Element;
 
-/// Which index runs slowest in memory. There is no third order.
+/// Selects the index that runs slowest in memory. There is no third order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisOrder {
     /// The first, as in C and by default in NumPy: row by row.
@@ -36,7 +36,7 @@ impl AxisOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shape {
-    /// How the elements lie in memory.
+    /// The order in which the elements lie in memory.
     pub order: AxisOrder,
     /// One length for each dimension.
     pub lengths: Vec<usize>,
@@ -64,7 +64,7 @@ pub trait Bulk: Sized {
     /// Whether it has a shape of its own. A list has none.
     const SHAPED: bool;
 
-    /// Its elements.
+    /// The container's elements.
     fn elements(&self) -> Elements<'_, Self::Element>;
 
     /// The value with these elements.

@@ -92,13 +92,13 @@ impl MemoryArchiver {
         apps
     }
 
-    /// How many batches were saved.
+    /// The number of batches that were saved.
     #[must_use]
     pub fn batches(&self) -> usize {
         self.lock().batches
     }
 
-    /// Has the next save fail, once.
+    /// Makes the next save fail, once.
     pub fn fail_next_save(&self) {
         self.lock().fail_next = true;
     }

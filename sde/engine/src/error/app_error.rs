@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::said;
 
-/// How long a failure lasts, which decides whether the engine remembers or retries it.
+/// Tells how long a failure lasts, which decides whether the engine remembers or retries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
@@ -84,7 +84,7 @@ impl AppError {
         of_engine.map_or(of_app, super::Error::lasts)
     }
 
-    /// How long this failure lasts, if it was set.
+    /// The time that this failure lasts, if it was set.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         self.failure

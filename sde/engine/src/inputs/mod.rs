@@ -65,7 +65,7 @@ impl Clone for InputBlock {
 }
 
 impl InputBlock {
-    /// As [`Inputs::with`].
+    /// Adds an input, as [`Inputs::with`] does.
     pub fn add<T: Fingerprint + Send + Sync + 'static>(
         &mut self,
         name: impl Into<Cow<'static, str>>,

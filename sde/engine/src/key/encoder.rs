@@ -115,8 +115,8 @@ impl<'b> Encoder<'b> {
         })
     }
 
-    /// As [`named`](Encoder::named), with the bytes before the value made by [`name_frame`] when the program was
-    /// compiled. Used by the macros.
+    /// Writes a named value as [`named`](Encoder::named) does, with the bytes before the value made by [`name_frame`]
+    /// when the program was compiled. Used by the macros.
     ///
     /// # Errors
     /// As [`named`](Encoder::named).

@@ -29,12 +29,12 @@ use super::tag::item;
 pub struct Rounded<T> {
     /// The exact value.
     pub value: T,
-    /// How many significant decimal digits count; 0 is taken for 1.
+    /// The number of significant decimal digits that count; 0 is taken for 1.
     pub digits: u8,
 }
 
 impl<T> Rounded<T> {
-    /// `value`, of which `digits` significant decimal digits count.
+    /// Rounds `value`, of which `digits` significant decimal digits count.
     pub const fn new(value: T, digits: u8) -> Self {
         Self { value, digits }
     }

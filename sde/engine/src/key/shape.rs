@@ -81,7 +81,7 @@ impl<'e, 'b> TypeWriter<'e, 'b> {
     note = "for a trait object of your own, write `impl sde::key::TypeShape for dyn YourTrait + '_ {{}}`"
 )]
 pub trait TypeShape {
-    /// As [`Fingerprint::shape`].
+    /// Writes a type's shape, as [`Fingerprint::shape`] does.
     fn type_shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(shape::DYNAMIC);
     }

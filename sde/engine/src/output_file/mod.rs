@@ -133,13 +133,13 @@ impl OutputFile {
         &self.0.fields.path
     }
 
-    /// Its permission bits, as `chmod` takes them.
+    /// The file's permission bits, as `chmod` takes them.
     #[must_use]
     pub fn mode(&self) -> u32 {
         self.0.fields.mode
     }
 
-    /// How many bytes it holds.
+    /// The file's length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.0.fields.length

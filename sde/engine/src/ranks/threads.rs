@@ -62,7 +62,7 @@ impl ThreadGroup {
         Self::on_nodes(vec![0; size])
     }
 
-    /// As [`ranks`](Self::ranks), with the number of each rank's node.
+    /// Makes ranks of threads that lie on nodes, by the number of each rank's node.
     #[must_use]
     pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
         let size = nodes.len();

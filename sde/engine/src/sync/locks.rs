@@ -180,7 +180,7 @@ mod rules {
         taken.entry(before).or_default().insert(new);
     }
 
-    /// Says that users' code follows: a thread that holds a lock here may come to wait for itself.
+    /// Declares that users' code follows: a thread that holds a lock here may come to wait for itself.
     #[track_caller]
     pub fn user_code(what: &str) {
         let held = HELD
@@ -206,7 +206,7 @@ mod rules {
         }
     }
 
-    /// Says that users' code follows.
+    /// Declares that users' code follows.
     #[inline(always)]
     pub fn user_code(_: &str) {}
 }

@@ -55,8 +55,8 @@ impl Handle {
         self.par_map_with(app, list, &Transfer::all())
     }
 
-    /// Like [`par_map`](Self::par_map), but only some of the values that other ranks computed come here. Of the others
-    /// this rank gets the keys. Asking a map for a value that stayed there is an error that says so, and
+    /// Runs an app over many inputs, and brings only some of the values that other ranks computed to this rank. Of
+    /// the others this rank gets the keys. Asking a map for a value that stayed there is an error that says so, and
     /// [`fetch`](Self::fetch) gets it later.
     ///
     /// # Panics

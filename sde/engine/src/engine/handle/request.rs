@@ -16,7 +16,24 @@ use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::typed::FromResults;
 use crate::result_map::{ResultMap, Tags, no_result};
 
-/// How a call uses the cache.
+/// Selects how a call uses the cache.
+///
+/// ```
+/// use sde::{Policy, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// assert!(cube.request(&sde, 2.0).policy(Policy::OnlyIfRemembered).run().is_err());
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(*cube.request(&sde, 2.0).policy(Policy::OnlyIfRemembered).run()?.value, 8.0);
+/// cube.request(&sde, 2.0).policy(Policy::Refresh).run()?;
+/// assert_eq!(sde.stats().total.computed, 2);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
@@ -77,6 +94,22 @@ impl<G: FromResults> TypedOptions<G> {
 }
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
+///
+/// ```
+/// use sde::{Policy, Sde, Source, inputs};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let (sde, inputs) = (Sde::new(), inputs! { x: 2.0_f64 });
+/// sde.run(&cube, &inputs)?;
+/// let outcome = sde.request(&cube, &inputs).policy(Policy::Refresh).names(&["result"]).run()?;
+/// assert_eq!(*outcome.results.get::<f64>("result")?, 8.0);
+/// assert_eq!(outcome.source, Source::Computed);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[must_use = "a request does nothing until it is run"]
 pub struct Request<'a, A: AppSource + ?Sized> {
     pub(super) handle: &'a Handle,
@@ -97,7 +130,7 @@ impl<A: AppSource + ?Sized> fmt::Debug for Request<'_, A> {
 }
 
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
-    /// Says how the run uses the cache.
+    /// Sets how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
         self
@@ -110,8 +143,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
-    /// Gives a result these tags, in place of those that the app gives it, if this call computes it. A remembered result
-    /// keeps its tags. A name that the app does not return is an error when it computes.
+    /// Sets the tags of a result, in place of those that the app gives it, if this call computes it. A remembered
+    /// result keeps its tags. A name that the app does not return is an error when it computes.
     ///
     /// ```
     /// # #[sde::app]
@@ -258,7 +291,7 @@ pub struct Outcome {
     pub results: ResultMap,
     /// The key of the run.
     pub key: Key,
-    /// How they were got.
+    /// The source of the results.
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
@@ -343,37 +376,54 @@ impl Call for ErasedCall<'_> {
 }
 
 /// The prediction of [`Handle::peek`](crate::Handle::peek) for a run.
+///
+/// ```
+/// use sde::{Peek, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// cube.call(&sde, 2.0)?;
+/// assert!(matches!(cube.request(&sde, 2.0).peek()?, Peek::Hit { .. }));
+/// let peek = cube.request(&sde, 3.0).peek()?;
+/// let Peek::Miss { nearest: Some(nearest), .. } = &peek else { panic!("{peek}") };
+/// assert_eq!(nearest.differences.len(), 1);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Peek {
-    /// It would be a hit in memory.
+    /// The call would be a hit in memory.
     #[non_exhaustive]
     Hit {
-        /// Its key.
+        /// The key of the run.
         key: Key,
         /// The computation that made the results.
         made_by: RunId,
     },
-    /// It would be read from the store.
+    /// The call would read the result from the store.
     #[non_exhaustive]
     Load {
-        /// Its key.
+        /// The key of the run.
         key: Key,
         /// The computation that made the results.
         made_by: RunId,
     },
-    /// It would wait: the same run is going on.
+    /// The call would wait, since another run of this key is going on.
     #[non_exhaustive]
     Wait {
-        /// Its key.
+        /// The key of the run.
         key: Key,
     },
-    /// It would compute.
+    /// The call would compute.
     #[non_exhaustive]
     Miss {
-        /// Its key.
+        /// The key of the run.
         key: Key,
-        /// Why nothing remembered serves.
+        /// The reasons why nothing remembered serves.
         why: String,
         /// If nothing is remembered for this key: the run of the app, in memory or in the store,
         /// that this one is most like, and in what it differs.

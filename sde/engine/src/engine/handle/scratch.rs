@@ -76,8 +76,8 @@ impl<T> fmt::Debug for Scratch<'_, T> {
 }
 
 impl<T: Storable> Scratch<'_, T> {
-    /// Says that the states are the same on all ranks, so that any number of ranks may go on from them. One rank saves
-    /// the state, the others a digest of theirs: no run goes on from states that differ.
+    /// Declares that the states are equal on all ranks, so that any number of ranks may go on from them. One rank
+    /// saves the state, the others a digest of theirs: no run goes on from states that differ.
     ///
     /// It is for you to know: a state that means another thing on each rank may look the same on all by chance, a sum of
     /// their own that is still zero for one. A `HashMap` or `HashSet` in it is in another order on each rank, and so never
@@ -90,8 +90,9 @@ impl<T: Storable> Scratch<'_, T> {
         }
     }
 
-    /// Says that the states of all ranks are the parts of one, so that any number of ranks may go on from them: each is given
-    /// the part that it would have of a value that was saved so. Where there are no ranks, one has all of it.
+    /// Declares that the states of all ranks are the parts of one, so that any number of ranks may go on from them:
+    /// each is given the part that it would have of a value that was saved so. Where there are no ranks, one has all
+    /// of it.
     ///
     /// ```
     /// use sde::{DistArray, Distributed, Handle, Sde};

@@ -171,7 +171,7 @@ impl AnyArray {
         }
     }
 
-    /// How its elements lie; `None` for a list, which has no shape.
+    /// The order of the array's elements; `None` for a list, which has no shape.
     #[must_use]
     pub fn order(&self) -> Option<AxisOrder> {
         self.shape.as_ref().map(|shape| shape.order)

@@ -13,7 +13,8 @@
 )]
 
 use sde::key::commit;
-use sde::{CodeId, Inputs, Instance, Sde, Value, inputs};
+use sde::record::CodeId;
+use sde::{Inputs, Instance, Sde, Value, inputs};
 use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::hartree_fock::{
     Damped, Rhf, Scan, diis, dipole_integrals, electron_repulsion, kinetic, nuclear_attraction,

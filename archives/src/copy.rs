@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use crate::archive::real_path;
 use crate::catalog::Catalog;
@@ -21,7 +22,7 @@ use crate::store::{DirStore, where_files_are};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Copyable<'a> {
-    /// Its key.
+    /// The entry's key.
     pub key: &'a Key,
     /// The name of its app.
     pub app: &'a str,

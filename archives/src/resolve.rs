@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use sde::{ArchiveError, Key, StoredEntry, StoredResult};
+use sde::Key;
+use sde::archiver::{ArchiveError, StoredEntry, StoredResult};
 
 use crate::catalog::Catalog;
 use crate::format::precedence::Precedence;

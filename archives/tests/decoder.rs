@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kit::{HOME, Random, Sim, made};
-use sde::{AnyArray, Archiver, Codec, Data, ErasedValue, SavedScratch, Storable, Wire, WireBuffer};
+use sde::archiver::{Archiver, Codec, SavedScratch, Wire, WireBuffer};
+use sde::{AnyArray, Data, ErasedValue, Storable};
 use sde_archives::{Cbor, StoreOptions};
 
 thread_local! {

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
+use sde::Sde;
+use sde::key::FingerprintError;
 use sde::key::{BuildKeyHasher, Key, with_encoder};
-use sde::{FingerprintError, Sde};
 use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Run, Settings, repeat};
 use sde_opencl::driver::simulated::Simulated;

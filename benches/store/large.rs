@@ -3,7 +3,8 @@
 use crate::peers::{pairs, redb_save, redb_scan};
 use crate::place::Place;
 use crate::results::{Scale, engine, engine_with, note, notes};
-use sde::{Archiver, Key};
+use sde::Key;
+use sde::archiver::Archiver;
 use sde_archives::DirStore;
 use sde_benches::Tries;
 use sde_benches::table::{Aim, Row};

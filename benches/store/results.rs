@@ -1,6 +1,7 @@
 //! The apps whose results are saved, and the amounts.
 
-use sde::{Archiver, Sde};
+use sde::Sde;
+use sde::archiver::Archiver;
 use sde_archives::DirStore;
 use std::path::Path;
 use std::time::Duration;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use sde::key::Plain;
-use sde::{AppSetup, Scalar, ValueSummary};
-use sde_archives::inspect::{Entry, Value};
+use sde::key::Bare;
+use sde::key::Scalar;
+use sde::record::{AppSetup, ValueSummary};
+use sde_archives::inspect::{Decoded, Entry};
 use serde_json::Value as Json;
 
 use crate::json;
@@ -88,19 +89,19 @@ impl Columns {
         }
     }
 
-    fn value(&mut self, name: &str, value: Value, type_name: &str, cells: &mut Cells) {
+    fn value(&mut self, name: &str, value: Decoded, type_name: &str, cells: &mut Cells) {
         let cell = match value {
-            Value::Null => return,
-            Value::Bool(truth) => Cell::Bool(truth),
-            Value::Float(number) if type_name == "f32" => Cell::F32(number as f32),
-            Value::Float(number) => Cell::F64(number),
-            Value::Integer(integer) => match (u64::try_from(integer), i64::try_from(integer)) {
+            Decoded::Null => return,
+            Decoded::Bool(truth) => Cell::Bool(truth),
+            Decoded::Float(number) if type_name == "f32" => Cell::F32(number as f32),
+            Decoded::Float(number) => Cell::F64(number),
+            Decoded::Integer(integer) => match (u64::try_from(integer), i64::try_from(integer)) {
                 (Ok(integer), _) => Cell::U64(integer),
                 (_, Ok(integer)) => Cell::I64(integer),
                 _ => Cell::Text(integer.to_string().into()),
             },
-            Value::Text(text) if text.len() <= LONGEST_TEXT => Cell::Text(text.into()),
-            Value::Map(fields) => {
+            Decoded::Text(text) if text.len() <= LONGEST_TEXT => Cell::Text(text.into()),
+            Decoded::Map(fields) => {
                 for (field, value) in fields {
                     let name = format!("{name}.{}", json::name(&field));
                     self.value(&name, value, "", cells);
@@ -108,7 +109,7 @@ impl Columns {
                 return;
             }
             // A list of any length has no columns.
-            Value::List(items)
+            Decoded::List(items)
                 if type_name.starts_with('(') || type_name.starts_with("Complex<") =>
             {
                 for (at, value) in items.into_iter().enumerate() {
@@ -182,22 +183,22 @@ impl Columns {
 
 /// The cell as people and other programs read it: a number with enough digits to restore its bits.
 pub fn text(cell: &Cell) -> String {
-    match cell.plain() {
-        Plain::Bool(truth) => truth.to_string(),
-        Plain::Unsigned(integer) => integer.to_string(),
-        Plain::Signed(integer) => integer.to_string(),
-        Plain::F32(number) => format!("{number:?}"),
-        Plain::F64(number) => format!("{number:?}"),
-        Plain::Text(text) => text.into_owned(),
+    match cell.bare() {
+        Bare::Bool(truth) => truth.to_string(),
+        Bare::Unsigned(integer) => integer.to_string(),
+        Bare::Signed(integer) => integer.to_string(),
+        Bare::F32(number) => format!("{number:?}"),
+        Bare::F64(number) => format!("{number:?}"),
+        Bare::Text(text) => text.into_owned(),
         _ => String::new(),
     }
 }
 
 /// As JSON.
 pub fn json(cell: &Cell) -> Json {
-    match cell.plain() {
-        Plain::Bool(truth) => truth.into(),
-        Plain::Text(text) => text.into(),
+    match cell.bare() {
+        Bare::Bool(truth) => truth.into(),
+        Bare::Text(text) => text.into(),
         _ => json::number(text(cell)),
     }
 }

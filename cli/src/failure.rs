@@ -2,7 +2,7 @@
 
 use std::io;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 /// Why a command ends early.
 #[derive(Debug)]

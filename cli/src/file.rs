@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
-use sde_archives::inspect::Payload;
+use sde_archives::inspect::StoredValue;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -55,7 +55,7 @@ pub fn write(
 }
 
 /// Writes the bytes of a payload from an offset on.
-pub fn copy(payload: &Payload, at: u64, to: &mut impl Write) -> Result<(), Failure> {
+pub fn copy(payload: &StoredValue, at: u64, to: &mut impl Write) -> Result<(), Failure> {
     let mut from = payload.reader()?;
     io::copy(&mut (&mut from).take(at), &mut io::sink())?;
     io::copy(&mut from, to)?;

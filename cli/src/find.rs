@@ -1,6 +1,7 @@
 //! The entry of a key's prefix.
 
-use sde::{Key, Mark};
+use sde::Key;
+use sde::archiver::Mark;
 use sde_archives::inspect::{Computations, Entry, EntryUses, Item, Listed, Snapshot};
 use serde::Serialize;
 

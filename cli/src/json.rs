@@ -1,8 +1,9 @@
 //! Records and values as the JSON of `--json`.
 
-use sde::bulk::Order;
-use sde::{Record, Tags};
-use sde_archives::inspect::Value;
+use sde::Tags;
+use sde::bulk::AxisOrder;
+use sde::record::Record;
+use sde_archives::inspect::Decoded;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
@@ -51,22 +52,22 @@ pub fn tidied<S: Serializer>(part: &impl Serialize, to: S) -> Result<S::Ok, S::E
 /// A value as JSON. Numbers without a JSON form are texts: `NaN`, `inf`, `-inf`, and integers of
 /// more than 64 bits. Bytes are a list of numbers; an array of numbers with more than one dimension
 /// is an object with `shape`, `order` and `data`.
-pub fn value(value: &Value) -> Json {
+pub fn value(value: &Decoded) -> Json {
     match value {
-        Value::Null => Json::Null,
-        Value::Bool(truth) => json!(truth),
-        Value::Integer(integer) => number(integer.to_string()),
-        Value::Large(integer) => json!(integer.to_string()),
-        Value::Float(float) => number(format!("{float:?}")),
-        Value::Text(text) => json!(text),
-        Value::Bytes(bytes) => json!(bytes),
-        Value::List(items) => items.iter().map(self::value).collect(),
-        Value::Map(pairs) => pairs
+        Decoded::Null => Json::Null,
+        Decoded::Bool(truth) => json!(truth),
+        Decoded::Integer(integer) => number(integer.to_string()),
+        Decoded::Large(integer) => json!(integer.to_string()),
+        Decoded::Float(float) => number(format!("{float:?}")),
+        Decoded::Text(text) => json!(text),
+        Decoded::Bytes(bytes) => json!(bytes),
+        Decoded::List(items) => items.iter().map(self::value).collect(),
+        Decoded::Map(pairs) => pairs
             .iter()
             .map(|(key, item)| (name(key), self::value(item)))
             .collect::<Map<_, _>>()
             .into(),
-        Value::Numbers(numbers, bytes) => {
+        Decoded::Numbers(numbers, bytes) => {
             let data: Json = bytes
                 .chunks_exact(numbers.kind.size())
                 .map(|bytes| number(numbers.text(bytes)))
@@ -75,20 +76,20 @@ pub fn value(value: &Value) -> Json {
                 return data;
             }
             let order = match numbers.order {
-                Order::Columns => "columns",
+                AxisOrder::Columns => "columns",
                 _ => "rows",
             };
             json!({ "shape": numbers.lengths, "order": order, "data": data })
         }
-        Value::Tagged(tag, inner) => json!({ "tag": tag, "value": self::value(inner) }),
+        Decoded::Tagged(tag, inner) => json!({ "tag": tag, "value": self::value(inner) }),
         _ => Json::Null,
     }
 }
 
 /// The key of a map as text, as JSON needs it.
-pub fn name(key: &Value) -> String {
+pub fn name(key: &Decoded) -> String {
     match key {
-        Value::Text(text) => text.clone(),
+        Decoded::Text(text) => text.clone(),
         other => value(other).to_string(),
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
-use sde::{CodeId, Key};
+use sde::Key;
+use sde::record::CodeId;
 use sde_archives::Class;
 use sde_archives::inspect::{
-    Computations, Entry, Listed, Resolved, Scratch, Snapshot, Standing, Wanted,
+    Computations, Entry, Listed, Resolved, SavedState, Snapshot, Standing, Wanted,
 };
 
 use crate::args::App;
@@ -65,7 +66,7 @@ impl Line {
         }
     }
 
-    fn unfinished(state: &Scratch) -> Self {
+    fn unfinished(state: &SavedState) -> Self {
         let mut saved = [(0, 0); 3];
         saved[Class::Scratch as usize] = (1, state.payload.length());
         Self {

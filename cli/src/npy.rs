@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use sde::bulk::{NumberType, Order};
-use sde_archives::inspect::{Numbers, Payload, Value};
+use sde::bulk::{AxisOrder, NumberType};
+use sde_archives::inspect::{Decoded, Numbers, StoredValue};
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
@@ -15,21 +15,21 @@ use crate::{file, json, text};
 pub struct Array {
     /// The element type, as NumPy writes it.
     descr: String,
-    order: Order,
+    order: AxisOrder,
     lengths: Vec<u64>,
     data: Data,
 }
 
 enum Data {
     /// A payload in the store, and an offset in it.
-    Stored(Payload, u64),
+    Stored(StoredValue, u64),
     /// In memory.
     Held(Vec<u8>),
 }
 
 impl Array {
     /// The array of numbers in a payload, from an offset on.
-    pub fn stored(numbers: Numbers, payload: Payload, at: u64) -> Self {
+    pub fn stored(numbers: Numbers, payload: StoredValue, at: u64) -> Self {
         Self::new(numbers, Data::Stored(payload, at))
     }
 
@@ -37,7 +37,7 @@ impl Array {
     pub fn line(descr: impl Into<String>, length: usize, bytes: Vec<u8>) -> Self {
         Self {
             descr: descr.into(),
-            order: Order::Rows,
+            order: AxisOrder::Rows,
             lengths: vec![length as u64],
             data: Data::Held(bytes),
         }
@@ -93,7 +93,7 @@ impl Array {
     /// of 64.
     fn header(&self) -> Vec<u8> {
         let fortran = match self.order {
-            Order::Columns => "True",
+            AxisOrder::Columns => "True",
             _ => "False",
         };
         let lengths = self.lengths.iter().map(|length| format!("{length},"));
@@ -171,23 +171,26 @@ impl Members {
 }
 
 /// The arrays in a value, with their paths: the value itself, or fields of it.
-pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
+pub fn arrays(name: &str, value: Decoded, to: &mut Vec<(String, Array)>) {
     match value {
-        Value::Numbers(numbers, bytes) => {
+        Decoded::Numbers(numbers, bytes) => {
             to.push((name.to_owned(), Array::new(numbers, Data::Held(bytes))));
         }
-        Value::Map(pairs) => {
+        Decoded::Map(pairs) => {
             for (key, item) in pairs {
                 arrays(&format!("{name}.{}", json::name(&key)), item, to);
             }
         }
-        Value::List(items) => {
+        Decoded::List(items) => {
             if let Some(array) = of_list(&items) {
                 to.push((name.to_owned(), array));
                 return;
             }
             for (at, item) in items.into_iter().enumerate() {
-                if matches!(item, Value::Numbers(..) | Value::Map(_) | Value::List(_)) {
+                if matches!(
+                    item,
+                    Decoded::Numbers(..) | Decoded::Map(_) | Decoded::List(_)
+                ) {
                     arrays(&format!("{name}.{at}"), item, to);
                 }
             }
@@ -202,14 +205,14 @@ pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
 }
 
 /// An array of a list that has only integers of at most 64 bits, or only floating-point numbers.
-pub fn of_list(items: &[Value]) -> Option<Array> {
+pub fn of_list(items: &[Decoded]) -> Option<Array> {
     let floats = items.iter().map(|item| match item {
-        Value::Float(number) => Some(number.to_le_bytes()),
+        Decoded::Float(number) => Some(number.to_le_bytes()),
         _ => None,
     });
     let integers = || {
         items.iter().map(|item| match item {
-            Value::Integer(integer) => Some(*integer),
+            Decoded::Integer(integer) => Some(*integer),
             _ => None,
         })
     };

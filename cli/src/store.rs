@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 use sde_archives::inspect::{Inspection, Snapshot};
 
 use crate::failure::Failure;

@@ -9,8 +9,9 @@ mod program;
 use std::path::Path;
 use std::process::ExitCode;
 
+use sde::Builder;
+use sde::archiver::ArchiveError;
 use sde::store::DirStore;
-use sde::{ArchiveError, Builder};
 
 struct OneProcess;
 

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use options::{Asked, Options};
+use sde::archiver::ArchiveError;
 use sde::store::DirStore;
-use sde::{ArchiveError, Builder, Event, ResultMap, SavePolicy, Sde, Value, inputs};
+use sde::{Builder, Event, ResultMap, SavePolicy, Sde, Value, inputs};
 use sde_apps::hartree_fock::Scan;
 
 /// What went wrong, for a person, and the exit status: 1 if the calculation failed,

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use sde::{DistArray, Edge, Handle};
+use sde::ranks::Edge;
+use sde::{DistArray, Handle};
 
 /// A field that evens out, on all ranks together.
 #[sde::app(distributed)]

@@ -16,8 +16,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
+use sde::ranks::Edge;
 use sde::store::{Cbor, StoreOptions};
-use sde::{Builder, DistArray, Distributed, Edge, Handle, SavePolicy};
+use sde::{Builder, DistArray, Distributed, Handle, SavePolicy};
 use serde::{Deserialize, Serialize};
 
 const HELP: &str = "\

@@ -15,9 +15,11 @@ mod program;
 use std::path::Path;
 use std::process::ExitCode;
 
+use sde::Builder;
+use sde::archiver::ArchiveError;
 use sde::mpi::MpiGroup;
+use sde::ranks::ProcessGroup;
 use sde::store::{Cbor, DirStore, StoreOptions};
-use sde::{ArchiveError, Builder, ProcessGroup};
 
 impl program::Ranks for MpiGroup {
     fn is_first(&self) -> bool {

@@ -1,7 +1,8 @@
 //! An array that lies on several ranks, here on threads; on MPI the group is `sde::mpi`'s.
 
+use sde::ranks::{Edge, ThreadGroup};
 use sde::store::Cbor;
-use sde::{DistArray, Edge, Handle, Sde, ThreadGroup};
+use sde::{DistArray, Handle, Sde};
 
 /// A field that evens out, on all ranks together.
 #[sde::app(distributed)]

@@ -1,7 +1,8 @@
 //! An app that is made when the program runs, of a text that a user wrote: it calls functions by name, and a function calls it.
 
 use sde::key::commit;
-use sde::{AppInfo, CodeId, Data, DynApp, Handle, Instance, ResultMap, Sde, inputs};
+use sde::record::CodeId;
+use sde::{AppInfo, Data, DynApp, Handle, Instance, ResultMap, Sde, inputs};
 
 #[sde::app]
 fn square(x: f64) -> f64 {

@@ -1,6 +1,6 @@
 //! Stores that do something of their own beside what another does.
 
-use sde::{ArchiveError, Archiver, Batch, Saved};
+use sde::archiver::{ArchiveError, Archiver, Batch, Saved};
 
 /// In an `impl Archiver` of a test program: these methods are those of the store in a field.
 #[macro_export]
@@ -9,12 +9,12 @@ macro_rules! forward {
         $($crate::forward!(@ $field $method);)+
     };
     (@ $field:tt save) => {
-        fn save(&self, batch: &::sde::Batch) -> Result<::sde::Saved, ::sde::ArchiveError> {
+        fn save(&self, batch: &::sde::archiver::Batch) -> Result<::sde::archiver::Saved, ::sde::archiver::ArchiveError> {
             self.$field.save(batch)
         }
     };
     (@ $field:tt find) => {
-        fn find(&self, key: &::sde::Key) -> Result<Option<::sde::StoredEntry>, ::sde::ArchiveError> {
+        fn find(&self, key: &::sde::Key) -> Result<Option<::sde::archiver::StoredEntry>, ::sde::archiver::ArchiveError> {
             self.$field.find(key)
         }
     };
@@ -22,12 +22,12 @@ macro_rules! forward {
         fn find_scratch(
             &self,
             key: &::sde::Key,
-        ) -> Result<Option<::std::sync::Arc<dyn ::sde::Payload>>, ::sde::ArchiveError> {
+        ) -> Result<Option<::std::sync::Arc<dyn ::sde::archiver::Payload>>, ::sde::archiver::ArchiveError> {
             self.$field.find_scratch(key)
         }
     };
     (@ $field:tt marks) => {
-        fn marks(&self) -> Result<Vec<::sde::Mark>, ::sde::ArchiveError> {
+        fn marks(&self) -> Result<Vec<::sde::archiver::Mark>, ::sde::archiver::ArchiveError> {
             self.$field.marks()
         }
     };

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use sde::{GroupError, ProcessGroup};
+use sde::ranks::{GroupError, ProcessGroup};
 
 /// Long enough to be no reason for a report.
 const PATIENCE: Duration = Duration::from_secs(600);

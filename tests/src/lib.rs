@@ -25,6 +25,13 @@ pub use signal::{Counter, Gate, LIMIT, until};
 pub use watch::Watch;
 pub use watchdog::Watchdog;
 
+/// The records of an engine, in the order they were made.
+pub fn records(sde: &sde::Sde) -> Vec<sde::record::Record> {
+    let mut all = Vec::new();
+    sde.records(|record| all.push(record.clone()));
+    all
+}
+
 /// Says of which kind an error is.
 #[macro_export]
 macro_rules! assert_kind {

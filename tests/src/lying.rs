@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, MemoryArchiver, Payload, Record, Saved, StoredEntry,
+use sde::Key;
+use sde::archiver::{
+    ArchiveError, Archiver, Batch, Mark, MemoryArchiver, Payload, Saved, StoredEntry,
 };
+use sde::record::Record;
 
 use crate::Counter;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::key::Shape;
+use sde::key::TypeWriter;
+use sde::key::{Encoder, FingerprintError};
 use sde::{
-    App, AppError, AppInfo, Cost, Encoder, Fingerprint, FingerprintError, Handle, Inputs,
-    ResultMap, ResultSpec, inputs,
+    App, AppError, AppInfo, Cost, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs,
 };
 
 type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Sync;
@@ -93,7 +93,7 @@ impl Fingerprint for Made {
         to.structure("Made", |_| Ok(()))
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.declared("Made", 0);
     }
 }

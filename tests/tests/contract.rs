@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "a test program")]
 
-use sde::{OneProcess, ThreadGroup};
+use sde::ranks::{OneProcess, ThreadGroup};
 use sde_tests::{check_contract, check_late, check_leave};
 
 #[test]

@@ -8,8 +8,9 @@ use std::thread;
 
 use sde::opencl::driver::simulated::Simulated;
 use sde::opencl::{Context, ProgramSpec};
+use sde::ranks::ThreadGroup;
 use sde::store::{Cbor, DirStore, StoreOptions};
-use sde::{AppError, Observer, Sde, ThreadGroup};
+use sde::{AppError, Observer, Sde};
 use sde_tests::{Gate, LIMIT, Watchdog, one_says};
 use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Level, dispatcher};

@@ -32,7 +32,7 @@ pub enum BlobError {
     #[error("the {length} bytes are no blob of this program: {why}; build it")]
     #[non_exhaustive]
     Unfit {
-        /// How many bytes there are.
+        /// The number of bytes.
         length: usize,
         /// The reason.
         why: &'static str,

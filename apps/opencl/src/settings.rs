@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde_archives::Order;
+use sde_archives::Removal;
 use sde_archives::vfs::{Disk, Vfs};
 
 use crate::driver::DeviceType;
@@ -39,7 +39,7 @@ pub struct SettingsError {
 
 sde::debug_as_said!(SettingsError);
 
-/// How binaries are kept.
+/// Configures how binaries are kept.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct Settings {
     /// processes, and by the copies made while entries are evicted.
     pub capacity: Option<u64>,
     /// The order of eviction.
-    pub order: Order,
+    pub order: Removal,
     /// Entries that were neither built nor used for this long are evicted, when a process has kept something or ends.
     /// Until then they are used.
     pub max_age: Option<Duration>,
@@ -94,7 +94,7 @@ impl Settings {
             modes: [Mode::ReadWrite; DeviceType::ALL.len()],
             dir: None,
             capacity: Some(8 << 30),
-            order: Order::LeastRecentlyUsed,
+            order: Removal::LeastRecentlyUsed,
             max_age: None,
             min_binary: 0,
             max_binary: 1 << 30,
@@ -113,7 +113,7 @@ impl Settings {
         Self::from_variables(|name: &str| env::var_os(name))
     }
 
-    /// As [`from_env`](Self::from_env), with variables from elsewhere.
+    /// Reads the settings from variables that the caller gives, in place of the environment.
     ///
     /// # Errors
     /// As [`from_env`](Self::from_env).
@@ -174,8 +174,8 @@ impl Settings {
         settings.trusts_group = trusts_group.unwrap_or(false);
         let name = "SDE_KERNEL_CACHE_ORDER";
         let order = understood(name, variable(name), "`lru` or `fifo`", |text| match text {
-            "lru" => Some(Order::LeastRecentlyUsed),
-            "fifo" => Some(Order::FirstIn),
+            "lru" => Some(Removal::LeastRecentlyUsed),
+            "fifo" => Some(Removal::FirstIn),
             _ => None,
         });
         settings.order = order?.unwrap_or(settings.order);
@@ -211,7 +211,7 @@ impl Settings {
 
     /// Sets the [order](Self::order).
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: Removal) -> Self {
         self.order = order;
         self
     }

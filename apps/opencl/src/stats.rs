@@ -16,7 +16,7 @@ pub enum Event {
     Built {
         /// The program.
         key: Digest,
-        /// How long it took.
+        /// The time that it took.
         took: Duration,
     },
     /// A driver made the program once more, to put the code that was finished at launches into its binary. It may have
@@ -25,7 +25,7 @@ pub enum Event {
     Recompiled {
         /// The program.
         key: Digest,
-        /// How long it took.
+        /// The time that it took.
         took: Duration,
     },
     /// It was made from a kept binary.
@@ -61,7 +61,7 @@ pub enum Event {
     Kept {
         /// The program.
         key: Digest,
-        /// How long it is, in bytes.
+        /// The length in bytes.
         bytes: usize,
     },
     /// A program was built that is not kept, though the context was to keep binaries.
@@ -111,8 +111,8 @@ pub struct Stats {
     pub not_kept: u64,
     /// Why the latest program of these is not kept, or why none can be.
     pub why_not_kept: Option<String>,
-    /// How often a resource was lacking and unused programs and kernels were released. Evictions by a limit are
-    /// counted by the engine.
+    /// The number of times that a resource was lacking and unused programs and kernels were released. Evictions by a
+    /// limit are counted by the engine.
     pub out_of_resources: u64,
     /// Failures of the store, each with a warning; counted over contexts as `kept`.
     pub store_failures: u64,

@@ -15,7 +15,7 @@
 
 use super::{Atom, FARTHEST, LEAST_DISTANCE, Molecule, MoleculeError};
 
-/// How much longer than the sum of the covalent radii a bond may be, in ångström.
+/// The length by which a bond may exceed the sum of the covalent radii, in ångström.
 pub const BOND_TOLERANCE: f64 = 0.45;
 
 /// The distance of two points.

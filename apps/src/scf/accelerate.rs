@@ -37,7 +37,7 @@ pub struct Iterate {
 }
 
 impl History {
-    /// How many iterations are kept.
+    /// The number of iterations that are kept.
     pub const DEPTH: usize = 8;
 
     /// Adds an iteration, and forgets the oldest of too many.
@@ -56,7 +56,7 @@ impl History {
         self.occupied = iterate.occupied;
     }
 
-    /// How many iterations there were, forgotten ones included.
+    /// The number of iterations that there were, forgotten ones included.
     #[must_use]
     pub fn iterations(&self) -> u64 {
         self.iterations

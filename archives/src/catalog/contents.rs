@@ -2,8 +2,9 @@
 
 use std::io;
 
+use sde::Key;
+use sde::archiver::ArchiveError;
 use sde::key::Digest;
-use sde::{ArchiveError, Key};
 
 use super::Catalog;
 use super::index::Place;

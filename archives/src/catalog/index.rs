@@ -8,7 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use sde::{Key, Mark, RunId};
+use sde::Key;
+use sde::archiver::Mark;
+use sde::record::RunId;
 
 use super::filter::Filter;
 use crate::format::frame::FrameKind;

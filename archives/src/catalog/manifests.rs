@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::{Catalog, LOOKS};
 use crate::format::directory::{is_no_folder, make_folder, with_unfinished};

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
-use sde::Mark;
+use sde::archiver::Mark;
 
 use index::Index;
 use look::Looking;

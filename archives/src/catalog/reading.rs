@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use sde::Mark;
+use sde::archiver::Mark;
 
 use super::scan;
 use crate::cbor::metadata::from_bytes;

@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use sde::{Key, Mark};
+use sde::Key;
+use sde::archiver::Mark;
 
 use crate::cbor::metadata::from_bytes;
 use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};

@@ -1,6 +1,7 @@
 //! The bytes of a value, in pieces, so that large ones are not copied.
 
-use sde::{Codec, ErasedValue};
+use sde::ErasedValue;
+use sde::archiver::Codec;
 
 /// A byte string from this size on becomes a piece of its own.
 const OWN_PIECE: usize = 64 << 10;

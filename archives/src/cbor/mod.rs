@@ -22,8 +22,9 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ciborium_ll::Header;
+use sde::ErasedValue;
+use sde::archiver::{Codec, WireBuffer};
 use sde::bulk::BulkBytes;
-use sde::{Codec, ErasedValue, WireBuffer};
 
 use crate::locks::user_code;
 

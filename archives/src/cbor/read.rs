@@ -7,7 +7,7 @@
 //! Only the forms that [`write`](super::write) writes are accepted: no other tags, no strings in pieces.
 
 use ciborium_ll::{Decoder, Error as LlError, Header, simple};
-use sde::bulk::{ANY, ARRAY, NumberType, Order};
+use sde::bulk::{ANY, ARRAY, AxisOrder, NumberType};
 use serde::de::{Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
@@ -230,7 +230,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             && let Header::Tag(tag) = self.peek()?
         {
             let numbers = tags::numbers(tag).map(NumberType::name);
-            if let Some(array) = numbers.or_else(|| tags::order(tag).map(Order::name)) {
+            if let Some(array) = numbers.or_else(|| tags::order(tag).map(AxisOrder::name)) {
                 self.head()?;
                 return visitor.visit_enum(Variant::new(array, self));
             }

@@ -1,6 +1,6 @@
 //! The CBOR tags of arrays of numbers (RFC 8746).
 
-use sde::bulk::{NumberType, Order};
+use sde::bulk::{AxisOrder, NumberType};
 
 /// The tag of little-endian numbers of a type.
 pub(crate) const fn of_numbers(kind: NumberType) -> Option<u64> {
@@ -47,18 +47,18 @@ pub(crate) fn numbers(tag: u64) -> Option<NumberType> {
 }
 
 /// The tag of a pair of lengths and numbers.
-pub(crate) const fn of_order(order: Order) -> u64 {
+pub(crate) const fn of_order(order: AxisOrder) -> u64 {
     match order {
-        Order::Rows => 40,
-        Order::Columns => 1040,
+        AxisOrder::Rows => 40,
+        AxisOrder::Columns => 1040,
     }
 }
 
 /// The order of this tag.
-pub(crate) fn order(tag: u64) -> Option<Order> {
+pub(crate) fn order(tag: u64) -> Option<AxisOrder> {
     match tag {
-        40 => Some(Order::Rows),
-        1040 => Some(Order::Columns),
+        40 => Some(AxisOrder::Rows),
+        1040 => Some(AxisOrder::Columns),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@
 //! ones quiet.
 
 use ciborium_ll::{Encoder, Header, simple};
-use sde::bulk::{ARRAY, NumberType, Order};
+use sde::bulk::{ARRAY, AxisOrder, NumberType};
 use serde::ser::{self, Serialize, Serializer};
 
 use super::encoded::Encoded;
@@ -219,7 +219,7 @@ impl<'a> Serializer for Writer<'a> {
         variant: &'static str,
         value: &T,
     ) -> Result<IsNull> {
-        if let Some(order) = Order::of_name(variant).filter(|_| name == ARRAY) {
+        if let Some(order) = AxisOrder::of_name(variant).filter(|_| name == ARRAY) {
             self.head(Header::Tag(tags::of_order(order)))?;
             return value.serialize(self);
         }

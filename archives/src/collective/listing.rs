@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sde::Mark;
+use sde::archiver::Mark;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;

@@ -36,7 +36,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
+use sde::archiver::{ArchiveError, Archiver, Selection};
+use sde::ranks::ProcessGroup;
 
 use crate::format::id::UniqueId;
 use crate::format::manifest::ReplacedSegment;

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use sde::{ArchiveError, ProcessGroup};
+use sde::archiver::ArchiveError;
+use sde::ranks::ProcessGroup;
 
 use super::Team;
 use super::listing::Listing;

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 use serde::{Deserialize, Serialize};
 
 use super::listing::Listing;

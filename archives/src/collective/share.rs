@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sde::{ArchiveError, GroupError, ProcessGroup};
+use sde::archiver::ArchiveError;
+use sde::ranks::{GroupError, ProcessGroup};
 
 /// Gives each rank the messages of all, in the order of ranks.
 ///

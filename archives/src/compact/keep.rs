@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::LOOKS;
 use crate::format::id;

@@ -4,7 +4,7 @@
 //! grow with their number. Only segments of similar size are merged, so that a byte is copied once each time the
 //! number of segments doubles, not at each merge.
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::MANY;
 use crate::catalog::segments::KnownSegment;

@@ -22,7 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{ArchiveError, Key, Selection as SaveSelection};
+use sde::Key;
+use sde::archiver::{ArchiveError, Selection as SaveSelection};
 
 use crate::catalog::segments::KnownSegment;
 use crate::catalog::{Catalog, LOOKS, scan};
@@ -79,8 +80,8 @@ impl DirStore {
     ///
     /// Others may read and write meanwhile. The old segments are removed by a later call, or when a generation is
     /// committed, after the time of [grace](crate::StoreOptions::grace). It takes as long as reading all segments that
-    /// have no writer, and writing the kept part of those replaced. A [dry run](Retention::dry_run) only reads, and
-    /// works with a store opened for reading only.
+    /// have no writer, and writing the kept part of those replaced. [`would_compact`](Self::would_compact) only
+    /// tells what it would do.
     ///
     /// ```
     /// use sde_archives::{DirStore, Retention};
@@ -90,7 +91,7 @@ impl DirStore {
     /// let store = DirStore::open(&path)?;
     /// let done = store.compact(&Retention::new())?;
     /// assert_eq!(done.replaced, 0);
-    /// # Ok::<(), sde::ArchiveError>(())
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
     /// ```
     ///
     /// On a full disk it first removes replaced segments, even before the time of grace is over. It also removes
@@ -99,10 +100,6 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read or written. Nothing is lost then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
-        if retention.dry_run {
-            // A reader needs no lock.
-            return where_files_are(|| self.compact_alone(retention));
-        }
         self.check_writable()?;
         // A save may hold the lock for a moment. A medium without locks needs none.
         let tries = (0..LOOKS).map(|_| self.lock_against_compactions());
@@ -123,6 +120,36 @@ impl DirStore {
         Ok(done)
     }
 
+    /// Tells what [`compact`](Self::compact) would do with these limits now, and changes nothing. It only reads,
+    /// needs no lock, and works with a store opened for reading only.
+    ///
+    /// ```
+    /// use sde_archives::{DirStore, Retention};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// # drop(DirStore::open(&path)?);
+    /// let store = DirStore::open_read_only(&path)?;
+    /// assert_eq!(store.would_compact(&Retention::new().capacity(1 << 30))?.given_up, 0);
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn would_compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+        where_files_are(|| {
+            self.refresh()?;
+            let there = self.sources()?;
+            let plan = self.plan(&there, retention, id::now(&**self.0.vfs()))?;
+            let Removed { files, bytes } = self.would_remove(self.0.grace);
+            Ok(Compacted {
+                removed: files,
+                freed: bytes,
+                ..plan.outcome(&there)
+            })
+        })
+    }
+
     /// Takes the lock that keeps compactions apart, held until the value is dropped; `None` if another process
     /// holds it. An error on a medium without locks.
     pub(crate) fn lock_against_compactions(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
@@ -131,36 +158,15 @@ impl DirStore {
 
     fn compact_alone(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
         let inner = &*self.0;
-        let mut removed = Removed::default();
-        if !retention.dry_run {
-            inner.seal();
-            removed += self.remove_what_is_over(inner.grace)?;
-        }
+        inner.seal();
+        let mut removed = self.remove_what_is_over(inner.grace)?;
         let before = self.bytes();
-        if !retention.dry_run {
-            self.close_what_is_left()?;
-        }
+        self.close_what_is_left()?;
         self.refresh()?;
         let there = self.sources()?;
         let now = id::now(&**inner.vfs());
         let plan = self.plan(&there, retention, now)?;
-        let taken = || {
-            let all = there.sources.iter().enumerate();
-            all.filter(|(number, _)| plan.taken[*number])
-        };
-        let kept = taken().map(|(number, one)| plan.selected.bytes(one, number).0);
-        let mut done = Compacted {
-            given_up: plan.given_up,
-            replaced: taken().count(),
-            bytes_before: taken().map(|(_, one)| one.length).sum(),
-            bytes_after: kept.sum(),
-            ..Compacted::default()
-        };
-        if retention.dry_run {
-            let Removed { files, bytes } = self.would_remove(inner.grace);
-            (done.removed, done.freed) = (files, bytes);
-            return Ok(done);
-        }
+        let mut done = plan.outcome(&there);
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
         *lock(&inner.room.swept) = Some(Sweep {
             at: now,
@@ -169,7 +175,7 @@ impl DirStore {
         if done.replaced > 0 {
             let (from, to) = (&inner.catalog, self.another_writer());
             done.written = self.rewrite(from, to, &there.sources, &plan.selected)?;
-            self.write_manifest(&self.replaced(taken().map(|(_, one)| one)))?;
+            self.write_manifest(&self.replaced(plan.taken(&there).map(|(_, one)| one)))?;
             removed += self.remove_what_is_over(inner.grace)?;
         }
         (done.removed, done.freed) = (removed.files, removed.bytes);
@@ -347,6 +353,27 @@ struct Plan {
     taken: Vec<bool>,
     selected: Selected,
     given_up: usize,
+}
+
+impl Plan {
+    /// The segments that are replaced, and their numbers.
+    fn taken<'a>(&self, there: &'a CompactionInput) -> impl Iterator<Item = (usize, &'a Source)> {
+        let all = there.sources.iter().enumerate();
+        all.filter(|(number, _)| self.taken[*number])
+    }
+
+    /// What comes of it, without what is written and removed.
+    fn outcome(&self, there: &CompactionInput) -> Compacted {
+        let taken = || self.taken(there);
+        let kept = taken().map(|(number, one)| self.selected.bytes(one, number).0);
+        Compacted {
+            given_up: self.given_up,
+            replaced: taken().count(),
+            bytes_before: taken().map(|(_, one)| one.length).sum(),
+            bytes_after: kept.sum(),
+            ..Compacted::default()
+        }
+    }
 }
 
 impl CompactionInput {

@@ -15,7 +15,7 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::scan;
 use crate::catalog::segments::KnownSegment;

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::CompactionInput;
 use super::replaced::remove;

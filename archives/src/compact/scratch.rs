@@ -17,7 +17,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;

@@ -1,6 +1,7 @@
 //! Who writes to a store, and what each process has done: information for people.
 
-use sde::{Journal, Key};
+use sde::Key;
+use sde::archiver::Journal;
 use serde::{Deserialize, Serialize};
 
 /// The writer of a segment.

@@ -21,7 +21,7 @@ impl Class {
     /// All classes.
     pub const ALL: [Self; 3] = [Self::Result, Self::Intermediate, Self::Scratch];
 
-    /// Its name, as `sde ls` shows it.
+    /// The class's name, as `sde ls` shows it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,21 +39,11 @@ impl Class {
             () => None,
         }
     }
-
-    /// The part of the store with frames of this class.
-    #[must_use]
-    pub const fn part(self) -> Part {
-        match self {
-            Self::Result | Self::Intermediate => Part::Entries,
-            Self::Scratch => Part::Scratch,
-        }
-    }
 }
 
 /// The kind of a segment: scratch is soon superseded, entries stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Part {
+pub(crate) enum Part {
     /// Results, intermediates and marks.
     Entries,
     /// The states of runs that have not finished.
@@ -62,11 +52,10 @@ pub enum Part {
 
 impl Part {
     /// Both parts.
-    pub const ALL: [Self; 2] = [Self::Entries, Self::Scratch];
+    pub(crate) const ALL: [Self; 2] = [Self::Entries, Self::Scratch];
 
     /// The part's folder in a store.
-    #[must_use]
-    pub const fn folder(self) -> &'static str {
+    pub(crate) const fn folder(self) -> &'static str {
         match self {
             Self::Entries => "entries",
             Self::Scratch => "scratch",

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::id::UniqueId;

@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ciborium::Value;
-use sde::key::{Digest, Plain};
-use sde::{
-    AppId, AppSetup, Callee, CodeId, Key, Record, RecordHead, RunId, Scalar, Tags, ValueSummary,
-};
+use sde::key::Scalar;
+use sde::key::{Bare, Digest};
+use sde::record::{AppId, AppSetup, Callee, CodeId, Record, RecordHead, RunId, ValueSummary};
+use sde::{Key, Tags};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -44,7 +44,7 @@ pub(crate) struct Provenance {
     #[serde(default)]
     pub(crate) results: Vec<ResultKind>,
     #[serde(skip)]
-    pub(crate) shared: OnceLock<Arc<sde::Provenance>>,
+    pub(crate) shared: OnceLock<Arc<sde::record::Provenance>>,
 }
 
 /// An input's metadata, without its value.
@@ -123,7 +123,7 @@ pub(crate) type Contents = Vec<Vec<Digest>>;
 
 /// One input of an entry: a scalar's short text and digest follow from its value.
 enum InputBody {
-    Scalar(Plain<'static>),
+    Scalar(Bare<'static>),
     Summary(String, Digest),
 }
 
@@ -280,7 +280,7 @@ impl InputBody {
         };
         match (kind.scalar.as_deref()?, plain) {
             // An `f32` is written as the `f64` of equal value.
-            ("f32", Plain::F64(value)) => Some(Scalar::F32(*value as f32)),
+            ("f32", Bare::F64(value)) => Some(Scalar::F32(*value as f32)),
             (name, plain) => Scalar::of(name, plain.clone()),
         }
     }
@@ -322,10 +322,10 @@ impl Provenance {
     }
 
     /// The provenance that its entries' records share in memory.
-    pub(crate) fn shared(&self) -> &Arc<sde::Provenance> {
+    pub(crate) fn shared(&self) -> &Arc<sde::record::Provenance> {
         self.shared.get_or_init(|| {
             let (app, setup) = (Arc::clone(&self.app), Arc::clone(&self.setup));
-            let mut made = sde::Provenance::new(app, self.code.clone(), self.id, setup);
+            let mut made = sde::record::Provenance::new(app, self.code.clone(), self.id, setup);
             made.dependencies = self.dependencies.clone();
             made.host = Arc::clone(&self.host);
             made.target = Arc::clone(&self.target);
@@ -353,10 +353,10 @@ struct InputToWrite<'a>(&'a ValueSummary);
 
 impl Serialize for InputToWrite<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0.scalar.as_ref().map(Scalar::plain) {
+        match self.0.scalar.as_ref().map(Scalar::bare) {
             None => (&self.0.short, &self.0.digest).serialize(to),
             // Converting a NaN to `f64` may lose bits.
-            Some(Plain::F32(value)) if value.is_nan() => {
+            Some(Bare::F32(value)) if value.is_nan() => {
                 to.serialize_bytes(&value.to_bits().to_be_bytes())
             }
             Some(plain) => plain.serialize(to),
@@ -368,17 +368,17 @@ impl<'de> Deserialize<'de> for InputBody {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let wrong = || de::Error::custom("an input is no scalar, and no short text and digest");
         Ok(Self::Scalar(match Value::deserialize(from)? {
-            Value::Bool(value) => Plain::Bool(value),
+            Value::Bool(value) => Bare::Bool(value),
             Value::Integer(value) => match (value.try_into(), value.try_into()) {
-                (Ok(value), _) => Plain::Unsigned(value),
-                (_, Ok(value)) => Plain::Signed(value),
+                (Ok(value), _) => Bare::Unsigned(value),
+                (_, Ok(value)) => Bare::Signed(value),
                 _ => return Err(wrong()),
             },
-            Value::Float(value) => Plain::F64(value),
-            Value::Text(text) => Plain::Text(text.into()),
+            Value::Float(value) => Bare::F64(value),
+            Value::Text(text) => Bare::Text(text.into()),
             Value::Bytes(bits) => {
                 let bits = bits.try_into().map_err(|_| wrong())?;
-                Plain::F32(f32::from_bits(u32::from_be_bytes(bits)))
+                Bare::F32(f32::from_bits(u32::from_be_bytes(bits)))
             }
             other => {
                 let (short, digest) = other.deserialized().map_err(|_| wrong())?;

@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use sde::{RunId, Tags};
+use sde::Tags;
+use sde::record::RunId;
 
 /// The precedence of a computation among those of its key: **the highest counts.**
 ///

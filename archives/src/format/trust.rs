@@ -10,7 +10,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::vfs::{Found, Vfs};
 

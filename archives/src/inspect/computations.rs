@@ -3,12 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use sde::{Key, Mark, RunId};
+use sde::Key;
+use sde::archiver::Mark;
+use sde::record::RunId;
 
-use super::item::{Entry, EntryUses, Item, SavedJournal, Scratch};
+use super::item::{Entry, EntryUses, Item, SavedJournal, SavedState};
 use crate::format::index_block::prefix;
 use crate::format::precedence::Precedence;
-use crate::read::payload::Payload;
+use crate::read::payload::StoredValue;
 use crate::resolve::computations;
 
 /// Collects the items in the segments of a store, with a reader's own data for each entry.
@@ -50,9 +52,9 @@ use crate::resolve::computations;
 #[derive(Debug)]
 pub struct Computations<T> {
     /// Each frame with its unchecked values: those that decide which computation counts.
-    frames: Vec<(Computation<T>, Vec<Payload>)>,
+    frames: Vec<(Computation<T>, Vec<StoredValue>)>,
     marks: HashMap<(Key, RunId), Mark>,
-    states: HashMap<Key, Scratch>,
+    states: HashMap<Key, SavedState>,
     uses: HashMap<u64, EntryUses>,
     journals: HashMap<u64, Box<SavedJournal>>,
 }
@@ -63,7 +65,7 @@ pub struct Computations<T> {
 pub struct Computation<T> {
     /// The key.
     pub key: Key,
-    /// Its precedence among the computations of the key.
+    /// The computation's precedence among those of its key.
     pub precedence: Precedence,
     /// Whether it counts.
     pub standing: Standing,
@@ -75,16 +77,16 @@ pub struct Computation<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It is the computation of its key that counts.
+    /// The computation counts for its key.
     Current,
     /// Another computation of the key counts.
     Replaced,
-    /// It is marked as invalid.
+    /// The computation is marked as invalid.
     Invalid,
 }
 
 impl Standing {
-    /// Its name, as `sde ls` shows it.
+    /// The standing's name, as `sde ls` shows it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,7 +104,7 @@ pub struct Resolved<T> {
     /// All computations, those of one key together, the highest precedence first.
     pub all: Vec<Computation<T>>,
     /// The latest state of each run that has not finished since, the latest first.
-    pub unfinished: Vec<Scratch>,
+    pub unfinished: Vec<SavedState>,
     /// The latest journal of each process, the process that began last first.
     pub journals: Vec<Box<SavedJournal>>,
     /// Whether the file of a value that was to be checked was gone: then its frames have been moved.
@@ -217,7 +219,7 @@ impl<T> Computations<T> {
                 }));
             }
         }
-        let mut unfinished: Vec<Scratch> = self.states.into_values().collect();
+        let mut unfinished: Vec<SavedState> = self.states.into_values().collect();
         unfinished.sort_by_key(|state| Reverse(state.saved_at));
         let mut journals: Vec<_> = self.journals.into_values().collect();
         journals.sort_by_key(|saved| Reverse((saved.journal.started, saved.journal.process)));
@@ -234,13 +236,13 @@ impl<T> Computations<T> {
 
 /// Lowers the precedence of frames with damaged values, as far as needed to decide which counts. Gives whether a
 /// file was gone.
-fn lower_damaged<T>(frames: &mut [(Computation<T>, Vec<Payload>)]) -> bool {
+fn lower_damaged<T>(frames: &mut [(Computation<T>, Vec<StoredValue>)]) -> bool {
     let first = frames.first().map(|(one, _)| one.precedence.run);
     let has_several = frames
         .iter()
         .any(|(one, _)| Some(one.precedence.run) != first);
     let mut gone = false;
-    let mut is_damaged = |payload: Payload| {
+    let mut is_damaged = |payload: StoredValue| {
         payload.check(|_| ()).map_or_else(
             |error| {
                 gone |= error.is_not_found();

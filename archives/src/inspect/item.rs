@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
+use sde::archiver::{Journal, Mark};
 use sde::key::Digest;
-use sde::{Journal, Key, Mark, Record, Tags};
+use sde::record::Record;
+use sde::{Key, Tags};
 
 use crate::format::about::{About, Capacity};
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 use crate::read::error::Damage;
 use crate::read::frame::CHECKED_WHEN_FOUND;
-use crate::read::payload::Payload;
+use crate::read::payload::StoredValue;
 
 /// An item in a segment: a frame, or damage.
 #[derive(Clone, Debug)]
@@ -19,7 +21,7 @@ pub enum Item {
     /// The results of one run, or its intermediates.
     Entry(Box<Entry>),
     /// A state of a run that had not finished.
-    Scratch(Scratch),
+    Scratch(SavedState),
     /// An entry was invalidated, or that was revoked.
     #[non_exhaustive]
     Mark {
@@ -53,7 +55,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Where it begins in its file; `None` if it concerns the whole file.
+    /// The offset of the item in its file; `None` if it concerns the whole file.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
         match self {
@@ -74,7 +76,7 @@ impl Item {
 pub struct EntryUses {
     /// The first 8 bytes of its key.
     pub prefix: u64,
-    /// How often it was given out: at most 4,294,967,295 in one frame.
+    /// The number of times that the entry was given out: at most 4,294,967,295 in one frame.
     pub count: u64,
     /// The last use, in nanoseconds since 1970.
     pub last: u64,
@@ -90,14 +92,14 @@ pub struct Entry {
     pub class: Class,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
-    /// How it was made.
+    /// The record of how the entry was made.
     pub record: Record,
     /// All its results; those that were not saved here have no payload.
-    pub results: Vec<Saved>,
+    pub results: Vec<NamedValue>,
 }
 
 impl Entry {
-    /// Its precedence among the computations of its key, by this frame alone: the highest counts.
+    /// The entry's precedence among the computations of its key, by this frame alone: the highest counts.
     #[must_use]
     pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
@@ -108,10 +110,11 @@ impl Entry {
 
     /// The values that decide its precedence and were not checked with the frame: those that the engine checks on a
     /// look-up.
-    pub(super) fn unchecked(&self) -> Vec<Payload> {
+    pub(super) fn unchecked(&self) -> Vec<StoredValue> {
         let archived = self.results.iter().filter(|one| one.tags.is_archived());
         let payloads = archived.filter_map(|one| one.payload.as_ref());
-        let is_unchecked = |one: &&Payload| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
+        let is_unchecked =
+            |one: &&StoredValue| !one.is_checked() && one.length() <= CHECKED_WHEN_FOUND;
         payloads.filter(is_unchecked).cloned().collect()
     }
 
@@ -152,13 +155,13 @@ impl Entry {
 /// One result of an entry.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Saved {
-    /// Its name.
+pub struct NamedValue {
+    /// The result's name.
     pub name: String,
-    /// Its tags.
+    /// The result's tags.
     pub tags: Tags,
     /// The value; `None` if it is in another frame, or was not saved.
-    pub payload: Option<Payload>,
+    pub payload: Option<StoredValue>,
     /// The value's damage, found by [`check`](Entry::check).
     pub damage: Option<Damage>,
     /// The digests of its output files: each is a [`Content`] somewhere in the store.
@@ -168,7 +171,7 @@ pub struct Saved {
 /// The frame of a scratch state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Scratch {
+pub struct SavedState {
     /// The bytes of the frame in its file.
     pub place: Range<u64>,
     /// When it was saved, in nanoseconds since 1970.
@@ -178,7 +181,7 @@ pub struct Scratch {
     /// The app's name.
     pub app: String,
     /// The state.
-    pub payload: Payload,
+    pub payload: StoredValue,
 }
 
 /// The content of an output file.
@@ -192,7 +195,7 @@ pub struct Content {
     /// The plain BLAKE3 digest of the bytes.
     pub digest: Digest,
     /// The bytes of the output file.
-    pub payload: Payload,
+    pub payload: StoredValue,
 }
 
 /// A process's journal.

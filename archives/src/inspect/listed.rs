@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use super::segments::SegmentFile;
 use crate::format::frame::FrameKind;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::Inspection;
 use super::segments::SegmentFile;
@@ -30,7 +30,7 @@ pub struct Manifests {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ManifestFile {
-    /// Its name.
+    /// The manifest's name.
     pub name: String,
     /// The manifest, or why it can't be read.
     pub content: Result<Arc<Manifest>, String>,

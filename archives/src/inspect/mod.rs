@@ -56,7 +56,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::Catalog;
 use crate::format::class::Part;
@@ -67,16 +67,16 @@ use crate::vfs::{Disk, Found, Vfs};
 pub use crate::format::about::About as AboutWriter;
 pub use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
 pub use crate::read::error::Damage;
-pub use crate::read::payload::{Payload, PayloadReader};
+pub use crate::read::payload::{PayloadReader, StoredValue};
 
 pub use computations::{Computation, Computations, Resolved, Standing};
-pub use item::{Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
+pub use item::{Content, Entry, EntryUses, Item, NamedValue, SavedJournal, SavedState};
 pub use listed::Listed;
 pub use manifests::{ManifestFile, Manifests};
 pub use numbers::Numbers;
 pub use segments::{SegmentFile, SegmentId};
 pub use snapshot::{Snapshot, Wanted};
-pub use value::Value;
+pub use value::Decoded;
 pub use walk::Walked;
 
 /// A store under inspection.

@@ -1,7 +1,7 @@
 //! Arrays of numbers: a short head with their type and shape, then the numbers.
 
 use ciborium_ll::{Decoder, Header};
-use sde::bulk::{NumberType, Order};
+use sde::bulk::{AxisOrder, NumberType};
 
 use crate::cbor::tags::{self, by_type};
 
@@ -11,10 +11,10 @@ use crate::cbor::tags::{self, by_type};
 pub struct Numbers {
     /// The type of its numbers, which are little-endian.
     pub kind: NumberType,
-    /// Its lengths, one for each dimension.
+    /// The array's lengths, one for each dimension.
     pub lengths: Vec<u64>,
     /// The order of the numbers.
-    pub order: Order,
+    pub order: AxisOrder,
 }
 
 /// The most dimensions of an array.
@@ -27,7 +27,7 @@ impl Numbers {
         Self {
             kind,
             lengths: vec![length],
-            order: Order::Rows,
+            order: AxisOrder::Rows,
         }
     }
 
@@ -79,7 +79,7 @@ pub(super) fn take(bytes: &[u8]) -> Option<(Numbers, &[u8], u64)> {
         return None;
     }
     let count = (size / kind.size()) as u64;
-    let (order, lengths) = shape.unwrap_or((Order::Rows, vec![count]));
+    let (order, lengths) = shape.unwrap_or((AxisOrder::Rows, vec![count]));
     let numbers = Numbers {
         kind,
         lengths,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::Inspection;
 use crate::catalog::segments;
@@ -30,7 +30,6 @@ pub struct SegmentFile {
     pub(super) inspection: Inspection,
     pub(super) file: Arc<Path>,
     pub(super) path: Arc<str>,
-    part: Part,
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
     pub(super) other_format: Option<u32>,
@@ -39,16 +38,10 @@ pub struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Its folder and name, within the store.
+    /// The segment's folder and name, within the store.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
-    }
-
-    /// The kind of its frames, by its folder.
-    #[must_use]
-    pub fn part(&self) -> Part {
-        self.part
     }
 
     /// The file's length.
@@ -57,7 +50,7 @@ impl SegmentFile {
         self.length
     }
 
-    /// Its id.
+    /// The segment's id.
     ///
     /// # Errors
     /// If its header can't be read: the reason. Then nothing in it can be read.
@@ -126,7 +119,6 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
         path: path_in_store(part, &file).into(),
         inspection: inspection.clone(),
         file: file.into(),
-        part,
         length,
         header,
         is_barely_begun,

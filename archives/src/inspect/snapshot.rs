@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::Inspection;
 use super::item::Item;
@@ -50,7 +50,7 @@ impl Inspection {
     /// let (snapshot, entries) = Inspection::open(&path)?.read(|snapshot| {
     ///     let mut entries = 0;
     ///     snapshot.walk(None, |_, item| entries += u64::from(matches!(item, Item::Entry(_))));
-    ///     Ok::<_, sde::ArchiveError>(entries)
+    ///     Ok::<_, sde::archiver::ArchiveError>(entries)
     /// })?;
     /// assert_eq!((snapshot.is_whole(), entries?), (true, 0));
     /// # Ok(())

@@ -3,16 +3,16 @@
 use std::io::Read;
 
 use ciborium_ll::{Decoder, Header, simple};
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::numbers::{self, Numbers};
 use crate::cbor::{DEPTH, tags};
-use crate::read::payload::{Payload, damaged};
+use crate::read::payload::{StoredValue, damaged};
 
 /// A CBOR item of a kind that stores use.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Value {
+pub enum Decoded {
     /// `None`, `()`.
     Null,
     /// A truth value.
@@ -37,13 +37,13 @@ pub enum Value {
     Tagged(u64, Box<Self>),
 }
 
-impl Payload {
+impl StoredValue {
     /// The value, without its Rust type, if it has at most `limit` bytes. A value of many small parts may take some
     /// thirty times as much memory.
     ///
     /// # Errors
     /// If it has more, can't be read, is damaged, or is no CBOR item.
-    pub fn value(&self, limit: u64) -> Result<Value, ArchiveError> {
+    pub fn value(&self, limit: u64) -> Result<Decoded, ArchiveError> {
         let bytes = self.bytes(limit)?;
         read(&bytes).map_err(|why| damaged(&self.damage(why)))
     }
@@ -78,7 +78,7 @@ impl Payload {
 }
 
 /// Decodes bytes that are one item.
-pub(super) fn read(bytes: &[u8]) -> Result<Value, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Decoded, String> {
     let mut reader = Reader {
         rest: bytes,
         depth: 0,
@@ -119,23 +119,23 @@ impl Reader<'_> {
         text.map_err(|_| "a text in it is not UTF-8".to_owned())
     }
 
-    fn value(&mut self) -> Result<Value, String> {
+    fn value(&mut self) -> Result<Decoded, String> {
         if let Some((numbers, rest, size)) = numbers::take(self.rest) {
             self.rest = rest;
             let size = usize::try_from(size).map_err(|_| "it ends too early")?;
-            return Ok(Value::Numbers(numbers, self.take(Some(size))?));
+            return Ok(Decoded::Numbers(numbers, self.take(Some(size))?));
         }
         Ok(match self.head()? {
-            Header::Positive(value) => Value::Integer(value.into()),
-            Header::Negative(inverted) => Value::Integer(!i128::from(inverted)),
-            Header::Float(value) => Value::Float(value),
-            Header::Simple(simple::FALSE) => Value::Bool(false),
-            Header::Simple(simple::TRUE) => Value::Bool(true),
-            Header::Simple(simple::NULL) => Value::Null,
+            Header::Positive(value) => Decoded::Integer(value.into()),
+            Header::Negative(inverted) => Decoded::Integer(!i128::from(inverted)),
+            Header::Float(value) => Decoded::Float(value),
+            Header::Simple(simple::FALSE) => Decoded::Bool(false),
+            Header::Simple(simple::TRUE) => Decoded::Bool(true),
+            Header::Simple(simple::NULL) => Decoded::Null,
             Header::Simple(other) => return Err(format!("it has a simple value {other}")),
             Header::Break => return Err("a list in it ends where none is".to_owned()),
-            Header::Bytes(length) => Value::Bytes(self.take(length)?),
-            Header::Text(length) => Value::Text(self.text(length)?),
+            Header::Bytes(length) => Decoded::Bytes(self.take(length)?),
+            Header::Text(length) => Decoded::Text(self.text(length)?),
             Header::Array(count) => self.deeper(|reader| reader.list(count))?,
             Header::Map(count) => self.deeper(|reader| reader.map(count))?,
             Header::Tag(tag) => self.deeper(|reader| reader.tagged(tag))?,
@@ -144,8 +144,8 @@ impl Reader<'_> {
 
     fn deeper(
         &mut self,
-        job: impl FnOnce(&mut Self) -> Result<Value, String>,
-    ) -> Result<Value, String> {
+        job: impl FnOnce(&mut Self) -> Result<Decoded, String>,
+    ) -> Result<Decoded, String> {
         if self.depth == DEPTH {
             return Err("it is nested too deeply".to_owned());
         }
@@ -155,38 +155,38 @@ impl Reader<'_> {
         done
     }
 
-    fn list(&mut self, count: Option<usize>) -> Result<Value, String> {
+    fn list(&mut self, count: Option<usize>) -> Result<Decoded, String> {
         let count = count.ok_or("it has a list of unknown length")?;
         let mut items = Vec::with_capacity(count.min(ROOM));
         for _ in 0..count {
             items.push(self.value()?);
         }
-        Ok(Value::List(items))
+        Ok(Decoded::List(items))
     }
 
-    fn map(&mut self, count: Option<usize>) -> Result<Value, String> {
+    fn map(&mut self, count: Option<usize>) -> Result<Decoded, String> {
         let count = count.ok_or("it has a map of unknown length")?;
         let mut items = Vec::with_capacity(count.min(ROOM));
         for _ in 0..count {
             items.push((self.value()?, self.value()?));
         }
-        Ok(Value::Map(items))
+        Ok(Decoded::Map(items))
     }
 
-    fn tagged(&mut self, tag: u64) -> Result<Value, String> {
+    fn tagged(&mut self, tag: u64) -> Result<Decoded, String> {
         let inner = self.value()?;
-        let Value::Bytes(bytes) = &inner else {
-            return Ok(Value::Tagged(tag, Box::new(inner)));
+        let Decoded::Bytes(bytes) = &inner else {
+            return Ok(Decoded::Tagged(tag, Box::new(inner)));
         };
         let is_big = matches!(tag, tags::BIG | tags::BIG_NEGATIVE);
         let Some(magnitude) = tags::big(bytes).filter(|_| is_big) else {
-            return Ok(Value::Tagged(tag, Box::new(inner)));
+            return Ok(Decoded::Tagged(tag, Box::new(inner)));
         };
         Ok(match (i128::try_from(magnitude), tag) {
-            (Ok(integer), tags::BIG) => Value::Integer(integer),
-            (Ok(inverted), _) => Value::Integer(!inverted),
-            (Err(_), tags::BIG) => Value::Large(magnitude),
-            (Err(_), _) => Value::Tagged(tag, Box::new(inner)),
+            (Ok(integer), tags::BIG) => Decoded::Integer(integer),
+            (Ok(inverted), _) => Decoded::Integer(!inverted),
+            (Err(_), tags::BIG) => Decoded::Large(magnitude),
+            (Err(_), _) => Decoded::Tagged(tag, Box::new(inner)),
         })
     }
 }
@@ -196,29 +196,29 @@ mod tests {
     use super::*;
     use crate::cbor::tests::to_bytes;
 
-    fn round(value: &impl serde::Serialize) -> Value {
+    fn round(value: &impl serde::Serialize) -> Decoded {
         read(&to_bytes(value).unwrap()).unwrap()
     }
 
     #[test]
     fn each_kind_comes_back() {
-        assert_eq!(round(&()), Value::Null);
-        assert_eq!(round(&true), Value::Bool(true));
-        assert_eq!(round(&-7_i8), Value::Integer(-7));
-        assert_eq!(round(&i128::MIN), Value::Integer(i128::MIN));
-        assert_eq!(round(&u128::MAX), Value::Large(u128::MAX));
-        assert_eq!(round(&0.1_f64), Value::Float(0.1));
-        assert_eq!(round(&"é"), Value::Text("é".to_owned()));
+        assert_eq!(round(&()), Decoded::Null);
+        assert_eq!(round(&true), Decoded::Bool(true));
+        assert_eq!(round(&-7_i8), Decoded::Integer(-7));
+        assert_eq!(round(&i128::MIN), Decoded::Integer(i128::MIN));
+        assert_eq!(round(&u128::MAX), Decoded::Large(u128::MAX));
+        assert_eq!(round(&0.1_f64), Decoded::Float(0.1));
+        assert_eq!(round(&"é"), Decoded::Text("é".to_owned()));
         assert_eq!(
             round(&(1, "x")),
-            Value::List(vec![Value::Integer(1), Value::Text("x".to_owned())])
+            Decoded::List(vec![Decoded::Integer(1), Decoded::Text("x".to_owned())])
         );
         assert_eq!(
             round(&std::collections::BTreeMap::from([("a", 1)])),
-            Value::Map(vec![(Value::Text("a".to_owned()), Value::Integer(1))])
+            Decoded::Map(vec![(Decoded::Text("a".to_owned()), Decoded::Integer(1))])
         );
         let numbers = [0xd8, 86, 0x48, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f];
-        let Value::Numbers(numbers, bytes) = read(&numbers).unwrap() else {
+        let Decoded::Numbers(numbers, bytes) = read(&numbers).unwrap() else {
             unreachable!("it is an array of one number");
         };
         assert_eq!(numbers.lengths, [1]);

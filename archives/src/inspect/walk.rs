@@ -6,10 +6,11 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use sde::Key;
+use sde::archiver::ArchiveError;
 use sde::key::Digest;
-use sde::{ArchiveError, Key};
 
-use super::item::{Content, Entry, EntryUses, Item, Saved, SavedJournal, Scratch};
+use super::item::{Content, Entry, EntryUses, Item, NamedValue, SavedJournal, SavedState};
 use super::listed::Listed;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, SegmentReader, Stretch};
@@ -60,8 +61,8 @@ impl SegmentFile {
         self.walk_some(None, each)
     }
 
-    /// As [`walk`](Self::walk), for wanted frames only. If the segment has an index, other frames are not read, and
-    /// damage to them is not reported.
+    /// Passes the wanted frames to a function, as [`walk`](Self::walk) does with all. If the segment has an index,
+    /// other frames are not read, and damage to them is not reported.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -265,7 +266,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         let entry = entry.map_err(why)?;
         let values = entry.values().map_err(why)?;
         let results = entry.provenance.results.iter().zip(values).enumerate();
-        let results = results.map(|(number, (kind, payload))| Saved {
+        let results = results.map(|(number, (kind, payload))| NamedValue {
             contents: entry.body.contents_of(number).to_vec(),
             payload,
             damage: None,
@@ -308,9 +309,9 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         }
     }
 
-    fn scratch(&self, frame: &FoundFrame, body: &[u8]) -> Result<Scratch, String> {
+    fn scratch(&self, frame: &FoundFrame, body: &[u8]) -> Result<SavedState, String> {
         let (scratch, payload) = scratch_body(&self.as_read(frame, body)).map_err(why)?;
-        Ok(Scratch {
+        Ok(SavedState {
             place: frame.at..frame.end,
             saved_at: frame.header.saved_at,
             key: frame.header.key,

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::sync::Arc;
 
+use sde::Key;
+use sde::archiver::ArchiveError;
 use sde::key::Digest;
-use sde::{ArchiveError, Key};
 
 use super::error::ReadError;
 use super::frame::Frame;
-use super::payload::{Payload, ValueSource};
+use super::payload::{StoredValue, ValueSource};
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::frame::FrameKind;
@@ -17,7 +18,7 @@ use crate::format::metadata::TypeInfo;
 
 impl Frame<'_> {
     /// The payload of a content frame.
-    pub(crate) fn file_content(&self) -> Payload {
+    pub(crate) fn file_content(&self) -> StoredValue {
         let place = self.payload();
         let source = ValueSource::Payload {
             at: place.start,
@@ -33,7 +34,7 @@ impl Frame<'_> {
 }
 
 /// The content of this key at a place.
-fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<Payload, ReadError> {
+fn content_at(catalog: &Catalog, place: &Place, key: &Key) -> Result<StoredValue, ReadError> {
     if place.segment.is_damaged(place.at) {
         return Err(ReadError::OtherKey);
     }

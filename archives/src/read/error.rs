@@ -3,7 +3,8 @@
 use std::io;
 use std::ops::Range;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use crate::format::segment::Segment;
 

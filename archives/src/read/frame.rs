@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key, Record, StoredEntry, StoredResult};
+use sde::Key;
+use sde::archiver::{ArchiveError, StoredEntry, StoredResult};
+use sde::record::Record;
 
 use super::error::ReadError;
-use super::payload::{Payload, StoredValue, ValueSource};
+use super::payload::{StoredPayload, StoredValue, ValueSource};
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::catalog::scan::{self, FoundFrame};
@@ -144,19 +146,19 @@ impl<'a> Frame<'a> {
     }
 
     /// One of its values.
-    pub(crate) fn value(&self, source: ValueSource, stored: &TypeInfo) -> Payload {
-        Payload::new((self.vfs, self.segment), source, stored, &self.body)
+    pub(crate) fn value(&self, source: ValueSource, stored: &TypeInfo) -> StoredValue {
+        StoredValue::new((self.vfs, self.segment), source, stored, &self.body)
     }
 
     /// A value for the engine, checked if it has at most `checked` bytes; `None`, with a warning, if it is known to
     /// be damaged. An error if the file is gone.
     fn sound(
         &self,
-        payload: Payload,
+        payload: StoredValue,
         of: String,
         has_files: bool,
         checked: u64,
-    ) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
+    ) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
         let sound = match self.segment.is_damaged(payload.place().start) {
             true => Err(ReadError::Damaged(
                 "it was found to be damaged before".to_owned(),
@@ -165,7 +167,7 @@ impl<'a> Frame<'a> {
             false => Ok(()),
         };
         match sound {
-            Ok(()) => Ok(Some(Arc::new(StoredValue::new(payload, has_files, of)))),
+            Ok(()) => Ok(Some(Arc::new(StoredPayload::new(payload, has_files, of)))),
             Err(ReadError::Gone) => Err(ReadError::Gone),
             Err(error) => {
                 let error = ArchiveError::from(error);
@@ -234,7 +236,7 @@ impl<'a> EntryFrame<'a> {
     }
 
     /// For each result its value, if it has one.
-    pub(crate) fn values(&self) -> Result<Vec<Option<Payload>>, ReadError> {
+    pub(crate) fn values(&self) -> Result<Vec<Option<StoredValue>>, ReadError> {
         let places = self.body.values.iter().map(Option::as_ref);
         let sources = self.frame.sources(places)?.into_iter();
         let with_type = sources.zip(&self.provenance.results);
@@ -377,7 +379,7 @@ pub(crate) fn scratch(
     catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<Option<Arc<dyn sde::Payload>>, ReadError> {
+) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
     let (_, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
@@ -385,7 +387,7 @@ pub(crate) fn scratch(
 }
 
 /// The decoded body of a scratch state, and its value.
-pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, Payload), ReadError> {
+pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, StoredValue), ReadError> {
     let body = ScratchBody::read(frame.content())
         .map_err(|why| ReadError::Damaged(format!("its body can't be read: {why}")))?;
     let source = frame.sources([Some(&body.value)])?.pop().flatten();

@@ -1,11 +1,13 @@
 //! The bytes of one value.
 
+use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use sde::ErasedValue;
+use sde::archiver::{ArchiveError, Codec};
 use sde::key::Digest;
-use sde::{ArchiveError, Codec, ErasedValue};
 
 use super::error::{Damage, ReadError};
 use crate::cbor;
@@ -57,7 +59,7 @@ impl ValueSource {
 /// The place of a stored value, and how it is verified. The file is opened for each read: a store may have more
 /// segments than a process may have open files.
 #[derive(Clone, Debug)]
-pub struct Payload {
+pub struct StoredValue {
     vfs: Arc<dyn Vfs>,
     segment: Arc<Segment>,
     source: ValueSource,
@@ -66,7 +68,7 @@ pub struct Payload {
     held: Option<Arc<[u8]>>,
 }
 
-impl Payload {
+impl StoredValue {
     pub(crate) fn new(
         (vfs, segment): (&Arc<dyn Vfs>, &Arc<Segment>),
         source: ValueSource,
@@ -272,6 +274,12 @@ pub(crate) fn damaged(damage: &Damage) -> ArchiveError {
 /// Reads the bytes of a value.
 pub struct PayloadReader(Bytes);
 
+impl fmt::Debug for PayloadReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PayloadReader")
+    }
+}
+
 enum Bytes {
     Held(Cursor<Arc<[u8]>>),
     InFile {
@@ -298,16 +306,16 @@ impl Read for PayloadReader {
 }
 
 /// A stored value, as the engine gets it.
-pub(crate) struct StoredValue {
+pub(crate) struct StoredPayload {
     /// The bytes of a short value are dropped by the first `decode`.
-    payload: Mutex<Payload>,
+    payload: Mutex<StoredValue>,
     has_files: bool,
     /// The value's description, for messages.
     of: String,
 }
 
-impl StoredValue {
-    pub(crate) fn new(payload: Payload, has_files: bool, of: String) -> Self {
+impl StoredPayload {
+    pub(crate) fn new(payload: StoredValue, has_files: bool, of: String) -> Self {
         Self {
             payload: Mutex::new(payload),
             has_files,
@@ -315,17 +323,17 @@ impl StoredValue {
         }
     }
 
-    fn payload(&self) -> Payload {
+    fn payload(&self) -> StoredValue {
         lock(&self.payload).clone()
     }
 }
 
-fn may_be(payload: &Payload, codec: &Codec) -> bool {
+fn may_be(payload: &StoredValue, codec: &Codec) -> bool {
     is_same_name(payload.type_name(), codec.type_name())
         && payload.stored.schema == cbor::schema(codec)
 }
 
-impl sde::Payload for StoredValue {
+impl sde::archiver::Payload for StoredPayload {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         let payload = self.payload();
         // The lock is not held here, since the schema of a type is learned by running its own code.

@@ -11,10 +11,10 @@ use crate::format::class::Class;
 
 pub use variables::LimitError;
 
-/// Which entries go first if there is not room for all.
+/// Selects the entries that go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Order {
+pub enum Removal {
     /// The entries that were not asked for the longest go first. Only [recorded](crate::StoreOptions::without_uses) uses
     /// and the time of saving count: without recorded uses this is [`FirstIn`](Self::FirstIn).
     #[default]
@@ -28,7 +28,7 @@ pub enum Order {
 pub(crate) struct Limits {
     pub(crate) capacity: Option<u64>,
     pub(crate) max_age: Option<Duration>,
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<Removal>,
     pub(crate) min_entry: Option<u64>,
     pub(crate) max_entry: Option<u64>,
     pub(crate) results: Option<bool>,
@@ -46,17 +46,17 @@ pub(crate) enum Aim {
     Eighths(u64),
 }
 
-/// What a store gives up: without limits, only frames that nobody needs.
+/// Limits what a store keeps: without limits only frames that nobody needs are given up.
 ///
 /// Results stay unless [`results`](Self::results) is set: limits are for intermediates and scratch states, which a
 /// calculation can do without.
 ///
 /// ```
 /// use std::time::Duration;
-/// use sde_archives::{Order, Retention};
+/// use sde_archives::{Removal, Retention};
 ///
 /// let a_week = Duration::from_secs(7 * 24 * 3600);
-/// let retention = Retention::new().max_age(a_week).capacity(50 << 30).order(Order::FirstIn);
+/// let retention = Retention::new().max_age(a_week).capacity(50 << 30).order(Removal::FirstIn);
 /// // The results of one app can be computed again, and have at most 5 GiB.
 /// let retention = retention.app("render", Retention::new().capacity(5 << 30).results());
 /// # let _ = retention;
@@ -65,12 +65,11 @@ pub(crate) enum Aim {
 pub struct Retention {
     pub(crate) all: Limits,
     pub(crate) apps: BTreeMap<Arc<str>, Limits>,
-    pub(crate) dry_run: bool,
     pub(crate) aim: Aim,
 }
 
 impl Retention {
-    /// Gives up nothing.
+    /// Makes limits that give up nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -88,8 +87,8 @@ impl Retention {
         self
     }
 
-    /// Gives up entries made, and last used, longer ago than this, whatever the [`order`](Self::order). Only
-    /// [recorded](crate::StoreOptions::without_uses) uses count.
+    /// Limits the age of entries: those made, and last used, longer ago than this are given up, whatever the
+    /// [`order`](Self::order). Only [recorded](crate::StoreOptions::without_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.all.max_age = Some(age);
@@ -111,14 +110,14 @@ impl Retention {
         self.all.capacity.map(allowed)
     }
 
-    /// Which entries go first for [`capacity`](Self::capacity).
+    /// Selects the entries that go first for [`capacity`](Self::capacity).
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
+    pub fn order(mut self, order: Removal) -> Self {
         self.all.order = Some(order);
         self
     }
 
-    /// Entries whose values have fewer bytes are not kept: computing them is quicker than reading. Results and
+    /// Gives up entries whose values have fewer bytes than this: computing them is quicker than reading. Results and
     /// intermediates of an entry count apart; scratch states, and entries with output files, are always kept.
     #[must_use]
     pub fn min_entry(mut self, bytes: u64) -> Self {
@@ -126,7 +125,7 @@ impl Retention {
         self
     }
 
-    /// Entries whose values have more bytes are not kept; see [`min_entry`](Self::min_entry).
+    /// Gives up entries whose values have more bytes than this; see [`min_entry`](Self::min_entry).
     #[must_use]
     pub fn max_entry(mut self, bytes: u64) -> Self {
         self.all.max_entry = Some(bytes);
@@ -151,18 +150,11 @@ impl Retention {
     /// [`capacity`](Self::capacity): the app's own limit holds besides, and its entries count towards the limit
     /// for all too.
     ///
-    /// Of `limits` only those for all apps are taken, not those for single apps, nor [`dry_run`](Self::dry_run).
+    /// Of `limits` only those for all apps are taken, not those for single apps.
     /// They take the place of all limits set for this app before.
     #[must_use]
     pub fn app(mut self, name: &str, limits: Retention) -> Self {
         self.apps.insert(Arc::from(name), limits.all);
-        self
-    }
-
-    /// Changes nothing; only reports what would be done.
-    #[must_use]
-    pub fn dry_run(mut self) -> Self {
-        self.dry_run = true;
         self
     }
 
@@ -230,7 +222,7 @@ impl Retention {
     pub(crate) fn goes_by_uses(&self) -> bool {
         let is_by_use = |one: &Limits| {
             let order = one.order.or(self.all.order).unwrap_or_default();
-            (one.capacity.is_some() && order == Order::LeastRecentlyUsed).then_some(())
+            (one.capacity.is_some() && order == Removal::LeastRecentlyUsed).then_some(())
         };
         self.age().is_some() || self.each(is_by_use).next().is_some()
     }

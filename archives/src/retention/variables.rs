@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Limits, Order, Retention};
+use super::{Limits, Removal, Retention};
 
 /// A limit that can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ use super::{Limits, Order, Retention};
 pub struct LimitError {
     /// The variable; with [`Retention::limit`] the name given.
     pub name: String,
-    /// Its value.
+    /// The variable's value.
     pub value: String,
     /// The form it must have.
     pub wanted: &'static str,
@@ -175,10 +175,10 @@ fn age(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(number.checked_mul(seconds)?))
 }
 
-fn order(text: &str) -> Option<Order> {
+fn order(text: &str) -> Option<Removal> {
     match text {
-        "lru" => Some(Order::LeastRecentlyUsed),
-        "fifo" => Some(Order::FirstIn),
+        "lru" => Some(Removal::LeastRecentlyUsed),
+        "fifo" => Some(Removal::FirstIn),
         _ => None,
     }
 }
@@ -207,11 +207,11 @@ mod tests {
         ]);
         let render = Retention::new()
             .capacity(5 << 30)
-            .order(Order::LeastRecentlyUsed);
+            .order(Removal::LeastRecentlyUsed);
         let methods = Retention::new()
             .capacity(50 << 30)
             .max_age(Duration::from_secs(30 * 86_400))
-            .order(Order::FirstIn)
+            .order(Removal::FirstIn)
             .min_entry(1024)
             .app("render", render.results());
         let variables = variables.unwrap();

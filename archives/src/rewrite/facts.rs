@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key};
+use sde::Key;
+use sde::archiver::ArchiveError;
 
 use super::source::Member;
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 use crate::read::frame::EntryFrame;
-use crate::read::payload::Payload;
+use crate::read::payload::StoredValue;
 
 /// The facts of an entry that decide whether it is kept.
 pub(crate) struct Facts {
@@ -82,6 +83,6 @@ impl Facts {
 }
 
 /// Whether a value is whole.
-pub(super) fn is_sound(value: &Payload) -> Result<bool, ArchiveError> {
+pub(super) fn is_sound(value: &StoredValue) -> Result<bool, ArchiveError> {
     Ok(value.check(|_| ())?.is_none())
 }

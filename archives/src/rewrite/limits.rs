@@ -12,7 +12,7 @@ use crate::format::class::Class;
 use crate::format::id::nanos;
 use crate::format::index_block::prefix;
 use crate::format::uses::UsesOf;
-use crate::retention::{Limits, Order, Retention};
+use crate::retention::{Limits, Removal, Retention};
 
 /// Which frames of a key are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,8 +154,8 @@ impl<'a> GivenUp<'a> {
             .unwrap_or_default();
         keys.sort_unstable_by_key(|one| {
             let turn = match order {
-                Order::LeastRecentlyUsed => one.used,
-                Order::FirstIn => one.saved_at,
+                Removal::LeastRecentlyUsed => one.used,
+                Removal::FirstIn => one.saved_at,
             };
             (turn, one.prefix)
         });

@@ -16,7 +16,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use sde::{ArchiveError, Key, Mark, RunId};
+use sde::Key;
+use sde::archiver::{ArchiveError, Mark};
+use sde::record::RunId;
 
 use super::facts::{Facts, Group, ScratchState, is_sound};
 use super::limits::GivenUp;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::sync::Arc;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::{Catalog, scan};
 use crate::format::frame::FrameKind;

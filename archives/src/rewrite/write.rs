@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use super::selected::Selected;
 use super::source::Source;

@@ -1,6 +1,6 @@
 //! Checks of a store before it is used, and after a failure.
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::format::directory;
 use crate::locks::lock;

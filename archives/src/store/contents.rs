@@ -6,7 +6,8 @@
 
 use std::collections::HashSet;
 
-use sde::{ArchiveError, Key, OutputFile};
+use sde::archiver::ArchiveError;
+use sde::{Key, OutputFile};
 
 use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;

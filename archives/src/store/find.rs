@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use sde::Key;
+use sde::archiver::{ArchiveError, Batch, Payload, SavedEntry, SavedResult, StoredEntry};
 use sde::key::Digest;
-use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntry};
 
 use crate::catalog::LOOKS;
 use crate::catalog::contents::content_key;
@@ -14,14 +15,14 @@ use crate::resolve::resolve;
 use crate::store::DirStore;
 
 impl DirStore {
-    /// As [`find`](sde::Archiver::find), but not counted as a use: for programs that only inspect entries, which is
-    /// no reason to keep them longer.
+    /// Finds an entry without counting it as used: a program that only inspects entries gives no reason to keep them
+    /// longer.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
     /// let store = sde_archives::DirStore::open(folder.path().join("store"))?;
     /// assert!(store.look(&sde::Key::from_bytes([0; 32]))?.is_none());
-    /// # Ok::<(), sde::ArchiveError>(())
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
     /// ```
     ///
     /// # Errors

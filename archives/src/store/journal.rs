@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use sde::Journal;
+use sde::archiver::Journal;
 
 use crate::cbor::metadata::to_bytes;
 use crate::format::about::{About, JournalBody, journal_key};

@@ -21,11 +21,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use sde::key::Digest;
-use sde::{
-    Announced, ArchiveError, Archiver, Batch, EncodedSave, Holder, Journal, Key, Mark, Payload,
-    ProcessGroup, Record, Saved, Selection, StoredEntry,
+use sde::Key;
+use sde::archiver::{
+    Announced, ArchiveError, Archiver, Batch, EncodedSave, Holder, Journal, Mark, Payload, Saved,
+    Selection, StoredEntry,
 };
+use sde::key::Digest;
+use sde::ranks::ProcessGroup;
+use sde::record::Record;
 
 use crate::catalog::index::Index;
 use crate::catalog::{Catalog, LOOKS};

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{ArchiveError, ProcessGroup};
+use sde::archiver::ArchiveError;
+use sde::ranks::ProcessGroup;
 
 use crate::format::directory::{self, DirectoryContent};
 use crate::format::trust::{Trust, not_a_store};
@@ -20,7 +21,7 @@ use crate::vfs::{Disk, Vfs};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("store");
 /// let store = StoreOptions::new().segment_size(16 << 20).open(&path)?;
-/// # Ok::<(), sde::ArchiveError>(())
+/// # Ok::<(), sde::archiver::ArchiveError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
@@ -120,7 +121,7 @@ impl StoreOptions {
     /// # let path = folder.path().join("store");
     /// let retention = Retention::new().capacity(50 << 30).results();
     /// let store = StoreOptions::new().retention(retention).open(&path)?;
-    /// # Ok::<(), sde::ArchiveError>(())
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
     /// ```
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
@@ -161,9 +162,9 @@ impl StoreOptions {
         self
     }
 
-    /// Has each rank append to files in this folder, on a disk of its node, until all ranks commit together; for
-    /// [`open_together`](Self::open_together) only. If the node's disk is lost, so are saves since the last commit;
-    /// otherwise ranks of a later job on that node find them.
+    /// Puts what a rank appends into files in this folder, on a disk of its node, until all ranks commit together. It
+    /// is for [`open_together`](Self::open_together) only. If the node's disk is lost, so are saves since the last
+    /// commit; otherwise ranks of a later job on that node find them.
     ///
     /// Any number of stores and programs may be given the same folder. Each store has a folder of its own in it.
     ///
@@ -260,7 +261,8 @@ impl StoreOptions {
     /// other programs' ranks in the meantime are not looked for.
     ///
     /// ```
-    /// use sde::{OneProcess, Sde};
+    /// use sde::Sde;
+    /// use sde::ranks::OneProcess;
     /// use sde_archives::{Cbor, StoreOptions};
     ///
     /// # let folder = tempfile::tempdir().unwrap();

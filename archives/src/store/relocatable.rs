@@ -6,8 +6,10 @@
 
 use std::sync::{Arc, Weak};
 
+use sde::archiver::{ArchiveError, Codec, Payload, StoredEntry};
 use sde::key::Digest;
-use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, RunId, StoredEntry};
+use sde::record::RunId;
+use sde::{ErasedValue, Key};
 
 use crate::resolve::resolve;
 use crate::store::{DirStore, Inner};

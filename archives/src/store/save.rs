@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Batch, EncodedSave, Key, Saved};
+use sde::Key;
+use sde::archiver::{ArchiveError, Batch, EncodedSave, Saved};
 
 use crate::locks::lock;
 use crate::store::DirStore;

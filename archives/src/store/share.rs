@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sde::{Announced, ArchiveError, Batch, Key};
+use sde::Key;
+use sde::archiver::{Announced, ArchiveError, Batch};
 
 use super::DirStore;
 use crate::locks::lock;

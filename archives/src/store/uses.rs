@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::sync::Mutex;
 
-use sde::{ArchiveError, Key, Selection};
+use sde::Key;
+use sde::archiver::{ArchiveError, Selection};
 
 use crate::format::index_block::prefix;
 use crate::format::uses::{Use, UsesOf, add};

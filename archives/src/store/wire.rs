@@ -1,6 +1,7 @@
 //! Encodes values for other ranks as the store does.
 
-use sde::{ArchiveError, Codec, ErasedValue, Wire, WireBuffer};
+use sde::ErasedValue;
+use sde::archiver::{ArchiveError, Codec, Wire, WireBuffer};
 
 use crate::cbor;
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments;

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sde::{Announced, Holder, Key};
+use sde::Key;
+use sde::archiver::{Announced, Holder};
 
 use crate::format::directory::FORMAT;
 use crate::locks::{MutexGuard, lock};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sde::{Announced, Holder, Key};
+use sde::Key;
+use sde::archiver::{Announced, Holder};
 
 /// The announcements of a store, always empty.
 pub(crate) struct Work;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
-use sde::Holder;
+use sde::archiver::Holder;
 
 use super::lease::{self, FileId, Locked};
 

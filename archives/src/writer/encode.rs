@@ -7,11 +7,12 @@ use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use sde::key::{BuildKeyHasher, Digest};
-use sde::{
-    AppId, ArchiveError, Batch, Codec, Key, Mark, OutputFile, Record, SavedEntry, SavedResult,
-    SavedScratch, Selection,
+use sde::archiver::{
+    ArchiveError, Batch, Codec, Mark, SavedEntry, SavedResult, SavedScratch, Selection,
 };
+use sde::key::{BuildKeyHasher, Digest};
+use sde::record::{AppId, Record};
+use sde::{Key, OutputFile};
 
 use crate::catalog::Catalog;
 use crate::catalog::contents::content_key;
@@ -259,7 +260,7 @@ impl LastOfApp {
         let Self {
             provenance, types, ..
         } = self;
-        let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
+        let same_input = |(kind, input): (&InputKind, &sde::record::ValueSummary)| {
             kind.name == input.name && kind.scalar.as_deref() == type_of(input)
         };
         let same_result = |(kind, result): (&ResultKind, &SavedResult<'_>)| {
@@ -286,7 +287,7 @@ fn type_id(result: &SavedResult<'_>) -> Option<TypeId> {
 }
 
 fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
-    let input = |input: &sde::ValueSummary| InputKind {
+    let input = |input: &sde::record::ValueSummary| InputKind {
         name: input.name.clone(),
         scalar: type_of(input).map(str::to_owned),
     };
@@ -310,8 +311,8 @@ fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
     }
 }
 
-fn type_of(input: &sde::ValueSummary) -> Option<&'static str> {
-    input.scalar.as_ref().map(sde::Scalar::type_name)
+fn type_of(input: &sde::record::ValueSummary) -> Option<&'static str> {
+    input.scalar.as_ref().map(sde::key::Scalar::type_name)
 }
 
 fn type_info(codec: &Codec) -> TypeInfo {

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use sde::{ArchiveError, Mark, OutputFile};
+use sde::OutputFile;
+use sde::archiver::{ArchiveError, Mark};
 
 use crate::cbor::Encoded;
 use crate::format::class::Part;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use sde::ArchiveError;
+use sde::archiver::ArchiveError;
 
 use crate::catalog::Written;
 use crate::format::class::Part;

@@ -21,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::{ArchiveError, Mark};
+use sde::archiver::{ArchiveError, Mark};
 
 use crate::catalog::Written;
 use crate::cbor::metadata::to_bytes;

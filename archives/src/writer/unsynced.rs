@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use sde::{Batch, Key, RunId, SavedEntry};
+use sde::Key;
+use sde::archiver::{Batch, SavedEntry};
+use sde::record::RunId;
 
 use crate::locks::lock;
 

@@ -4,10 +4,11 @@
 use std::sync::OnceLock;
 use std::time::{Duration, UNIX_EPOCH};
 
-use sde::{
-    Archiver, Batch, Codec, ErasedValue, Key, Mark, MemoryArchiver, Record, RunId, SavedEntry,
-    SavedScratch, Sde, Selection, Storable, Tag, Tags, inputs,
+use sde::archiver::{
+    Archiver, Batch, Codec, Mark, MemoryArchiver, SavedEntry, SavedScratch, Selection,
 };
+use sde::record::{Record, RunId};
+use sde::{ErasedValue, Key, Sde, Storable, Tag, Tags, inputs};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -4,8 +4,9 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sde::SavePolicy;
+use sde::archiver::Archiver;
 use sde::key::Digest;
-use sde::{Archiver, SavePolicy};
 use sde_archives::{DirStore, Retention};
 
 use crate::engine::{all_load, dir, engine, expected, open, options, page, read_only};

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use sde::{Archiver, SavePolicy, Selection};
+use sde::SavePolicy;
+use sde::archiver::{Archiver, Selection};
 use sde_archives::DirStore;
 use sde_archives::vfs::Vfs;
 

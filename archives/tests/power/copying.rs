@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, Archiver, SavePolicy, SavedEntry, Selection, Tags};
+use sde::archiver::{ArchiveError, Archiver, SavedEntry, Selection};
+use sde::{SavePolicy, Tags};
 use sde_archives::{Copied, Retention};
 
 use crate::engine::{dir, engine, open, options, page};
@@ -112,7 +113,7 @@ fn a_content_that_is_damaged_where_it_was_copied_to_is_copied_again() {
 fn results_of_one_computation_that_lie_in_two_stores_come_together() {
     let sim = Sim::new();
     let [from, to] = [(dir(), made::VALUE), (to(), made::TEXT)].map(|(dir, name)| {
-        let mut batch = sde::Batch::new(Selection::Archive);
+        let mut batch = sde::archiver::Batch::new(Selection::Archive);
         let results = [made::VALUE, made::TEXT].map(|result| {
             let value = made::value(made::text(1, 1)).filter(|_| result == name);
             (result, Tags::NONE, value)

@@ -16,7 +16,7 @@ pub fn options(sim: &Sim) -> StoreOptions {
     StoreOptions::new().vfs(Arc::new(sim.clone()))
 }
 
-pub fn open(sim: &Sim) -> Result<DirStore, sde::ArchiveError> {
+pub fn open(sim: &Sim) -> Result<DirStore, sde::archiver::ArchiveError> {
     options(sim).open(dir())
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Selection};
+use sde::archiver::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;
@@ -161,7 +161,7 @@ impl Writer<'_> {
         versions.tried += 1;
         let version = versions.tried;
         drop(known);
-        let mut batch = sde::Batch::new(Selection::Checkpoint);
+        let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
         match is_scratch {
             true => batch.scratch.push(made::scratch(number, version)),
             false => batch
@@ -185,7 +185,7 @@ impl Writer<'_> {
         let number = MARKS + known.truth.marks.len() as u64;
         known.truth.marks.insert(number, false);
         drop(known);
-        let mut batch = sde::Batch::new(Selection::Checkpoint);
+        let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
         batch.marks.push(made::mark(number));
         if Self::submit(store, &batch) && !self.process.is_killed() {
             self.known.lock().unwrap().truth.marks.insert(number, true);

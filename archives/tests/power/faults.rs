@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sde::{Archiver, Selection};
+use sde::archiver::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{DirStore, StoreOptions};
 

@@ -1,7 +1,8 @@
 //! A million random bit patterns of floating-point numbers come back as they were, in bulk and one
 //! by one.
 
-use sde::{Archiver, Codec, ErasedValue, SavedScratch, Storable};
+use sde::archiver::{Archiver, Codec, SavedScratch};
+use sde::{ErasedValue, Storable};
 
 use crate::engine::{open, read_only};
 use crate::kit::{Random, Sim, made};

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sde::{ArchiveError, Archiver, OneProcess, Selection};
+use sde::archiver::{ArchiveError, Archiver, Selection};
+use sde::ranks::OneProcess;
 use sde_archives::{DirStore, Retention};
 
 use crate::engine::{dir, options};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, Selection};
+use sde::archiver::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Retention};
@@ -25,7 +25,7 @@ fn job(sim: &Sim, number: u64) {
 
 fn job_on(sim: &Sim, store: DirStore, number: u64) {
     sim.pass_time(Duration::from_secs(60));
-    let mut batch = sde::Batch::new(Selection::Checkpoint);
+    let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
     let mut record = made::record(number, 1);
     record.made_at = sim.now();
     let entry = made::entry_of(record, number, 1, batch.selection);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sde::{Archiver, SavePolicy};
+use sde::SavePolicy;
+use sde::archiver::Archiver;
 
 use crate::engine::{dir, engine, expected, open, options, page, read_only};
 use crate::kit::{Call, Gate, Order, Sim, Then, made};

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use sde::{Archiver, Batch, OneProcess, SavedEntry, Selection, Storable, Tags};
+use sde::archiver::{Archiver, Batch, SavedEntry, Selection};
+use sde::ranks::OneProcess;
+use sde::{Storable, Tags};
 use sde_archives::inspect::Inspection;
 use sde_archives::{DirStore, StoreOptions};
 
@@ -26,7 +28,7 @@ fn long(number: u64) -> SavedEntry {
 }
 
 fn batch(entries: impl IntoIterator<Item = SavedEntry>) -> Batch {
-    let mut batch = sde::Batch::new(Selection::Checkpoint);
+    let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
     batch.entries.extend(entries);
     batch
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, OutputFile, SavePolicy, SavedEntry, Selection, Tags};
+use sde::archiver::{Archiver, SavedEntry, Selection};
+use sde::{OutputFile, SavePolicy, Tags};
 use sde_archives::vfs::Vfs;
 use sde_archives::{Retention, StoreOptions};
 
@@ -262,7 +263,7 @@ fn a_content_that_is_lost_with_its_segment_is_written_again() {
     fs::write(&path, text(0)).unwrap();
     let file = OutputFile::new(&path).unwrap();
     let batch = |number| {
-        let mut batch = sde::Batch::new(Selection::Checkpoint);
+        let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
         let result = (made::VALUE, Tags::NONE, made::value(file.clone()));
         let record = made::record(number, 1);
         batch

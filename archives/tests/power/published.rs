@@ -26,7 +26,7 @@ fn there() -> PathBuf {
     Path::new(HOME).join("published")
 }
 
-fn open_published(sim: &Sim, dir: &Path) -> Result<DirStore, sde::ArchiveError> {
+fn open_published(sim: &Sim, dir: &Path) -> Result<DirStore, sde::archiver::ArchiveError> {
     let options = StoreOptions::new().vfs(Arc::new(sim.clone()));
     options.read_only().open(dir)
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, GroupError, Note, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 use sde_archives::{DirStore, StoreOptions};
 
 use crate::count;
@@ -178,7 +179,7 @@ fn live(sim: &Sim, journals: Journals, number: u64, group: &Mortal) -> Lived {
 
 /// Saves an entry, a state and a mark, all of this number.
 fn save(store: &DirStore, truth: &mut Truth, number: u64) {
-    let mut batch = sde::Batch::new(Selection::Checkpoint);
+    let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
     let entry = truth.entries.entry(number).or_default();
     entry.tried = 1;
     let state = truth.scratch.entry(10_000 + number).or_default();
@@ -378,7 +379,7 @@ fn saved_while_they_commit(at: u64) -> bool {
     let store = options.open_together(&dir, &OneProcess).unwrap();
     let mut truth = Truth::default();
     let mut save = |number| {
-        let mut batch = sde::Batch::new(Selection::Checkpoint);
+        let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
         batch
             .entries
             .push(made::entry(number, 1, Selection::Checkpoint));

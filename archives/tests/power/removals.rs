@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sde::{Archiver, OneProcess, Selection};
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::OneProcess;
 use sde_archives::{DirStore, Retention};
 use tracing::Level;
 
@@ -19,7 +20,7 @@ fn open(sim: &Sim, grace: Duration) -> DirStore {
 }
 
 /// Has a generation made that lists a new segment of scratch.
-fn commit(store: &DirStore, step: u64) -> Result<(), sde::ArchiveError> {
+fn commit(store: &DirStore, step: u64) -> Result<(), sde::archiver::ArchiveError> {
     store.save(&made::states([made::scratch(9, step)]))?;
     store.commit(Selection::Checkpoint)
 }
@@ -165,7 +166,7 @@ fn who_opens_a_store_that_is_compacted_is_told_of_no_loss() {
 fn what_a_limit_gives_up_gives_way_to_no_earlier_computation() {
     let sim = Sim::new();
     let save = |store: &DirStore, version: u64| {
-        let mut batch = sde::Batch::new(Selection::Checkpoint);
+        let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
         let entry = made::entry(1, version, batch.selection);
         batch.entries.push(entry);
         store.save(&batch).unwrap();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, SavePolicy, Sde, Selection};
+use sde::archiver::{Archiver, Selection};
+use sde::{SavePolicy, Sde};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Selection};
+use sde::archiver::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::kit::made;
@@ -125,7 +125,7 @@ impl Script {
             true => Selection::Archive,
             false => Selection::Checkpoint,
         };
-        let mut batch = sde::Batch::new(selection);
+        let mut batch = sde::archiver::Batch::new(selection);
         let random = &mut self.random;
         let numbers = |random: &mut Random, most: u64| {
             let mut numbers: Vec<u64> = (0..random.within(0..most + 1))
@@ -159,7 +159,7 @@ impl Script {
 
     /// Archives what was checkpointed, as it is.
     fn archive_again(&mut self) {
-        let mut batch = sde::Batch::new(Selection::Archive);
+        let mut batch = sde::archiver::Batch::new(Selection::Archive);
         for (number, versions) in &self.truth.entries {
             if versions.acknowledged > 0 && versions.acknowledged == versions.tried {
                 let entry = made::entry(*number, versions.tried, Selection::Archive);

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sde::{Archiver, Selection};
+use sde::archiver::{Archiver, Selection};
 use sde_archives::StoreOptions;
 
 use crate::copied::lost_of_a_copied_store;

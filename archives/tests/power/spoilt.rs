@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sde::{Archiver, OneProcess, Selection};
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::OneProcess;
 use sde_archives::{Retention, StoreOptions};
 
 use crate::count;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use sde::{
-    ArchiveError, Archiver, Codec, ErasedValue, OneProcess, SavedScratch, Selection, Storable,
-};
+use sde::archiver::{ArchiveError, Archiver, Codec, SavedScratch, Selection};
+use sde::ranks::OneProcess;
+use sde::{ErasedValue, Storable};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use crate::count;

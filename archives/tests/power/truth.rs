@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sde::{Archiver, Codec, StoredEntry};
+use sde::archiver::{Archiver, Codec, StoredEntry};
 use sde_archives::{DirStore, StoreOptions};
 
 use crate::kit::Sim;

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use sde::{Archiver, SavePolicy};
+use sde::SavePolicy;
+use sde::archiver::Archiver;
 use sde_archives::{Retention, StoreOptions};
 
 use crate::engine::{self, all_load, dir, engine, page};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sde::{Archiver, Batch, Selection};
+use sde::archiver::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Retention};
 
 use crate::engine::{dir, open, options, read_only};

@@ -2,14 +2,23 @@
 
 use std::path::Path;
 
-use sde::key::Shape;
+use sde::archiver::{Batch, Codec, SavedScratch, Selection};
+use sde::key::TypeWriter;
+use sde::key::{Encoder, FingerprintError};
+use sde::record::Record;
 use sde::{
-    App, AppError, AppInfo, Batch, Codec, Encoder, ErasedValue, EventLog, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, ResultMap, ResultSpec, SavePolicy, SavedScratch, Sde,
-    Selection, Storable, Tag, Value,
+    App, AppError, AppInfo, ErasedValue, EventLog, Fingerprint, Handle, Inputs, Key, ResultMap,
+    ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
 };
 use sde_archives::StoreOptions;
 use tempfile::TempDir;
+
+/// The records of an engine, in the order they were made.
+pub fn records(sde: &Sde) -> Vec<Record> {
+    let mut all = Vec::new();
+    sde.records(|record| all.push(record.clone()));
+    all
+}
 
 /// An engine on a store that saves each result, or when asked.
 pub fn engine(dir: &Path, policy: SavePolicy) -> (Sde, EventLog) {
@@ -41,7 +50,7 @@ impl<T> Fingerprint for Echo<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Echo", |_| Ok(()))
     }
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.declared("Echo", 0);
     }
 }

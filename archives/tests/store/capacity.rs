@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sde::{Archiver, Event, EventLog, Key, SavePolicy, Sde, inputs};
-use sde_archives::{DirStore, Order, Retention, StoreOptions};
+use sde::archiver::Archiver;
+use sde::{Event, EventLog, Key, SavePolicy, Sde, inputs};
+use sde_archives::{DirStore, Removal, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{Table, expected_page, page};
@@ -180,7 +181,7 @@ fn a_compaction_and_a_thread_that_saves_do_not_wait_for_each_other() {
 #[test]
 fn the_last_in_stay_however_the_first_are_used() {
     let dir = tempdir().unwrap();
-    let left = fill(dir.path(), results().order(Order::FirstIn));
+    let left = fill(dir.path(), results().order(Removal::FirstIn));
     let latest: Vec<u64> = (PAGES - left.len() as u64..PAGES).collect();
     assert_eq!(left, latest);
 }

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sde::{
-    ArchiveError, Archiver, Batch, Policy, Record, SavePolicy, Saved, SavedEntry, SavedResult, Sde,
-    Selection, Source, inputs,
-};
+use sde::archiver::{ArchiveError, Archiver, Batch, Saved, SavedEntry, SavedResult, Selection};
+use sde::record::Record;
+use sde::{Policy, SavePolicy, Sde, Source, inputs};
 use sde_archives::DirStore;
 
 /// A store on a machine whose clock is ahead.

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sde::{ArchiveError, Archiver, Inputs, Policy, ResultMap, SavePolicy, Sde, inputs};
+use sde::archiver::{ArchiveError, Archiver};
+use sde::{Inputs, Policy, ResultMap, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item, Listed};
 use sde_archives::vfs::{Disk, Vfs};
-use sde_archives::{Class, DirStore, Order, Retention, StoreOptions};
+use sde_archives::{Class, DirStore, Removal, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit, state};
@@ -164,7 +165,10 @@ fn the_scratch_of_a_run_that_has_not_ended_stays() {
     assert_eq!(done.replaced, 1);
     drop(store);
     let found = DirStore::open(dir.path()).unwrap().find_scratch(&key);
-    let value = found.unwrap().unwrap().decode(&sde::Codec::of::<u64>());
+    let value = found
+        .unwrap()
+        .unwrap()
+        .decode(&sde::archiver::Codec::of::<u64>());
     assert_eq!(*value.unwrap().downcast::<u64>().unwrap(), 29);
 }
 
@@ -279,7 +283,7 @@ fn a_dry_run_tells_and_changes_nothing() {
     let (before, committed) = (segments(dir.path()), manifests(dir.path()));
     let store = at_once(dir.path());
     let told = store
-        .compact(&Retention::new().capacity(0).results().dry_run())
+        .would_compact(&Retention::new().capacity(0).results())
         .unwrap();
     assert_eq!((told.replaced, told.given_up, told.bytes_after), (2, 6, 0));
     assert_eq!(segments(dir.path()), before);
@@ -311,12 +315,12 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
 }
 
 /// Which pages are left of ten, after two of the oldest were used, and room is for half.
-fn left_of_ten(order: Order) -> Vec<u64> {
+fn left_of_ten(order: Removal) -> Vec<u64> {
     let dir = tempdir().unwrap();
     compute(dir.path(), 0..10);
     let store = StoreOptions::new().open(dir.path()).unwrap();
     loads(store.clone(), [0, 2]);
-    store.commit(sde::Selection::Checkpoint).unwrap();
+    store.commit(sde::archiver::Selection::Checkpoint).unwrap();
     drop(store);
     let half = bytes(dir.path()) / 2;
     let room = Retention::new().results().capacity(half).order(order);
@@ -332,11 +336,11 @@ fn left_of_ten(order: Order) -> Vec<u64> {
 
 #[test]
 fn what_was_used_longest_ago_or_saved_first_goes_first() {
-    let used = left_of_ten(Order::LeastRecentlyUsed);
+    let used = left_of_ten(Removal::LeastRecentlyUsed);
     assert_eq!(used[..2], [0, 2], "{used:?}");
     assert_eq!(used.last(), Some(&9));
     assert!((4..=5).contains(&used.len()), "{used:?}");
-    let first_in = left_of_ten(Order::FirstIn);
+    let first_in = left_of_ten(Removal::FirstIn);
     assert_eq!(
         first_in,
         (10 - first_in.len() as u64..10).collect::<Vec<_>>()

@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sde::{Archiver, Codec, Key, Mark, SavePolicy, Tags, inputs};
+use sde::archiver::{Archiver, Codec, Mark};
+use sde::{Key, SavePolicy, Tags, inputs};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::TempDir;
 
@@ -65,7 +66,7 @@ fn save_scratch(dir: &Path) -> Key {
 }
 
 /// All that a store gives for these keys.
-fn read(dir: &Path, keys: &[Key]) -> Result<Truth, sde::ArchiveError> {
+fn read(dir: &Path, keys: &[Key]) -> Result<Truth, sde::archiver::ArchiveError> {
     let store = DirStore::open_read_only(dir)?;
     let mut truth = Truth::default();
     for key in keys {

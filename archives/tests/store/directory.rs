@@ -5,7 +5,8 @@ use std::fs::{File, read_dir};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
+use sde::SavePolicy;
+use sde::archiver::{ArchiveError, Archiver, Batch, Selection};
 use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
@@ -136,7 +137,7 @@ fn reading_changes_nothing_and_saves_nothing() {
     says(&error, "opened for reading only");
     std::mem::forget(sde);
     let retention = Retention::new().capacity(0);
-    let would = store.compact(&retention.clone().dry_run()).unwrap();
+    let would = store.would_compact(&retention).unwrap();
     assert_eq!(would.removed, 0);
     let error = store.compact(&retention).unwrap_err();
     assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");

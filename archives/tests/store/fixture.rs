@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use sde::archiver::{Archiver, Selection};
+use sde::ranks::ThreadGroup;
 use sde::{
-    App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, OutputFile, Policy, ResultMap,
-    ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, OutputFile, Policy, ResultMap, ResultSpec,
+    SavePolicy, Sde, Source, Tag, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{Cbor, Class, DirStore, Order, Retention, StoreOptions};
+use sde_archives::{Cbor, Class, DirStore, Removal, Retention, StoreOptions};
 use sde_arrays::DistArray;
 
+use super::apps::records;
 use super::says::says;
 
 fn fixture() -> PathBuf {
@@ -200,7 +203,7 @@ fn what_three_ranks_wrote_is_read_by_any_number() {
 /// used now.
 #[test]
 fn what_was_used_is_not_old_in_any_order() {
-    for order in [Order::LeastRecentlyUsed, Order::FirstIn] {
+    for order in [Removal::LeastRecentlyUsed, Removal::FirstIn] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         copy(&fixture(), &path);
@@ -213,7 +216,7 @@ fn what_was_used_is_not_old_in_any_order() {
                 .unwrap();
             let given = inputs! { basis: "STO-3G".to_owned() };
             let outcome = sde.request(&All { order: 2 }, &given).run().unwrap();
-            let made_at = sde.records().last().unwrap().made_at;
+            let made_at = records(&sde).last().unwrap().made_at;
             std::mem::forget(sde);
             (outcome.source, made_at.elapsed().unwrap())
         };

@@ -4,7 +4,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, SavePolicy, Sde};
+use sde::archiver::ArchiveError;
+use sde::{SavePolicy, Sde};
 use sde_archives::inspect::Inspection;
 use sde_archives::{DirStore, StoreOptions};
 use tempfile::{TempDir, tempdir};

@@ -6,7 +6,8 @@ use std::io::{Read, Write, pipe};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Announced, ArchiveError, Archiver, Key, Selection};
+use sde::Key;
+use sde::archiver::{Announced, ArchiveError, Archiver, Selection};
 use sde_archives::{DirStore, StoreOptions};
 use tempfile::tempdir;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use sde::{AppError, Journal, SavePolicy, Sde};
+use sde::archiver::Journal;
+use sde::{AppError, SavePolicy, Sde};
 use sde_archives::inspect::{Computations, Inspection, Listed};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;

@@ -5,10 +5,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sde::archiver::{ArchiveError, Archiver, Batch, Codec, MemoryArchiver, SavedEntry, Selection};
+use sde::record::RunId;
 use sde::{
-    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle,
-    Inputs, Key, MemoryArchiver, Policy, ResultMap, ResultSpec, RunId, SavePolicy, SavedEntry, Sde,
-    Selection, Tag, Tags, Value, inputs,
+    App, AppError, AppInfo, ErasedValue, Fingerprint, Handle, Inputs, Key, Policy, ResultMap,
+    ResultSpec, SavePolicy, Sde, Tag, Tags, Value, inputs,
 };
 use sde_archives::DirStore;
 use sde_archives::inspect::{

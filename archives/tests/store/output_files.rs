@@ -1,12 +1,12 @@
 //! Files that runs have written: their content is in the store, and hits have them there as they were.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Duration;
+use std::{fs, io};
 
+use sde::key::{Encoder, FingerprintError};
 use sde::{
     App, AppError, AppInfo, ErrorKind, Event, Fingerprint, Handle, Inputs, OutputFile, Peek,
     Policy, ResultMap, ResultSpec, SavePolicy, Sde, Tag, inputs,
@@ -259,10 +259,10 @@ struct Copy {
 }
 
 impl Fingerprint for Copy {
-    fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Copy", |_| Ok(()))
     }
-    fn shape(to: &mut sde::key::Shape<'_, '_>) {
+    fn shape(to: &mut sde::key::TypeWriter<'_, '_>) {
         to.declared("Copy", 0);
     }
 }

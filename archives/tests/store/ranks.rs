@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use sde::{EventLog, ProcessGroup, SavePolicy, Sde, ThreadGroup};
+use sde::ranks::{ProcessGroup, ThreadGroup};
+use sde::{EventLog, SavePolicy, Sde};
 use sde_archives::{Cbor, DirStore, StoreOptions};
 
 #[sde::app(name = "store.ranks.wave", tags(intermediate))]

@@ -3,7 +3,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use sde::{Archiver, Codec, ErrorKind, Policy, SavePolicy, Source, Value, inputs};
+use sde::archiver::{Archiver, Codec};
+use sde::{ErrorKind, Policy, SavePolicy, Source, Value, inputs};
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 

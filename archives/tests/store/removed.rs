@@ -96,7 +96,7 @@ fn what_nobody_finished_is_removed_after_a_while() {
     }
     let there = |name: &&str| dir.path().join(name).exists();
     let store = DirStore::open(dir.path()).unwrap();
-    store.compact(&Retention::new().dry_run()).unwrap();
+    store.would_compact(&Retention::new()).unwrap();
     assert!(old.iter().chain(&new).all(&there));
     store.compact(&Retention::new()).unwrap();
     assert_eq!(old.iter().filter(|name| there(name)).count(), 0);

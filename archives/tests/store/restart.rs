@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use sde::{
-    Archiver, ErrorKind, MemoryBudget, Outcome, Part, Peek, Policy, SavePolicy, Sde, Source, inputs,
-};
+use sde::archiver::Archiver;
+use sde::record::Changed;
+use sde::{ErrorKind, MemoryBudget, Outcome, Peek, Policy, SavePolicy, Sde, Source, inputs};
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit};
+use super::apps::{Table, engine, expected_page, fresh, orbit, page, plain_orbit, records};
 
 fn table(sde: &Sde, n: u64) -> Outcome {
     sde.request(&Table, &inputs! { n: n }).run().unwrap()
@@ -60,7 +60,8 @@ fn an_archive_alone_has_results_but_no_intermediates() {
 
     let stored = DirStore::open_read_only(copy.path()).unwrap().find(&key);
     let stored = stored.unwrap().unwrap();
-    let saved = |result: &sde::StoredResult| (result.name.clone(), result.payload.is_some());
+    let saved =
+        |result: &sde::archiver::StoredResult| (result.name.clone(), result.payload.is_some());
     let found: Vec<_> = stored.results.iter().map(saved).collect();
     let expected = [("sum", true), ("squares", false), ("text", false)];
     assert_eq!(
@@ -177,7 +178,7 @@ fn a_checkpoint_has_the_scratch_of_runs_in_progress() {
     let got = orbit.call(&sde, 0.3, 25).unwrap().to_bits();
     assert_eq!(got, plain_orbit(0.3, 25).to_bits());
     let store = DirStore::open_read_only(dir.path()).unwrap();
-    let key = sde.records()[0].key;
+    let key = records(&sde)[0].key;
     assert!(store.find(&key).unwrap().is_some());
     assert!(store.find_scratch(&key).unwrap().is_none(), "it has ended");
 }
@@ -277,7 +278,7 @@ fn a_miss_names_the_nearest_run_of_an_earlier_process() {
         let [only] = &nearest.differences[..] else {
             panic!("{:?}", nearest.differences);
         };
-        assert_eq!(only.part, Part::Input("n".to_owned()));
+        assert_eq!(only.part, Changed::Input("n".to_owned()));
         assert_eq!(only.earlier.as_deref(), Some("6"));
         assert_eq!(only.later.as_deref(), Some("7"));
         assert_eq!(later.stats().total.loads, 0, "it was looked at only");

@@ -4,7 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sde::{Archiver, Codec, Key, Storable};
+use sde::archiver::{Archiver, Codec};
+use sde::{Key, Storable};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 

@@ -5,12 +5,13 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use sde::{Archiver, Key, SavePolicy, Source};
+use sde::archiver::Archiver;
+use sde::{Key, SavePolicy, Source};
 use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 use tracing::Level;
 
-use super::apps::{engine, expected_page, page, state};
+use super::apps::{engine, expected_page, page, records, state};
 use super::child::{Worker, tell};
 use super::log::{listen, listening};
 use super::odd_disk::OddDisk;
@@ -23,8 +24,7 @@ fn what_another_saved_is_found_after_a_refresh() {
     let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
     for round in 0..3 {
         page.call(&writer, round).unwrap();
-        let records = writer.records();
-        let key = records.last().unwrap().key;
+        let key = records(&writer).last().unwrap().key;
         reader.refresh().unwrap();
         assert!(reader.find(&key).unwrap().is_some(), "round {round}");
     }
@@ -89,7 +89,7 @@ fn threads_save_and_find_at_once() {
                     let number = number * (1 + thread % 2);
                     assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
                     store.refresh().unwrap();
-                    let key = sde.records().last().unwrap().key;
+                    let key = records(&sde).last().unwrap().key;
                     assert!(store.find(&key).unwrap().is_some());
                 }
             });

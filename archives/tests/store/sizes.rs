@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use sde::{Archiver, Sde, inputs};
+use sde::archiver::Archiver;
+use sde::{Sde, inputs};
 use sde_archives::DirStore;
 use tempfile::tempdir;
 
@@ -108,10 +109,10 @@ fn records_come_back_as_they_were() {
     }
     sde.finish().unwrap();
     let mut compared = 0;
-    for record in sde.records() {
+    sde.records(|record| {
         let found = store.find(&record.key).unwrap().unwrap();
         assert_eq!(format!("{:?}", found.record), format!("{record:?}"));
         compared += 1;
-    }
+    });
     assert_eq!(compared, ratios.len());
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use sde::{Archiver, Batch, Key, SavePolicy};
+use sde::archiver::{Archiver, Batch};
+use sde::{Key, SavePolicy};
 use sde_archives::{Retention, StoreOptions};
 use tempfile::tempdir;
 
-use super::apps::{engine, expected_page, page, state};
+use super::apps::{engine, expected_page, page, records, state};
 use super::child::Worker;
 
 /// The calls by which a store comes to the disk.
@@ -113,7 +114,7 @@ pub fn calls(dir: &Path) {
     };
     let (sde, _) = engine(dir, SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
-    let found = sde.records()[0].key;
+    let found = records(&sde)[0].key;
     store.refresh().unwrap();
     for number in 0..TIMES {
         let state = long_state(number);

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, SavePolicy, Sde};
+use sde::archiver::Archiver;
+use sde::{SavePolicy, Sde};
 use sde_archives::{Retention, StoreOptions};
 use tempfile::tempdir;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sde::{ArchiveError, Archiver, Codec, ErrorKind, SavePolicy, Source, Storable, Value, inputs};
+use sde::archiver::{ArchiveError, Archiver, Codec};
+use sde::{ErrorKind, SavePolicy, Source, Storable, Value, inputs};
 use sde_archives::DirStore;
 use serde::{Deserialize, Serialize};
 use tempfile::tempdir;

@@ -40,7 +40,7 @@ fn key_of(value: &Value<Vec<f64>>) -> sde::Key {
     let app = Digest::from_bytes([7; 32]);
     let key = with_encoder(|to| {
         to.named("field", value)?;
-        Ok::<_, sde::FingerprintError>(keyed(&app, to.finish()?))
+        Ok::<_, sde::key::FingerprintError>(keyed(&app, to.finish()?))
     });
     key.unwrap()
 }

@@ -33,7 +33,7 @@ pub fn rows(settings: Settings) -> Vec<Row> {
         repeat(run, |step| {
             let key = with_encoder(|to| {
                 to.named("step", &step)?;
-                Ok::<_, sde::FingerprintError>(hash(to.finish()?))
+                Ok::<_, sde::key::FingerprintError>(hash(to.finish()?))
             });
             moka.get_with(key.unwrap(), || Arc::new(step))
         });

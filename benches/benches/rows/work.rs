@@ -81,7 +81,7 @@ impl Arguments {
             to.named("angle", &self.angle)?;
             to.named("charge", &self.charge)?;
             to.named("spherical", &self.spherical)?;
-            Ok::<_, sde::FingerprintError>(to.finish()?.to_vec())
+            Ok::<_, sde::key::FingerprintError>(to.finish()?.to_vec())
         });
         bytes.unwrap()
     }

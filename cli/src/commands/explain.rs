@@ -1,7 +1,7 @@
 //! `sde explain`: why an entry differs from an earlier one.
 
 use clap::Args;
-use sde::{Difference, Record};
+use sde::record::{Difference, Record};
 use sde_archives::inspect::{Item, Listed, Snapshot};
 use serde_json::{Value as Json, json};
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sde_archives::inspect::{Payload, Saved, Snapshot};
+use sde_archives::inspect::{NamedValue, Snapshot, StoredValue};
 use serde_json::Map;
 
 use super::raw::Raw;
@@ -109,12 +109,12 @@ fn results(
     store: &mut Snapshot,
     key: &str,
     name: Option<&str>,
-) -> Result<(Vec<Saved>, bool), Failure> {
+) -> Result<(Vec<NamedValue>, bool), Failure> {
     let found = find(store, key)?.swap_remove(0);
     let all = found.entry.results;
     let is_complete = name.is_some() || tell_missing(&all);
     let names: Vec<String> = all.iter().map(|saved| saved.name.clone()).collect();
-    let wanted = |saved: &Saved| name.is_none_or(|name| saved.name == name);
+    let wanted = |saved: &NamedValue| name.is_none_or(|name| saved.name == name);
     let chosen = all.into_iter().filter(wanted);
     let saved: Vec<_> = chosen.filter(|saved| saved.payload.is_some()).collect();
     match (saved.is_empty(), name) {
@@ -139,7 +139,7 @@ fn results(
 }
 
 /// Tells of the results that have no value here; gives whether none of them should have one.
-fn tell_missing(all: &[Saved]) -> bool {
+fn tell_missing(all: &[NamedValue]) -> bool {
     let missing = |is_lost: bool| {
         let missing = all.iter().filter(|saved| saved.payload.is_none());
         let names = missing.filter(|saved| saved.tags.is_checkpointed() == is_lost);
@@ -164,7 +164,7 @@ fn tell_missing(all: &[Saved]) -> bool {
 enum Job {
     Raw(Raw),
     /// Values with their names, in a format, and whether one was asked for by name.
-    Values(Vec<(String, Payload)>, Format, bool),
+    Values(Vec<(String, StoredValue)>, Format, bool),
 }
 
 impl Job {
@@ -179,7 +179,11 @@ impl Job {
     }
 }
 
-fn cbor(results: &[(String, Payload)], single: bool, to: &mut impl Write) -> Result<(), Failure> {
+fn cbor(
+    results: &[(String, StoredValue)],
+    single: bool,
+    to: &mut impl Write,
+) -> Result<(), Failure> {
     if !single {
         to.write_all(&cbor_head(5, results.len() as u64))?;
     }
@@ -193,7 +197,11 @@ fn cbor(results: &[(String, Payload)], single: bool, to: &mut impl Write) -> Res
     Ok(())
 }
 
-fn json(results: &[(String, Payload)], single: bool, to: &mut impl Write) -> Result<(), Failure> {
+fn json(
+    results: &[(String, StoredValue)],
+    single: bool,
+    to: &mut impl Write,
+) -> Result<(), Failure> {
     let mut object = Map::new();
     for (name, payload) in results {
         object.insert(name.clone(), json::value(&payload.value(IN_MEMORY)?));
@@ -209,7 +217,7 @@ fn json(results: &[(String, Payload)], single: bool, to: &mut impl Write) -> Res
     Ok(writeln!(to, "{}", text::escape_json(&json.to_string()))?)
 }
 
-fn npy(results: &[(String, Payload)], to: &mut impl Write) -> Result<(), Failure> {
+fn npy(results: &[(String, StoredValue)], to: &mut impl Write) -> Result<(), Failure> {
     let found = all_arrays(results)?;
     if let [(_, array)] = &found[..] {
         return array.write(to);
@@ -222,7 +230,7 @@ fn npy(results: &[(String, Payload)], to: &mut impl Write) -> Result<(), Failure
 }
 
 /// Every array there is, with a name: one at least.
-fn all_arrays(results: &[(String, Payload)]) -> Result<Vec<(String, Array)>, Failure> {
+fn all_arrays(results: &[(String, StoredValue)]) -> Result<Vec<(String, Array)>, Failure> {
     let mut found = Vec::new();
     for (name, payload) in results {
         match payload.numbers()? {

@@ -74,7 +74,11 @@ impl Gc {
         }
         let opened = options.open(&path);
         let opened = opened.map_err(|error| store::not_opened(&path, error))?;
-        let done = opened.compact(&self.retention()?)?;
+        let retention = self.retention()?;
+        let done = match self.dry_run {
+            true => opened.would_compact(&retention)?,
+            false => opened.compact(&retention)?,
+        };
         if done.busy {
             return Err(Failure::told(
                 "somebody else is making room in this store; nothing was done, try again later",
@@ -120,10 +124,7 @@ impl Gc {
         if self.results {
             retention = retention.results();
         }
-        Ok(match self.dry_run {
-            true => retention.dry_run(),
-            false => retention,
-        })
+        Ok(retention)
     }
 
     fn print(&self, done: &Compacted, out: &mut Output) -> Result<(), Failure> {

@@ -88,10 +88,10 @@ fn needed(key: Option<String>) -> Result<String, Failure> {
 }
 
 /// A version as declared, or the first digits of a source's digest.
-fn code(code: &sde::CodeId) -> String {
+fn code(code: &sde::record::CodeId) -> String {
     match code {
-        sde::CodeId::Version(version) => version.to_string(),
-        sde::CodeId::Source(digest) => {
+        sde::record::CodeId::Version(version) => version.to_string(),
+        sde::record::CodeId::Source(digest) => {
             format!("src {}", digest.short().get(..8).unwrap_or_default())
         }
         other => other.to_string(),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use sde::Key;
 use sde::bulk::NumberType;
-use sde_archives::inspect::{Item, Listed, Payload, Saved, Snapshot, Value};
+use sde_archives::inspect::{Decoded, Item, Listed, NamedValue, Snapshot, StoredValue};
 
 use crate::failure::Failure;
 use crate::file;
@@ -12,7 +12,7 @@ use crate::file;
 /// The bytes to write.
 pub enum Raw {
     /// The bytes of a payload, from an offset on.
-    Stored(Payload, u64),
+    Stored(StoredValue, u64),
     Held(Vec<u8>),
 }
 
@@ -20,7 +20,7 @@ impl Raw {
     /// The bytes of one result; of several output files the one with this number, from 1 on.
     pub fn of(
         store: &mut Snapshot,
-        mut results: Vec<Saved>,
+        mut results: Vec<NamedValue>,
         number: Option<usize>,
         limit: u64,
     ) -> Result<Self, Failure> {
@@ -49,15 +49,15 @@ impl Raw {
         }
     }
 
-    fn value(payload: &Payload, limit: u64) -> Result<Self, Failure> {
+    fn value(payload: &StoredValue, limit: u64) -> Result<Self, Failure> {
         match payload.numbers()? {
             Some((numbers, at)) if numbers.kind == NumberType::U8 => {
                 return Ok(Self::Stored(payload.clone(), at));
             }
             Some(_) => {}
             None => match payload.value(limit)? {
-                Value::Text(text) => return Ok(Self::Held(text.into_bytes())),
-                Value::Bytes(bytes) => return Ok(Self::Held(bytes)),
+                Decoded::Text(text) => return Ok(Self::Held(text.into_bytes())),
+                Decoded::Bytes(bytes) => return Ok(Self::Held(bytes)),
                 _ => {}
             },
         }
@@ -83,7 +83,7 @@ fn content(store: &mut Snapshot, digest: sde::key::Digest) -> Result<Raw, Failur
         Item::Content(content) if content.digest == digest => copies.push(content.payload),
         _ => {}
     });
-    let is_whole = |payload: &Payload| matches!(payload.check(|_| ()), Ok(None));
+    let is_whole = |payload: &StoredValue| matches!(payload.check(|_| ()), Ok(None));
     let whole = copies.into_iter().find(is_whole);
     whole
         .map(|payload| Raw::Stored(payload, 0))

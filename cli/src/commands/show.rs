@@ -2,8 +2,8 @@
 
 use clap::Args;
 use console::measure_text_width;
-use sde::{AppSetup, Callee, ValueSummary};
-use sde_archives::inspect::{Payload, Saved, Value};
+use sde::record::{AppSetup, Callee, ValueSummary};
+use sde_archives::inspect::{Decoded, NamedValue, StoredValue};
 use serde_json::{Value as Json, json};
 
 use crate::args::Place;
@@ -173,7 +173,7 @@ fn print_setup(setup: &AppSetup, depth: usize, out: &mut Output) -> Result<(), F
     Ok(())
 }
 
-fn result(saved: &Saved) -> String {
+fn result(saved: &NamedValue) -> String {
     let tags = json::tags(saved.tags).join(", ");
     let tags = match tags.is_empty() {
         true => tags,
@@ -197,18 +197,18 @@ fn result(saved: &Saved) -> String {
 /// Texts and lists of texts up to this many bytes are shown in full.
 const READABLE: u64 = 4096;
 
-fn value(payload: &Payload) -> String {
-    let text = |item: &Value| match item {
-        Value::Text(text) => Some(text.clone()),
+fn value(payload: &StoredValue) -> String {
+    let text = |item: &Decoded| match item {
+        Decoded::Text(text) => Some(text.clone()),
         _ => None,
     };
     match payload.value(READABLE) {
-        Ok(Value::Text(text)) if text.contains('\n') => format!("\n{text}"),
-        Ok(Value::List(items)) if !items.is_empty() => {
+        Ok(Decoded::Text(text)) if text.contains('\n') => format!("\n{text}"),
+        Ok(Decoded::List(items)) if !items.is_empty() => {
             let texts: Option<Vec<_>> = items.iter().map(text).collect();
             texts.map_or_else(|| payload.short(), |texts| texts.join(", "))
         }
-        Ok(Value::Text(text)) => text,
+        Ok(Decoded::Text(text)) => text,
         _ => payload.short(),
     }
 }
@@ -233,7 +233,7 @@ fn object(found: &Found, out: &mut Output) -> Result<(), Failure> {
     out.object(&json!({
         "record": json::record(&found.entry.record),
         "results": found.entry.results.iter().map(of_result).collect::<Vec<_>>(),
-        "bytes": payloads.map(Payload::length).sum::<u64>(),
+        "bytes": payloads.map(StoredValue::length).sum::<u64>(),
         "saved": found.places,
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
@@ -241,7 +241,7 @@ fn object(found: &Found, out: &mut Output) -> Result<(), Failure> {
     }))
 }
 
-fn of_result(saved: &Saved) -> Json {
+fn of_result(saved: &NamedValue) -> Json {
     let mut object = json!({ "name": saved.name, "tags": json::tags(saved.tags) });
     if let Some(payload) = &saved.payload {
         object["type"] = json!(payload.type_name());

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use sde::key::Plain;
-use sde_archives::inspect::{Entry, Standing, Value};
+use sde::key::Bare;
+use sde_archives::inspect::{Decoded, Entry, Standing};
 use serde_json::Map;
 
 use crate::args::{App, Place};
@@ -211,16 +211,16 @@ impl Rows {
     /// Numbers as numbers, as floats with NaN if there are gaps; truth values; all else as texts.
     fn array(&self, column: u32) -> Array {
         let cells = self.lines.iter().map(|line| cell(line, column));
-        let values: Vec<Value> = cells.clone().map(value).collect();
-        let float = |value: &Value| match value {
-            Value::Null => Some(f64::NAN),
-            Value::Float(number) => Some(*number),
+        let values: Vec<Decoded> = cells.clone().map(value).collect();
+        let float = |value: &Decoded| match value {
+            Decoded::Null => Some(f64::NAN),
+            Decoded::Float(number) => Some(*number),
             // A larger integer may lose digits.
-            Value::Integer(integer) if integer.unsigned_abs() <= 1 << 53 => Some(*integer as f64),
+            Decoded::Integer(integer) if integer.unsigned_abs() <= 1 << 53 => Some(*integer as f64),
             _ => None,
         };
-        let truth = |value: &Value| match value {
-            Value::Bool(truth) => Some(u8::from(*truth)),
+        let truth = |value: &Decoded| match value {
+            Decoded::Bool(truth) => Some(u8::from(*truth)),
             _ => None,
         };
         let as_floats = || values.iter().map(float).collect::<Option<Vec<_>>>();
@@ -237,15 +237,15 @@ impl Rows {
     }
 }
 
-fn value(cell: Option<&Cell>) -> Value {
-    match cell.map(Cell::plain) {
-        Some(Plain::Bool(truth)) => Value::Bool(truth),
-        Some(Plain::Unsigned(integer)) => Value::Integer(integer.into()),
-        Some(Plain::Signed(integer)) => Value::Integer(integer.into()),
-        Some(Plain::F32(number)) => Value::Float(number.into()),
-        Some(Plain::F64(number)) => Value::Float(number),
-        Some(Plain::Text(text)) => Value::Text(text.into_owned()),
-        _ => Value::Null,
+fn value(cell: Option<&Cell>) -> Decoded {
+    match cell.map(Cell::bare) {
+        Some(Bare::Bool(truth)) => Decoded::Bool(truth),
+        Some(Bare::Unsigned(integer)) => Decoded::Integer(integer.into()),
+        Some(Bare::Signed(integer)) => Decoded::Integer(integer.into()),
+        Some(Bare::F32(number)) => Decoded::Float(number.into()),
+        Some(Bare::F64(number)) => Decoded::Float(number),
+        Some(Bare::Text(text)) => Decoded::Text(text.into_owned()),
+        _ => Decoded::Null,
     }
 }
 
@@ -270,9 +270,9 @@ fn compare(one: Option<&Cell>, other: Option<&Cell>) -> Ordering {
 
 fn number(cell: &Cell) -> Option<f64> {
     match value(Some(cell)) {
-        Value::Bool(truth) => Some(f64::from(u8::from(truth))),
-        Value::Integer(integer) => Some(integer as f64),
-        Value::Float(number) => Some(number),
+        Decoded::Bool(truth) => Some(f64::from(u8::from(truth))),
+        Decoded::Integer(integer) => Some(integer as f64),
+        Decoded::Float(number) => Some(number),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sde::Key;
 use sde::key::Digest;
 use sde_archives::StoreOptions;
-use sde_archives::inspect::{Damage, Item, Payload, SegmentFile, Snapshot, Walked};
+use sde_archives::inspect::{Damage, Item, SegmentFile, Snapshot, StoredValue, Walked};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
@@ -179,7 +179,7 @@ impl Search {
         }
     }
 
-    fn check(&mut self, payload: &Payload, of: &str) {
+    fn check(&mut self, payload: &StoredValue, of: &str) {
         let damage = payload.check(|read| self.bar.inc(read));
         let damage = damage.unwrap_or_else(|error| {
             let why = error.to_string();

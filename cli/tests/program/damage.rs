@@ -337,7 +337,8 @@ fn an_end_that_a_generation_vouches_for_is_damage() {
 /// What a record says of itself may be anything: times that no sum can hold.
 #[test]
 fn costs_that_no_sum_holds_are_no_reason_to_panic() {
-    use sde::{Archiver as _, Batch, SavedEntry, Sde, Selection};
+    use sde::Sde;
+    use sde::archiver::{Archiver as _, Batch, SavedEntry, Selection};
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
@@ -346,12 +347,12 @@ fn costs_that_no_sum_holds_are_no_reason_to_panic() {
     for charge in 0..3 {
         energy.call(&sde, "STO-3G", charge).unwrap();
     }
-    let hostile = |mut record: sde::Record| {
+    let hostile = |mut record: sde::record::Record| {
         record.took = std::time::Duration::MAX;
         SavedEntry::new::<String>(record, Selection::Archive, [])
     };
     let mut batch = Batch::new(Selection::Archive);
-    batch.entries = sde.records().into_iter().map(hostile).collect();
+    sde.records(|record| batch.entries.push(hostile(record.clone())));
     store.save(&batch).unwrap();
     store.commit(Selection::Archive).unwrap();
     let path = path.to_str().unwrap();

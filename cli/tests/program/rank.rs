@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sde::archiver::{Archiver, Batch, Codec, SavedEntry, Selection};
+use sde::record::{Record, RunId};
 use sde::{
-    App, AppError, AppInfo, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle, Inputs,
-    Policy, Record, ResultMap, ResultSpec, RunId, SavedEntry, Sde, Selection, Source, Tags, inputs,
+    App, AppError, AppInfo, ErasedValue, Fingerprint, Handle, Inputs, Policy, ResultMap,
+    ResultSpec, Sde, Source, Tags, inputs,
 };
 use sde_archives::{DirStore, Retention};
 use serde_json::json;

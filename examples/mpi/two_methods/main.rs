@@ -20,8 +20,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
+use sde::ranks::Transfer;
 use sde::store::{Cbor, StoreOptions};
-use sde::{DistArray, Handle, SavePolicy, Sde, Transfer};
+use sde::{DistArray, Handle, SavePolicy, Sde};
 use solvers::{chebyshev, conjugate_gradients};
 
 const HELP: &str = "\

@@ -1,6 +1,7 @@
 //! Two ways to solve the Poisson equation.
 
-use sde::{AppError, DistArray, Distributed, Edge, Handle};
+use sde::ranks::Edge;
+use sde::{AppError, DistArray, Distributed, Handle};
 use serde::{Deserialize, Serialize};
 
 /// The norm of the residual, against that at the start, at which both stop.

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use sde_engine::bulk::Element;
 use sde_engine::key::Digest;
-use sde_engine::{Collective, Error, ErrorKind, Handle, MemorySize};
+use sde_engine::ranks::Collective;
+use sde_engine::{Error, ErrorKind, Handle, MemorySize};
 
 use super::block::Block;
 use super::layout::{Layout, refused};
@@ -72,7 +73,7 @@ impl<T: Element> DistArray<T> {
         Self::from_fn_on(sde, layout, element)
     }
 
-    /// As [`from_fn`](Self::from_fn), with another layout.
+    /// Makes an array as [`from_fn`](Self::from_fn) does, on a layout that the caller gives.
     ///
     /// # Errors
     /// As [`Handle::rank`]; if the layout is for another number of ranks.
@@ -85,8 +86,9 @@ impl<T: Element> DistArray<T> {
         Self::from_local(sde, layout, local)
     }
 
-    /// As [`from_fn`](Self::from_fn), for elements that may fail, such as runs of ordinary apps. Collective: each rank
-    /// computes its own elements one after another, and waits for the others. Results from before an error stay cached.
+    /// Makes an array as [`from_fn`](Self::from_fn) does, of elements that may fail, such as runs of ordinary apps.
+    /// Collective: each rank computes its own elements one after another, and waits for the others. Results from
+    /// before an error stay cached.
     ///
     /// ```
     /// use sde::{DistArray, Handle, Sde};

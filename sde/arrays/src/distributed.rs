@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sde_engine::bulk::{Element, try_zeroed};
-use sde_engine::{AppError, Distributed, Placement, Redistribution, SavedParts};
+use sde_engine::ranks::{Placement, Redistribution, SavedParts};
+use sde_engine::{AppError, Distributed};
 
 use super::block::Block;
 use super::dist_array::{DistArray, header};
@@ -146,7 +147,7 @@ mod tests {
             &[huge, 0, 0],
             &[1 << 58, 0, 1 << 58],
         ];
-        let read = |_: usize| -> Result<DistArray<f64>, sde_engine::ArchiveError> {
+        let read = |_: usize| -> Result<DistArray<f64>, sde_engine::archiver::ArchiveError> {
             panic!("it is not to be read")
         };
         for part_descriptor in lists {

@@ -6,7 +6,8 @@
 
 use sde_engine::bulk::Element;
 use sde_engine::key::Digest;
-use sde_engine::{Encoder, Error, Fingerprint, FingerprintError, Handle};
+use sde_engine::key::{Encoder, FingerprintError};
+use sde_engine::{Error, Fingerprint, Handle};
 
 use super::dist_array::DistArray;
 

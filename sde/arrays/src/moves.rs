@@ -8,9 +8,10 @@
 
 use std::ops::Range;
 
+use sde_engine::Error;
 use sde_engine::bulk::{Element, try_zeroed};
 use sde_engine::key::Digest;
-use sde_engine::{Collective, Error};
+use sde_engine::ranks::Collective;
 
 use super::block::{Block, Lines};
 

@@ -97,7 +97,7 @@ pub fn is_held_back(message: std::fmt::Arguments<'_>) -> bool {
     is_held_back
 }
 
-/// Has a console of the process show a warning: the first whose engine is built.
+/// Shows a warning on a console of the process: the first whose engine is built.
 #[doc(hidden)]
 pub fn show_warning(message: std::fmt::Arguments<'_>) {
     let consoles = lock(&CONSOLES);

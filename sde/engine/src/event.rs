@@ -48,22 +48,20 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// How a run got its result.
+/// Tells how a run got its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// It was among the thread's recent hits: no digest, no lock.
-    Recent,
-    /// It was in the map.
-    Map,
-    /// It was in the store.
+    /// The result was in memory. [`AppStats`](crate::AppStats) counts at which level of the cache.
+    Memory,
+    /// The result was in the store.
     Loaded,
-    /// Another run was computing it, and this one waited.
+    /// Another run was computing the result, and this call waited.
     Waited,
-    /// It was computed by this call.
+    /// This call computed the result.
     Computed,
-    /// It was computed by this call although another was computing it too, since
-    /// waiting could have hung (see [`Handle::par_map`](crate::Handle::par_map)).
+    /// This call computed the result although another was computing it too, since waiting could have hung (see
+    /// [`Handle::par_map`](crate::Handle::par_map)).
     Duplicate,
 }
 
@@ -71,8 +69,7 @@ impl Source {
     /// For the spans of `tracing`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Recent => "recent",
-            Self::Map => "map",
+            Self::Memory => "memory",
             Self::Loaded => "loaded",
             Self::Waited => "waited",
             Self::Computed => "computed",
@@ -96,9 +93,9 @@ pub enum Event {
     Started {
         /// The app.
         app: Arc<str>,
-        /// Its run.
+        /// The key of the run.
         key: Key,
-        /// Which computation this is.
+        /// The process and the number of the computation.
         run: RunId,
     },
     /// A call of `run` has its result.
@@ -106,9 +103,9 @@ pub enum Event {
     Finished {
         /// The app.
         app: Arc<str>,
-        /// Its run.
+        /// The key of the run.
         key: Key,
-        /// How it got the result.
+        /// The source of the result.
         source: Source,
         /// The computation that made the result.
         made_by: RunId,
@@ -118,9 +115,9 @@ pub enum Event {
     Failed {
         /// The app.
         app: Arc<str>,
-        /// Its run.
+        /// The key of the run.
         key: Key,
-        /// Why.
+        /// The error.
         error: Error,
     },
     /// A call is about to wait for another: one that computes the same key, or one that
@@ -142,7 +139,7 @@ pub enum Event {
         key: Key,
         /// The machine of the other process.
         host: Arc<str>,
-        /// Its number there.
+        /// The process's number there.
         process: u32,
     },
     /// A run that failed or panicked is taken over by one that waited for it.
@@ -170,7 +167,7 @@ pub enum Event {
         app: Arc<str>,
         /// The run.
         key: Key,
-        /// Which of these causes it is, with details.
+        /// The cause among these, with details.
         why: String,
     },
     /// An entry has left memory to make room, or its values have.
@@ -180,7 +177,7 @@ pub enum Event {
         app: Arc<str>,
         /// The run.
         key: Key,
-        /// How many bytes its values took.
+        /// The bytes that the entry's values took.
         bytes: usize,
         /// The cost of having it again: of reading it if it is in the store, else of computing it.
         cost: Duration,
@@ -188,17 +185,16 @@ pub enum Event {
     /// Entries or scratch were saved.
     #[non_exhaustive]
     Saved {
-        /// `checkpoint` or `archive`.
+        /// The kind of save: `checkpoint` or `archive`.
         kind: &'static str,
-        /// How many entries were written.
+        /// The number of entries that were written.
         entries: usize,
-        /// How many scratch states were written.
+        /// The number of scratch states that were written.
         scratch: usize,
-        /// How long it took.
+        /// The time that the save took.
         took: Duration,
     },
-    /// Something is wrong that does not stop the program: a damaged entry, a
-    /// save that failed.
+    /// The engine met something wrong that does not stop the program: a damaged entry, a save that failed.
     #[non_exhaustive]
     Warning {
         /// The trouble, and what was done about it.
@@ -209,9 +205,9 @@ pub enum Event {
     Progress {
         /// The name of the work.
         label: Arc<str>,
-        /// How much of it is done.
+        /// The part of the work that is done.
         done: usize,
-        /// How much of it there is.
+        /// The whole of the work.
         total: usize,
         /// Whether it is beside other work that is told of: within `par_map`, `par_each` or `join`, on one of rayon's
         /// workers, or a save that nobody waits for.
@@ -221,7 +217,7 @@ pub enum Event {
     /// saves new results.
     #[non_exhaustive]
     Signal {
-        /// Its name: `SIGTERM`, for example.
+        /// The signal's name: `SIGTERM`, for example.
         signal: &'static str,
         /// Whether the process ends when all is saved.
         ends: bool,
@@ -233,6 +229,30 @@ pub enum Event {
 /// threads at once.
 ///
 /// If it panics, the others are told all the same, and the run goes on.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use sde::{Event, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let warnings = Arc::new(AtomicUsize::new(0));
+/// let counted = warnings.clone();
+/// let observer = move |event: &Event| {
+///     if let Event::Warning { .. } = event {
+///         counted.fetch_add(1, Ordering::Relaxed);
+///     }
+/// };
+/// let sde = Sde::builder().observer(observer).build()?;
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(warnings.load(Ordering::Relaxed), 0);
+/// # Ok::<(), sde::Error>(())
+/// ```
 pub trait Observer: Send + Sync {
     /// Takes note of one event.
     fn observe(&self, event: &Event);
@@ -264,7 +284,7 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
 /// let sde = Sde::builder().observer(log.clone()).build()?;
 /// double.call(&sde, 4.0)?;
 /// double.call(&sde, 4.0)?;
-/// assert_eq!(log.sources("double"), [Source::Computed, Source::Map]);
+/// assert_eq!(log.sources("double"), [Source::Computed, Source::Memory]);
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -289,7 +309,7 @@ impl EventLog {
         std::mem::take(&mut *self.lock())
     }
 
-    /// How the finished runs of one app got their results, in order.
+    /// Lists how the finished runs of one app got their results, in order.
     #[must_use]
     pub fn sources(&self, of: &str) -> Vec<Source> {
         self.lock()
@@ -301,7 +321,7 @@ impl EventLog {
             .collect()
     }
 
-    /// How many times the body of one app was started.
+    /// Counts how many times the body of one app was started.
     #[must_use]
     pub fn started(&self, of: &str) -> usize {
         self.lock()

@@ -6,6 +6,7 @@ use tracing::Span;
 use tracing::span::EnteredSpan;
 
 /// A span with the fields `outcome` and `took`, which are told at its end. Costs one look where nobody listens.
+#[derive(Debug)]
 pub struct Stretch {
     span: EnteredSpan,
     /// `None` where nobody listens.

@@ -55,7 +55,7 @@ fn a_forked_process_saves_in_the_background() {
             let _ = saved.send(());
         }
     };
-    let builder = sde::Sde::builder().store(sde::MemoryArchiver::new());
+    let builder = sde::Sde::builder().store(sde::archiver::MemoryArchiver::new());
     let sde = builder.observer(tell).build().unwrap();
     // SAFETY: the child computes and saves on threads of its own, and ends without running anything else.
     let child = unsafe { libc::fork() };

@@ -141,8 +141,7 @@ impl<K, V> LastValuePerThread<K, V> {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    /// [`set`](Self::set) for a value whose computation began at `epoch`. `false` also if the cell
-    /// was cleared since.
+    /// Sets a value whose computation began at `epoch`. `false` also if the cell was cleared since.
     pub fn set_at(&self, epoch: Epoch, key: K, value: V) -> bool {
         let new = Record {
             epoch: epoch.0,
@@ -152,7 +151,7 @@ impl<K, V> LastValuePerThread<K, V> {
         self.exchange(epoch, |slot| slot.replace(new))
     }
 
-    /// [`set_at`](Self::set_at) with a key made from the old one, whose memory it may reuse.
+    /// Sets a value whose computation began at `epoch`, with a key made from the old one, whose memory it may reuse.
     ///
     /// `key` is called with the slot's last key, of whatever thread, or `None`. It runs while the slot
     /// is taken, and not at all if the result is `false`. If it panics the slot is left empty.

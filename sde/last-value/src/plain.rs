@@ -32,7 +32,7 @@
 /// assert_eq!(Point::read(&bytes), Point { x: 1.0, y: 2.0 });
 /// ```
 pub trait Plain: Sized {
-    /// How many bytes a value takes.
+    /// The number of bytes that a value takes.
     const BYTES: usize;
 
     /// Writes the value to `out`, which has [`BYTES`](Self::BYTES) bytes, all zero. Equal values

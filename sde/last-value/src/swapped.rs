@@ -111,8 +111,8 @@ impl<K, V> LastValue<K, V> {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    /// [`set`](Self::set) for a value whose computation began at `epoch`. `false` if the cell was
-    /// cleared since and the value is not kept.
+    /// Sets a value whose computation began at `epoch`. `false` if the cell was cleared since and the value is not
+    /// kept.
     pub fn set_at(&self, epoch: Epoch, key: K, value: V) -> bool {
         if self.epoch() != epoch {
             return false;

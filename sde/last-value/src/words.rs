@@ -143,8 +143,7 @@ impl<K: Plain, V: Plain> LastValueWords<K, V> {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    /// [`set`](Self::set) for a value whose computation began at `epoch`. `false` also if the cell
-    /// was cleared since.
+    /// Sets a value whose computation began at `epoch`. `false` also if the cell was cleared since.
     #[inline]
     pub fn set_at(&self, epoch: Epoch, key: &K, value: &V) -> bool {
         self.set_stopping(epoch, key, value, || ())

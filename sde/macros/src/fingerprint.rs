@@ -66,7 +66,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
                 #describe
             }
 
-            fn shape(__to: &mut #sde::key::Shape<'_, '_>) {
+            fn shape(__to: &mut #sde::key::TypeWriter<'_, '_>) {
                 __to.declared(#declared, #arguments);
                 #(__to.of::<#types>();)*
                 #(__to.constant(&#constants);)*

@@ -16,7 +16,7 @@ mod source;
 
 use proc_macro::TokenStream;
 
-/// Makes a function an app; documented in the crate `sde`.
+/// Makes a function an app; programs write `#[sde::app]`.
 #[proc_macro_attribute]
 pub fn app(attribute: TokenStream, item: TokenStream) -> TokenStream {
     app::app(attribute.into(), item.into())
@@ -24,7 +24,7 @@ pub fn app(attribute: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Has a function count as code of the apps that name it; documented in the crate `sde`.
+/// Counts a function as code of the apps that name it; programs write `#[sde::helper]`.
 #[proc_macro_attribute]
 pub fn helper(attribute: TokenStream, item: TokenStream) -> TokenStream {
     helper::helper(&attribute.into(), item.into())
@@ -32,7 +32,7 @@ pub fn helper(attribute: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Derives `Distributed`; documented in the crate `sde`.
+/// Derives the trait `Distributed`; programs write `#[derive(sde::Distributed)]`.
 #[proc_macro_derive(Distributed, attributes(distributed))]
 pub fn derive_distributed(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
@@ -41,7 +41,7 @@ pub fn derive_distributed(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Derives `Fingerprint`; documented in the crate `sde`.
+/// Derives the trait `Fingerprint`; programs write `#[derive(sde::Fingerprint)]`.
 #[proc_macro_derive(Fingerprint, attributes(fingerprint))]
 pub fn derive_fingerprint(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
@@ -50,7 +50,7 @@ pub fn derive_fingerprint(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Derives `Results`; documented in the crate `sde`.
+/// Derives the trait `Results`; programs write `#[derive(sde::Results)]`.
 #[proc_macro_derive(Results, attributes(result))]
 pub fn derive_results(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
@@ -59,7 +59,7 @@ pub fn derive_results(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Derives `Settings`; documented in the crate `sde`.
+/// Derives the trait `Settings`; programs write `#[derive(sde::Settings)]`.
 #[proc_macro_derive(Settings, attributes(setting, slot))]
 pub fn derive_settings(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
@@ -68,7 +68,7 @@ pub fn derive_settings(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Derives `MemorySize`; documented in the crate `sde`.
+/// Derives the trait `MemorySize`; programs write `#[derive(sde::MemorySize)]`.
 #[proc_macro_derive(MemorySize, attributes(memory_size))]
 pub fn derive_memory_size(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sde::Note;
+use sde::ranks::Note;
 
 /// The rounds of a group, counted on each rank from 1, and the notices about them.
 #[derive(Debug, Default)]

@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 
-use sde::GroupError;
+use sde::ranks::GroupError;
 use serde::{Deserialize, Serialize};
 
 /// The length of a frame: the encoded call, then a message.
 pub(crate) const LENGTH: usize = CALL + INLINE;
 const CALL: usize = 80;
 /// The longest message that fits in a frame; a meeting of the engine's ranks has this length.
-pub(crate) const INLINE: usize = sde::MEETING_BYTES;
+pub(crate) const INLINE: usize = sde::__private::MEETING_BYTES;
 
 /// The operation that a rank is about to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,7 +280,7 @@ mod tests {
     /// operations of MPI, and the second one spun on cores that other ranks needed.
     #[test]
     fn what_the_engine_says_when_ranks_meet_fits_in_a_frame() {
-        let said = vec![7; sde::MEETING_BYTES];
+        let said = vec![7; sde::__private::MEETING_BYTES];
         let length = said.len();
         let frame = Frame::from(Operation::Meet { length }).encode(&said);
         assert_eq!(messages(&frame, [length]), Some(said));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mpi::topology::Color;
 use mpi::traits::Communicator;
-use sde::{GroupError, Note, ProcessGroup, Subgroup};
+use sde::ranks::{GroupError, Note, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
 use crate::frame::{self, Frame, Operation};
@@ -21,6 +21,7 @@ use crate::transfer;
 /// [session](crate::Session), while the session lives; otherwise they return [`GroupError::Other`].
 ///
 /// After an operation has failed because a rank has left, all later operations fail too.
+#[derive(Debug)]
 pub struct MpiGroup {
     number: u64,
     rank: usize,

@@ -12,7 +12,8 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Group, Source};
 use mpi::{Rank, Tag};
-use sde::{GroupError, renumbered};
+use sde::__private::renumbered;
+use sde::ranks::GroupError;
 
 use crate::book::Book;
 use crate::in_flight::InFlight;

@@ -1,11 +1,11 @@
 //! Process groups of SDE on MPI.
 //!
-//! The engine moves results between processes by the few operations of [`sde::ProcessGroup`] and knows nothing of MPI.
+//! The engine moves results between processes by the few operations of [`sde::ranks::ProcessGroup`] and knows nothing of MPI.
 //! This crate implements them on MPI, through `rsmpi`. A program starts a [`Session`] first thing in `main` and takes
 //! its group from there:
 //!
 //! ```
-//! use sde::ProcessGroup;
+//! use sde::ranks::ProcessGroup;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let session = sde_mpi::Session::start()?;

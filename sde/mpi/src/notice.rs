@@ -3,7 +3,7 @@
 //! All go over one communicator of the session and name their group. So a notice to a group that has ended is dropped,
 //! and never reaches a later group.
 
-use sde::Note;
+use sde::ranks::Note;
 use serde::{Deserialize, Serialize};
 
 /// A message from one rank to another.

@@ -44,7 +44,7 @@ sde::debug_as_said!(StartError);
 /// Makes `Session::start()?` possible in a function that returns the engine's error.
 impl From<StartError> for sde::Error {
     fn from(error: StartError) -> Self {
-        Self::ranks("begins", sde::GroupError::Other(error.to_string()))
+        Self::ranks("begins", sde::ranks::GroupError::Other(error.to_string()))
     }
 }
 
@@ -59,7 +59,7 @@ impl From<StartError> for sde::Error {
 ///   ranks at once, with the status 101. The message `rank 3 of 8 panicked: ...; ending the job`
 ///   goes to stderr. A panic that is caught, or on another thread, ends nothing.
 /// - **A rank that returns early** from `main` tells the others: those that wait for it in a
-///   [group](sde::ProcessGroup), now or later, get [`Left`](sde::GroupError::Left). At the end
+///   [group](sde::ranks::ProcessGroup), now or later, get [`Left`](sde::ranks::GroupError::Left). At the end
 ///   of its session each rank waits for the others, as MPI asks for, and
 ///   says so on stderr after 10 seconds.
 /// - **A rank that exits** (`std::process::exit`) in the middle of its session ends all ranks
@@ -77,6 +77,12 @@ pub struct Session {
     _here: PhantomData<*const ()>,
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Session")
+    }
+}
+
 impl Session {
     /// Starts MPI, for calls by this thread only; the process may have other threads.
     ///
@@ -88,13 +94,13 @@ impl Session {
         }
         // MPICH handles SIGUSR1, and libraries that it loads handle others: no such handler is the program's own.
         let start = || environment::initialize_with_threading(Threading::Funneled);
-        let started = sde::start_library(start);
+        let started = sde::ranks::start_library(start);
         let (universe, _) = started.ok_or(StartError::Started)?;
         Self::over(universe)
     }
 
     /// Takes over MPI from a program that has started it, on the thread that did. Signal handlers that MPI has set
-    /// count as the program's own, unless it was started by [`sde::start_library`].
+    /// count as the program's own, unless it was started by [`sde::ranks::start_library`].
     ///
     /// # Errors
     /// If MPI was started without threads.
@@ -117,7 +123,7 @@ impl Session {
     /// A group of all ranks. Collective.
     ///
     /// ```
-    /// # use sde::ProcessGroup;
+    /// # use sde::ranks::ProcessGroup;
     /// let session = sde_mpi::Session::start()?;
     /// let world = session.world();
     /// assert!(world.rank() < world.size());

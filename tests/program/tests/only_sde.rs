@@ -33,11 +33,8 @@ fn what_each_macro_makes_is_remembered_and_loaded() {
         let sde = sde::builder(&path)?.without_signals().build()?;
         let mean = all(&sde)?;
         let computed = sde.stats().total.computed;
-        let helpers = sde
-            .records()
-            .iter()
-            .map(|one| one.setup.helpers.len())
-            .sum::<usize>();
+        let mut helpers = 0;
+        sde.records(|record| helpers += record.setup.helpers.len());
         sde.finish()?;
         Ok((mean, computed, helpers))
     };

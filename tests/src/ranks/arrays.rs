@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{Ranks, all_are, names};
 use crate::{assert_kind, says};
+use sde::ranks::{Block, Edge, Layout, Transfer};
 use sde::store::DirStore;
 use sde::{
-    AppError, Block, Builder, DistArray, Edge, ErrorKind, Handle, Layout, SavePolicy, Sde, Source,
-    Transfer, Value, inputs,
+    AppError, Builder, DistArray, ErrorKind, Handle, SavePolicy, Sde, Source, Value, inputs,
 };
 
 #[sde::app(name = "ranks.arrays.products", distributed)]
@@ -199,8 +199,8 @@ pub(super) fn an_array_that_no_app_returned_is_known_by_its_content(ranks: Ranks
             assert_eq!(*sum.call(&sde, &other).unwrap(), first);
             let another = make(1.0).keyed(&sde).unwrap();
             assert_ne!(*sum.call(&sde, &another).unwrap(), first);
-            let of_sum = |record: &sde::Record| (record.key, record.inputs[0].digest);
-            let mut keys: Vec<_> = sde.records().iter().map(of_sum).collect();
+            let of_sum = |record: &sde::record::Record| (record.key, record.inputs[0].digest);
+            let mut keys: Vec<_> = crate::records(&sde).iter().map(of_sum).collect();
             keys.sort();
             keys
         });
@@ -441,7 +441,7 @@ pub(super) fn an_array_is_filled_by_runs_of_an_ordinary_app(ranks: Ranks<'_>) {
         let again = filled.call(&sde, 10).unwrap();
         assert!(Value::ptr_eq(&array, &again));
         let sources = names(log.sources("ranks.arrays.filled"));
-        assert_eq!(sources, names([Source::Computed, Source::Map]));
+        assert_eq!(sources, names([Source::Computed, Source::Memory]));
         log.started("ranks.arrays.element")
     });
     assert_eq!(told.iter().sum::<usize>(), 10, "{told:?}");

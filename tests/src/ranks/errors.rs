@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::{Rank, Ranks, all_are};
 use crate::{assert_kind, says, until};
-use sde::{AppError, Error, ErrorKind, Event, GroupError, Handle, InputFile, Sde, inputs};
+use sde::ranks::GroupError;
+use sde::{AppError, Error, ErrorKind, Event, Handle, InputFile, Sde, inputs};
 
 #[sde::app(name = "ranks.errors.sum", distributed)]
 fn sum(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
@@ -59,6 +60,33 @@ pub(super) fn ranks_that_gather_different_things_get_the_same_error(ranks: Ranks
 #[sde::app(name = "ranks.errors.weighted", distributed)]
 fn weighted(points: &[f64], weight: f64, step: u64) -> f64 {
     points[0] * weight + step as f64
+}
+
+#[sde::app(name = "ranks.errors.difference", distributed)]
+fn difference(sde: &Handle, a: u64, b: u64) -> Result<u64, sde::Error> {
+    let terms = sde.gather("terms", a - b)?;
+    Ok(terms.iter().map(|term| **term).sum())
+}
+
+/// The order of the inputs may differ from rank to rank, since they are keyed in that of the app.
+pub(super) fn inputs_are_held_against_the_app_before_ranks_meet(ranks: Ranks<'_>) {
+    let size = ranks.size() as u64;
+    ranks.run(|sde| {
+        let wrong = inputs! { a: 3_u64, c: 1_u64 };
+        assert_kind!(sde.run(&difference, &wrong).unwrap_err(), UnknownName);
+        let inputs = match sde.rank().unwrap() % 2 {
+            0 => inputs! { a: 3_u64, b: 1_u64 },
+            _ => inputs! { b: 1_u64, a: 3_u64 },
+        };
+        for _ in 0..2 {
+            let results = sde.run(&difference, &inputs).unwrap();
+            assert_eq!(*results.get::<u64>("result").unwrap(), 2 * size);
+        }
+        let list = [inputs.clone(), wrong, inputs.with("a", 4_u64)];
+        let results = sde.par_map_on_sets(&difference, &list, 1);
+        let are_well: Vec<_> = results.iter().map(Result::is_ok).collect();
+        assert_eq!(are_well, [true, false, true]);
+    });
 }
 
 /// Found by a user who was shown two digests, and had to find out himself in which of many inputs his ranks differed.

@@ -62,7 +62,7 @@ pub(super) fn values_of_all_sizes_come_as_they_were(ranks: Ranks<'_>) {
         let computed = sde.stats().total.computed;
         (0..size).for_each(|rank| check(&sde, rank));
         assert_eq!(sde.stats().total.computed, computed);
-        let records = sde.records().into_iter();
+        let records = crate::records(&sde).into_iter();
         let records: BTreeSet<_> = records.map(|record| format!("{record:?}")).collect();
         records
     });

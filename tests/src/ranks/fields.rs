@@ -1,9 +1,8 @@
 //! Values with several arrays in them, and with what is the same on all ranks.
 
 use sde::bulk::Element;
-use sde::{
-    AppError, DistArray, Distributed, Handle, Placement, Redistribution, SavedParts, Transfer,
-};
+use sde::ranks::{Placement, Redistribution, SavedParts, Transfer};
+use sde::{AppError, DistArray, Distributed, Handle};
 use serde::{Deserialize, Serialize};
 
 use super::Ranks;

@@ -10,8 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sde::ranks::Transfer;
 use sde::store::DirStore;
-use sde::{DistArray, EventLog, Handle, Inputs, SavePolicy, Sde, Source, Transfer, inputs};
+use sde::{DistArray, EventLog, Handle, Inputs, SavePolicy, Sde, Source, inputs};
 
 use super::{Rank, Ranks, Threads};
 

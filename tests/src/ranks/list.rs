@@ -49,6 +49,7 @@ macro_rules! for_each_test_of_ranks {
                 ranks_that_gather_different_things_get_the_same_error: Each(&[2]),
                 ranks_that_give_different_inputs_get_the_same_error: Each(&[2]),
                 an_input_that_one_rank_can_not_read_is_that_error_on_all: Each(&[2]),
+                inputs_are_held_against_the_app_before_ranks_meet: Each(&[1, 2, 3]),
                 a_rank_of_a_part_is_named_as_in_the_whole_program: Each(&[3]),
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),

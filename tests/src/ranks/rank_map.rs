@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Ranks, all_are};
+use sde::ranks::Transfer;
 use sde::{
     App, AppError, AppInfo, Cost, ErrorKind, Event, EventLog, Fingerprint, Handle, Inputs,
-    ResultMap, ResultSpec, SavePolicy, Sde, Transfer, inputs,
+    ResultMap, ResultSpec, SavePolicy, Sde, inputs,
 };
 
 use crate::{Lying, assert_kind, says, until};
@@ -183,7 +184,7 @@ pub(super) fn what_is_random_on_one_rank_is_so_on_all(ranks: Ranks<'_>) {
             assert_eq!(*draws.call(&sde).unwrap(), 1);
         }
         assert_eq!(sde.stats().apps["ranks.rank_map.draws"].computed, 2);
-        let records = sde.records();
+        let records = crate::records(&sde);
         let of_app = records
             .iter()
             .filter(|record| &*record.app == "ranks.rank_map.draws");

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sde::archiver::{ArchiveError, Codec, Wire, WireBuffer};
+use sde::ranks::{Redistribution, Transfer};
 use sde::store::Cbor;
 use sde::{
-    App, AppError, AppInfo, ArchiveError, Codec, DistArray, Distributed, ErasedValue, EventLog,
-    Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Tag, Tags,
-    Transfer, Wire, WireBuffer, inputs,
+    App, AppError, AppInfo, DistArray, Distributed, ErasedValue, EventLog, Fingerprint, Handle,
+    Inputs, ResultMap, ResultSpec, Sde, Slot, Tag, Tags, inputs,
 };
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};

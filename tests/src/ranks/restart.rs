@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use sde::ranks::{Redistribution, SavedParts, Transfer};
 use sde::store::DirStore;
 use sde::{
     App, AppError, AppInfo, DistArray, Distributed, EventLog, Fingerprint, Handle, Inputs,
-    Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags,
-    Transfer, inputs,
+    ResultMap, ResultSpec, SavePolicy, Sde, Source, Tag, Tags, inputs,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

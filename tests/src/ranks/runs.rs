@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use super::{Rank, Ranks, all_are, names};
 use crate::{assert_kind, one_says, says};
-use sde::{AppError, ErrorKind, Handle, MemoryArchiver, Policy, SavePolicy, Sde, Source, inputs};
+use sde::archiver::MemoryArchiver;
+use sde::{AppError, ErrorKind, Handle, Policy, SavePolicy, Sde, Source, inputs};
 
 /// How many ranks ran it together.
 #[sde::app(name = "ranks.runs.count", distributed)]
@@ -46,7 +47,7 @@ pub(super) fn all_ranks_run_it_and_all_remember_it(ranks: Ranks<'_>) {
         names(log.sources("ranks.runs.outer"))
     });
     for of_rank in sources {
-        assert_eq!(of_rank, names([Source::Computed, Source::Map]));
+        assert_eq!(of_rank, names([Source::Computed, Source::Memory]));
     }
 }
 
@@ -64,7 +65,7 @@ pub(super) fn it_is_a_hit_only_where_all_hit(ranks: Ranks<'_>) {
     for of_rank in sources {
         assert_eq!(
             of_rank,
-            names([Source::Computed, Source::Computed, Source::Map])
+            names([Source::Computed, Source::Computed, Source::Memory])
         );
     }
 }
@@ -311,7 +312,7 @@ pub(super) fn results_that_differ_between_ranks_are_an_error_and_not_remembered(
             );
         }
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
-        let records = sde.records();
+        let records = crate::records(&sde);
         assert!(
             records
                 .iter()
@@ -331,7 +332,7 @@ pub(super) fn a_save_that_fails_on_one_rank_is_the_same_error_on_all(ranks: Rank
 }
 
 fn fail_to_save(rank: Rank, broken: usize) -> [String; 2] {
-    let store = sde::MemoryArchiver::new();
+    let store = sde::archiver::MemoryArchiver::new();
     let is_broken = rank.number() == broken;
     let builder = sde::Sde::builder()
         .store(store.clone())
@@ -359,7 +360,7 @@ fn invalidate(sde: &Sde) -> (Result<Vec<String>, String>, u64) {
     let said = sde.invalidate(&key, "it was wrong");
     sde.gather("all have said so", 0_u8).unwrap();
     sde.run(&count, &inputs).unwrap();
-    let names = |said: sde::Invalidated| {
+    let names = |said: sde::record::Invalidated| {
         let dependents = said.dependents.into_iter();
         dependents.map(|(app, _)| app.to_string()).collect()
     };

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use sde::archiver::MemoryArchiver;
 use sde::store::DirStore;
-use sde::{AppError, AppInfo, Event, EventLog, Handle, MemoryArchiver, Policy, SavePolicy, Sde};
+use sde::{AppError, AppInfo, Event, EventLog, Handle, Policy, SavePolicy, Sde};
 use serde::{Deserialize, Serialize};
 
 use super::{Rank, Ranks, all_are};

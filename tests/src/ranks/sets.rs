@@ -2,8 +2,9 @@
 
 use super::{Ranks, names};
 use crate::{assert_kind, says};
+use sde::ranks::Transfer;
 use sde::store::DirStore;
-use sde::{ErrorKind, EventLog, Policy, Sde, Source, Transfer, inputs};
+use sde::{ErrorKind, EventLog, Policy, Sde, Source, inputs};
 
 #[sde::app(name = "ranks.sets.square")]
 fn square(x: u64) -> u64 {
@@ -382,8 +383,8 @@ pub(super) fn of_different_results_the_lowest_rank_s_counts(ranks: Ranks<'_>) {
             dice.call(&part, 7).unwrap();
         }
         part.release().unwrap();
-        let of_dice = |record: &sde::Record| &*record.app == "ranks.sets.dice";
-        let records = sde.records();
+        let of_dice = |record: &sde::record::Record| &*record.app == "ranks.sets.dice";
+        let records = crate::records(&sde);
         let record = records.iter().find(|record| of_dice(record)).unwrap();
         record.run
     });

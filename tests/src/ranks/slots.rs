@@ -67,7 +67,7 @@ pub(super) fn an_app_that_slots_a_distributed_one_is_run_by_all_ranks(ranks: Ran
     all_are(&sources, &sources[0]);
     let computed = Source::Computed;
     // The nested app runs one that it slots.
-    let expected = [computed, computed, computed, Source::Map, computed];
+    let expected = [computed, computed, computed, Source::Memory, computed];
     assert_eq!(sources[0].0, names(expected));
     // In a program without ranks too.
     assert_eq!(run(&Sde::new(), &outer(outer(sum())), 4), 6);
@@ -90,7 +90,7 @@ pub(super) fn what_it_returned_goes_with_the_ranks(ranks: Ranks<'_>) {
     });
     all_are(
         &sources,
-        &names([Source::Computed, Source::Map, Source::Map]),
+        &names([Source::Computed, Source::Memory, Source::Memory]),
     );
 }
 

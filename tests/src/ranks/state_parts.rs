@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use sde::ranks::{Edge, Layout};
 use sde::{
-    AppError, AppInfo, DistArray, Distributed, Edge, EventLog, Handle, Layout, ResultMap,
-    ResultSpec, Sde,
+    AppError, AppInfo, DistArray, Distributed, EventLog, Handle, ResultMap, ResultSpec, Sde,
 };
 use serde::{Deserialize, Serialize};
 

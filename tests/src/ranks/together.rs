@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::ranks::ProcessGroup;
 use sde::store::{DirStore, StoreOptions};
-use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
+use sde::{DistArray, Event, EventLog, Handle, SavePolicy, Sde, Source};
 
 use super::{Rank, Ranks, all_are, names};
 use crate::says;

@@ -1,7 +1,9 @@
 //! What stands for ranks.
 
+use sde::archiver::Wire;
+use sde::ranks::{ProcessGroup, ThreadGroup};
 use sde::store::Cbor;
-use sde::{Builder, EventLog, ProcessGroup, Sde, ThreadGroup, Wire};
+use sde::{Builder, EventLog, Sde};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

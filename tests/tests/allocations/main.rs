@@ -8,10 +8,8 @@ mod keys;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use sde::{
-    ArchiveError, Archiver, Batch, Inputs, Instance, MemoryArchiver, MemoryBudget, Prepared,
-    SavePolicy, Saved, Sde, inputs,
-};
+use sde::archiver::{ArchiveError, Archiver, Batch, MemoryArchiver, Saved};
+use sde::{Inputs, Instance, MemoryBudget, Prepared, SavePolicy, Sde, inputs};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };

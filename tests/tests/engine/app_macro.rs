@@ -172,7 +172,7 @@ fn a_result_that_is_not_kept_is_computed_again() {
     drop(held);
     opaque.call(&sde, 1).unwrap();
     let got = log.sources("opaque");
-    assert_eq!(got, [Source::Computed, Source::Map, Source::Computed]);
+    assert_eq!(got, [Source::Computed, Source::Memory, Source::Computed]);
 }
 
 #[test]

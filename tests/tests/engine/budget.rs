@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::record::Record;
 use sde::store::DirStore;
 use sde::{
-    Archiver, Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, Record,
-    SavePolicy, Sde, Tag, Value, inputs,
+    Event, EvictionOrder, Handle, MemoryBudget, Policy, SavePolicy, Sde, Tag, Value, inputs,
 };
 use sde_tests::Watch;
 
@@ -194,7 +195,10 @@ fn what_left_is_cited() {
     let sde = with(MemoryBudget::bytes(100).forget_records());
     heun.call(&sde, 1).unwrap();
     field.call(&sde, 1, 200).unwrap();
-    assert!(sde.records().len() <= 1, "the last is its caller's");
+    assert!(
+        sde_tests::records(&sde).len() <= 1,
+        "the last is its caller's"
+    );
     let cited = sde.citations_used();
     assert_eq!(cited.keys().collect::<Vec<_>>(), ["euler", "heun"]);
 }
@@ -251,7 +255,7 @@ fn sums_are_exact_after_any_stress() {
         let used = sde.stats().memory.unwrap();
         assert!(used.bytes <= used.limit, "{used:?}");
         assert!(used.entries >= (0..40).filter(|n| is_there(&sde, *n, 10)).count());
-        sde.load(sde::MemoryArchiver::new()).unwrap();
+        sde.load(sde::archiver::MemoryArchiver::new()).unwrap();
         let used = sde.stats().memory.unwrap();
         assert_eq!((used.bytes, used.entries, used.kept_bytes), (0, 0, 0));
     }
@@ -364,7 +368,7 @@ fn inputs_leave_memory_once_a_store_has_them() {
         field.call(&sde, number, 0).unwrap();
     }
     let bytes = || sde.stats().memory.unwrap().bytes;
-    let (before, records) = (bytes(), sde.records());
+    let (before, records) = (bytes(), sde_tests::records(&sde));
     assert_eq!(records[3].inputs[0].short, "3");
     sde.checkpoint().unwrap();
     assert!(bytes() + 10 * 200 < before, "{before}, then {}", bytes());
@@ -372,7 +376,7 @@ fn inputs_leave_memory_once_a_store_has_them() {
         let inputs = records.iter().map(|record| record.inputs.to_vec());
         inputs.collect::<Vec<_>>()
     };
-    assert_eq!(inputs(&sde.records()), inputs(&records));
+    assert_eq!(inputs(&sde_tests::records(&sde)), inputs(&records));
     // The store may prefer another computation of a key.
     let elsewhere = DirStore::open(folder.path()).unwrap();
     let other = Sde::builder()
@@ -385,5 +389,5 @@ fn inputs_leave_memory_once_a_store_has_them() {
     request.run().unwrap();
     other.finish().unwrap();
     store.catch_up(Duration::MAX);
-    assert_eq!(inputs(&sde.records()), inputs(&records));
+    assert_eq!(inputs(&sde_tests::records(&sde)), inputs(&records));
 }

@@ -101,7 +101,7 @@ fn a_typed_request_is_the_typed_call() {
     let value = shifted.call(&sde, &[1.0, 2.0], 0.5).unwrap();
     let called = request().run().unwrap();
     assert!(Value::ptr_eq(&called.value, &value));
-    assert_eq!((called.key, called.source), (key, Source::Map));
+    assert_eq!((called.key, called.source), (key, Source::Memory));
     assert!(
         matches!(request().peek().unwrap(), Peek::Hit { made_by, .. } if made_by == called.made_by)
     );

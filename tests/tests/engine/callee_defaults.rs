@@ -1,6 +1,7 @@
 //! Defaults of apps that are called without a slot: if one changes, what their callers remembered is not used.
 
-use sde::{AppInfo, InputFile, Instance, MemoryArchiver, Parameter, Sde, Slot, Source};
+use sde::archiver::MemoryArchiver;
+use sde::{AppInfo, InputFile, Instance, Parameter, Sde, Slot, Source};
 use sde_tests::{Made, number, x, y};
 
 use super::callees::{calls, program, show, source};

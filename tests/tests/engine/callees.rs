@@ -1,6 +1,7 @@
 //! Apps that are called without a slot: if one changes, what its callers remembered is not used.
 
-use sde::{Instance, MemoryArchiver, Parameter, Sde, Slot, Source};
+use sde::archiver::MemoryArchiver;
+use sde::{Instance, Parameter, Sde, Slot, Source};
 use sde_tests::{Made, Watch, number, number_info, says, x, y};
 
 /// The app at the bottom, in some version.
@@ -72,7 +73,7 @@ fn an_edited_callee_has_its_callers_miss_at_every_depth() {
     }
     assert_eq!(watch.sources("inner"), [Source::Computed]);
     // What was computed in their place is current.
-    assert_eq!(source(&sde, &outer("2")), Source::Map);
+    assert_eq!(source(&sde, &outer("2")), Source::Memory);
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn records_name_what_was_called() {
     let (sde, _) = program(&MemoryArchiver::new());
     let middle = calls("middle", inner("1"));
     sde.run(&middle, &x(1)).expect("no error");
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let of = |app: &str| records.iter().find(|record| &*record.app == app);
     let (caller, callee) = (of("middle").expect("it ran"), of("inner").expect("it ran"));
     assert_eq!(*caller.calls, [(callee.app.clone(), callee.key)]);

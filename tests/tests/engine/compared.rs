@@ -6,11 +6,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::{ArchiveError, Archiver, Batch, EncodedSave, MemoryArchiver};
 use sde::store::DirStore;
-use sde::{
-    AppInfo, ArchiveError, Archiver, Batch, EncodedSave, MemoryArchiver, Policy, ResultMap,
-    ResultSpec, SavePolicy, Sde, Tag,
-};
+use sde::{AppInfo, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Tag};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, made, number, one_says, x};
 
 use super::one_worker;
@@ -136,7 +134,7 @@ fn two_calls_that_compute_one_key_at_once_are_compared() {
         assert_eq!(told(&watch).len(), usize::from(do_differ));
         if do_differ {
             let key = sde.peek(&app, &x(1)).expect("a key").key().short();
-            let run = sde.records()[0].run;
+            let run = sde_tests::records(&sde)[0].run;
             let told = told(&watch);
             for part in [&format!("beside [{key}]"), "\"y\"", &run.to_string()] {
                 one_says(&told, part);

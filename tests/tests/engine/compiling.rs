@@ -63,7 +63,12 @@ fn refusal(folder: &Path, program: &str) -> Option<String> {
         !line.is_empty() && !others.iter().any(|other| line.starts_with(other))
     };
     let lines = said.lines().take_while(is_of_the_mistake);
-    let lines = lines.map(|line| format!("{line}\n"));
+    // Which path a type is told by depends on that too.
+    let shown = |line: &str| match line.starts_with("error") {
+        true => line.replace("sde::Value", "Value"),
+        false => line.to_owned(),
+    };
+    let lines = lines.map(|line| shown(line) + "\n");
     (!output.status.success()).then(|| lines.collect())
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sde::{AppError, ArchiveError, Batch, Event, MemoryArchiver, Policy, SavePolicy, Sde};
+use sde::archiver::{ArchiveError, Batch, MemoryArchiver};
+use sde::{AppError, Event, Policy, SavePolicy, Sde};
 use sde_tests::{Before, Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, says, x, y};
 
 use super::{Captured, one_worker};

@@ -1,8 +1,9 @@
 //! In what a run is another than an earlier one: each kind of thing is named, with both values.
 
+use sde::archiver::{Archiver, MemoryArchiver};
 use sde::{
-    App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, Instance, MemoryArchiver,
-    Parameter, Peek, Policy, ResultMap, ResultSpec, Sde, Slot, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, Peek, Policy,
+    ResultMap, ResultSpec, Sde, Slot, inputs,
 };
 
 #[derive(Fingerprint, Clone)]
@@ -170,7 +171,10 @@ fn what_is_in_a_slot() {
 fn the_app_itself() {
     struct ByHand(u32);
     impl Fingerprint for ByHand {
-        fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+        fn fingerprint(
+            &self,
+            to: &mut sde::key::Encoder<'_>,
+        ) -> Result<(), sde::key::FingerprintError> {
             to.structure("ByHand", |fields| fields.field("secret", &self.0))
         }
     }
@@ -279,8 +283,8 @@ fn the_record_has_all_that_was_set() {
     let key = sde.request(&solver(), &values()).run().unwrap().key;
     sde.finish().unwrap();
     let record = store.find(&key).unwrap().unwrap().record;
-    let named = |values: &[sde::ValueSummary]| -> Vec<_> {
-        let one = |value: &sde::ValueSummary| format!("{}={}", value.name, value.short);
+    let named = |values: &[sde::record::ValueSummary]| -> Vec<_> {
+        let one = |value: &sde::record::ValueSummary| format!("{}={}", value.name, value.short);
         values.iter().map(one).collect()
     };
     let setup = &record.setup;
@@ -305,7 +309,7 @@ fn the_record_has_the_transparent_parameters_of_its_own_run() {
         let inputs = values();
         let request = sde.request(&app, &inputs);
         request.policy(Policy::Refresh).run().unwrap();
-        let record = &sde.records()[0];
+        let record = &sde_tests::records(&sde)[0];
         assert_eq!(record.setup.transparent[0].short, threads.to_string());
     }
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use sde::key::{Digest, commit};
+use sde::record::{Changed, CodeId, Record};
 use sde::store::DirStore;
 use sde::{
-    AnyArray, AppInfo, CodeId, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Part, Peek,
-    Record, ResultMap, ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
+    AnyArray, AppInfo, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Peek, ResultMap,
+    ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
 };
 use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, says};
 
@@ -66,8 +67,7 @@ fn calls_back(name: &'static str) -> DynApp {
 fn a_rust_app_calls_a_dynamic_one_and_back() {
     let sde = Sde::new();
     assert_eq!(*outer.call(&sde, 1.5).unwrap(), 5.0);
-    let calls: Vec<_> = sde
-        .records()
+    let calls: Vec<_> = sde_tests::records(&sde)
         .iter()
         .map(|record| record.calls.len())
         .collect();
@@ -124,7 +124,10 @@ fn a_body_sees_one_kind_of_input() {
     );
     let others = other.run(&app, &data).unwrap().get::<Vec<String>>("result");
     assert_eq!(kinds, others.unwrap());
-    assert_eq!(one.records()[0].key, other.records()[0].key);
+    assert_eq!(
+        sde_tests::records(&one)[0].key,
+        sde_tests::records(&other)[0].key
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn inputs_without_a_type_are_given_as_rust_types() {
     assert_eq!(erased.downcast_ref::<Data>(), Some(&Data::Float(1.5)));
     says(
         &inputs.get_erased("z").unwrap_err(),
-        "given are: x, n, list, y",
+        "it has: x, n, list, y",
     );
 }
 
@@ -154,7 +157,7 @@ fn a_captured_value_counts() {
     says(&peek, "factor");
 }
 
-fn missed(peek: Peek) -> Vec<Part> {
+fn missed(peek: Peek) -> Vec<Changed> {
     let Peek::Miss { nearest, .. } = peek else {
         unreachable!("{peek:?} is no miss");
     };
@@ -179,7 +182,7 @@ fn a_helper_that_changed_is_named() {
     ] {
         let sde = Sde::new();
         sde.run(&with(info.clone(), "old"), &inputs! {}).unwrap();
-        let names: Vec<_> = sde.records()[0]
+        let names: Vec<_> = sde_tests::records(&sde)[0]
             .setup
             .helpers
             .iter()
@@ -187,7 +190,7 @@ fn a_helper_that_changed_is_named() {
             .collect();
         assert_eq!(names, ["numpy", "solver"]);
         let peek = sde.peek(&with(info.clone(), "new"), &inputs! {}).unwrap();
-        assert_eq!(missed(peek), [Part::Helper("solver".to_owned())]);
+        assert_eq!(missed(peek), [Changed::Helper("solver".to_owned())]);
         // Neither their order nor an earlier one of the name counts.
         let again = info
             .clone()
@@ -243,7 +246,7 @@ fn a_declared_app_keeps_its_callers() {
     let peek = sde.peek(&caller("second"), &inputs! {}).unwrap();
     says(&peek, "it ran dynamic.callee");
     assert_eq!(source(&sde, "second"), Source::Computed);
-    assert_eq!(source(&sde, "second"), Source::Map);
+    assert_eq!(source(&sde, "second"), Source::Memory);
 
     let twice = info("dynamic.twice", "1")
         .parameter(Parameter::new("a", 1))
@@ -391,7 +394,7 @@ fn tags_of_a_call() {
     // What is remembered keeps its tags.
     assert_eq!(
         tagged(Tag::Expendable),
-        (Tag::Intermediate.into(), Source::Map)
+        (Tag::Intermediate.into(), Source::Memory)
     );
     let other = inputs! { x: 2.0 };
     let unknown = sde
@@ -425,7 +428,8 @@ fn try_get_never_waits() {
     let got = sde.try_get(&app, &inputs).expect("it is in memory");
     assert_eq!(*got.get::<i64>("result").unwrap(), 5);
     assert_eq!(sde.stats().total.computed, 1);
-    sde.invalidate(&sde.records()[0].key, "a test").unwrap();
+    sde.invalidate(&sde_tests::records(&sde)[0].key, "a test")
+        .unwrap();
     assert!(sde.try_get(&app, &inputs).is_none());
     assert!(sde.try_get("no such app", &inputs).is_none());
 }
@@ -448,7 +452,7 @@ fn a_body_that_asks_for_it_is_not_looked_up() {
     result(&sde, &times(2.0), &inputs! { x: 1.0 }).unwrap();
     assert!(known());
     let is_asking = |record: &&Record| &*record.app == "dynamic.asking";
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let asking = records.iter().find(is_asking).expect("a record");
     assert!(asking.nondeterministic);
 }

@@ -8,9 +8,10 @@ use std::error::Error as StdError;
 use std::fmt::{Debug, Display};
 use std::num::ParseIntError;
 
-use sde::{
-    AppError, ArchiveError, Failure, FingerprintError, GroupError, Handle, InputFile, Sde, inputs,
-};
+use sde::archiver::ArchiveError;
+use sde::key::FingerprintError;
+use sde::ranks::GroupError;
+use sde::{AppError, Failure, Handle, InputFile, Sde, inputs};
 use sde_tests::says;
 
 /// Fails with an error of this type, for a text that is no number.

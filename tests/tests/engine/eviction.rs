@@ -57,7 +57,7 @@ fn what_was_used_longest_ago_goes_first() {
     assert_eq!(stats.evicted_bytes, 8 * (1_001 + 1_002) + 2 * 24);
     assert!(stats.evicted_time > Duration::ZERO);
     // The record of what went stays, and the result comes again.
-    assert_eq!(sde.records().len(), 12);
+    assert_eq!(sde_tests::records(&sde).len(), 12);
     assert_eq!(zeros.call(&sde, 1_001).unwrap().len(), 1_001);
     assert_eq!(sde.stats().total.computed, 13);
 }
@@ -96,7 +96,7 @@ fn what_was_held_when_its_value_left_is_told_of_once() {
     for length in 1_020..1_060 {
         zeros.call(&sde, length).unwrap();
     }
-    assert!(!is_there(&sde, 1_000) && sde.records().len() < 10);
+    assert!(!is_there(&sde, 1_000) && sde_tests::records(&sde).len() < 10);
     let told = log.events().into_iter().filter_map(|event| match event {
         Event::Evicted { key, .. } => Some(key),
         _ => None,

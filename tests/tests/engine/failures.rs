@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sde::{AppError, ErrorKind, Failure, MemoryArchiver, Policy, Sde, Selection};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppError, ErrorKind, Failure, Policy, Sde};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, says, until, x, y};
 
 use super::watched;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use sde::{Error, ErrorKind, Event, Handle, Instance, MemoryArchiver, Sde, Selection};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{Error, ErrorKind, Event, Handle, Instance, Sde};
 use sde_tests::{Gate, LIMIT, Made, Watchdog, assert_kind, number, says, until, x, y};
 
 use super::watched;

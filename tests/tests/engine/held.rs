@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sde::{MemoryArchiver, MemoryBudget, Sde, inputs};
+use sde::archiver::MemoryArchiver;
+use sde::{MemoryBudget, Sde, inputs};
 
 use super::budget::{KIB, field};
 

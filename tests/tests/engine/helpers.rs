@@ -25,7 +25,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
     let before = env!("CARGO_BIN_EXE_helped_before");
     let after = env!("CARGO_BIN_EXE_helped_after");
     let first = said(before, &store);
-    let computed = "caller: 3 Computed\ndoubled: 3 Map\nversioned: 3 Computed\nalias: 6 Computed\n\
+    let computed = "caller: 3 Computed\ndoubled: 3 Memory\nversioned: 3 Computed\nalias: 6 Computed\n\
         size: 4.5 Computed\norder: 3 Computed\nimported: 2.5 Computed\n\
         edited: 1.5 Computed\nscaled: 3 Computed\nwhole_file: 1.5 Computed\nlow: 1.5\n";
     assert_eq!(first, computed);
@@ -34,7 +34,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
         again,
         computed
             .replace("Computed", "Loaded")
-            .replace("Map", "Loaded")
+            .replace("Memory", "Loaded")
     );
 
     let edited = said(after, &store);
@@ -53,7 +53,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
     // The caller rests on what is edited. A version is raised by hand.
     assert_eq!(
         results,
-        "caller: 30 Computed\ndoubled: 30 Map\nversioned: 3 Loaded\nalias: 12 Computed\n\
+        "caller: 30 Computed\ndoubled: 30 Memory\nversioned: 3 Loaded\nalias: 12 Computed\n\
         size: 6 Computed\norder: 1.5 Computed\nimported: 3.5 Computed\n\
         edited: 15 Computed\nscaled: 30 Computed\nwhole_file: 150 Computed\nlow: 3\n"
     );
@@ -61,7 +61,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
     let back = said(before, &store);
     assert_eq!(
         back,
-        "caller: 3 Computed\ndoubled: 3 Map\nversioned: 3 Loaded\nalias: 6 Loaded\n\
+        "caller: 3 Computed\ndoubled: 3 Memory\nversioned: 3 Loaded\nalias: 6 Loaded\n\
         size: 4.5 Loaded\norder: 3 Loaded\nimported: 2.5 Loaded\n\
         edited: 1.5 Loaded\nscaled: 3 Loaded\nwhole_file: 1.5 Loaded\nlow: 1.5\n"
     );
@@ -116,7 +116,7 @@ fn uses_shapes(x: u8) -> f64 {
 fn counted(run: impl FnOnce(&Handle)) -> Vec<String> {
     let sde = Sde::new();
     run(&sde);
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let helpers = &records.last().expect("it ran").setup.helpers;
     helpers
         .iter()
@@ -433,7 +433,7 @@ fn what_a_macro_makes_is_known_by_its_order() {
     }
     let sde = Sde::new();
     steps.call(&sde, true).expect("no error");
-    let helpers = sde.records()[0].setup.helpers.clone();
+    let helpers = sde_tests::records(&sde)[0].setup.helpers.clone();
     assert_eq!(helpers.len(), 2, "{helpers:?}");
     assert_ne!(helpers[0].digest, helpers[1].digest);
 }

@@ -1,9 +1,11 @@
 //! Inputs against what an app declares: names, types and order, before anything is keyed.
 
+use sde::record::Nearest;
 use sde::{
-    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, Instance, Nearest, Peek, ResultMap,
-    ResultSpec, Sde, Slot, Value, inputs,
+    AnyArray, App, AppError, AppInfo, Data, DynApp, Error, Fingerprint, Handle, Inputs, Instance,
+    Peek, ResultMap, ResultSpec, Sde, Slot, Value, inputs,
 };
+use sde_tests::{assert_kind, says};
 
 #[sde::app]
 fn one(x: f64) -> f64 {
@@ -300,9 +302,7 @@ fn an_optional_input_may_be_left_out() {
     assert_eq!(run(inputs! { x: 1.0, title: "without y" }), 1.0);
     assert_eq!(run(inputs! { title: "without y", x: 1.0 }), 1.0);
     assert_eq!(sde.stats().total.computed, 3);
-    assert!(
-        told(sde.run(&app, &inputs! { y: 2.0 })).contains("\"x\" of inputs.Sum (f64) is missing")
-    );
+    assert!(told(sde.run(&app, &inputs! { y: 2.0 })).contains("inputs.Sum needs the input \"x\""));
     assert!(
         told(sde.run(&app, &inputs! { x: 1.0, y: 2 })).contains("\"y\" of inputs.Sum is a i32")
     );
@@ -350,7 +350,7 @@ fn an_app_in_a_slot_is_checked() {
     let filled = Instance::new(Outer).fill("term", one).unwrap();
     let error = sde.run(&filled, &inputs! {}).unwrap_err();
     assert!(
-        error.root().to_string().contains("input \"y\" of one"),
+        error.root().to_string().contains("one has no input \"y\""),
         "{error}"
     );
 }
@@ -365,4 +365,118 @@ fn a_caller_that_goes_on_after_a_refusal_is_not_remembered() {
     let sde = Sde::new();
     assert!(*goes_on.call(&sde).unwrap() && *goes_on.call(&sde).unwrap());
     assert_eq!(sde.stats().apps["goes_on"].computed, 2);
+}
+
+/// A function knows the types that its caller does not, so both make one run.
+#[test]
+fn a_function_is_given_its_types() {
+    #[sde::app(name = "inputs.typed")]
+    fn typed(n: u8, x: f32, title: &str, points: &[f64], counts: Vec<i32>, at: Value<f64>) -> f64 {
+        let sum = points.iter().sum::<f64>() + f64::from(counts.iter().sum::<i32>());
+        sum + f64::from(n) + f64::from(x) + title.len() as f64 + *at
+    }
+    let sde = Sde::new();
+    let made = typed
+        .call(
+            &sde,
+            3,
+            0.5,
+            "title",
+            &[1.0, 2.0],
+            vec![1, 2],
+            Value::new(7.0),
+        )
+        .unwrap();
+    let data = || {
+        inputs! {
+            at: Data::from(Value::new(Data::Float(7.0))),
+            n: Data::Int(3), x: Data::Float(0.5), title: Data::from("title"),
+            points: Data::from(AnyArray::from(vec![1.0, 2.0])),
+            counts: Data::from(vec![Data::Int(1), Data::Int(2)])
+        }
+    };
+    for inputs in [data(), data().with("n", Value::new(Data::Int(3)))] {
+        for _ in 0..2 {
+            let results = sde.run(&typed, &inputs).unwrap();
+            assert_eq!(results.get::<f64>("result").unwrap(), made);
+        }
+        assert!(sde.try_get(&typed, &inputs).is_some());
+        assert!(matches!(
+            sde.peek(&typed, &inputs).unwrap(),
+            Peek::Hit { .. }
+        ));
+    }
+    assert_eq!(sde.stats().total.computed, 1);
+    let anew = Sde::new().run(&typed, &data()).unwrap();
+    assert_eq!(anew.get::<f64>("result").unwrap(), made);
+    for (name, value, is) in [
+        ("n", Data::Int(300), "`Data` (300), not a u8"),
+        ("n", Data::Float(3.0), "not a u8"),
+        ("x", Data::Float(0.1), "not a f32"),
+        (
+            "points",
+            Data::from(AnyArray::from(vec![1_u8])),
+            "not a alloc::vec::Vec<f64>",
+        ),
+        (
+            "counts",
+            Data::from(vec![Data::Int(1), Data::from("2")]),
+            "not a alloc::vec::Vec<i32>",
+        ),
+        ("title", Data::None, "not a alloc::string::String"),
+    ] {
+        let error = sde.run(&typed, &data().with(name, value)).unwrap_err();
+        assert_kind!(error, TypeMismatch);
+        says(&error, is);
+    }
+    let unknown = sde.run(&typed, &data().with("m", Data::None)).unwrap_err();
+    assert_kind!(unknown, UnknownName);
+}
+
+#[test]
+fn one_value_is_of_another_type_to_each_app() {
+    #[sde::app(name = "inputs.narrow")]
+    fn narrow(n: u8) -> u8 {
+        n
+    }
+    #[sde::app(name = "inputs.wide")]
+    fn wide(n: i32) -> i32 {
+        n
+    }
+    let (sde, inputs) = (Sde::new(), inputs! { n: Data::Int(3) });
+    let apps = [Instance::new(narrow), Instance::new(wide)].map(|app| sde.prepare(&app).unwrap());
+    for app in [&apps[0], &apps[1], &apps[0], &apps[1]] {
+        sde.run(app, &inputs).unwrap();
+        assert!(sde.try_get(app, &inputs).is_some());
+    }
+    assert_eq!(sde.stats().total.computed, 2);
+}
+
+/// The other way round: an app without types declares that it takes any value.
+#[test]
+fn a_dynamic_app_declares_its_inputs() {
+    let described = AppInfo::new("inputs.dynamic", "1")
+        .input::<Data>("x")
+        .optional_input::<f64>("y");
+    let app = DynApp::new(described, |_, inputs| {
+        Ok(ResultMap::new().with("result", (*inputs.value::<Data>("x")?).clone()))
+    });
+    let sde = Sde::new();
+    for inputs in [
+        inputs! { x: 1.5, y: 2.5 },
+        inputs! { x: Data::Float(1.5), y: 2.5 },
+        inputs! { y: Data::Float(2.5), x: Data::Float(1.5) },
+    ] {
+        let results = sde.run(&app, &inputs).unwrap();
+        assert_eq!(*results.get::<f64>("result").unwrap(), 1.5);
+    }
+    assert_eq!(sde.stats().total.computed, 1);
+    assert_kind!(
+        sde.run(&app, &inputs! { y: 2.5 }).unwrap_err(),
+        MissingInput
+    );
+    assert_kind!(
+        sde.run(&app, &inputs! { x: 1.5, y: "a" }).unwrap_err(),
+        TypeMismatch
+    );
 }

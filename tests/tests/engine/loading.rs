@@ -3,10 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use sde::{
-    AppInfo, Batch, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Source,
-    inputs,
-};
+use sde::archiver::{Batch, MemoryArchiver};
+use sde::{AppInfo, Peek, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Source, inputs};
 use sde_tests::{Before, Gate, LIMIT, Watchdog, assert_kind, made, number, number_info, x, y};
 
 /// A result that tells when it is let go, and holds up the thread that lets it go.
@@ -55,7 +53,7 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
     assert_eq!(again.source, Source::Computed);
     let again = sde.request(&marked, &x(1)).run().expect("no error");
     let got = (again.source, y(&again.results).expect("a result"));
-    assert_eq!(got, (Source::Map, 2));
+    assert_eq!(got, (Source::Memory, 2));
 }
 
 /// A computation that was marked in the old store alone may be used from the new one.

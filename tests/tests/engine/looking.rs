@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::MemoryArchiver;
 use sde::{
-    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, MemoryArchiver, Peek,
-    Policy, ResultMap, Sde, Source, Tag,
+    App, AppError, AppInfo, Cost, Error, Event, Fingerprint, Handle, Inputs, Peek, Policy,
+    ResultMap, Sde, Source, Tag,
 };
 use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, assert_kind, number, number_info, says, x};
 
@@ -132,8 +133,8 @@ fn the_share_of_each_level() {
     for n in [1, 1, 2, 1, 1, 2] {
         sde.run(&app, &x(n)).expect("no error");
     }
-    use Source::{Computed, Loaded, Map, Recent};
-    let expected = [Computed, Map, Computed, Recent, Recent, Map];
+    use Source::{Computed, Loaded, Memory};
+    let expected = [Computed, Memory, Computed, Memory, Memory, Memory];
     assert_eq!(watch.sources("double"), expected);
     let stats = sde.stats();
     let double = stats.apps["double"];
@@ -150,8 +151,9 @@ fn the_share_of_each_level() {
         let results = later.run(&app, &x(1)).expect("no error");
         assert_eq!(sde_tests::y(&results).unwrap(), 2);
     }
-    assert_eq!(watch.sources("double"), [Loaded, Map, Recent]);
-    assert_eq!(later.stats().total.loads, 1);
+    assert_eq!(watch.sources("double"), [Loaded, Memory, Memory]);
+    let total = later.stats().total;
+    assert_eq!((total.loads, total.map_hits, total.recent_hits), (1, 1, 1));
 }
 
 #[test]
@@ -236,4 +238,23 @@ fn an_estimate_costs_nothing_once_it_is_remembered() {
     sde.clear_app("estimated").expect("an app");
     assert_eq!(cost(&sde, 7), Cost::default(), "it would be read");
     assert_eq!(cost(&Sde::new(), 7), estimate(7));
+}
+
+#[test]
+fn who_is_told_of_records_may_use_the_engine() {
+    let _dog = Watchdog::new("a call from what is told of records", LIMIT);
+    let (sde, app) = (Sde::new(), double());
+    for n in 1..=3 {
+        sde.run(&app, &x(n)).expect("no error");
+    }
+    let mut told = Vec::new();
+    sde.records(|record| {
+        told.push(record.inputs[0].short.to_string());
+        // Another entry of the app's, and none of those that are still to be told.
+        sde.run(&app, &x(10 + told.len() as u64)).expect("no error");
+        sde.clear_app("double").unwrap();
+        sde.records(|inner| assert_eq!(inner.app, record.app));
+    });
+    assert_eq!(told, ["1", "2", "3"]);
+    assert_eq!(sde_tests::records(&sde).len(), 6);
 }

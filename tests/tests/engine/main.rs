@@ -47,6 +47,7 @@ mod save_policies;
 mod scratch;
 mod settings;
 mod shared_work;
+mod shown;
 mod sizes;
 mod slots;
 mod stores;

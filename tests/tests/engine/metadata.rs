@@ -1,8 +1,9 @@
 //! What apps say of themselves: to be read, to be cited, and no part of a key.
 
+use sde::archiver::MemoryArchiver;
 use sde::{
-    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, MemoryArchiver, Parameter,
-    ResultMap, ResultSpec, Sde, Slot, Tag, inputs,
+    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, Parameter, ResultMap, ResultSpec,
+    Sde, Slot, Tag, inputs,
 };
 
 /// Runs what is in its slot, and a function.

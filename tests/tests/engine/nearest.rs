@@ -4,10 +4,12 @@
 //! app had made meanwhile, since these differ in one thing too and are later. What people ask is what changed since the
 //! run that they know.
 
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::record::{Changed, Difference, Nearest, Record};
 use sde::store::DirStore;
 use sde::{
-    App, AppError, AppInfo, Archiver, Difference, Fingerprint, Handle, Inputs, MemoryArchiver,
-    Nearest, Parameter, Part, Peek, Record, ResultMap, ResultSpec, SavePolicy, Sde, Tag, inputs,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Parameter, Peek, ResultMap, ResultSpec,
+    SavePolicy, Sde, Tag, inputs,
 };
 
 /// An app that is edited.
@@ -59,7 +61,7 @@ fn missed(peek: &Peek) -> (&str, Option<&Nearest>) {
     }
 }
 
-fn parts(differences: &[Difference]) -> Vec<&Part> {
+fn parts(differences: &[Difference]) -> Vec<&Changed> {
     differences
         .iter()
         .map(|difference| &difference.part)
@@ -77,7 +79,7 @@ fn an_edited_app_is_compared_with_its_run_before_the_edit() {
     let peek = sde.peek(&after, &x(1)).unwrap();
     let (_, nearest) = missed(&peek);
     let nearest = nearest.unwrap();
-    assert_eq!(parts(&nearest.differences), [&Part::Code]);
+    assert_eq!(parts(&nearest.differences), [&Changed::Code]);
     assert_eq!(nearest.key, wanted);
 }
 
@@ -120,7 +122,7 @@ fn the_same_run_before_an_edit_beneath_is_nearest_of_all() {
     for others in [[&before, &sibling], [&sibling, &before]] {
         let (nearest, differences) = after.nearest(others).unwrap();
         assert_eq!(nearest.run, before.run);
-        let expected = Part::Callee("nearest.Edited".to_owned());
+        let expected = Changed::Callee("nearest.Edited".to_owned());
         assert_eq!(parts(&differences), [&expected]);
     }
 }

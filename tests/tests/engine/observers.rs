@@ -3,7 +3,8 @@
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
 
-use sde::{Event, MemoryArchiver, Sde, Source};
+use sde::archiver::MemoryArchiver;
+use sde::{Event, Sde, Source};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
 use super::{Captured, cycle};

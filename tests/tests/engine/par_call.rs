@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sde::ranks::ThreadGroup;
 use sde::store::Cbor;
-use sde::{AppError, ErrorKind, Event, Handle, InputFile, Sde, ThreadGroup, Value, inputs};
+use sde::{AppError, ErrorKind, Event, Handle, InputFile, Sde, Value, inputs};
 use sde_tests::{LIMIT, Watch, Watchdog};
 
 use super::watched;

@@ -123,7 +123,10 @@ fn pair(x: f64) -> Pair {
 struct Earlier;
 
 impl Fingerprint for Earlier {
-    fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+    fn fingerprint(
+        &self,
+        to: &mut sde::key::Encoder<'_>,
+    ) -> Result<(), sde::key::FingerprintError> {
         to.structure("results.pair", |_| Ok(()))
     }
 }
@@ -141,7 +144,7 @@ impl App for Earlier {
 /// The struct's own text is not in the key. An entry without one of its results is no hit.
 #[test]
 fn a_result_that_was_not_there_is_computed() {
-    let store = sde::MemoryArchiver::new();
+    let store = sde::archiver::MemoryArchiver::new();
     let builder = || {
         Sde::builder()
             .store(store.clone())
@@ -189,5 +192,5 @@ fn a_type_declares_and_returns_them() {
     let results = sde.run(&Solver, &x).expect("a result");
     assert_eq!(*results.get::<f64>("energy").expect("the energy"), -4.0);
     let again = sde.request(&Solver, &x).policy(Policy::OnlyIfRemembered);
-    assert_eq!(again.run().expect("a hit").source, Source::Map);
+    assert_eq!(again.run().expect("a hit").source, Source::Memory);
 }

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::time::Duration;
 
+use sde::archiver::{Batch, MemoryArchiver, Selection};
 use sde::store::DirStore;
-use sde::{
-    Batch, Event, MemoryArchiver, MemoryBudget, Observer, SavePolicy, Sde, Selection, Source,
-};
+use sde::{Event, MemoryBudget, Observer, SavePolicy, Sde, Source};
 use sde_tests::{Before, Gate, Watch};
 
 use super::Captured;

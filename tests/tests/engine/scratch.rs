@@ -3,7 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sde::{AppError, Event, MemoryArchiver, Peek, Policy, SavePolicy, Sde, Selection};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppError, Event, Peek, Policy, SavePolicy, Sde};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;
@@ -218,7 +219,7 @@ fn a_state_made_with_a_callee_that_was_edited_is_not_gone_on_from() {
     let (result, warned, sde) = program(&store, "2");
     assert_eq!((result, warned), (Some(101_000), 0));
     // What came of it rests on what the state was made with.
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let record = records
         .iter()
         .find(|r| &*r.app == "scratch.halves")
@@ -258,7 +259,7 @@ fn it_is_never_a_result() {
     assert_eq!(store.saved(Selection::Checkpoint), []);
     sde.archive().unwrap();
     assert_eq!(store.saved(Selection::Archive), []);
-    assert!(sde.records().is_empty());
+    assert!(sde_tests::records(&sde).is_empty());
     let later = Sde::builder()
         .store(store.archive_only())
         .save(SavePolicy::OnRequest)

@@ -142,7 +142,7 @@ fn it_has_the_keys_of_an_app_written_by_hand() {
     let setup = |app: Instance| {
         let sde = Sde::new();
         text(&sde, &app).unwrap();
-        let records = sde.records();
+        let records = sde_tests::records(&sde);
         let mut of_total = records
             .iter()
             .filter(|record| &*record.app == "settings.Total");
@@ -219,7 +219,7 @@ fn a_marked_one_has_its_source_in_the_key() {
         .run(&Marked::app().factor(7), &inputs! { x: 6_u32 })
         .unwrap();
     assert_eq!(*results.get::<u32>("result").unwrap(), 42);
-    let records = sde.records();
+    let records = sde_tests::records(&sde);
     let setup = &records[0].setup;
     assert!(
         setup

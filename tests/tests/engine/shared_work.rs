@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use sde::archiver::{Announced, ArchiveError, Archiver, Batch, Holder, MemoryArchiver};
 use sde::store::DirStore;
 use sde::store::inspect::{Inspection, Item};
 use sde::{
-    Announced, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, ErrorKind, Event,
-    Holder, Key, MemoryArchiver, Observer, Policy, Sde, SharedWork, Source, Tag,
+    AppInfo, Builder, CancelToken, ErrorKind, Event, Key, Observer, Policy, Sde, SharedWork,
+    Source, Tag,
 };
 use sde_tests::{
     Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, until, x, y,
@@ -382,10 +383,10 @@ fn no_wait_is_without_end() {
                 kept = Some(run.join().unwrap().made_by);
             });
             assert_eq!(second.stats().total.beside_others, 1);
-            assert_eq!(Some(second.records()[0].run), kept);
+            assert_eq!(Some(sde_tests::records(&second)[0].run), kept);
             second.finish().unwrap();
         });
-        assert_ne!(Some(first.records()[0].run), kept);
+        assert_ne!(Some(sde_tests::records(&first)[0].run), kept);
         first.finish().unwrap();
         let later = process(folder.path(), &Watch::new()).build().unwrap();
         let outcome = later.request(&squares(Gate::new()), &x(2)).run().unwrap();

@@ -1,8 +1,9 @@
 //! What values take, as they tell it or not.
 
+use sde::archiver::MemoryArchiver;
 use sde::{
-    App, AppError, AppInfo, DistArray, Distributed, Fingerprint, Handle, Inputs, MemoryArchiver,
-    MemoryBudget, MemorySize, ResultMap, ResultSpec, Sde, Value, inputs,
+    App, AppError, AppInfo, DistArray, Distributed, Fingerprint, Handle, Inputs, MemoryBudget,
+    MemorySize, ResultMap, ResultSpec, Sde, Value, inputs,
 };
 
 const KIB: usize = 1 << 10;

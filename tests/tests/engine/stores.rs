@@ -1,7 +1,8 @@
 //! Stores that fail, or answer with what was not asked for: a miss with a warning, never a wrong
 //! value, and what could not be saved is saved next time.
 
-use sde::{AppInfo, Archiver, ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source};
+use sde::archiver::{Archiver, Selection};
+use sde::{AppInfo, ResultMap, ResultSpec, SavePolicy, Sde, Source};
 use sde_tests::{Lie, Lying, Made, Watch, assert_kind, made, number, says, x, y};
 
 fn double() -> Made {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sde::{AppError, CancelToken, ErrorKind, MemoryArchiver, Policy, Sde, Tag};
+use sde::archiver::MemoryArchiver;
+use sde::{AppError, CancelToken, ErrorKind, Policy, Sde, Tag};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
 const THREADS: u64 = 16;
@@ -107,7 +108,7 @@ fn something_else(sde: &Sde, apps: &[Made; 2], store: &MemoryArchiver, dice: &mu
         }
         3 => sde.checkpoint().expect("saved"),
         4 => sde.archive().expect("saved"),
-        5 => drop((sde.stats(), sde.records())),
+        5 => drop((sde.stats(), sde_tests::records(&sde))),
         6 if dice.roll(10) == 0 => sde.load(store.clone()).expect("a store"),
         _ => drop(sde.peek(&apps[which], &x(dice.roll(KEYS)))),
     }

@@ -240,7 +240,10 @@ fn an_app_that_contradicts_itself() {
 struct BySource;
 
 impl sde::Fingerprint for BySource {
-    fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+    fn fingerprint(
+        &self,
+        to: &mut sde::key::Encoder<'_>,
+    ) -> Result<(), sde::key::FingerprintError> {
         to.structure("tag_rules.BySource", |_| Ok(()))
     }
 }

@@ -1,10 +1,8 @@
 //! The table of tags, with every combination of what can be said of a result and what can happen
 //! to it.
 
-use sde::{
-    AppInfo, DistArray, MemoryArchiver, ResultMap, ResultSpec, Sde, Selection, Source, Tag, Tags,
-    inputs,
-};
+use sde::archiver::{MemoryArchiver, Selection};
+use sde::{AppInfo, DistArray, ResultMap, ResultSpec, Sde, Source, Tag, Tags, inputs};
 use sde_tests::{Made, made};
 
 /// What the design says of each tag.
@@ -108,7 +106,7 @@ fn cleaned_by_each_tag() {
             assert_eq!(again.results.has("tagged"), !hit || !meant, "{what}");
             // What was given out stays valid.
             assert!(held.has("plain") && held.has("tagged"), "{what}");
-            assert_eq!(sde.records().len(), 1, "{what}");
+            assert_eq!(sde_tests::records(&sde).len(), 1, "{what}");
         }
     }
 }

@@ -8,7 +8,8 @@ use std::hint::spin_loop;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use sde::{AppError, Batch, Event, MemoryArchiver, SavePolicy, Sde};
+use sde::archiver::{Batch, MemoryArchiver};
+use sde::{AppError, Event, SavePolicy, Sde};
 use sde_tests::{Before, Made, Watch, number, x, y};
 
 use super::watched;

@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, Policy, Record, Saved, Sde, Selection,
-    StoredEntry, inputs,
-};
+use sde::archiver::{ArchiveError, Archiver, Batch, Mark, Payload, Saved, Selection, StoredEntry};
+use sde::record::Record;
+use sde::{Key, Policy, Sde, inputs};
 
 #[sde::app]
 fn cube(x: u64) -> u64 {

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use sde::{Archiver, Key, MemoryArchiver, SavePolicy, Sde};
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::{Key, SavePolicy, Sde};
 use sde_tests::{Made, forward, number, x};
 
 /// A store that takes note of what it is told, and says whether it counts uses.

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use sde::archiver::MemoryArchiver;
 use sde::key::FingerprintErrorKind;
 use sde::{
-    App, AppError, AppInfo, ErrorKind, Fingerprint, Handle, InputFile, Inputs, Instance,
-    MemoryArchiver, Parameter, Peek, Policy, ResultMap, ResultSpec, Sde, Slot, Value, inputs,
+    App, AppError, AppInfo, ErrorKind, Fingerprint, Handle, InputFile, Inputs, Instance, Parameter,
+    Peek, Policy, ResultMap, ResultSpec, Sde, Slot, Value, inputs,
 };
 
 /// A file of its own, removed at the end.

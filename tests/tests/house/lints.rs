@@ -10,10 +10,11 @@ use super::metadata::{Package, metadata};
 use super::none;
 use super::repository::{read, root};
 
-/// What programs may do and libraries may not.
+/// The lints of libraries that programs lack.
 const FOR_LIBRARIES: &[&str] = &[
     "exit",
     "expect_used",
+    "missing_debug_implementations",
     "panic",
     "print_stderr",
     "print_stdout",
@@ -57,8 +58,10 @@ fn trouble(name: &str, own: Option<&Value>, workspace: &Table) -> Option<String>
         ));
     }
     let mut wanted = workspace.clone();
-    if let Some(clippy) = wanted.get_mut("clippy").and_then(Value::as_table_mut) {
-        clippy.retain(|lint, _| !FOR_LIBRARIES.contains(&lint));
+    for (_, lints) in &mut wanted {
+        if let Some(lints) = lints.as_table_mut() {
+            lints.retain(|lint, _| !FOR_LIBRARIES.contains(&lint));
+        }
     }
     (*own != wanted)
         .then(|| format!("{name}: [lints] must be the workspace's, without {FOR_LIBRARIES:?}"))
@@ -71,8 +74,9 @@ fn every_package_has_the_lints() {
         .as_table()
         .expect("[workspace.lints]");
     for lint in FOR_LIBRARIES {
-        let got = lints["clippy"][lint].as_str();
-        assert_eq!(got, Some("deny"), "{lint} in [workspace.lints.clippy]");
+        let is_denied = |lints: &Value| lints.get(lint).and_then(Value::as_str) == Some("deny");
+        let mut tables = lints.iter().map(|(_, lints)| lints);
+        assert!(tables.any(is_denied), "{lint} in [workspace.lints]");
     }
     let check = metadata().members().filter_map(|package| {
         let manifest = std::fs::read_to_string(&package.manifest_path).expect("reading a manifest");

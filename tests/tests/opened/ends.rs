@@ -6,8 +6,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sde::archiver::{Batch, MemoryArchiver};
 use sde::store::DirStore;
-use sde::{Batch, Builder, Event, MemoryArchiver, SavePolicy};
+use sde::{Builder, Event, SavePolicy};
 use sde_tests::{Before, Gate, until};
 use tempfile::{TempDir, tempdir};
 

@@ -45,7 +45,7 @@ fn an_array_is_whole() {
     let all: f64 = expected.iter().sum();
     assert_eq!(*sum.call(&sde, &array).unwrap(), all);
     assert_eq!(sde.stats().total.computed, 2);
-    assert!(Source::Map.is_hit());
+    assert!(Source::Memory.is_hit());
 }
 
 /// Found by a program without ranks too: the sum of an array that was made anew was said to be that of the one before.

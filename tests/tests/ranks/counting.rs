@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use sde::__private::MEETING_BYTES;
+use sde::ranks::{Edge, GroupError, Note, ProcessGroup, Subgroup, ThreadGroup};
 use sde::store::Cbor;
-use sde::{
-    DistArray, Edge, GroupError, Inputs, MEETING_BYTES, Note, ProcessGroup, Sde, Subgroup,
-    ThreadGroup,
-};
+use sde::{DistArray, Inputs, Sde};
 use sde_tests::{LIMIT, Watchdog, number, x};
 
 /// What ranks have done together, all of them counted as one.

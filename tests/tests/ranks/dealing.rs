@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use sde::ranks::{GroupError, ProcessGroup, ThreadGroup};
 use sde::store::Cbor;
 use sde::{
-    App, AppError, AppInfo, Cost, Error, ErrorKind, EventLog, Fingerprint, GroupError, Handle,
-    Inputs, ProcessGroup, ResultMap, Sde, ThreadGroup,
+    App, AppError, AppInfo, Cost, Error, ErrorKind, EventLog, Fingerprint, Handle, Inputs,
+    ResultMap, Sde,
 };
 use sde_tests::{Counter, LIMIT, Made, Watchdog, number, x, y};
 

@@ -3,11 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 use sde::store::Cbor;
-use sde::{
-    AppError, Event, EventLog, GroupError, Handle, Inputs, Note, OneProcess, ProcessGroup, Sde,
-    Subgroup, ThreadGroup,
-};
+use sde::{AppError, Event, EventLog, Handle, Inputs, Sde};
 use sde_tests::{LIMIT, Watchdog, x};
 
 /// A group in which each meeting takes nine times as long as a rank that waits has patience, which it notes.

@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use sde::ranks::Transfer;
 use sde::store::{DirStore, StoreOptions};
-use sde::{
-    DistArray, ErrorKind, EventLog, Handle, Peek, Policy, SavePolicy, Sde, Source, Transfer, inputs,
-};
+use sde::{DistArray, ErrorKind, EventLog, Handle, Peek, Policy, SavePolicy, Sde, Source, inputs};
 use sde_tests::ranks::{Ranks, Threads};
 
 use super::counting::{counted, counts_of};
@@ -144,7 +143,7 @@ fn an_array_that_was_not_named_comes_from_the_store() {
             assert_eq!(array.call(&sde, 1).unwrap().gather(&sde).unwrap()[5], 6.0);
             sde.finish().unwrap();
             let sources = log.sources("ranks.splitting.array");
-            assert_eq!(sources, [Source::Loaded, Source::Map]);
+            assert_eq!(sources, [Source::Loaded, Source::Memory]);
         });
     }
 }
@@ -170,7 +169,7 @@ fn what_is_the_same_on_all_ranks_is_there_in_a_part() {
     assert_eq!(moved, of_nothing.0);
     // A meeting in the part, one of the whole for the last call.
     assert!(
-        told <= of_nothing.1 + 5 * sde::MEETING_BYTES,
+        told <= of_nothing.1 + 5 * sde::__private::MEETING_BYTES,
         "{told} {of_nothing:?}"
     );
 }

@@ -1,5 +1,6 @@
 //! Setting up a context.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,6 +28,14 @@ pub struct ContextBuilder {
     notes: Notes,
     memory_limit: usize,
     bits: Option<usize>,
+}
+
+impl fmt::Debug for ContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContextBuilder")
+            .field("memory_limit", &self.memory_limit)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The default limit of the bytes of programs that a context has live.

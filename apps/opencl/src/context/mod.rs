@@ -82,8 +82,8 @@ impl Context {
         self.describe_with(device, program, "")
     }
 
-    /// As [`describe`](Self::describe), with options of this call after those of the program. For a linked program they
-    /// go to the linker.
+    /// Describes a program, with options of this call after the program's own. For a linked program they go to the
+    /// linker.
     ///
     /// # Errors
     /// As [`describe`](Self::describe).

@@ -24,6 +24,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use opencl3::error_codes::{
@@ -46,6 +47,14 @@ pub struct Simulated {
     devices: Arc<Vec<DeviceInfo>>,
     state: Arc<Mutex<State>>,
     in_build: Arc<Mutex<Hook>>,
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulated")
+            .field("devices", &self.devices)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Called in each build, with the text.

@@ -4,15 +4,17 @@
 //! others wait, entries are evicted, uses are counted, and nothing half-written or damaged is loaded, as for any
 //! app. The program `sde` reads the store.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::archiver::{Announced, ArchiveError, Archiver, Codec, StoredEntry};
 use sde::{
-    Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, MemoryBudget, Observer,
-    Policy, SavePolicy, Sde, SharedWork, Storable, StoredEntry,
+    AppStats, Error, Event, Key, MemoryBudget, Observer, Policy, SavePolicy, Sde, SharedWork,
+    Storable,
 };
 use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Retention, StoreOptions};
@@ -41,6 +43,12 @@ struct Inner {
     counts: Arc<Counts>,
 }
 
+impl fmt::Debug for KernelDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KernelDir({})", self.0.store.describe())
+    }
+}
+
 /// Counts from the engine's events.
 #[derive(Default)]
 struct Counts {
@@ -59,7 +67,8 @@ impl KernelDir {
         Self::open_observed(settings, |_: &Event| {})
     }
 
-    /// As [`open`](Self::open), with an observer of the engine's runs: a build is one of the app `sde_opencl.Build`.
+    /// Opens a directory of binaries, with an observer of the engine's runs: a build is one of the app
+    /// `sde_opencl.Build`.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use sde::{Announced, Archiver, Sde};
+use sde::Sde;
+use sde::archiver::{Announced, Archiver};
 use sde_archives::DirStore;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Context, ProgramSpec, Stats};

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use sde::Sde;
-use sde_archives::Order;
+use sde_archives::Removal;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Context, KernelDir, ProgramSpec, Settings};
 
@@ -22,7 +22,7 @@ fn spec(n: usize) -> ProgramSpec {
     ProgramSpec::source(format!("kernel void k{n}() {{}} {filling}"))
 }
 
-fn limited(driver: &Simulated, kept: &Path, order: Order) -> Context {
+fn limited(driver: &Simulated, kept: &Path, order: Removal) -> Context {
     let settings = Settings::new().dir(kept).capacity(CAPACITY).order(order);
     in_dir(driver, settings)
 }
@@ -80,7 +80,7 @@ fn writers_stay_within_the_room_and_what_they_are_just_writing() {
         for writer in 0..WRITERS {
             let kept = kept.path();
             scope.spawn(move || {
-                let context = limited(&Simulated::new(), kept, Order::FirstIn);
+                let context = limited(&Simulated::new(), kept, Removal::FirstIn);
                 for n in 0..60 {
                     make(&context, 1000 * writer + n);
                     // An eighth too much, what is copied while room is made, and two files that each is writing.
@@ -93,14 +93,20 @@ fn writers_stay_within_the_room_and_what_they_are_just_writing() {
         }
     });
     // Who ends sees to it once more.
-    make(&limited(&Simulated::new(), kept.path(), Order::FirstIn), 0);
+    make(
+        &limited(&Simulated::new(), kept.path(), Removal::FirstIn),
+        0,
+    );
     let bytes = bytes(kept.path());
     assert!(bytes <= CAPACITY + CAPACITY / 8, "{bytes} bytes");
 }
 
 #[test]
 fn the_first_in_go_first_or_those_used_longest_ago() {
-    for (order, used_stays) in [(Order::FirstIn, false), (Order::LeastRecentlyUsed, true)] {
+    for (order, used_stays) in [
+        (Removal::FirstIn, false),
+        (Removal::LeastRecentlyUsed, true),
+    ] {
         let kept = folder();
         let mut builds_of_the_used = 0;
         for n in 0..80 {
@@ -156,7 +162,7 @@ fn what_is_too_old_goes_when_a_process_ends_that_kept_nothing() {
 #[test]
 fn readers_go_on_while_somebody_makes_room() {
     let kept = folder();
-    let context = limited(&Simulated::new(), kept.path(), Order::FirstIn);
+    let context = limited(&Simulated::new(), kept.path(), Removal::FirstIn);
     for n in 0..10 {
         make(&context, n);
     }
@@ -167,7 +173,7 @@ fn readers_go_on_while_somebody_makes_room() {
                 let mut reads = 0;
                 while !done.load(Ordering::Relaxed) || reads == 0 {
                     let driver = Simulated::new();
-                    let context = limited(&driver, kept.path(), Order::FirstIn);
+                    let context = limited(&driver, kept.path(), Removal::FirstIn);
                     for n in 0..10 {
                         make(&context, n);
                     }

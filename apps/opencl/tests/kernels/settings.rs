@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use sde_archives::Order;
+use sde_archives::Removal;
 use sde_opencl::{DeviceType, Mode, Settings, SettingsError};
 
 fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
@@ -32,7 +32,7 @@ fn variables_say_what_calls_say() {
         .mode(DeviceType::Accelerator, Mode::Read)
         .dir("/there")
         .capacity(1000)
-        .order(Order::FirstIn)
+        .order(Removal::FirstIn)
         .max_age(Duration::from_secs(2 * 24 * 3600))
         .min_binary(3)
         .max_binary(4)

@@ -300,7 +300,7 @@ fn uses(kept: &std::path::Path) -> Vec<u64> {
 /// The program `sde` reads these without our types: an entry of an app as any other, with what people look for.
 #[test]
 fn what_people_look_for_is_there() {
-    use sde_archives::inspect::Value;
+    use sde_archives::inspect::Decoded;
 
     let kept = folder();
     anew(kept.path());
@@ -328,19 +328,19 @@ fn what_people_look_for_is_there() {
         saved.payload.as_ref().unwrap().value(1 << 20).unwrap()
     };
     let texts = |texts: &[&str]| {
-        let texts = texts.iter().map(|text| Value::Text((*text).to_owned()));
-        Value::List(texts.collect())
+        let texts = texts.iter().map(|text| Decoded::Text((*text).to_owned()));
+        Decoded::List(texts.collect())
     };
     assert_eq!(value("kernels"), texts(&["copy", "move"]));
     assert_eq!(value("launched"), texts(&[]));
     let log = format!("{} bytes compiled", COPY.len());
-    assert_eq!(value("log"), Value::Text(log));
-    let Value::Map(key) = value("key") else {
+    assert_eq!(value("log"), Decoded::Text(log));
+    let Decoded::Map(key) = value("key") else {
         panic!("the key is no map");
     };
     let has = |field: &str| {
         key.iter()
-            .any(|(name, _)| *name == Value::Text(field.to_owned()))
+            .any(|(name, _)| *name == Decoded::Text(field.to_owned()))
     };
     let mut each = ["material", "options", "device", "switches"].into_iter();
     assert!(each.all(has));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sde::bulk::Order;
+use sde::bulk::AxisOrder;
 use sde::{AnyArray, Data, OutputFile, Storable, Value};
 
 use super::*;
@@ -78,7 +78,8 @@ fn arrays_are_stored_in_bulk() {
     stored_as(AnyArray::from(vec![-1_i16, 2]).into(), vec![-1_i16, 2]);
     let pairs = vec![[1.0_f64, 2.0], [3.0, 4.0]];
     stored_as(AnyArray::from(pairs.clone()).into(), pairs);
-    let by_columns = AnyArray::shaped(vec![1.0, 3.0, 2.0, 4.0], [2, 2], Order::Columns).unwrap();
+    let by_columns =
+        AnyArray::shaped(vec![1.0, 3.0, 2.0, 4.0], [2, 2], AxisOrder::Columns).unwrap();
     let map = Data::from(BTreeMap::from([("fock".to_owned(), by_columns.into())]));
     assert_eq!(read(&bytes_of(map.clone())), Ok(map));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use sde::Codec;
+use sde::archiver::Codec;
 use sde::key::Digest;
 use serde::{Deserialize, Serialize};
 

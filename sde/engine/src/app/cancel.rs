@@ -22,6 +22,24 @@ pub(crate) trait Wake: Send + Sync {
 /// A cancelled caller gets an error at once if it waits for another run. A running body sees the
 /// cancelling through [`Handle::is_cancelled`](crate::Handle::is_cancelled), but only once nobody else waits for its
 /// result: one caller's cancelling does not take the result from others.
+///
+/// ```
+/// use sde::{CancelToken, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let (sde, token) = (Sde::new(), CancelToken::new());
+/// // Another thread has a clone, and cancels.
+/// let button = token.clone();
+/// std::thread::spawn(move || button.cancel()).join().unwrap();
+/// let error = cube.call(&sde.with_cancel(&token), 2.0).unwrap_err();
+/// assert!(error.is_cancelled());
+/// assert_eq!(*cube.call(&sde, 2.0)?, 8.0);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<TokenState>);
 

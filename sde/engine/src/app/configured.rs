@@ -7,10 +7,32 @@ use super::info::{AppInfo, Cost};
 use super::{Handle, Instance};
 use crate::error::{AppError, Error};
 use crate::inputs::Inputs;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 use crate::result_map::ResultMap;
 
-/// A struct whose fields are the parameters and slots of an app; for its [derive](derive@crate::Settings).
+/// A struct whose fields are the parameters and slots of a [`ConfiguredApp`], by `#[derive(sde::Settings)]`.
+///
+/// The derive gives the struct `T` a function `T::app()`: the app with its defaults, of a type named as the struct and
+/// `App`. That type has a method for each field, and goes wherever an app goes:
+/// `sde.run(&T::app().scale(2.0).term(cube), &inputs)`.
+/// Values are checked when the app is run, prepared or called.
+///
+/// A field is a setting of its name, with its documentation as the description. One without a default has to be set. A
+/// slot's field has the type [`Prepared`](crate::Prepared).
+///
+/// | in `#[setting(..)]` | meaning |
+/// |---|---|
+/// | `default = value` | the value if none is set |
+/// | `check = function`, `check_with = function` | as [`Parameter::check`](crate::Parameter::check) and [`Parameter::check_with`](crate::Parameter::check_with) |
+/// | `transparent` | as [`Parameter::transparent`](crate::Parameter::transparent) |
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+///
+/// | in `#[slot(..)]` | meaning |
+/// |---|---|
+/// | `default = app` | the app if none is put there |
+/// | `name = ".."`, `about = ".."` | in place of the field's name and documentation |
+///
+/// There is an example at [`ConfiguredApp`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no settings: it does not derive `sde::Settings`",
     note = "write `#[derive(sde::Settings)]` on the struct"
@@ -29,7 +51,7 @@ pub trait Settings: Send + Sync + Sized + 'static {
     fn read(sde: &Handle) -> Result<Self, Error>;
 }
 
-/// An app whose parameters and slots are the fields of a struct that derives [`Settings`](derive@crate::Settings).
+/// An app whose parameters and slots are the fields of a struct that derives [`Settings`](trait@crate::Settings).
 ///
 /// `run` finds the values in `self`. `T::app()`, which the derive makes, gives the app with its defaults, and has a
 /// method for each field. By a name at run time [`Instance::set`] sets one: `Instance::from(T::app()).set(..)`.
@@ -100,7 +122,7 @@ pub trait ConfiguredApp: Settings {
         None
     }
 
-    /// Whatever the app still lacks before it can run, as [`App::not_ready`].
+    /// Lists what the app still lacks before it can run, as [`App::not_ready`] does.
     fn not_ready() -> Vec<String> {
         Vec::new()
     }
@@ -142,7 +164,7 @@ impl<T: Settings> Fingerprint for AppOf<T> {
         out.structure(T::NAME, &[]);
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.declared(T::NAME, 0);
     }
 }

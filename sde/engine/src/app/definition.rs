@@ -69,7 +69,7 @@ pub trait App: Fingerprint + Send + Sync + 'static {
         None
     }
 
-    /// Whatever the app still lacks before it can run (a device, a program, a licence), a sentence each. Missing
+    /// Lists what the app still lacks before it can run (a device, a program, a licence), a sentence each. Missing
     /// parameters and sub-apps need not be named: the engine finds them.
     fn not_ready(&self) -> Vec<String> {
         Vec::new()

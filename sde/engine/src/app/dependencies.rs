@@ -9,7 +9,7 @@ use super::identity::{AppId, CodeId};
 use crate::key::{Digest, Key};
 use crate::sync::{lock, unpoisoned};
 
-/// Something that must be unchanged for a remembered result to be current.
+/// Names something that must be unchanged for a remembered result to be current.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -19,7 +19,7 @@ pub enum Callee {
     Code {
         /// The app.
         app: Arc<str>,
-        /// Its version or source digest.
+        /// The app's version or source digest.
         code: CodeId,
         /// The digest of its default parameters and of the apps in its slots by default;
         /// `None` if it has neither.

@@ -24,7 +24,7 @@ pub struct Difference {
     /// The slots that lead to the part; empty if it is of the app itself.
     pub slots: Vec<String>,
     /// The part that differs.
-    pub part: Part,
+    pub part: Changed,
     /// The part in the earlier run; `None` if that had none.
     pub earlier: Option<String>,
     /// The part in the later run; `None` if that has none.
@@ -34,10 +34,10 @@ pub struct Difference {
 /// A part in which two runs may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Part {
+pub enum Changed {
     /// The app: another name.
     App,
-    /// Its version or source.
+    /// The app's version or source changed.
     Code,
     /// The helper of this path, which counts as the app's code ([`#[sde::helper]`](macro@crate::helper)). `use NAME`,
     /// after the path of the helper that has the name, stands for the helper that the compiler finds by NAME.
@@ -59,7 +59,7 @@ pub enum Part {
     Callee(String),
 }
 
-impl Part {
+impl Changed {
     /// The kind of the part in one word: `app`, `version`, `helper`, `input`, `order`, `field`, `parameter`, `slot`,
     /// `itself` or `callee`.
     #[must_use]
@@ -98,7 +98,7 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.name()) {
             (Self::InputOrder, _) => f.write_str("order of the inputs"),
@@ -131,13 +131,13 @@ impl fmt::Display for Difference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nearest {
-    /// Its key.
+    /// The earlier run's key.
     pub key: Key,
     /// The computation.
     pub run: RunId,
     /// When it was made.
     pub made_at: SystemTime,
-    /// How the two runs differ.
+    /// The differences between the two runs.
     pub differences: Vec<Difference>,
 }
 
@@ -173,13 +173,13 @@ pub(crate) struct Compared<'a> {
 pub(crate) fn of_keys(then: Compared<'_>, now: Compared<'_>) -> Vec<Difference> {
     let mut all = Differences::default();
     all.apps(then, now);
-    all.values(Part::Input, then.inputs, now.inputs);
+    all.values(Changed::Input, then.inputs, now.inputs);
     if all.found.is_empty() {
         let order = |run: Compared<'_>| {
             let names: Vec<_> = run.inputs.iter().map(|input| &*input.name).collect();
             Some(names.join(", "))
         };
-        all.push(Part::InputOrder, order(then), order(now));
+        all.push(Changed::InputOrder, order(then), order(now));
     }
     all.found
 }
@@ -188,7 +188,7 @@ pub(crate) fn of_keys(then: Compared<'_>, now: Compared<'_>) -> Vec<Difference> 
 pub(crate) fn of_callees(then: &[Callee], now: &[Callee]) -> Vec<Difference> {
     let mut all = Differences::default();
     for (name, then, now) in pairs(then.iter().map(named_callee), now.iter().map(named_callee)) {
-        all.push(Part::Callee(name), then, now);
+        all.push(Changed::Callee(name), then, now);
     }
     all.found
 }
@@ -208,12 +208,12 @@ impl Differences {
         }
         let before = self.found.len();
         let name = |app: &Compared<'_>| Some(app.app.to_owned());
-        self.push(Part::App, name(&then), name(&now));
-        self.push(Part::Code, own_code(&then), own_code(&now));
+        self.push(Changed::App, name(&then), name(&now));
+        self.push(Changed::Code, own_code(&then), own_code(&now));
         let (setup, later) = (then.setup, now.setup);
-        self.values(Part::Helper, &setup.helpers, &later.helpers);
-        self.values(Part::Field, &setup.fields, &later.fields);
-        self.values(Part::Parameter, &setup.parameters, &later.parameters);
+        self.values(Changed::Helper, &setup.helpers, &later.helpers);
+        self.values(Changed::Field, &setup.fields, &later.fields);
+        self.values(Changed::Parameter, &setup.parameters, &later.parameters);
         for (name, then, now) in pairs(named_slots(setup), named_slots(later)) {
             if let (Some(then), Some(now)) = (then, now) {
                 self.slots.push(name);
@@ -221,7 +221,7 @@ impl Differences {
                 self.slots.pop();
             } else {
                 let app = |slot: Option<&SlotSummary>| slot.map(|slot| slot.app.to_string());
-                self.push(Part::Slot(name), app(then), app(now));
+                self.push(Changed::Slot(name), app(then), app(now));
             }
         }
         if self.found.len() == before {
@@ -229,13 +229,13 @@ impl Differences {
                 let (short, id) = (&app.setup.short, digest(&app.id.0));
                 Some(format!("{short} ({id})"))
             };
-            self.push(Part::Itself, unseen(&then), unseen(&now));
+            self.push(Changed::Itself, unseen(&then), unseen(&now));
         }
     }
 
     fn values(
         &mut self,
-        part: impl Fn(String) -> Part,
+        part: impl Fn(String) -> Changed,
         then: &[ValueSummary],
         now: &[ValueSummary],
     ) {
@@ -257,7 +257,7 @@ impl Differences {
     }
 
     /// Notes a difference, if it is one.
-    fn push(&mut self, part: Part, earlier: Option<String>, later: Option<String>) {
+    fn push(&mut self, part: Changed, earlier: Option<String>, later: Option<String>) {
         if earlier != later {
             self.found.push(Difference {
                 slots: self.slots.clone(),

@@ -28,7 +28,8 @@ type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Syn
 ///
 /// ```
 /// use sde::key::commit;
-/// use sde::{AppInfo, CodeId, Data, DynApp, ResultMap, Sde, inputs};
+/// use sde::{AppInfo, Data, DynApp, ResultMap, Sde, inputs};
+/// use sde::record::CodeId;
 ///
 /// // What a program in another language knows of its function.
 /// let text = "lambda x: factor * x";
@@ -67,8 +68,8 @@ impl DynApp {
         }
     }
 
-    /// Has a value that the body captured count: two apps that differ in it share no result. A name given twice has the
-    /// later value.
+    /// Adds a value that the body has captured to the app's identity: two apps that differ in it share no result. A
+    /// name given twice has the later value.
     #[must_use]
     pub fn capturing(mut self, name: &str, value: Data) -> Self {
         self.captured.insert(name.to_owned(), value);

@@ -62,6 +62,7 @@ impl Source {
 }
 
 /// A helper of this program, as the linker collects them. Made by the macro.
+#[derive(Debug)]
 pub struct LinkedHelper {
     /// The identifier.
     pub name: &'static str,

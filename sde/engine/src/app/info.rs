@@ -81,7 +81,7 @@ impl AppInfo {
         Self::with_code(name, CodeId::Version(Cow::Borrowed("")))
     }
 
-    /// Says what the source is; that of an app whose description this extends gives way. A version stays, and is refused
+    /// Sets the source; that of an app whose description this extends gives way. A version stays, and is refused
     /// beside it. Used by the macros.
     #[doc(hidden)]
     #[must_use]
@@ -137,17 +137,18 @@ impl AppInfo {
         }
     }
 
-    /// Has something else count as code of the app, by the digest of its text: a function that it calls, a program, a
-    /// library. A helper with another digest is other code, and [`Part::Helper`](crate::Part::Helper) names it. Of two
-    /// of one name the later counts. The code then is a digest, that of a version too.
+    /// Counts something else as code of the app, by the digest of its text: a function that it calls, a program, a
+    /// library. A helper with another digest is other code, and [`Changed::Helper`](crate::record::Changed::Helper)
+    /// names it. Of two of one name the later counts. The code then is a digest, that of a version too.
     ///
     /// ```
-    /// use sde::{AppInfo, key::commit};
+    /// use sde::AppInfo;
+    /// use sde::key::commit;
     ///
     /// let text = |text: &str| commit(text).map(|made| made.digest());
     /// let info = AppInfo::new("solver", "1").helper("bin/solver", text("first")?);
     /// assert_ne!(info.code(), info.clone().helper("bin/solver", text("second")?).code());
-    /// # Ok::<(), sde::FingerprintError>(())
+    /// # Ok::<(), sde::key::FingerprintError>(())
     /// ```
     #[must_use]
     pub fn helper(mut self, name: impl Into<String>, digest: Digest) -> Self {
@@ -196,32 +197,32 @@ impl AppInfo {
         self
     }
 
-    /// Says that equal inputs may give different results. Such an app is never looked up, nor is any app that runs it.
-    /// Its results are recorded even so.
+    /// Declares that equal inputs may give different results. Such an app is never looked up, nor is any app that
+    /// runs it. Its results are recorded even so.
     #[must_use]
     pub fn nondeterministic(mut self) -> Self {
         self.nondeterministic = true;
         self
     }
 
-    /// Says that the app is collective: every rank of the process set calls it. An app with a collective app in one of
-    /// its slots, at any depth, is collective without saying so. An app that calls one otherwise, by name or by value,
-    /// has to say so.
+    /// Declares that the app is collective: every rank of the process set calls it. An app with a collective app in
+    /// one of its slots, at any depth, is collective without saying so. An app that calls one otherwise, by name or
+    /// by value, has to say so.
     #[must_use]
     pub fn distributed(mut self) -> Self {
         self.distributed = true;
         self
     }
 
-    /// Says that two runs of this app must not go on at the same time. The engine then runs them one after the other.
-    /// Engines in one program know nothing of each other: where that matters, use one.
+    /// Declares that two runs of this app must not go on at the same time. The engine then runs them one after the
+    /// other. Engines in one program know nothing of each other: where that matters, use one.
     #[must_use]
     pub fn not_thread_safe(mut self) -> Self {
         self.thread_safe = false;
         self
     }
 
-    /// Says how long this app's failures last, unless the error itself says it.
+    /// Declares how long this app's failures last, unless the error itself tells it.
     #[must_use]
     pub fn failures(mut self, failure: Failure) -> Self {
         self.failures = failure;
@@ -243,7 +244,8 @@ impl AppInfo {
     }
 
     /// Declares an input that every run is given: a `T`, or a [`Value<T>`](crate::Value), for a `String` also a literal.
-    /// An `#[sde::app]` function declares its arguments.
+    /// A [`Data`](crate::Data) that [is](crate::Data::get) a `T` becomes one, and so has the key of one. An `#[sde::app]`
+    /// function declares its arguments.
     ///
     /// A run of an app that declares its inputs takes these and no others. Its [`Inputs`](crate::Inputs) are checked
     /// before it is computed, and keyed in the order of the declarations, whatever their own. An app that declares nothing
@@ -273,7 +275,7 @@ impl AppInfo {
     /// sde.run(&Power, &inputs! { exponent: 3, base: 3.0 })?;
     /// assert_eq!(sde.stats().total.computed, 2);
     /// let error = sde.run(&Power, &inputs! { base: 3.0, exponet: 3 }).unwrap_err();
-    /// assert!(error.to_string().contains("the app takes: base, exponent"));
+    /// assert!(error.to_string().contains("did you mean: exponent"));
     /// # Ok::<(), sde::Error>(())
     /// ```
     #[must_use]
@@ -321,19 +323,19 @@ impl AppInfo {
         self
     }
 
-    /// Adds a result for each field of a struct that derives [`Results`](derive@crate::Results).
+    /// Adds a result for each field of a struct that derives [`Results`](trait@crate::Results).
     #[must_use]
     pub fn results_of<T: Results>(mut self) -> Self {
         self.results.extend(T::specs().into_iter().map(Arc::new));
         self
     }
 
-    /// Says how the results of a `distributed` app get from one process set to others, in place of the redistribution
-    /// of their types ([`redistribute_parts`](crate::Distributed::redistribute_parts)). The function is called on all ranks concerned, with the
-    /// results on the ranks that had them. It gives the results of each rank that goes on with them: new parts of
-    /// distributed results, made for instance by the type's own function from [`Redistribution::of_result`]. It may
-    /// leave out results that are equal on all ranks: ranks that lack those get them anyway. A distributed result
-    /// without a part is computed again where it is needed.
+    /// Sets the function that brings the results of a `distributed` app from one process set to others, in place of
+    /// the redistribution of their types ([`redistribute_parts`](crate::Distributed::redistribute_parts)). The
+    /// function is called on all ranks concerned, with the results on the ranks that had them. It gives the results
+    /// of each rank that goes on with them: new parts of distributed results, made for instance by the type's own
+    /// function from [`Redistribution::of_result`]. It may leave out results that are equal on all ranks: ranks that
+    /// lack those get them anyway. A distributed result without a part is computed again where it is needed.
     ///
     /// The function may be called several times for one value, as [`redistribute_parts`](crate::Distributed::redistribute_parts) is: where several
     /// values move at once, what it asks of other ranks is an error until they have answered. It passes that error on.

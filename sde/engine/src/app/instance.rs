@@ -34,7 +34,7 @@ use crate::key::Fingerprint;
 /// assert_eq!(*sde.run(&tight, &inputs! {})?.get::<f64>("tolerance")?, 1e-9);
 ///
 /// let error = Instance::new(Solver).set("tolerence", 1e-9).unwrap_err();
-/// assert!(error.to_string().contains("has: tolerance"));
+/// assert!(error.to_string().contains("did you mean: tolerance"));
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone)]

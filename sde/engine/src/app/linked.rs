@@ -14,6 +14,7 @@ use super::instance::Instance;
 use crate::sync::lock;
 
 /// One app of this program, as the linker collects them. Made by the macros.
+#[derive(Debug)]
 pub struct LinkedApp {
     make: fn() -> Instance,
     /// Module, file and line of a function; `None` for a type.
@@ -67,7 +68,7 @@ inventory::collect!(LinkedApp);
 macro_rules! link_app {
     ($($app:expr),+ $(,)?) => {
         $($crate::__private::inventory::submit! {
-            $crate::LinkedApp::new(|| $crate::Instance::from($app))
+            $crate::__private::LinkedApp::new(|| $crate::Instance::from($app))
         })+
     };
 }

@@ -70,8 +70,7 @@ impl Parameter {
         self
     }
 
-    /// Says that the parameter can't change a result (a number of threads,
-    /// verbosity): it is left out of the key.
+    /// Leaves the parameter out of the key, since it can't change a result (a number of threads, verbosity).
     #[must_use]
     pub fn transparent(mut self) -> Self {
         self.transparent = true;
@@ -145,6 +144,12 @@ impl ParameterValues<'_> {
     #[must_use]
     pub fn get<T: 'static>(&self, name: &str) -> Option<&T> {
         (self.0)(name)?.any().downcast_ref()
+    }
+}
+
+impl fmt::Debug for ParameterValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ParameterValues")
     }
 }
 

@@ -52,6 +52,12 @@ impl fmt::Debug for Prepared {
     }
 }
 
+impl fmt::Debug for ResolvedApp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ResolvedApp({} {})", self.name, self.id)
+    }
+}
+
 /// Sorted by name, the order in which items enter an identity.
 type ByName<T> = BTreeMap<Cow<'static, str>, T>;
 

@@ -12,20 +12,20 @@ use super::prepared::{Prepared, ResolvedApp};
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Short, describe, with_encoder};
 
-/// How an app was set up when it ran: its own fields, its parameters, and the apps in its slots.
+/// Describes how an app was set up when it ran: its own fields, its parameters, and the apps in its slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct AppSetup {
     /// The app itself in at most some eighty characters.
     #[serde(default)]
     pub short: String,
-    /// Its fields, as far as its [`Fingerprint`](crate::Fingerprint) describes them as such.
+    /// The app's own fields, as far as its [`Fingerprint`](crate::Fingerprint) describes them as such.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<ValueSummary>,
-    /// Its parameters, without the transparent ones.
+    /// The app's parameters, without the transparent ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<ValueSummary>,
-    /// Its transparent parameters, which are not in the key.
+    /// The app's transparent parameters, which are not in the key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transparent: Vec<ValueSummary>,
     /// The apps in its slots.
@@ -54,11 +54,11 @@ pub struct SlotSummary {
     pub slot: String,
     /// The app.
     pub app: Arc<str>,
-    /// Its version or source digest.
+    /// The app's version or source digest.
     pub code: CodeId,
-    /// Its identity with all its settings.
+    /// The app's identity with all its settings.
     pub id: AppId,
-    /// How it was set up.
+    /// The app's fields, parameters and sub-apps.
     pub setup: Arc<AppSetup>,
 }
 

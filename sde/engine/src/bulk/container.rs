@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use super::element::Element;
 
-/// Which index runs slowest in memory. There is no third order.
+/// Selects the index that runs slowest in memory. There is no third order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum AxisOrder {
     /// The first, as in C and by default in NumPy: row by row.
     Rows,
     /// The last, as in Fortran: column by column.
     Columns,
 }
 
-impl Order {
+impl AxisOrder {
     /// The names of the variants of [`ARRAY`](super::ARRAY), in their order.
     pub const NAMES: &'static [&'static str] = &["by_rows", "by_columns"];
 
@@ -36,8 +36,8 @@ impl Order {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shape {
-    /// How the elements lie in memory.
-    pub order: Order,
+    /// The order in which the elements lie in memory.
+    pub order: AxisOrder,
     /// One length for each dimension.
     pub lengths: Vec<usize>,
 }
@@ -64,7 +64,7 @@ pub trait Bulk: Sized {
     /// Whether it has a shape of its own. A list has none.
     const SHAPED: bool;
 
-    /// Its elements.
+    /// The container's elements.
     fn elements(&self) -> Elements<'_, Self::Element>;
 
     /// The value with these elements.

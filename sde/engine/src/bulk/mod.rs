@@ -6,7 +6,7 @@
 //! module shows a format all of them at once.
 //!
 //! A result that is itself a list of numbers (`Vec<f64>`, `Box<[u8]>`, an array of
-//! ndarray) needs nothing; [`Codec`](crate::Codec) knows such types. A field of
+//! ndarray) needs nothing; [`Codec`](crate::archiver::Codec) knows such types. A field of
 //! a struct says so:
 //!
 //! ```
@@ -35,7 +35,7 @@
 //! - numbers in one dimension: a newtype struct with the reserved name
 //!   [`NumberType::name`] around their bytes, little-endian;
 //! - more dimensions, also those that a complex number or `[f64; 3]` has itself:
-//!   a newtype variant of the enum [`ARRAY`], whose name is [`Order::name`], around
+//!   a newtype variant of the enum [`ARRAY`], whose name is [`AxisOrder::name`], around
 //!   the pair of the shape (a list of lengths) and the numbers as above.
 //!
 //! A format that knows the names can mark the type of the numbers; the store of
@@ -52,7 +52,7 @@ mod pages;
 mod read;
 mod write;
 
-pub use container::{Bulk, Elements, Order, Shape};
+pub use container::{AxisOrder, Bulk, Elements, Shape};
 pub use element::Element;
 pub use number_type::NumberType;
 pub use pages::try_zeroed;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ndarray::{Array, Dimension, ShapeBuilder};
 
-use super::container::{Bulk, Elements, Order, Shape};
+use super::container::{AxisOrder, Bulk, Elements, Shape};
 use super::element::Element;
 
 impl<T: Element, D: Dimension> Bulk for Array<T, D> {
@@ -16,9 +16,9 @@ impl<T: Element, D: Dimension> Bulk for Array<T, D> {
     fn elements(&self) -> Elements<'_, T> {
         let lengths = self.shape().to_vec();
         let (order, items) = match (self.as_slice(), self.t().to_slice()) {
-            (Some(items), _) => (Order::Rows, Cow::Borrowed(items)),
-            (None, Some(items)) => (Order::Columns, Cow::Borrowed(items)),
-            (None, None) => (Order::Rows, self.iter().copied().collect()),
+            (Some(items), _) => (AxisOrder::Rows, Cow::Borrowed(items)),
+            (None, Some(items)) => (AxisOrder::Columns, Cow::Borrowed(items)),
+            (None, None) => (AxisOrder::Rows, self.iter().copied().collect()),
         };
         Elements {
             items,
@@ -35,7 +35,7 @@ impl<T: Element, D: Dimension> Bulk for Array<T, D> {
         for (at, length) in lengths.into_iter().enumerate() {
             dimensions[at] = length;
         }
-        Self::from_shape_vec(dimensions.set_f(order == Order::Columns), items)
+        Self::from_shape_vec(dimensions.set_f(order == AxisOrder::Columns), items)
             .map_err(|error| error.to_string())
     }
 }

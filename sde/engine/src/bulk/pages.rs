@@ -10,7 +10,7 @@ use bytemuck::Zeroable;
 /// The size of a large page; from this size on memory is worth asking for them.
 const LARGE: usize = 2 << 20;
 
-/// As many zeros as `count` says; `None` if there is no memory for them. Many of them lie in large pages, where the
+/// Makes a list of `count` zeros; `None` if there is no memory for them. Many of them lie in large pages, where the
 /// system has those.
 #[must_use]
 pub fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {

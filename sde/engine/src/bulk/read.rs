@@ -9,7 +9,7 @@ use serde::de::{
 };
 
 use super::ARRAY;
-use super::container::{Bulk, Order, Shape};
+use super::container::{AxisOrder, Bulk, Shape};
 use super::element::{Element, dimensions_of};
 use super::write::{BulkBytes, swap};
 
@@ -22,7 +22,7 @@ pub fn deserialize<'de, B: Bulk, D: Deserializer<'de>>(from: D) -> Result<B, D::
     let parts = PartsVisitor::<B>(PhantomData);
     let (items, shape) = match (from.is_human_readable(), is_shaped) {
         (true, _) if !B::SHAPED => from.deserialize_any(parts)?,
-        (_, true) => from.deserialize_enum(ARRAY, Order::NAMES, parts)?,
+        (_, true) => from.deserialize_enum(ARRAY, AxisOrder::NAMES, parts)?,
         (_, false) => (Numbers::deserialize(from)?.0, None),
     };
     B::build(items, shape).map_err(D::Error::custom)
@@ -68,7 +68,7 @@ enum Variant {
     ByColumns,
 }
 
-impl From<Variant> for Order {
+impl From<Variant> for AxisOrder {
     fn from(variant: Variant) -> Self {
         match variant {
             Variant::ByRows => Self::Rows,
@@ -95,25 +95,25 @@ impl<'de, E: Element> Visitor<'de> for PairVisitor<E> {
 }
 
 fn parts<B: Bulk, F: Error>(
-    order: Order,
+    order: AxisOrder,
     (lengths, Numbers(items)): Pair<B::Element>,
 ) -> Result<(Vec<B::Element>, Option<Shape>), F> {
     let shape = outer::<B::Element>(order, lengths, items.len())
         .ok_or_else(|| F::custom("the shape of an array does not fit its numbers or their type"))?;
     match (B::SHAPED, &shape.lengths[..], shape.order) {
         (true, ..) => Ok((items, Some(shape))),
-        (false, [_], Order::Rows) => Ok((items, None)),
+        (false, [_], AxisOrder::Rows) => Ok((items, None)),
         _ => Err(F::custom("an array has more dimensions than a list")),
     }
 }
 
 /// The shape without the dimensions of the element, if it has so many elements.
-fn outer<E: Element>(order: Order, mut lengths: Vec<usize>, items: usize) -> Option<Shape> {
+fn outer<E: Element>(order: AxisOrder, mut lengths: Vec<usize>, items: usize) -> Option<Shape> {
     let inner = dimensions_of::<E>();
     let outer = lengths.len().checked_sub(inner.len())?;
     let found = match order {
-        Order::Rows => lengths.split_off(outer),
-        Order::Columns => lengths.drain(..inner.len()).rev().collect(),
+        AxisOrder::Rows => lengths.split_off(outer),
+        AxisOrder::Columns => lengths.drain(..inner.len()).rev().collect(),
     };
     let count = lengths
         .iter()
@@ -190,7 +190,7 @@ pub(crate) fn of_bytes<B: Bulk>(from: &BulkBytes<'_>) -> Option<B> {
     let items = (from.numbers == numbers).then(|| elements::<B::Element>(&from.bytes))?;
     let (order, lengths) = match &from.shape {
         Some(Shape { order, lengths }) => (*order, lengths.clone()),
-        None => (Order::Rows, vec![from.bytes.len() / numbers.size()]),
+        None => (AxisOrder::Rows, vec![from.bytes.len() / numbers.size()]),
     };
     let parts = parts::<B, serde::de::value::Error>(order, (lengths, Numbers(items.ok()?)));
     let (items, shape) = parts.ok()?;

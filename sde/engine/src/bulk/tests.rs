@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::write::swap;
-use super::{Bulk, NumberType, Order, bytes_of};
+use super::{AxisOrder, Bulk, NumberType, bytes_of};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
@@ -33,8 +33,8 @@ fn names_are_found_again() {
         assert_eq!(NumberType::of_name(kind.name()), Some(kind));
         assert!(kind.rust_name().ends_with(&(8 * kind.size()).to_string()));
     }
-    for order in [Order::Rows, Order::Columns] {
-        assert_eq!(Order::of_name(order.name()), Some(order));
+    for order in [AxisOrder::Rows, AxisOrder::Columns] {
+        assert_eq!(AxisOrder::of_name(order.name()), Some(order));
     }
     assert_eq!(NumberType::of_name("f64"), None);
 }
@@ -45,7 +45,7 @@ fn elements_with_dimensions_have_a_shape() {
     let nested = vec![[[0_u16; 2]; 3]; 5];
     let shape = bytes_of(&nested).shape.unwrap();
     assert_eq!(shape.lengths, [5, 3, 2]);
-    assert_eq!(shape.order, Order::Rows);
+    assert_eq!(shape.order, AxisOrder::Rows);
 }
 
 /// A big-endian host does this before it writes and after it has read.
@@ -80,7 +80,7 @@ fn arrays_keep_how_they_lie() {
     );
     let columns = rows.clone().reversed_axes();
     let written = bytes_of(&columns);
-    assert_eq!(written.shape.unwrap().order, Order::Columns);
+    assert_eq!(written.shape.unwrap().order, AxisOrder::Columns);
     assert_eq!(
         &*written.bytes,
         bytemuck::cast_slice::<i32, u8>(&[1, 2, 3, 4, 5, 6])

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use super::ARRAY;
-use super::container::{Bulk, Elements, Order, Shape};
+use super::container::{AxisOrder, Bulk, Elements, Shape};
 use super::element::{Element, dimensions_of};
 use super::number_type::NumberType;
 
@@ -57,13 +57,13 @@ pub(crate) fn whole_shape<E: Element>(outer: Option<Shape>, items: usize) -> Opt
         (Some(outer), _) => outer,
         (None, true) => return None,
         (None, false) => Shape {
-            order: Order::Rows,
+            order: AxisOrder::Rows,
             lengths: vec![items],
         },
     };
     match shape.order {
-        Order::Rows => shape.lengths.extend(inner),
-        Order::Columns => {
+        AxisOrder::Rows => shape.lengths.extend(inner),
+        AxisOrder::Columns => {
             shape.lengths.splice(..0, inner.into_iter().rev());
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::result_map::Tag;
 
-/// How much memory remembered results may take, and which leave first.
+/// Limits the memory that remembered results may take, and selects which leave first.
 ///
 /// Counted are the values of entries by their [size](crate::MemorySize), the records of runs, and their places in
 /// tables. A result that has left is read from the store when it is asked for again, or computed. Values that only the
@@ -80,12 +80,12 @@ impl MemoryBudget {
         }
     }
 
-    /// [`bytes`](Self::bytes) in units of 1024^2.
+    /// Limits memory to this number of MiB (1024^2 bytes).
     pub fn mib(mib: usize) -> Self {
         Self::bytes(mib.saturating_mul(1 << 20))
     }
 
-    /// [`bytes`](Self::bytes) in units of 1024^3.
+    /// Limits memory to this number of GiB (1024^3 bytes).
     pub fn gib(gib: usize) -> Self {
         Self::bytes(gib.saturating_mul(1 << 30))
     }
@@ -108,14 +108,14 @@ impl MemoryBudget {
         self
     }
 
-    /// Has entries leave that are older than this, too. Ages are looked at when something is remembered.
+    /// Limits the age of entries, too: those that are older leave. Ages are looked at when something is remembered.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
-    /// Entries whose results all have the first of these tags leave before those with the second, and these before all
-    /// others, whatever they cost.
+    /// Names tags whose entries leave first: those whose results all have the first tag leave before those with the
+    /// second, and these before all others, whatever they cost.
     pub fn first(mut self, tags: impl IntoIterator<Item = Tag>) -> Self {
         self.first.clear();
         for tag in tags {

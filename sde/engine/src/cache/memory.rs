@@ -34,13 +34,14 @@ pub(crate) struct Memory {
     pub(crate) has_warned: AtomicBool,
 }
 
-/// How much memory counts towards a budget.
+/// Counts the memory that entries take of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
     /// Bytes of the values and records that count.
     pub bytes: usize,
-    /// Entries, with those whose values are gone or are held by the program too, and with remembered failures.
+    /// The number of entries, with those whose values are gone or are held by the program too, and with remembered
+    /// failures.
     pub entries: usize,
     /// The part of [`bytes`](Self::bytes) that can't leave: it is to be saved, and no store has it.
     pub kept_bytes: usize,

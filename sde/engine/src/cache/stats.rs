@@ -40,8 +40,7 @@ pub(crate) enum Count {
 impl From<Source> for Count {
     fn from(source: Source) -> Self {
         match source {
-            Source::Recent => Self::Recent,
-            Source::Map => Self::Map,
+            Source::Memory => Self::Map,
             Source::Loaded => Self::Loaded,
             Source::Waited => Self::Waited,
             Source::Computed => Self::Computed,
@@ -92,11 +91,11 @@ impl Counters {
         self.line().add([(count, amount)]);
     }
 
-    /// Counts a hit and the time it saved, on one line.
+    /// Counts a hit of a kind and the time it saved, on one line.
     #[inline]
-    pub(crate) fn hit(&self, source: Source, nanos_saved: u64) {
+    pub(crate) fn hit(&self, kind: Count, nanos_saved: u64) {
         self.line()
-            .add([(Count::from(source), 1), (Count::NanosSaved, nanos_saved)]);
+            .add([(kind, 1), (Count::NanosSaved, nanos_saved)]);
     }
 
     /// Counts an entry that left memory, and the time that getting it back would take.
@@ -169,7 +168,7 @@ pub struct AppStats {
     pub duplicates: u64,
     /// Calls that ended in an error.
     pub failures: u64,
-    /// Entries that left memory to make room.
+    /// The number of entries that left memory to make room.
     pub evicted: u64,
     /// Bytes that the values of the evicted entries took.
     pub evicted_bytes: u64,
@@ -180,7 +179,7 @@ pub struct AppStats {
     /// Bodies that ran to their end although another process was known to compute the same key. Computations that this
     /// process was not told of are not counted.
     pub beside_others: u64,
-    /// How often two computations of one key were compared and had other bits. Each is a warning too.
+    /// The number of times that two computations of one key were compared and had other bits. Each is a warning too.
     pub differing: u64,
     /// Time in bodies, failed ones included. The runs that a body makes count for their own apps. Waiting there for
     /// another thread or for the store counts for none. The sum over apps is what the program's threads computed.

@@ -1,5 +1,6 @@
 //! The duties of a store.
 
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,8 +77,8 @@ pub trait Archiver: Send + Sync {
         false
     }
 
-    /// [Commits](Self::commit) what all ranks have saved. Collective: every rank of the program calls
-    /// it, and does the same operations of the group in the same order, whatever fails.
+    /// [Commits](Self::commit) what all ranks have saved, together. Collective: every rank of the program calls it,
+    /// and does the same operations of the group in the same order, whatever fails.
     ///
     /// # Errors
     /// If something can't be noted, on this rank or, where that is known, on any. Saved entries are there all the same.
@@ -100,7 +101,7 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError>;
 
-    /// Like [`find`](Self::find), but not for use: to see whether an entry is there, or which is to be replaced.
+    /// Looks for an entry that is not to be used: to see whether the store has it, or which is to be replaced.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -123,10 +124,11 @@ pub trait Archiver: Send + Sync {
         Ok(None)
     }
 
-    /// Says to other processes that this one is about to compute a key, unless another has said so. Nothing rests on it: two
-    /// processes that compute one key lose time only. The engine calls it for a run that it shares: before it
-    /// computes, of an app known to take long, or once the run has gone on for 20 ms; and when another process has
-    /// ended without a result. A store that no other process uses gives [`Announced::Unsupported`], as it is here.
+    /// Announces to other processes that this one is about to compute a key, unless another has announced it. Nothing
+    /// rests on it: two processes that compute one key lose time only. The engine calls it for a run that it shares:
+    /// before it computes, of an app known to take long, or once the run has gone on for 20 ms; and when another
+    /// process has ended without a result. A store that no other process uses gives [`Announced::Unsupported`], as it
+    /// is here.
     fn announce(&self, key: &Key) -> Announced {
         Announced::Unsupported
     }
@@ -179,9 +181,9 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError>;
 
-    /// Gives the records of this app's entries to `each`, for a person who asks which is nearest to a run that is not
-    /// remembered: in any order, some perhaps twice. A store of very many entries may give only the latest; one that
-    /// can't tell gives none.
+    /// Passes the records of this app's entries to `each`, for a person who asks which is nearest to a run that is
+    /// not remembered: in any order, some perhaps twice. A store of very many entries may give only the latest; one
+    /// that can't tell gives none.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -221,13 +223,23 @@ pub enum Announced {
     Unsupported,
 }
 
+impl fmt::Debug for Announced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mine(_) => f.write_str("Mine"),
+            Self::Others(holder) => f.debug_tuple("Others").field(holder).finish(),
+            Self::Unsupported => f.write_str("Unsupported"),
+        }
+    }
+}
+
 /// A process that has announced a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
     /// The name of its machine.
     pub host: String,
-    /// Its number there.
+    /// The process's number there.
     pub process: u32,
 }
 
@@ -246,10 +258,10 @@ impl Holder {
 pub type EncodedSave<'a> = Box<dyn FnOnce() -> Result<Saved, ArchiveError> + Send + 'a>;
 
 /// One entry as a store has it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoredEntry {
-    /// How it was made.
+    /// The record of how the entry was made.
     pub record: Record,
     /// All its results.
     pub results: Vec<StoredResult>,
@@ -277,12 +289,22 @@ impl StoredEntry {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StoredResult {
-    /// Its name.
+    /// The result's name.
     pub name: String,
-    /// Its tags.
+    /// The result's tags.
     pub tags: Tags,
-    /// Where its bytes are; `None` if it was not saved.
+    /// The place of the value's bytes; `None` if it was not saved.
     pub payload: Option<Arc<dyn Payload>>,
+}
+
+impl fmt::Debug for StoredResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredResult")
+            .field("name", &self.name)
+            .field("tags", &self.tags)
+            .field("is_saved", &self.payload.is_some())
+            .finish()
+    }
 }
 
 impl StoredResult {

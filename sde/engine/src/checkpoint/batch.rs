@@ -1,6 +1,7 @@
 //! What is saved in one go: entries with their results, states of runs in progress, and marks.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,7 +11,7 @@ use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::{Codec, Content, ErasedValue, NOT_KEPT, Named, ResultSpec, Tags};
 
-/// Which results of remembered entries are saved.
+/// Selects the results of remembered entries that are saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Selection {
@@ -23,7 +24,7 @@ pub enum Selection {
 impl Selection {
     pub(crate) const BOTH: [Self; 2] = [Self::Checkpoint, Self::Archive];
 
-    /// Its name in messages and files.
+    /// The selection's name in messages and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,9 +44,10 @@ impl Selection {
 }
 
 /// The entries, scratch states and marks that are saved in one go.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Batch {
-    /// Which results of remembered entries it has.
+    /// The selection that the batch was collected for.
     pub selection: Selection,
     /// The entries that are new since the last batch of this selection.
     pub entries: Vec<SavedEntry>,
@@ -88,8 +90,8 @@ impl Batch {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Saved {
-    /// Why each value was left out that could not be turned into bytes. Saving it
-    /// again would not help.
+    /// The errors of the values that could not be turned into bytes, and were left out. Saving it again would not
+    /// help.
     pub left_out: Vec<ArchiveError>,
 }
 
@@ -111,16 +113,29 @@ pub struct SavedEntry {
 }
 
 /// One result to save.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SavedResult<'a> {
-    /// Its name.
+    /// The result's name.
     pub name: &'a str,
-    /// Its tags.
+    /// The result's tags.
     pub tags: Tags,
     /// The value and how to write it; `None` if this selection leaves it out, or
     /// it is gone.
     pub value: Option<(&'a ErasedValue, Codec)>,
+}
+
+/// Without the values: some are read from the store when they are asked for.
+impl fmt::Debug for SavedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let results = self.entry.results.iter();
+        let results: Vec<_> = results.map(|one| (&*one.name, one.tags)).collect();
+        f.debug_struct("SavedEntry")
+            .field("record", &self.record)
+            .field("results", &results)
+            .field("selection", &self.selection)
+            .finish()
+    }
 }
 
 impl SavedEntry {
@@ -155,7 +170,7 @@ impl SavedEntry {
         self.entry
     }
 
-    /// How it was made.
+    /// The record of how the entry was made.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
@@ -181,15 +196,16 @@ impl SavedEntry {
 }
 
 /// One scratch state to save.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct SavedScratch {
     /// The app that runs.
     pub app: Arc<str>,
-    /// Its run.
+    /// The key of the run.
     pub key: Key,
     /// The state.
     pub value: ErasedValue,
-    /// How to write it.
+    /// The codec that writes the value.
     pub codec: Codec,
 }
 
@@ -206,7 +222,7 @@ impl SavedScratch {
     }
 }
 
-/// Says that an entry must not be used, or may be used again.
+/// Marks an entry as one that must not be used, or may be used again.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Mark {
@@ -215,7 +231,7 @@ pub struct Mark {
     /// The computation that made the entry; one made later under the same key is
     /// not meant.
     pub run: RunId,
-    /// Why.
+    /// The reason for the mark.
     pub reason: String,
     /// When it was said.
     pub at: SystemTime,
@@ -224,7 +240,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Says, at a time, that the entry that this computation made must not be used.
+    /// Makes a mark, at a time, that the entry of this computation must not be used.
     #[must_use]
     pub fn new(key: Key, run: RunId, reason: impl Into<String>, at: SystemTime) -> Self {
         Self {
@@ -236,8 +252,8 @@ impl Mark {
         }
     }
 
-    /// Its rank among the marks of one computation: the highest counts. The latest has it, and of two that were made at one time
-    /// that which says that the entry is not to be used.
+    /// The mark's rank among those of one computation: the highest counts. The latest has it, and of two that were
+    /// made at one time that which says that the entry is not to be used.
     #[must_use]
     pub fn rank(&self) -> (SystemTime, bool) {
         (self.at, !self.undone)

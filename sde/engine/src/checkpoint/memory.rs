@@ -1,6 +1,7 @@
 //! A store in memory, for tests and for trying things out.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::archiver::{Archiver, StoredEntry, StoredResult};
@@ -17,7 +18,8 @@ use crate::sync::{MutexGuard, lock};
 /// It holds the values themselves, not bytes: it shows *what* is saved and found again, not how.
 ///
 /// ```
-/// use sde::{MemoryArchiver, Sde, Selection, Source, inputs};
+/// use sde::{Sde, Source, inputs};
+/// use sde::archiver::{MemoryArchiver, Selection};
 ///
 /// #[sde::app]
 /// fn cube(x: f64) -> f64 {
@@ -46,6 +48,15 @@ struct Contents {
     marks: Vec<Mark>,
     batches: usize,
     fail_next: bool,
+}
+
+impl fmt::Debug for MemoryArchiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contents = self.lock();
+        let (entries, states) = (contents.entries.len(), contents.scratch.len());
+        drop(contents);
+        write!(f, "MemoryArchiver({entries} entries, {states} states)")
+    }
 }
 
 impl MemoryArchiver {
@@ -81,13 +92,13 @@ impl MemoryArchiver {
         apps
     }
 
-    /// How many batches were saved.
+    /// The number of batches that were saved.
     #[must_use]
     pub fn batches(&self) -> usize {
         self.lock().batches
     }
 
-    /// Has the next save fail, once.
+    /// Makes the next save fail, once.
     pub fn fail_next_save(&self) {
         self.lock().fail_next = true;
     }

@@ -44,7 +44,7 @@ pub enum SharedWork {
     /// A call waits an hour at most for another process. [`for_program`](crate::Builder::for_program) sets
     /// this.
     On,
-    /// Like [`On`](Self::On), with this as the longest wait.
+    /// Processes share the work as with [`On`](Self::On), and this is the longest wait.
     ///
     /// A call waits ten times as long as the longest known run of the app, but 1 s at least, and never longer than
     /// this; where nothing is known of the app, this long. Nested in another run it waits twice the longest run, 1 s
@@ -73,6 +73,22 @@ impl SharedWork {
 ///
 /// Where there is a [memory budget](crate::MemoryBudget), entries that are not saved yet are saved before they are
 /// evicted, under all but [`Never`](Self::Never).
+///
+/// ```
+/// use sde::archiver::MemoryArchiver;
+/// use sde::{SavePolicy, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let store = MemoryArchiver::new();
+/// let sde = Sde::builder().store(store.clone()).save(SavePolicy::EveryResult).build()?;
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(store.batches(), 1);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SavePolicy {
@@ -98,11 +114,11 @@ pub enum SavePolicy {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Journal {
-    /// The first half of the [`RunId`](crate::RunId)s of its computations.
+    /// The first half of the [`RunId`](crate::record::RunId)s of its computations.
     pub process: u64,
     /// When its engine was built.
     pub started: SystemTime,
-    /// Its rank, and how many there are; `None` if it is the only one.
+    /// The process's rank, and the number of ranks; `None` if it is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<(usize, usize)>,
     /// Counts and times of the runs of each app, by its name.

@@ -1,6 +1,7 @@
 //! Setting up an engine.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime};
@@ -39,7 +40,8 @@ use crate::result_map::Wire;
 /// no signals.
 ///
 /// ```
-/// use sde::{MemoryArchiver, SavePolicy, Sde};
+/// use sde::{SavePolicy, Sde};
+/// use sde::archiver::MemoryArchiver;
 ///
 /// let store = MemoryArchiver::new();
 /// let sde = Sde::builder().store(store).save(SavePolicy::OnRequest).threads(2).build()?;
@@ -87,8 +89,21 @@ impl Default for Builder {
     }
 }
 
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.archiver.as_ref().map(|store| store.describe());
+        f.debug_struct("Builder")
+            .field("store", &store)
+            .field("policy", &self.policy)
+            .field("shared_work", &self.shared_work)
+            .field("threads", &self.threads)
+            .field("memory_budget", &self.memory_budget)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Builder {
-    /// Has an observer told of every event.
+    /// Adds an observer, which is told of every event.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
         self
@@ -101,26 +116,27 @@ impl Builder {
         self
     }
 
-    /// Says when results are saved without being asked for.
+    /// Sets when results are saved without being asked for.
     pub fn save(mut self, policy: SavePolicy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Says whether processes that use the store at the same time share the work, and how long one waits for another. On several ranks
-    /// nothing is shared with other processes, nor with [`SavePolicy::Never`].
+    /// Sets whether processes that use the store at the same time share the work, and how long one waits for another.
+    /// On several ranks nothing is shared with other processes, nor with [`SavePolicy::Never`].
     pub fn shared_work(mut self, shared: SharedWork) -> Self {
         self.shared_work = shared;
         self
     }
 
-    /// For a program with a person before it, or a batch system around it: results are saved
-    /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), work is [shared](SharedWork::On) with other
-    /// processes, memory is kept within [half of what there is](MemoryBudget::default), and the first rank tells on
-    /// standard error what a person should know. It tells each [`Warning`](crate::Event::Warning) once, on one line,
-    /// stores' warnings too, unless a `tracing` subscriber wants warnings. It tells that a signal has come and new
-    /// results are saved. It shows a bar for the outermost work that takes longer than half a second, if standard error
-    /// is a terminal and the environment has neither `CI` nor `TERM=dumb`.
+    /// Sets up an engine for a program with a person before it, or a batch system around it. Results are saved [in
+    /// the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals). Work is
+    /// [shared](SharedWork::On) with other processes. Memory is kept within [half of what there
+    /// is](MemoryBudget::default). The first rank tells on standard error what a person should know. It tells each
+    /// [`Warning`](crate::Event::Warning) once, on one line, stores' warnings too, unless a `tracing` subscriber
+    /// wants warnings. It tells that a signal has come and new results are saved. It shows a bar for the outermost
+    /// work that takes longer than half a second, if standard error is a terminal and the environment has neither
+    /// `CI` nor `TERM=dumb`.
     ///
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
     /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take
@@ -134,7 +150,7 @@ impl Builder {
         }
     }
 
-    /// Nothing is printed: no warnings, no progress.
+    /// Prints nothing: no warnings, no progress.
     pub fn quiet(mut self) -> Self {
         self.console = None;
         self
@@ -152,29 +168,29 @@ impl Builder {
         self
     }
 
-    /// Has a checkpoint made when the process gets SIGINT (Ctrl-C), SIGTERM or SIGHUP, after which it ends as it would have without
-    /// this; or SIGUSR1, after which it goes on. Batch systems send such a signal some time before they kill a job. Does
-    /// nothing where there are no such signals.
+    /// Saves a checkpoint when the process gets SIGINT (Ctrl-C), SIGTERM, SIGHUP or SIGUSR1. After SIGUSR1 the
+    /// process goes on; after the others it ends as it would have without this. Batch systems send such a signal some
+    /// time before they kill a job. Does nothing where there are no such signals.
     ///
     /// A signal that the process ignores (`nohup`), or that the program handles itself when the first engine with signals is built, is left
     /// alone: set your own handlers before. Those that a library sets while it starts, as MPI may, are not the program's own where it was started by
-    /// [`start_library`](crate::start_library). A thread makes the checkpoint; runs go on meanwhile. A second signal that ends the process does so at
+    /// [`start_library`](crate::ranks::start_library). A thread makes the checkpoint; runs go on meanwhile. A second signal that ends the process does so at
     /// once. A failure is a warning event. The handlers stay for the life of the process.
     pub fn checkpoint_on_signals(mut self) -> Self {
         self.signals = true;
         self
     }
 
-    /// How many threads [`par_map`](crate::Handle::par_map) and
-    /// [`join`](crate::Handle::join) use, the calling one among them; on several ranks, those of each. The default is the number of
-    /// cores, divided by the ranks, or the tasks of the launcher, that share a node. Results do not depend on it.
+    /// Sets the number of threads that [`par_map`](crate::Handle::par_map) and [`join`](crate::Handle::join) use, the
+    /// calling one among them; on several ranks, those of each. The default is the number of cores, divided by the
+    /// ranks, or the tasks of the launcher, that share a node. Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
-    /// How long one of rayon's workers waits for another run before it computes the result too; the default is 100 ms.
-    /// It also bounds the waits of all threads that make runs nested in one on a worker.
+    /// Limits the time that one of rayon's workers waits for another run before it computes the result too; the
+    /// default is 100 ms. It also bounds the waits of all threads that make runs nested in one on a worker.
     ///
     /// Rayon's workers steal work while they wait, and the awaited run may be suspended below on the same stack, where
     /// the engine can't see it. Other threads wait without bound.
@@ -183,8 +199,7 @@ impl Builder {
         self
     }
 
-    /// How deep runs may nest, an app calling an app
-    /// calling an app; 128 if nothing is said. One more is an error,
+    /// Limits how deep runs may nest, an app calling an app calling an app; the default is 128. One more is an error,
     /// [`ErrorKind::TooDeep`], where the stack could overflow, which ends a program.
     ///
     /// A level takes about 4 KiB of the thread's stack (8 KiB without optimization)
@@ -195,10 +210,9 @@ impl Builder {
         self
     }
 
-    /// How much memory the entries may take of all apps without a budget [of their own](Self::memory_budget_of).
+    /// Limits the memory that entries may take, of all apps without a budget [of their own](Self::memory_budget_of).
     /// Without a store, nothing is evicted if no budget is given; with one the default is [half of what there
-    /// is](MemoryBudget::default). On several ranks each counts for
-    /// itself.
+    /// is](MemoryBudget::default). On several ranks each counts for itself.
     pub fn memory_budget(mut self, budget: MemoryBudget) -> Self {
         self.memory_budget = Some(budget);
         self
@@ -224,9 +238,9 @@ impl Builder {
         self
     }
 
-    /// How long a rank waits for others before a [`Warning`](crate::Event::Warning) names those
-    /// that are late; 10 seconds if nothing is said. It goes on waiting, and says so again each time that it has
-    /// waited twice as long.
+    /// Limits the time that a rank waits for others before a [`Warning`](crate::Event::Warning) names those that are
+    /// late; the default is 10 seconds. It goes on waiting, and says so again each time that it has waited twice as
+    /// long.
     pub fn rank_patience(mut self, patience: Duration) -> Self {
         self.rank_patience = patience;
         self

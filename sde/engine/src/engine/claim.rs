@@ -96,7 +96,7 @@ impl Engine {
             match claimed {
                 // Published between looking and claiming.
                 cache::Claimed::Ready(entry) => match self.served(&entry, run.options.names) {
-                    Ok(served) => return Ok(Claimed::Found(served, Source::Map)),
+                    Ok(served) => return Ok(Claimed::Found(served, Source::Memory)),
                     Err(_) => refused = Some(entry),
                 },
                 cache::Claimed::Failed(error) => return Err(error),
@@ -209,7 +209,7 @@ impl Engine {
         if let Some(entry) = &now
             && let Ok(served) = self.served(entry, run.options.names)
         {
-            return Ok((served, Source::Map));
+            return Ok((served, Source::Memory));
         }
         let why = match now.or(previous) {
             Some(entry) => self

@@ -6,7 +6,7 @@ use super::Engine;
 use super::handle::{CalledApp, Options, Policy};
 use super::run_state::Keyed;
 use crate::app::Frame;
-use crate::cache::AppCache;
+use crate::cache::{AppCache, Count};
 use crate::entry::{Entry, Served};
 use crate::event::Source;
 use crate::inputs::Call;
@@ -73,7 +73,7 @@ impl Engine {
         let recent = |hit: &RecentHit| look.take_recent(hit, keep);
         let place = match self.recent.look(id.as_bytes(), encoded, moment, recent) {
             Ok(taken) => {
-                self.taken(look, taken, Source::Recent);
+                self.taken(look, taken, Count::Recent);
                 return Looked::Taken;
             }
             Err(place) => place,
@@ -94,7 +94,7 @@ impl Engine {
         });
         match found {
             Some(Ok(taken)) => {
-                self.taken(look, taken, Source::Map);
+                self.taken(look, taken, Count::Map);
                 Looked::Taken
             }
             Some(Err(entry)) => match self.serve(&entry, look.options.names) {
@@ -111,15 +111,15 @@ impl Engine {
         }
     }
 
-    /// Counts and tells a hit whose values the call has taken.
+    /// Counts and tells a hit whose values the call has taken, at the level of the cache that `kind` names.
     #[inline]
-    fn taken(&self, look: &Look<'_>, taken: Taken, source: Source) {
-        look.cache.counters.hit(source, taken.nanos);
+    fn taken(&self, look: &Look<'_>, taken: Taken, kind: Count) {
+        look.cache.counters.hit(kind, taken.nanos);
         if let Some(entry) = &taken.entry {
             if let Some(parent) = look.parent {
                 self.tell_parent(parent, look.app, entry);
             }
-            self.tell_finished(entry, source);
+            self.tell_finished(entry, Source::Memory);
         }
     }
 
@@ -211,7 +211,7 @@ impl Look<'_> {
         let one = || entry.only().cloned();
         let all = || Some(ResultMap::of(Arc::clone(entry)));
         self.cache.used(entry);
-        self.take_from(one, all, Source::Map).then(|| Taken {
+        self.take_from(one, all).then(|| Taken {
             nanos: entry.nanos(),
             entry: keep.then(|| Arc::clone(entry)),
         })
@@ -230,7 +230,7 @@ impl Look<'_> {
         }
         let one = || hit.only.as_ref().and_then(WeakValue::upgrade);
         let all = || hit.entry.upgrade().map(ResultMap::of);
-        let is_taken = self.take_from(one, all, Source::Recent);
+        let is_taken = self.take_from(one, all);
         is_taken.then_some(Taken {
             nanos: hit.nanos,
             entry,
@@ -242,16 +242,15 @@ impl Look<'_> {
         &self,
         one: impl FnOnce() -> Option<ErasedValue>,
         all: impl FnOnce() -> Option<ResultMap>,
-        source: Source,
     ) -> bool {
         let Some(names) = self.options.names else {
-            return all().is_some_and(|all| self.call.take_all(all, source));
+            return all().is_some_and(|all| self.call.take_all(all));
         };
         let has_names = |all: &ResultMap| names.iter().all(|name| all.can_give(name));
         one().is_some_and(|one| self.call.take_one(one))
             || all()
                 .filter(has_names)
-                .is_some_and(|all| self.call.take_all(all, source))
+                .is_some_and(|all| self.call.take_all(all))
     }
 }
 

@@ -316,7 +316,7 @@ impl Engine {
                     true => Failure::Transient,
                     false => self.lasts(run, &cause, &ran.record),
                 };
-                let error = match cause.too_deep() {
+                let error = match Error::too_deep(&cause) {
                     Some(error) => error.clone(),
                     None => ErrorKind::App { app, key, cause }.into(),
                 };

@@ -59,7 +59,7 @@ impl Engine {
                     self.tell_parent(parent, app, &served.entry);
                 }
                 self.keep_within_budget(cache);
-                Ok(Some(self.outcome(cache, *served, Source::Map)))
+                Ok(Some(self.outcome(cache, *served, Source::Memory)))
             }
             Ok(Looked::Absent(_)) if from.declare(app, call)? => self.run(from, app, call, options),
             Ok(Looked::Absent(keyed)) => {
@@ -134,8 +134,8 @@ impl Engine {
         match source {
             Source::Computed | Source::Duplicate => cache.counters.add(source.into(), 1),
             // A call that waited saved no time that it knows of.
-            Source::Waited => cache.counters.hit(source, 0),
-            _ => cache.counters.hit(source, entry.nanos()),
+            Source::Waited => cache.counters.hit(source.into(), 0),
+            _ => cache.counters.hit(source.into(), entry.nanos()),
         }
         if source.is_hit() {
             cache.used(entry);

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
-use crate::sync::{lock, write};
+use crate::sync::{lock, user_code, write};
 
 /// Runs apps and remembers their results.
 ///
@@ -31,6 +31,22 @@ use crate::sync::{lock, write};
 /// Dropping the last clone saves new results, best effort, unless the policy is [`SavePolicy::Never`]. The last of the
 /// handles and runs that outlive it saves what came since. Nothing important should hang on that: call
 /// [`finish`](Self::finish), which can say that it failed.
+///
+/// ```
+/// use sde::Sde;
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// assert_eq!(*cube.call(&sde, 2.0)?, 8.0);
+/// assert_eq!(*cube.call(&sde, 2.0)?, 8.0);
+/// assert_eq!(sde.stats().total.computed, 1);
+/// sde.finish()?;
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Sde {
     handle: Handle,
@@ -126,15 +142,30 @@ impl Sde {
         self.engine().stats()
     }
 
-    /// The records of the entries in memory, those without values among them, in
-    /// the order they were made. The inputs of saved entries are read from the store, one after another.
-    #[must_use]
-    pub fn records(&self) -> Vec<Record> {
+    /// Tells `each` the records of the entries in memory, those without values among them, in the order they were
+    /// made. The inputs of saved entries are read from the store, one after another. `each` may use the engine: what
+    /// comes or goes meanwhile changes nothing of what it is told.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// let sde = sde::Sde::new();
+    /// square.call(&sde, 3.0)?;
+    /// square.call(&sde, 4.0)?;
+    /// let mut of = Vec::new();
+    /// sde.records(|record| of.push(record.inputs[0].short.to_string()));
+    /// assert_eq!(of, ["3.0", "4.0"]);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn records(&self, mut each: impl FnMut(&Record)) {
         let engine = self.engine();
-        let records = engine.entries().map(|entry| engine.record_of(&entry));
-        let mut records: Vec<_> = records.collect();
-        records.sort_by_key(|record| (record.made_at, record.run));
-        records
+        let mut entries: Vec<_> = engine.entries().collect();
+        entries.sort_by_key(|entry| (entry.record.made_at, entry.record.run));
+        for entry in entries {
+            let record = engine.record_of(&entry);
+            user_code("what is told of records");
+            each(&record);
+        }
     }
 
     /// Deletes from memory all values of an app *type*, whatever the instance, and the states of its scratch. Saved
@@ -167,7 +198,7 @@ impl Sde {
         Ok(())
     }
 
-    /// Like [`clear_app`](Self::clear_app), for the values that have one of these tags. States of scratch stay.
+    /// Removes the values of an app that have one of these tags from memory. States of scratch stay.
     ///
     /// # Errors
     /// As [`clear_app`](Self::clear_app).
@@ -187,8 +218,8 @@ impl Sde {
         Ok(())
     }
 
-    /// Says that an entry is not to be used: the run that has this key is made
-    /// again when next asked for. Saved with the next checkpoint or archive.
+    /// Invalidates an entry: the run that has this key is made again when next asked for. Saved with the next
+    /// checkpoint or archive.
     ///
     /// # Errors
     /// If there is no such entry in memory or in the store, or the store can't be asked.
@@ -217,8 +248,8 @@ impl Sde {
         self.engine().save(Selection::Checkpoint, true)
     }
 
-    /// Has another thread [checkpoint](Self::checkpoint), and returns at once. Runs go on
-    /// meanwhile. If it fails, an event warns of it, and the next one tries again.
+    /// Starts a [checkpoint](Self::checkpoint) on another thread, and returns at once. Runs go on meanwhile. If it
+    /// fails, an event warns of it, and the next one tries again.
     ///
     /// # Errors
     /// If there is no store, or no thread can be started.
@@ -283,7 +314,7 @@ impl Sde {
         Ok(())
     }
 
-    /// Has all ranks of the program [checkpoint](Self::checkpoint), and returns when all have.
+    /// Saves a [checkpoint](Self::checkpoint) of all ranks of the program, and returns when all have saved.
     /// Collective; in a program that runs on one process it is `checkpoint`.
     ///
     /// # Errors

@@ -45,16 +45,16 @@ use crate::error::printable;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// By the app's name.
+    /// The counts of each app, by its name.
     pub apps: BTreeMap<String, AppStats>,
     /// The sum over all apps.
     pub total: AppStats,
-    /// How much memory the entries take that count for all apps together, if that has a
+    /// The memory of the entries that count for all apps together, if that has a
     /// [budget](crate::Builder::memory_budget).
     pub memory: Option<MemoryUse>,
-    /// How much memory the entries take of each app with a [budget of its own](crate::Builder::memory_budget_of).
+    /// The memory of the entries of each app with a [budget of its own](crate::Builder::memory_budget_of).
     pub memory_of: BTreeMap<String, MemoryUse>,
-    /// How many bytes the threads' tables of [recent hits](crate::last_value::Recent) take.
+    /// The bytes that the threads' tables of [recent hits](crate::last_value::Recent) take.
     pub recent_bytes: usize,
 }
 

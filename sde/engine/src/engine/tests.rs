@@ -5,13 +5,14 @@ use std::sync::Mutex;
 
 use super::handle::Handle;
 use crate::app::{App, AppInfo};
+use crate::checkpoint::MemoryArchiver;
 use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
 use crate::result_map::{Codec, ErasedValue, Json, ResultMap, ResultSpec, SizeOf, Tag, Wire};
 use crate::sync::lock;
-use crate::{Event, MemoryArchiver, MemoryBudget, Policy, Sde};
+use crate::{Event, MemoryBudget, Policy, Sde};
 
 struct Twice;
 
@@ -123,18 +124,22 @@ fn what_a_budget_counts_is_what_the_cache_holds() {
     }
 }
 
-/// The engine calls code of users in seven places; without `user_code` there, no test notices that a lock is held.
+/// The engine calls code of users in eight places; without `user_code` there, no test notices that a lock is held.
 #[cfg(debug_assertions)]
 #[test]
 fn all_that_calls_code_of_users_says_so() {
     struct Guarded;
     let (sde, inputs) = (Sde::new(), Inputs::new().with("x", 1_u64));
     let observed = Sde::builder().observer(|_: &Event| ()).build().unwrap();
+    observed.run(&Twice, &inputs).unwrap();
     let (value, codec) = (ErasedValue::new(1_u64), Codec::of::<u64>());
     let bypassing = || sde.request(&Twice, &inputs).policy(Policy::Bypass).run();
-    let calls: [(&str, &dyn Fn()); 7] = [
+    let calls: [(&str, &dyn Fn()); 8] = [
         ("a body", &|| drop(bypassing())),
         ("an observer", &|| observed.engine().warn(String::new)),
+        ("what is told of records", &|| {
+            observed.records(|_| ());
+        }),
         ("a store", &|| drop(sde.engine().archiver())),
         ("a destructor", &|| drop(ErasedValue::new(1_u64))),
         ("`MemorySize`", &|| _ = SizeOf::flat::<u64>().of(&value)),

@@ -17,11 +17,11 @@ use crate::key::Key;
 pub struct Provenance {
     /// The app.
     pub app: Arc<str>,
-    /// Its version or source digest.
+    /// The app's version or source digest.
     pub code: CodeId,
-    /// Its identity with all its settings.
+    /// The app's identity with all its settings.
     pub id: AppId,
-    /// How the app was set up: its fields, parameters and sub-apps.
+    /// The app's fields, parameters and sub-apps.
     pub setup: Arc<AppSetup>,
     /// The dependencies of the runs nested in it.
     #[serde(rename = "beneath")]
@@ -55,7 +55,7 @@ pub struct RecordHead {
     pub anew: bool,
     /// When it was made.
     pub made_at: SystemTime,
-    /// How long it took.
+    /// The time that the run took.
     pub took: Duration,
     /// The number of the thread that computed it. No two live threads share a number, and small ones are given out
     /// first.
@@ -63,7 +63,7 @@ pub struct RecordHead {
     pub thread: u32,
 }
 
-/// How one entry was made. The record stays when the values are gone.
+/// Tells how one entry was made. The record stays when the values are gone.
 ///
 /// It dereferences to its [`RecordHead`] and its [`Provenance`]: `record.app` is the app.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -177,8 +177,8 @@ impl Record {
         }
     }
 
-    /// How this run differs from an earlier one. Differences in the key come first: the app, its version, fields,
-    /// parameters and sub-apps, then the inputs. The dependencies of nested runs follow.
+    /// Lists the differences of this run from an earlier one. Differences in the key come first: the app, its
+    /// version, fields, parameters and sub-apps, then the inputs. The dependencies of nested runs follow.
     ///
     /// Empty if both are runs of one key and rested on the same code.
     #[must_use]

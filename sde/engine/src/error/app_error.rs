@@ -4,10 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::ErrorKind;
 use super::said;
 
-/// How long a failure lasts, which decides whether the engine remembers or retries it.
+/// Tells how long a failure lasts, which decides whether the engine remembers or retries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
@@ -81,28 +80,11 @@ impl AppError {
         if let Some(failure) = self.failure() {
             return failure;
         }
-        match self.downcast_ref::<crate::Error>().map(crate::Error::kind) {
-            None => of_app,
-            Some(ErrorKind::App { cause, .. }) => cause.lasts(Failure::Ordinary),
-            Some(ErrorKind::Item { source, .. }) => {
-                Self::from(source.clone()).lasts(Failure::Ordinary)
-            }
-            Some(
-                ErrorKind::Panicked { .. }
-                | ErrorKind::Cancelled { .. }
-                | ErrorKind::TooDeep { .. },
-            ) => Failure::Transient,
-            Some(_) => Failure::Ordinary,
-        }
+        let of_engine = self.downcast_ref::<super::Error>();
+        of_engine.map_or(of_app, super::Error::lasts)
     }
 
-    /// The error of a nested run that exceeded the depth limit. Hundreds of runs pass it on, so none adds its own name.
-    pub(crate) fn too_deep(&self) -> Option<&crate::Error> {
-        let error = self.downcast_ref::<crate::Error>()?;
-        matches!(error.kind(), ErrorKind::TooDeep { .. }).then_some(error)
-    }
-
-    /// How long this failure lasts, if it was set.
+    /// The time that this failure lasts, if it was set.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         self.failure

@@ -39,7 +39,7 @@ pub enum ArchiveError {
         doing: &'static str,
         /// The system's error.
         cause: Arc<std::io::Error>,
-        /// How to solve it.
+        /// The way to solve it.
         advice: &'static str,
     },
     /// The store was opened for reading only, and something was to be saved.
@@ -82,7 +82,7 @@ pub enum ArchiveError {
     Encode {
         /// The result and its run.
         name: String,
-        /// Its type.
+        /// The type of the value.
         type_name: &'static str,
         /// The message of its `Serialize` or of the store.
         why: String,

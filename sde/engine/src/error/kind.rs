@@ -7,6 +7,24 @@ use crate::key::{FingerprintError, Key};
 use crate::ranks::group::GroupError;
 
 /// The kinds of [`Error`], one for each failure that a program may want to handle.
+///
+/// ```
+/// use sde::{ErrorKind, Sde, inputs};
+///
+/// #[sde::app]
+/// fn root(x: f64) -> Result<f64, String> {
+///     if x < 0.0 { Err(format!("{x} has no root")) } else { Ok(x.sqrt()) }
+/// }
+///
+/// let sde = Sde::new();
+/// let failed = root.call(&sde, -1.0).unwrap_err();
+/// assert!(matches!(failed.kind(), ErrorKind::App { .. }));
+/// let missing = sde.run(&root, &inputs! {}).unwrap_err();
+/// assert!(matches!(missing.kind(), ErrorKind::MissingInput { .. }));
+/// let sweep = root.par_call(&sde, [4.0, -1.0]).unwrap_err();
+/// assert!(matches!(sweep.kind(), ErrorKind::Item { item: 1, .. }));
+/// assert!(matches!(sweep.root().kind(), ErrorKind::App { .. }));
+/// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -41,9 +59,9 @@ pub enum ErrorKind {
     Item {
         /// The index of the call, from 0.
         item: usize,
-        /// Its arguments, each cut short.
+        /// The app's arguments, each cut short.
         inputs: String,
-        /// Its error.
+        /// The app's error.
         source: Error,
     },
     /// A run needs its own result, directly or through others.
@@ -89,7 +107,7 @@ pub enum ErrorKind {
         app: Arc<str>,
         /// The run asked for.
         key: Key,
-        /// Why it is not remembered.
+        /// The reason why it is not remembered.
         why: String,
     },
     /// No app of that name is registered.
@@ -124,7 +142,7 @@ pub enum ErrorKind {
         /// All that is missing, also in its sub-apps.
         missing: Vec<String>,
     },
-    /// Something can't be fingerprinted, so there is no key.
+    /// A value can't be fingerprinted, so there is no key.
     #[error("{app} can't be keyed")]
     #[non_exhaustive]
     Fingerprint {
@@ -145,7 +163,7 @@ pub enum ErrorKind {
         origin: String,
         /// The result.
         name: String,
-        /// Why it is gone.
+        /// The reason why it is gone.
         why: String,
     },
     /// An app's results do not match its declaration.
@@ -203,7 +221,7 @@ pub enum ErrorKind {
     TypeMismatch {
         /// The value: an input, a parameter or a result, and of which app.
         what: String,
-        /// Its type.
+        /// The type that the value has.
         is: String,
         /// The other type.
         wanted: String,
@@ -214,7 +232,7 @@ pub enum ErrorKind {
     UnknownName {
         /// The app or run that was asked.
         of: String,
-        /// What it was asked for, such as "input".
+        /// The kind of thing that was asked for, such as "input".
         what: &'static str,
         /// The name.
         name: String,
@@ -302,7 +320,7 @@ pub enum ErrorKind {
     OnRank {
         /// The lowest rank where it failed.
         rank: usize,
-        /// Its error, with all causes.
+        /// The error's text, with all causes.
         message: String,
     },
     /// An app made a call that needs an app which all ranks run together.
@@ -314,7 +332,7 @@ pub enum ErrorKind {
     NotDistributed {
         /// The app that must be declared `distributed`.
         app: Arc<str>,
-        /// Its run.
+        /// The key of the run.
         key: Key,
         /// The call that it made.
         doing: String,
@@ -327,7 +345,7 @@ pub enum ErrorKind {
     RunTogether {
         /// The app.
         app: Arc<str>,
-        /// Why all ranks run it together.
+        /// The reason why all ranks run it together.
         why: String,
     },
     /// A collective operation was called where other ranks can't join in.

@@ -75,6 +75,24 @@ impl Error {
         ErrorKind::Ranks { doing, source }.into()
     }
 
+    /// How long the failure of an app lasts that returns this error of another run.
+    fn lasts(&self) -> Failure {
+        match self.kind() {
+            ErrorKind::App { cause, .. } => cause.lasts(Failure::Ordinary),
+            ErrorKind::Item { source, .. } => source.lasts(),
+            ErrorKind::Panicked { .. }
+            | ErrorKind::Cancelled { .. }
+            | ErrorKind::TooDeep { .. } => Failure::Transient,
+            _ => Failure::Ordinary,
+        }
+    }
+
+    /// The error of a nested run that exceeded the depth limit. Hundreds of runs pass it on, so none adds its own name.
+    pub(crate) fn too_deep(cause: &AppError) -> Option<&Self> {
+        let error: &Self = cause.downcast_ref()?;
+        matches!(error.kind(), ErrorKind::TooDeep { .. }).then_some(error)
+    }
+
     /// The error of the item, or of the nested run, that failed with this.
     fn beneath(&self) -> Option<&Self> {
         match self.kind() {

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use super::{AppError, Error, said};
 
 /// The type of an error, from which its conversion is selected.
+#[derive(Debug)]
 pub struct ErrorType<E>(PhantomData<E>);
 
 impl<E> ErrorType<E> {
@@ -40,6 +41,7 @@ pub trait ByItself {
 impl<E> ByItself for &ErrorType<E> {}
 
 /// Conversion to an [`AppError`] by `Into`.
+#[derive(Debug)]
 pub struct ViaFrom;
 
 impl ViaFrom {
@@ -50,6 +52,7 @@ impl ViaFrom {
 }
 
 /// Conversion to an [`AppError`] by [`ErrorOfApp`].
+#[derive(Debug)]
 pub struct ViaItself;
 
 impl ViaItself {

@@ -8,11 +8,8 @@ use std::borrow::Cow;
 use super::DeclaredInputs;
 use crate::app::{App, Cost, Handle};
 use crate::error::{AppError, Error};
-use crate::event::Source;
 pub use crate::key::short::ValueSummary;
-use crate::key::{
-    Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, Scalar, describe, field,
-};
+use crate::key::{EncodedCursor, Encoder, FingerprintError, Scalar, field};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. The macros implement it for functions.
@@ -45,7 +42,7 @@ pub trait Call {
     }
 
     /// Takes all results of a hit, if the caller gets the map, and says whether it did.
-    fn take_all(&self, results: ResultMap, source: Source) -> bool {
+    fn take_all(&self, results: ResultMap) -> bool {
         false
     }
 
@@ -87,28 +84,12 @@ impl Scalar {
     /// run makes.
     ///
     /// ```
-    /// use sde::Scalar;
+    /// use sde::key::Scalar;
     /// let summary = Scalar::Text("6-31G*".into()).summary("basis");
     /// assert_eq!(summary.short, "\"6-31G*\"");
     /// ```
     #[must_use]
     pub fn summary(&self, name: impl Into<Cow<'static, str>>) -> ValueSummary {
         field(name, self)
-    }
-}
-
-/// The readable line of one argument. Used by the macros.
-#[doc(hidden)]
-pub fn summary(
-    name: impl Into<Cow<'static, str>>,
-    value: &impl Fingerprint,
-    cursor: &mut EncodedCursor<'_>,
-) -> ValueSummary {
-    let name = name.into();
-    ValueSummary {
-        short: describe(value),
-        digest: Digest::from_bytes(cursor.digest(&name, value)),
-        name,
-        scalar: value.to_scalar(),
     }
 }

@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 use super::value::InputValue;
 use super::{Input, InputBlock, Inputs};
 use crate::error::{Error, ErrorKind, printable};
-use crate::key::Fingerprint;
-use crate::result_map::Value;
+use crate::key::{Fingerprint, describe};
+use crate::result_map::{Value, as_type};
 
 /// An input that an app [declares](crate::AppInfo::input).
 #[derive(Clone)]
@@ -25,6 +25,7 @@ pub struct InputSpec {
     is_optional: bool,
     /// The types of values that a body which asks for it can take as they are.
     taken: [TypeId; 3],
+    convert: fn(&InputValue) -> Option<InputValue>,
 }
 
 impl InputSpec {
@@ -37,6 +38,7 @@ impl InputSpec {
             type_name: type_name::<T>(),
             is_optional,
             taken: taken::<T>(),
+            convert: convert::<T>,
         }
     }
 
@@ -62,10 +64,12 @@ impl InputSpec {
         self.name == given.name && self.taken.contains(&given.value.type_id())
     }
 
-    /// The given value, as one that the app can take. A conversion before the key is made belongs here.
+    /// The given value, as one that the app can take.
     fn fit(&self, given: &InputValue) -> Option<InputValue> {
-        let is_taken = self.taken.contains(&given.type_id());
-        is_taken.then(|| given.clone())
+        match self.taken.contains(&given.type_id()) {
+            true => Some(given.clone()),
+            false => (self.convert)(given),
+        }
     }
 }
 
@@ -87,6 +91,12 @@ fn taken<T: 'static>() -> [TypeId; 3] {
         false => bare,
     };
     [bare, TypeId::of::<Value<T>>(), literal]
+}
+
+/// A value without a Rust type as a `T`, or as one without where the app declares that.
+fn convert<T: Fingerprint + Send + Sync + 'static>(given: &InputValue) -> Option<InputValue> {
+    let value = as_type(&given.erased(), TypeId::of::<T>())?;
+    value.into_value::<T>().map(InputValue::new)
 }
 
 /// All inputs that an app declares, in their order.
@@ -219,7 +229,10 @@ fn missing(app: &str, spec: &InputSpec, given: &Inputs) -> Error {
 #[cold]
 fn mismatch(app: &str, spec: &InputSpec, given: &Input) -> Error {
     let what = format!("input \"{}\" of {app}", printable(&spec.name));
-    let is = given.value.to_shared().type_name().to_owned();
+    let is = match given.value.data() {
+        Some(data) => format!("`Data` ({})", describe(data)),
+        None => given.value.to_shared().type_name().to_owned(),
+    };
     let wanted = spec.type_name.to_owned();
     ErrorKind::TypeMismatch { what, is, wanted }.into()
 }

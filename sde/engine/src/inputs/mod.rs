@@ -5,7 +5,7 @@ mod declared;
 mod value;
 
 pub(crate) use call::BLOCK;
-pub use call::{Call, ValueSummary, summary};
+pub use call::{Call, ValueSummary};
 pub use declared::{DeclaredInputs, FunctionInputs, InputSpec};
 
 use std::any::Any;
@@ -20,6 +20,7 @@ use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe
 use crate::result_map::{Data, ErasedValue, Value};
 pub(crate) use value::AnyInput;
 use value::InputValue;
+pub use value::summary;
 
 /// The inputs of one run.
 ///
@@ -64,7 +65,7 @@ impl Clone for InputBlock {
 }
 
 impl InputBlock {
-    /// As [`Inputs::with`].
+    /// Adds an input, as [`Inputs::with`] does.
     pub fn add<T: Fingerprint + Send + Sync + 'static>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -158,12 +159,7 @@ impl Inputs {
     /// # Errors
     /// If there is no such input.
     pub fn get_erased(&self, name: &str) -> Result<ErasedValue, Error> {
-        let value = &self.find(name)?.value;
-        let shared = value
-            .any()
-            .to_shared_value()
-            .and_then(|shared| shared.downcast().ok());
-        Ok(shared.map_or_else(|| value.to_shared(), |shared| *shared))
+        Ok(self.find(name)?.value.erased())
     }
 
     /// A copy of the input of that name, however it was given. Used by the macros.
@@ -218,6 +214,12 @@ impl Inputs {
         })
     }
 
+    /// Whether they were put in another order for an app, and keep that.
+    #[inline]
+    pub(crate) fn have_kept_order(&self) -> bool {
+        self.0.ordered.get().is_some()
+    }
+
     /// `x = 1.5, label = "run 1"`, each value cut short.
     pub(crate) fn short(&self) -> String {
         let one = |input: &Input| format!("{} = {}", input.name, describe(input.value.any()));
@@ -270,12 +272,7 @@ impl Inputs {
         for input in &mut items {
             let bare = match input.value.data() {
                 Some(data) => data.shared().cloned().map(InputValue::new),
-                None => {
-                    let value = self.get_erased(&input.name).ok();
-                    value
-                        .and_then(|value| Data::of(&value))
-                        .map(InputValue::new)
-                }
+                None => Data::of(&input.value.erased()).map(InputValue::new),
             };
             if let Some(value) = bare {
                 input.value = value;
@@ -311,8 +308,14 @@ fn mismatch<T>(input: &Input) -> Error {
 
 impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for InputBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
-        for input in &self.0.items {
+        for input in &self.items {
             map.entry(
                 &input.name,
                 &format_args!("{}", describe(input.value.any())),

@@ -3,8 +3,8 @@
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 
-use super::call::{ValueSummary, summary};
-use crate::key::{EncodedCursor, Fingerprint};
+use crate::key::short::ValueSummary;
+use crate::key::{Digest, EncodedCursor, Fingerprint, describe};
 use crate::result_map::{Data, ErasedValue, Value};
 
 /// A value of any type in a key: an input, or a setting of an app.
@@ -80,9 +80,32 @@ impl InputValue {
         any.downcast_ref()
     }
 
+    /// The value as a shared one, whether it was given as a [`Value`] or bare.
+    pub(super) fn erased(&self) -> ErasedValue {
+        let shared = self.any().to_shared_value();
+        let shared = shared.and_then(|shared| shared.downcast().ok());
+        shared.map_or_else(|| self.to_shared(), |shared| *shared)
+    }
+
     /// The value, if it was given without a Rust type.
     pub(super) fn data(&self) -> Option<&Data> {
         let shared = || self.downcast_ref::<Value<Data>>().map(|value| &**value);
         self.downcast_ref().or_else(shared)
+    }
+}
+
+/// The readable line of one argument. Used by the macros.
+#[doc(hidden)]
+pub fn summary(
+    name: impl Into<Cow<'static, str>>,
+    value: &impl Fingerprint,
+    cursor: &mut EncodedCursor<'_>,
+) -> ValueSummary {
+    let name = name.into();
+    ValueSummary {
+        short: describe(value),
+        digest: Digest::from_bytes(cursor.digest(&name, value)),
+        name,
+        scalar: value.to_scalar(),
     }
 }

@@ -98,7 +98,7 @@ pub(crate) fn write_shared<T: Fingerprint>(
 macro_rules! same_as {
     ($target:ty) => {
         #[inline]
-        fn shape(to: &mut $crate::key::Shape<'_, '_>) {
+        fn shape(to: &mut $crate::key::TypeWriter<'_, '_>) {
             <$target as $crate::key::TypeShape>::type_shape(to);
         }
 

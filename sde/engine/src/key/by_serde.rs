@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::short::Short;
 use super::tag::item;
 use serializer::Adapter;
@@ -65,7 +65,7 @@ impl<T: Serialize> Fingerprint for BySerde<T> {
         out.show(" by serde");
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::SERDE);
     }
 }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Why a text is not a digest or a key.
+/// Tells why a text is not a digest or a key.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseDigestError {
@@ -19,7 +19,7 @@ pub enum ParseDigestError {
         "a digest has 64 hexadecimal digits, this text has {found} characters; give the whole digest, not its short form"
     )]
     Length {
-        /// How many characters the text has.
+        /// The number of characters in the text.
         found: usize,
     },
     /// A character is not a hexadecimal digit.

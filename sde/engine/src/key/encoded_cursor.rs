@@ -15,6 +15,7 @@ const DIGEST: usize = 32;
 const MARKER: usize = 1 + 8 + DIGEST;
 
 /// The inputs of a run as they were encoded, taken from the front one by one.
+#[derive(Debug)]
 pub struct EncodedCursor<'a>(&'a [u8]);
 
 impl<'a> EncodedCursor<'a> {

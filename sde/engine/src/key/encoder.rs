@@ -18,6 +18,8 @@
 //! call and stays in a register, where a length kept in memory would be stored and read back for
 //! each number (the compiler must assume that writing the bytes may have changed it).
 
+use std::fmt;
+
 use super::commitment::Commitment;
 use super::digest::Digest;
 use super::error::{FingerprintError, FingerprintErrorKind};
@@ -57,6 +59,15 @@ pub struct Encoder<'b> {
     pub(super) failed: bool,
     /// Notes of the written values that may change while their holders stay the same.
     pub(super) volatile: Option<Box<Volatile>>,
+}
+
+impl fmt::Debug for Encoder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder")
+            .field("length", &self.length)
+            .field("items", &self.items)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'b> Encoder<'b> {
@@ -104,8 +115,8 @@ impl<'b> Encoder<'b> {
         })
     }
 
-    /// As [`named`](Encoder::named), with the bytes before the value made by [`name_frame`] when the program was
-    /// compiled. Used by the macros.
+    /// Writes a named value as [`named`](Encoder::named) does, with the bytes before the value made by [`name_frame`]
+    /// when the program was compiled. Used by the macros.
     ///
     /// # Errors
     /// As [`named`](Encoder::named).

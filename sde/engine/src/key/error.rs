@@ -46,9 +46,9 @@ pub enum FingerprintErrorKind {
     )]
     #[non_exhaustive]
     Count {
-        /// How many elements the sequence said it has.
+        /// The number of elements that the sequence declared.
         declared: usize,
-        /// How many it gave.
+        /// The number of elements that it gave.
         found: usize,
     },
     /// An earlier part failed, and its caller went on encoding regardless.

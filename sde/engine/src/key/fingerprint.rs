@@ -5,7 +5,7 @@ use std::any::Any;
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::scalar::{Scalar, ScalarKind};
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::short::Short;
 
 /// A value that can be part of a key.
@@ -30,7 +30,8 @@ use super::short::Short;
 /// | `crate = path` | type | where to find this crate, if not at `::sde` |
 ///
 /// ```
-/// use sde::{Fingerprint, key::commit};
+/// use sde::Fingerprint;
+/// use sde::key::commit;
 ///
 /// #[derive(Fingerprint)]
 /// struct Scf {
@@ -108,7 +109,7 @@ pub trait Fingerprint {
 
     /// Writes the type where there is no value of it: for `None`, for an empty list. By default nothing, so that
     /// `None::<A>` and `None::<B>` of two such types are alike.
-    fn shape(to: &mut Shape<'_, '_>)
+    fn shape(to: &mut TypeWriter<'_, '_>)
     where
         Self: Sized,
     {

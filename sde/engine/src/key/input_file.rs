@@ -11,7 +11,7 @@ use super::digest::Digest;
 use super::encoder::Encoder;
 use super::error::{FingerprintError, FingerprintErrorKind};
 use super::fingerprint::Fingerprint;
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::short::Short;
 use super::tag::item;
 
@@ -122,7 +122,7 @@ impl Fingerprint for InputFile {
         out.quoted(&self.path.to_string_lossy());
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::FILE);
     }
 }

@@ -4,7 +4,7 @@ use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
 use super::scalar::ScalarKind;
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::tag::item;
 use super::volatile::Volatile;
 
@@ -153,6 +153,7 @@ impl<'b> Encoder<'b> {
 /// Receives the parts of an item: the fields of a structure.
 ///
 /// All parts together count as one item of the value.
+#[derive(Debug)]
 pub struct Fields<'e, 'b> {
     to: &'e mut Encoder<'b>,
     /// The end of the encoding.
@@ -285,8 +286,8 @@ impl<'e, 'b> Fields<'e, 'b> {
 
     /// The shape that `write` writes.
     #[inline]
-    pub(crate) fn with_shape(&mut self, write: impl FnOnce(&mut Shape<'_, 'b>)) {
-        let mut shape = Shape::new(Fields {
+    pub(crate) fn with_shape(&mut self, write: impl FnOnce(&mut TypeWriter<'_, 'b>)) {
+        let mut shape = TypeWriter::new(Fields {
             to: &mut *self.to,
             at: self.at,
         });

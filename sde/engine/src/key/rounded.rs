@@ -10,7 +10,7 @@ use std::io::Write;
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::short::Short;
 use super::tag::item;
 
@@ -29,12 +29,12 @@ use super::tag::item;
 pub struct Rounded<T> {
     /// The exact value.
     pub value: T,
-    /// How many significant decimal digits count; 0 is taken for 1.
+    /// The number of significant decimal digits that count; 0 is taken for 1.
     pub digits: u8,
 }
 
 impl<T> Rounded<T> {
-    /// `value`, of which `digits` significant decimal digits count.
+    /// Rounds `value`, of which `digits` significant decimal digits count.
     pub const fn new(value: T, digits: u8) -> Self {
         Self { value, digits }
     }
@@ -60,7 +60,7 @@ impl<T: Round> Fingerprint for Rounded<T> {
         out.show(format_args!(" to {} digits", self.digits));
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::ROUNDED);
         T::shape(to);
     }

@@ -47,7 +47,8 @@ pub(crate) const SCALAR_TEXT: usize = 64;
 /// For the key it is the value: it writes and describes itself alike.
 ///
 /// ```
-/// use sde::{Scalar, Sde};
+/// use sde::Sde;
+/// use sde::key::Scalar;
 ///
 /// #[sde::app]
 /// fn cube(x: f64) -> f64 {
@@ -56,11 +57,13 @@ pub(crate) const SCALAR_TEXT: usize = 64;
 ///
 /// let sde = Sde::new();
 /// cube.call(&sde, -0.5)?;
-/// let input = &sde.records()[0].inputs[0];
-/// let scalar = input.scalar.as_ref();
-/// assert!(matches!(scalar, Some(Scalar::F64(x)) if *x == -0.5));
-/// // Short text and digest are made of it.
-/// assert_eq!(scalar.map(|scalar| scalar.summary("x")).as_ref(), Some(input));
+/// sde.records(|record| {
+///     let input = &record.inputs[0];
+///     let scalar = input.scalar.as_ref();
+///     assert!(matches!(scalar, Some(Scalar::F64(x)) if *x == -0.5));
+///     // Short text and digest are made of it.
+///     assert_eq!(scalar.map(|scalar| scalar.summary("x")).as_ref(), Some(input));
+/// });
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -122,7 +125,7 @@ bits! {
 #[serde(untagged)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each name says it")]
-pub enum Plain<'a> {
+pub enum Bare<'a> {
     Bool(bool),
     Unsigned(u64),
     Signed(i64),
@@ -131,7 +134,7 @@ pub enum Plain<'a> {
     Text(Cow<'a, str>),
 }
 
-impl Plain<'_> {
+impl Bare<'_> {
     fn integer(&self) -> Option<i128> {
         match *self {
             Self::Unsigned(value) => Some(value.into()),
@@ -142,7 +145,7 @@ impl Plain<'_> {
 }
 
 macro_rules! scalars {
-    ($($plain:ident: $($variant:ident $name:literal),*;)*) => {
+    ($($bare:ident: $($variant:ident $name:literal),*;)*) => {
         impl Scalar {
             /// The name of its type: `u8`, `usize`, `f64`, `bool` and so on, or `text`.
             #[must_use]
@@ -160,43 +163,43 @@ macro_rules! scalars {
             /// The value without its type. A character is a text.
             ///
             /// ```
-            /// use sde::{Scalar, key::Plain};
-            /// assert_eq!(Scalar::I8(-3).plain(), Plain::Signed(-3));
-            /// assert_eq!(Scalar::Char('x').plain(), Plain::Text("x".into()));
+            /// use sde::key::{Bare, Scalar};
+            /// assert_eq!(Scalar::I8(-3).bare(), Bare::Signed(-3));
+            /// assert_eq!(Scalar::Char('x').bare(), Bare::Text("x".into()));
             /// ```
             #[must_use]
-            pub fn plain(&self) -> Plain<'_> {
+            pub fn bare(&self) -> Bare<'_> {
                 match self {
-                    $($(Self::$variant(value) => Plain::$plain((*value).into()),)*)*
-                    Self::F32(value) => Plain::F32(*value),
-                    Self::F64(value) => Plain::F64(*value),
-                    Self::Bool(value) => Plain::Bool(*value),
-                    Self::Char(value) => Plain::Text(value.to_string().into()),
-                    Self::Text(value) => Plain::Text((&**value).into()),
+                    $($(Self::$variant(value) => Bare::$bare((*value).into()),)*)*
+                    Self::F32(value) => Bare::F32(*value),
+                    Self::F64(value) => Bare::F64(*value),
+                    Self::Bool(value) => Bare::Bool(*value),
+                    Self::Char(value) => Bare::Text(value.to_string().into()),
+                    Self::Text(value) => Bare::Text((&**value).into()),
                 }
             }
 
-            /// The scalar with this [`type_name`](Self::type_name) and [`plain`](Self::plain) value; `None` if the type
+            /// The scalar with this [`type_name`](Self::type_name) and [`bare`](Self::bare) value; `None` if the type
             /// is unknown or the value is none of it. Integers may come signed or unsigned.
             ///
             /// ```
-            /// use sde::{Scalar, key::Plain};
-            /// assert_eq!(Scalar::of("i8", Plain::Unsigned(3)), Some(Scalar::I8(3)));
-            /// assert_eq!(Scalar::of("i8", Plain::Unsigned(128)), None);
+            /// use sde::key::{Bare, Scalar};
+            /// assert_eq!(Scalar::of("i8", Bare::Unsigned(3)), Some(Scalar::I8(3)));
+            /// assert_eq!(Scalar::of("i8", Bare::Unsigned(128)), None);
             /// ```
             #[must_use]
-            pub fn of(type_name: &str, value: Plain<'_>) -> Option<Self> {
+            pub fn of(type_name: &str, value: Bare<'_>) -> Option<Self> {
                 match (type_name, value) {
                     $($(($name, value) => value.integer()?.try_into().ok().map(Self::$variant),)*)*
-                    ("f32", Plain::F32(value)) => Some(Self::F32(value)),
-                    ("f64", Plain::F64(value)) => Some(Self::F64(value)),
-                    ("bool", Plain::Bool(value)) => Some(Self::Bool(value)),
-                    ("char", Plain::Text(value)) => {
+                    ("f32", Bare::F32(value)) => Some(Self::F32(value)),
+                    ("f64", Bare::F64(value)) => Some(Self::F64(value)),
+                    ("bool", Bare::Bool(value)) => Some(Self::Bool(value)),
+                    ("char", Bare::Text(value)) => {
                         let mut characters = value.chars();
                         let first = characters.next().map(Self::Char);
                         first.filter(|_| characters.next().is_none())
                     }
-                    ("text", Plain::Text(value)) if value.len() <= SCALAR_TEXT => {
+                    ("text", Bare::Text(value)) if value.len() <= SCALAR_TEXT => {
                         Some(Self::Text(value.into()))
                     }
                     _ => None,
@@ -214,14 +217,14 @@ scalars! {
 /// By type and bits: a NaN equals itself, and 0.0 is not -0.0.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Self) -> bool {
-        self.type_name() == other.type_name() && self.plain() == other.plain()
+        self.type_name() == other.type_name() && self.bare() == other.bare()
     }
 }
 
 impl Eq for Scalar {}
 
 /// Floats by their bits.
-impl PartialEq for Plain<'_> {
+impl PartialEq for Bare<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Bool(one), Self::Bool(other)) => one == other,
@@ -235,9 +238,9 @@ impl PartialEq for Plain<'_> {
     }
 }
 
-impl Eq for Plain<'_> {}
+impl Eq for Bare<'_> {}
 
-impl<'de> Deserialize<'de> for Plain<'_> {
+impl<'de> Deserialize<'de> for Bare<'_> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyPlain)
     }
@@ -246,33 +249,33 @@ impl<'de> Deserialize<'de> for Plain<'_> {
 struct AnyPlain;
 
 impl Visitor<'_> for AnyPlain {
-    type Value = Plain<'static>;
+    type Value = Bare<'static>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a truth value, a number or a text")
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Plain::Bool(value))
+        Ok(Bare::Bool(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Plain::Unsigned(value))
+        Ok(Bare::Unsigned(value))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Plain::Signed(value))
+        Ok(Bare::Signed(value))
     }
 
     fn visit_f32<E>(self, value: f32) -> Result<Self::Value, E> {
-        Ok(Plain::F32(value))
+        Ok(Bare::F32(value))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Plain::F64(value))
+        Ok(Bare::F64(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Plain::Text(value.to_owned().into()))
+        Ok(Bare::Text(value.to_owned().into()))
     }
 }

@@ -9,11 +9,12 @@ use super::items::Fields;
 use super::tag::shape;
 
 /// Receives the shape of a type.
-pub struct Shape<'e, 'b> {
+#[derive(Debug)]
+pub struct TypeWriter<'e, 'b> {
     to: Fields<'e, 'b>,
 }
 
-impl<'e, 'b> Shape<'e, 'b> {
+impl<'e, 'b> TypeWriter<'e, 'b> {
     pub(crate) fn new(to: Fields<'e, 'b>) -> Self {
         Self { to }
     }
@@ -28,7 +29,7 @@ impl<'e, 'b> Shape<'e, 'b> {
     }
 
     /// The type has a declared name and `arguments` type arguments, whose shapes follow
-    /// ([`of`](Shape::of)).
+    /// ([`of`](TypeWriter::of)).
     #[inline]
     pub fn declared(&mut self, name: &str, arguments: usize) {
         self.to.framed(shape::DECLARED, name.as_bytes());
@@ -80,8 +81,8 @@ impl<'e, 'b> Shape<'e, 'b> {
     note = "for a trait object of your own, write `impl sde::key::TypeShape for dyn YourTrait + '_ {{}}`"
 )]
 pub trait TypeShape {
-    /// As [`Fingerprint::shape`].
-    fn type_shape(to: &mut Shape<'_, '_>) {
+    /// Writes a type's shape, as [`Fingerprint::shape`] does.
+    fn type_shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(shape::DYNAMIC);
     }
 
@@ -97,7 +98,7 @@ pub trait TypeShape {
 }
 
 impl<T: Fingerprint> TypeShape for T {
-    fn type_shape(to: &mut Shape<'_, '_>) {
+    fn type_shape(to: &mut TypeWriter<'_, '_>) {
         T::shape(to);
     }
 

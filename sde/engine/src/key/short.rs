@@ -31,7 +31,7 @@ pub struct Short {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct ValueSummary {
-    /// Its name.
+    /// The field's name.
     pub name: Cow<'static, str>,
     /// The value as text, of about eighty characters at most.
     pub short: String,

@@ -7,7 +7,7 @@ use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
 use super::items::Fields;
-use super::shape::Shape;
+use super::shape::TypeWriter;
 use super::short::describe;
 use super::tag::item;
 use super::volatile::Volatile;
@@ -70,7 +70,7 @@ impl Encoder<'_> {
                 })
             })
         };
-        let shape = |shape: &mut Shape<'_, '_>| {
+        let shape = |shape: &mut TypeWriter<'_, '_>| {
             K::shape(shape);
             V::shape(shape);
         };
@@ -99,7 +99,7 @@ impl Encoder<'_> {
         &mut self,
         tag: u8,
         put: impl FnOnce(&mut Unordered) -> Result<(), FingerprintError>,
-        shape: impl FnOnce(&mut Shape<'_, '_>),
+        shape: impl FnOnce(&mut TypeWriter<'_, '_>),
     ) -> Result<(), FingerprintError> {
         self.item(|parts| {
             parts.bytes([tag]);

@@ -59,8 +59,9 @@ impl Volatile {
 }
 
 impl Encoder<'_> {
-    /// Says that the value being written may change while its holder stays the same, so that nobody keeps the encoding:
-    /// it is made anew for each key. For a [`Fingerprint`] written by hand that reads data which others can write to.
+    /// Declares that the value being written may change while its holder stays the same, so that nobody keeps the
+    /// encoding: it is made anew for each key. For a [`Fingerprint`] written by hand that reads data which others can
+    /// write to.
     ///
     /// [`Fingerprint`]: super::Fingerprint
     ///
@@ -90,8 +91,8 @@ impl Encoder<'_> {
         self.volatile.get_or_insert_default();
     }
 
-    /// Says that the value being written is distributed, with a part on each rank: it can be an input of `distributed`
-    /// apps only.
+    /// Declares that the value being written is distributed, with a part on each rank: it can be an input of
+    /// `distributed` apps only.
     pub fn distributed(&mut self) {
         self.volatile.get_or_insert_default().distributed = true;
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Shape, Short};
+use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Short, TypeWriter};
 use identity::Seen;
 
 pub(crate) use in_value::in_value;
@@ -133,13 +133,13 @@ impl OutputFile {
         &self.0.fields.path
     }
 
-    /// Its permission bits, as `chmod` takes them.
+    /// The file's permission bits, as `chmod` takes them.
     #[must_use]
     pub fn mode(&self) -> u32 {
         self.0.fields.mode
     }
 
-    /// How many bytes it holds.
+    /// The file's length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.0.fields.length
@@ -249,7 +249,7 @@ impl Fingerprint for OutputFile {
         InputFile::new(self.path()).describe(out);
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         InputFile::shape(to);
     }
 }

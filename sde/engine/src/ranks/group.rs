@@ -15,11 +15,11 @@ pub trait ProcessGroup: Send + Sync {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are, one at least.
+    /// The number of ranks, one at least.
     fn size(&self) -> usize;
 
-    /// For each rank the number of the node that it is on: ranks with the same number share
-    /// a memory and a local disk. Nodes are numbered from 0, in the order of their lowest rank.
+    /// The number of the node of each rank: ranks with one number share a memory and a local disk. Nodes are numbered
+    /// from 0, in the order of their lowest rank.
     fn nodes(&self) -> Vec<usize>;
 
     /// Waits for all ranks, and gives the messages of all, one after the other in the order of
@@ -37,8 +37,8 @@ pub trait ProcessGroup: Send + Sync {
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError>;
 
-    /// Gives each rank the bytes of all, in the order of ranks: rank `r` has `counts[r]` of them.
-    /// All ranks give the same `counts`, and `all` has the length of their sum.
+    /// Gathers the bytes of all ranks on each, in the order of ranks: rank `r` has `counts[r]` of them. All ranks
+    /// give the same `counts`, and `all` has the length of their sum.
     ///
     /// # Errors
     /// If a rank has left, or the lengths do not fit.

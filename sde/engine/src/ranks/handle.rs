@@ -33,8 +33,8 @@ impl Handle {
         Ok(ranks.map_or(1, |ranks| ranks.size()))
     }
 
-    /// Gives each rank the values of all, in the order of ranks. Collective: every rank of the
-    /// process set calls it.
+    /// Gathers a value of each rank on all, in the order of ranks. Collective: every rank of the process set calls
+    /// it.
     ///
     /// ```
     /// use sde::Sde;

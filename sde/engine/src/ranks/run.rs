@@ -189,7 +189,7 @@ impl Engine {
                 run.cache.record(entry, run.cache.generation());
             }
             let entry = Arc::clone(entry);
-            return Some((Served { entry, map }, Source::Map));
+            return Some((Served { entry, map }, Source::Memory));
         }
         let load = || {
             let loaded = self.load(run, known.as_deref());

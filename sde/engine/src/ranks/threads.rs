@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use crate::sync::{MutexGuard, lock, wait_timeout};
 /// without MPI, and for tests.
 ///
 /// ```
-/// use sde::{ProcessGroup, ThreadGroup};
+/// use sde::ranks::{ProcessGroup, ThreadGroup};
 ///
 /// let sums = ThreadGroup::run(3, |group| {
 ///     let mut all = [0; 3];
 ///     group.all_gather(&[group.rank() as u8], &[1; 3], &mut all)?;
-///     Ok::<u8, sde::GroupError>(all.iter().sum())
+///     Ok::<u8, sde::ranks::GroupError>(all.iter().sum())
 /// });
 /// assert_eq!(sums, [Ok(3), Ok(3), Ok(3)]);
 /// ```
@@ -47,14 +48,21 @@ struct Rounds {
 /// The contribution of one rank, whose type depends on the operation.
 type Given = Arc<dyn Any + Send + Sync>;
 
+impl fmt::Debug for ThreadGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.shared.nodes.len();
+        write!(f, "ThreadGroup(rank {} of {size})", self.rank)
+    }
+}
+
 impl ThreadGroup {
     /// A group of this many ranks, all on one node; one object for each rank.
     #[must_use]
-    pub fn new(size: usize) -> Vec<Self> {
+    pub fn ranks(size: usize) -> Vec<Self> {
         Self::on_nodes(vec![0; size])
     }
 
-    /// As [`new`](Self::new), with the number of each rank's node.
+    /// Makes ranks of threads that lie on nodes, by the number of each rank's node.
     #[must_use]
     pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
         let size = nodes.len();
@@ -73,7 +81,7 @@ impl ThreadGroup {
     pub fn run<R: Send>(size: usize, rank: impl Fn(Self) -> R + Sync) -> Vec<R> {
         let rank = &rank;
         std::thread::scope(|scope| {
-            let groups = Self::new(size).into_iter();
+            let groups = Self::ranks(size).into_iter();
             let threads = groups.map(|group| scope.spawn(move || rank(group)));
             let threads: Vec<_> = threads.collect();
             let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();

@@ -16,6 +16,7 @@ use crate::ranks::distributed::Distributed;
 pub fn require_argument<T: Send + Sync + Fingerprint + ?Sized>() {}
 
 /// The type of a value that a function returns outside `Result<..>`.
+#[derive(Debug)]
 pub struct ValueType<T>(PhantomData<T>);
 
 impl<T> ValueType<T> {
@@ -54,12 +55,15 @@ pub trait OfValue {
 impl<T> OfValue for &ValueType<T> {}
 
 /// An alias of `Result`.
+#[derive(Debug)]
 pub struct Alias;
 
 /// A struct of which each field is a result.
+#[derive(Debug)]
 pub struct Fields;
 
 /// A type that is neither.
+#[derive(Debug)]
 pub struct PlainValue;
 
 /// A kind of value that can be remembered.
@@ -111,6 +115,7 @@ pub trait OfWhole {
 impl<T> OfWhole for &ValueType<T> {}
 
 /// A type of which each rank has a part.
+#[derive(Debug)]
 pub struct InParts;
 
 impl InParts {
@@ -126,6 +131,7 @@ impl InParts {
 }
 
 /// A type that every rank has whole.
+#[derive(Debug)]
 pub struct Whole;
 
 impl Whole {

@@ -43,7 +43,7 @@ pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
 /// let error = map.get::<f32>("energy").unwrap_err();
 /// assert!(error.to_string().contains("is a f64, not a f32"));
 /// let error = map.get::<f64>("enrgy").unwrap_err();
-/// assert!(error.to_string().contains("it has: energy, cycles"));
+/// assert!(error.to_string().contains("did you mean: energy"));
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone)]
@@ -308,7 +308,7 @@ impl ResultMap {
 
 /// A value without a Rust type as one of this type, or the other way round.
 #[cold]
-fn as_type(value: &ErasedValue, wanted: TypeId) -> Option<ErasedValue> {
+pub(crate) fn as_type(value: &ErasedValue, wanted: TypeId) -> Option<ErasedValue> {
     match value.downcast_ref::<Data>() {
         Some(data) => data.to_type(wanted),
         None if wanted == TypeId::of::<Data>() => Data::of(value).map(ErasedValue::new),

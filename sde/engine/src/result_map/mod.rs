@@ -23,8 +23,8 @@ mod wire;
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
 pub use data::{AnyArray, Data};
-pub(crate) use map::no_result;
 pub use map::{Origin, ResultMap};
+pub(crate) use map::{as_type, no_result};
 pub(crate) use named::{Content, EVICTED, EntryResults, NOT_KEPT, Named, why_let_go};
 pub use size::MemorySize;
 #[cfg(test)]

@@ -82,18 +82,18 @@ impl ResultSpec {
         }
     }
 
-    /// Has the values tell their size to a [budget](crate::MemoryBudget). Otherwise lists of numbers count with their
-    /// elements, other values that can be saved with the length of their encoding, and the rest with their own fields.
-    /// `T` is the type of the result.
+    /// Declares that the values tell their size to a [budget](crate::MemoryBudget). Otherwise lists of numbers count
+    /// with their elements, other values that can be saved with the length of their encoding, and the rest with their
+    /// own fields. `T` is the type of the result.
     #[must_use]
     pub fn sized<T: MemorySize + Send + Sync + 'static>(mut self) -> Self {
         self.size = SizeOf::told::<T>();
         self
     }
 
-    /// Says that two computations of one key may give other bits for this result, such as a text with a date in it, or
-    /// a set walked in any order. Other results are compared when two computations of a key meet; other bits are a
-    /// warning and count as [`differing`](crate::AppStats::differing). Keys do not depend on it.
+    /// Declares that two computations of one key may give other bits for this result, such as a text with a date in
+    /// it, or a set walked in any order. Other results are compared when two computations of a key meet; other bits
+    /// are a warning and count as [`differing`](crate::AppStats::differing). Keys do not depend on it.
     #[must_use]
     pub fn not_compared(mut self) -> Self {
         self.is_compared = false;

@@ -1,5 +1,6 @@
 //! Values that stay in the store until they are asked for.
 
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,16 @@ pub trait Payload: Send + Sync {
 /// One stored value: read at the first demand, once.
 #[derive(Clone)]
 pub struct Stored(Arc<LazyValue>);
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_read = self.0.value.get().is_some();
+        f.debug_struct("Stored")
+            .field("codec", &self.0.codec)
+            .field("is_read", &is_read)
+            .finish_non_exhaustive()
+    }
+}
 
 struct LazyValue {
     source: Mutex<ValueSource>,

@@ -14,6 +14,19 @@ use std::fmt;
 ///
 /// `Distributed` combines with any one of the others; the first three exclude
 /// one another.
+///
+/// ```
+/// use sde::{Sde, Tag, inputs};
+///
+/// #[sde::app(tags(intermediate))]
+/// fn grid(points: u32) -> Vec<f64> {
+///     (0..points).map(f64::from).collect()
+/// }
+///
+/// let results = Sde::new().run(&grid, &inputs! { points: 3_u32 })?;
+/// assert_eq!(results.tags("result"), Some(Tag::Intermediate.into()));
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Tag {
@@ -41,7 +54,7 @@ impl Tag {
         1 << self as u8
     }
 
-    /// Its name in messages and files.
+    /// The tag's name in messages and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ use std::sync::{self, Condvar, LockResult, Mutex, PoisonError, RwLock, TryLockEr
 use std::time::{Duration, Instant};
 
 /// A lock that this thread holds.
+#[derive(Debug)]
 pub struct Guard<G> {
     guard: G,
     held: Held,
@@ -134,6 +135,7 @@ mod rules {
     static TAKEN_WITHIN: Mutex<BTreeMap<&str, BTreeSet<&str>>> = Mutex::new(BTreeMap::new());
 
     /// Notes that this thread holds a lock, of whatever kind.
+    #[derive(Debug)]
     pub struct Held(&'static str);
 
     impl Held {
@@ -178,7 +180,7 @@ mod rules {
         taken.entry(before).or_default().insert(new);
     }
 
-    /// Says that users' code follows: a thread that holds a lock here may come to wait for itself.
+    /// Declares that users' code follows: a thread that holds a lock here may come to wait for itself.
     #[track_caller]
     pub fn user_code(what: &str) {
         let held = HELD
@@ -194,6 +196,7 @@ mod rules {
 #[cfg(not(debug_assertions))]
 mod rules {
     /// Notes a held lock only in builds with debug assertions.
+    #[derive(Debug)]
     pub struct Held;
 
     impl Held {
@@ -203,7 +206,7 @@ mod rules {
         }
     }
 
-    /// Says that users' code follows.
+    /// Declares that users' code follows.
     #[inline(always)]
     pub fn user_code(_: &str) {}
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sde::bulk::{NumberType, Order};
+use sde::bulk::{AxisOrder, NumberType};
 use sde::key::{TypeShape, describe};
 use sde::{AnyArray, Data, Fingerprint, Value};
 
@@ -68,16 +68,16 @@ fn lists_of_numbers_have_the_keys_of_theirs() {
     let read = AnyArray::from_bytes(NumberType::F64, &bytes, None).unwrap();
     alike(&read.clone().into(), &[1.5, 2.5]);
     assert!(AnyArray::from_bytes(NumberType::F64, &bytes[1..], None).is_err());
-    let shape = Some((vec![2, 2], Order::Rows));
+    let shape = Some((vec![2, 2], AxisOrder::Rows));
     assert!(AnyArray::from_bytes(NumberType::F64, &bytes, shape).is_err());
-    assert!(AnyArray::shaped(vec![1_u8], [usize::MAX, 2], Order::Columns).is_err());
+    assert!(AnyArray::shaped(vec![1_u8], [usize::MAX, 2], AxisOrder::Columns).is_err());
 }
 
 /// An element like `[f64; 3]` is one more dimension. An array by columns has the key of an equal one by rows.
 #[test]
 fn an_array_has_one_key_however_it_lies() {
-    let by_rows = AnyArray::shaped(vec![1, 2, 3, 4, 5, 6], [2, 3], Order::Rows).unwrap();
-    let by_columns = AnyArray::shaped(vec![1, 4, 2, 5, 3, 6], [2, 3], Order::Columns).unwrap();
+    let by_rows = AnyArray::shaped(vec![1, 2, 3, 4, 5, 6], [2, 3], AxisOrder::Rows).unwrap();
+    let by_columns = AnyArray::shaped(vec![1, 4, 2, 5, 3, 6], [2, 3], AxisOrder::Columns).unwrap();
     assert_eq!(digest(&by_rows), digest(&by_columns));
     assert_eq!(describe(&by_rows), describe(&by_columns));
     assert_ne!(by_rows, by_columns);
@@ -85,8 +85,8 @@ fn an_array_has_one_key_however_it_lies() {
     assert_eq!(of_rows, by_rows);
     let list = AnyArray::from(vec![1, 2, 3, 4, 5, 6]);
     assert_ne!(digest(&list), digest(&by_rows));
-    let empty = AnyArray::shaped(Vec::<f64>::new(), [0, 3], Order::Columns).unwrap();
-    let other = AnyArray::shaped(Vec::<f64>::new(), [3, 0], Order::Columns).unwrap();
+    let empty = AnyArray::shaped(Vec::<f64>::new(), [0, 3], AxisOrder::Columns).unwrap();
+    let other = AnyArray::shaped(Vec::<f64>::new(), [3, 0], AxisOrder::Columns).unwrap();
     assert_ne!(digest(&empty), digest(&other));
 }
 
@@ -113,7 +113,7 @@ fn an_array_is_given_as_rust_types() {
 fn arrays_have_the_keys_of_those_of_ndarray() {
     use ndarray::{Array1, Array2, Array3, ShapeBuilder, arr2};
     let values: Vec<f64> = (0..24_u8).map(f64::from).collect();
-    for (order, by_columns) in [(Order::Rows, false), (Order::Columns, true)] {
+    for (order, by_columns) in [(AxisOrder::Rows, false), (AxisOrder::Columns, true)] {
         let any = AnyArray::shaped(values.clone(), [2, 3, 4], order).unwrap();
         let shape = (2, 3, 4).set_f(by_columns);
         let array = Array3::from_shape_vec(shape, values.clone()).unwrap();

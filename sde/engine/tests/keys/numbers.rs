@@ -44,7 +44,7 @@ impl Fingerprint for Apart {
         self.0.fingerprint(to)
     }
 
-    fn shape(to: &mut sde::key::Shape<'_, '_>) {
+    fn shape(to: &mut sde::key::TypeWriter<'_, '_>) {
         to.of::<f64>();
     }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sde::key::{Encoder, FingerprintError, Plain, Rounded, commit};
+use sde::key::Scalar;
+use sde::key::{Bare, Encoder, FingerprintError, Rounded, commit};
+use sde::record::ValueSummary;
 use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, ResultMap, Scalar,
-    Sde, Value, ValueSummary,
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, ResultMap, Sde, Value,
 };
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
@@ -47,20 +48,26 @@ fn summaries<T: Given>(value: &T) -> [ValueSummary; 3] {
     assert_eq!(commit(inputs.get::<T>("value").unwrap()).unwrap(), given);
     assert_eq!(commit(&inputs.value::<T>("value").unwrap()).unwrap(), given);
     sde.run(&app, &inputs).unwrap();
-    let record = &sde.records()[0];
-    let setup = &record.setup;
-    [&*record.inputs, &setup.fields, &setup.parameters].map(|of| of[0].clone())
+    let mut of_run = None;
+    sde.records(|record| {
+        let setup = &record.setup;
+        let all = [&*record.inputs, &setup.fields, &setup.parameters];
+        of_run = Some(all.map(|of| of[0].clone()));
+    });
+    of_run.unwrap()
 }
 
 /// What the record of the one run keeps of its input.
 fn of_run(sde: &Sde) -> ValueSummary {
-    sde.records()[0].inputs[0].clone()
+    let mut input = None;
+    sde.records(|record| input = Some(record.inputs[0].clone()));
+    input.unwrap()
 }
 
 fn check(summary: &ValueSummary) {
     let scalar = summary.scalar.as_ref().expect("a scalar");
     assert_eq!(scalar.summary("value"), *summary);
-    let again = Scalar::of(scalar.type_name(), scalar.plain());
+    let again = Scalar::of(scalar.type_name(), scalar.bare());
     assert_eq!(again.as_ref(), Some(scalar));
     let json = serde_json::to_string(summary).unwrap();
     let read: ValueSummary = serde_json::from_str(&json).unwrap();
@@ -177,25 +184,25 @@ fn what_is_stored_without_a_scalar_has_none() {
 
 #[test]
 fn a_value_is_no_scalar_of_a_type_that_it_is_not_of() {
-    let text = |text: &str| Plain::Text(text.to_owned().into());
+    let text = |text: &str| Bare::Text(text.to_owned().into());
     for (type_name, value) in [
-        ("u8", Plain::Unsigned(256)),
-        ("u8", Plain::Signed(-1)),
-        ("i64", Plain::Unsigned(1 << 63)),
-        ("f32", Plain::F64(1.0)),
-        ("f64", Plain::Unsigned(1)),
-        ("bool", Plain::Unsigned(1)),
+        ("u8", Bare::Unsigned(256)),
+        ("u8", Bare::Signed(-1)),
+        ("i64", Bare::Unsigned(1 << 63)),
+        ("f32", Bare::F64(1.0)),
+        ("f64", Bare::Unsigned(1)),
+        ("bool", Bare::Unsigned(1)),
         ("char", text("")),
         ("char", text("ab")),
         ("text", text(&"x".repeat(65))),
-        ("text", Plain::Bool(true)),
-        ("u7", Plain::Unsigned(1)),
+        ("text", Bare::Bool(true)),
+        ("u7", Bare::Unsigned(1)),
     ] {
         let got = Scalar::of(type_name, value.clone());
         assert_eq!(got, None, "{type_name} {value:?}");
     }
-    let got = Scalar::of("i64", Plain::Unsigned(1));
-    assert_eq!(got, Scalar::of("i64", Plain::Signed(1)));
+    let got = Scalar::of("i64", Bare::Unsigned(1));
+    assert_eq!(got, Scalar::of("i64", Bare::Signed(1)));
 }
 
 #[test]
@@ -225,26 +232,26 @@ fn scalars_are_told_apart_by_type_and_bits() {
 
 #[test]
 fn a_plain_value_is_written_bare() {
-    fn read<'de>(from: impl IntoDeserializer<'de, Error>) -> Plain<'static> {
-        Plain::deserialize(from.into_deserializer()).unwrap()
+    fn read<'de>(from: impl IntoDeserializer<'de, Error>) -> Bare<'static> {
+        Bare::deserialize(from.into_deserializer()).unwrap()
     }
     fn json(value: impl Serialize) -> String {
         serde_json::to_string(&value).unwrap()
     }
     let nan = f32::from_bits(0x7fa0_0001);
-    assert_eq!(read(nan), Plain::F32(nan));
-    assert_eq!(read(-0.0), Plain::F64(-0.0));
-    assert_eq!(read(true), Plain::Bool(true));
-    assert_eq!(read(7_u64), Plain::Unsigned(7));
-    assert_eq!(read(-7_i64), Plain::Signed(-7));
-    assert_eq!(read("é"), Scalar::Char('é').plain());
+    assert_eq!(read(nan), Bare::F32(nan));
+    assert_eq!(read(-0.0), Bare::F64(-0.0));
+    assert_eq!(read(true), Bare::Bool(true));
+    assert_eq!(read(7_u64), Bare::Unsigned(7));
+    assert_eq!(read(-7_i64), Bare::Signed(-7));
+    assert_eq!(read("é"), Scalar::Char('é').bare());
     let all = ["1.5", "-7", "7", "true", "\"é\""];
     let written = [
-        json(Plain::F32(1.5)),
-        json(Plain::Signed(-7)),
-        json(Plain::Unsigned(7)),
-        json(Plain::Bool(true)),
-        json(Scalar::Char('é').plain()),
+        json(Bare::F32(1.5)),
+        json(Bare::Signed(-7)),
+        json(Bare::Unsigned(7)),
+        json(Bare::Bool(true)),
+        json(Scalar::Char('é').bare()),
     ];
     assert_eq!(written, all);
 }

@@ -34,7 +34,7 @@ pub(super) fn verbs(
     };
     let many = (!list.is_empty()).then(|| {
         quote! {
-            /// Calls it with each of these arguments on several threads: `sde::CallApp::par_call`.
+            /// Calls the app with each of many arguments on several threads: `sde::CallApp::par_call`.
             ///
             /// # Errors
             /// That of the first item that failed, which it names.
@@ -46,7 +46,7 @@ pub(super) fn verbs(
                 ::sde::__private::CallApp::par_call(self, __sde, #items)
             }
 
-            /// As `par_call`, but gives the value or the error of each.
+            /// Calls the app with each of many arguments, and gives the value or the error of each.
             #visibility fn try_par_call<#(#generics)* __I: ::std::iter::IntoIterator<Item = #item>>(
                 &self,
                 __sde: &::sde::__private::Handle,
@@ -55,7 +55,8 @@ pub(super) fn verbs(
                 ::sde::__private::CallApp::try_par_call(self, __sde, #items)
             }
 
-            /// As `par_call`, but gives each value to a function as it comes: `sde::CallApp::par_call_each`.
+            /// Calls the app with each of many arguments, and gives each value to a function as it comes:
+            /// `sde::CallApp::par_call_each`.
             ///
             /// # Errors
             /// As `par_call`.

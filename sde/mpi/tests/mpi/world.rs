@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sde::ProcessGroup;
+use sde::ranks::ProcessGroup;
 use sde_mpi::{MpiGroup, Session};
 use sde_tests::ranks::{Rank, World};
 

@@ -10,7 +10,7 @@
 
 use super::uses::{Uses, octaves, of_octaves};
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Chances {
     /// By age, of entries that were used once, and of those that were used more often.
     kinds: [[Age; AGES]; 2],
@@ -20,7 +20,7 @@ pub(super) struct Chances {
     next: u64,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Age {
     asked: f64,
     passed: f64,

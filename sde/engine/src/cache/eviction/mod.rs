@@ -23,6 +23,7 @@ pub use order::Order;
 pub use uses::Uses;
 
 /// The list of entries that may leave.
+#[derive(Debug)]
 pub struct Eviction {
     by: EvictionOrder,
     /// The number of values that came: the time with which uses are noted.

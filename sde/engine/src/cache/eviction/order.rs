@@ -4,13 +4,13 @@ use super::uses::Uses;
 
 /// Entries by number, and those that are listed as a heap of numbers. It takes four bytes an entry, where a tree takes
 /// forty.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Order {
     tracked: Vec<Tracked>,
     heap: Vec<u32>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Tracked {
     pub(super) priority: u64,
     /// Its uses at the last look.

@@ -40,7 +40,8 @@ pub trait CallApp: App + Sized {
     /// `&[T]`, `PathBuf` for `&Path`, `T` for `&T`.
     type Args;
 
-    /// What a call gives: a [`Value`](crate::Value), or the struct of values of [`Results`](derive@crate::Results).
+    /// The type that a call gives: a [`Value`](crate::Value), or the struct of values of
+    /// [`Results`](trait@crate::Results).
     type Given: FromResults;
 
     /// The identity of the function, once it has one.
@@ -51,7 +52,7 @@ pub trait CallApp: App + Sized {
     #[doc(hidden)]
     fn to_inputs(args: Self::Args) -> Inputs;
 
-    /// Gives the remembered result for these arguments, or computes and remembers it.
+    /// Calls the app with a tuple of arguments: gives the remembered result, or computes and remembers it.
     ///
     /// # Errors
     /// As [`Handle::run`].
@@ -81,7 +82,7 @@ pub trait CallApp: App + Sized {
         }
     }
 
-    /// Calls it with each of these arguments on several threads. Gives the values in the order of the arguments, equal
+    /// Calls the app with each of many arguments, on several threads. Gives the values in the order of the arguments, equal
     /// arguments once. After an error what has begun is finished, and nothing more begins; on several ranks, what was
     /// dealt out is.
     ///
@@ -97,7 +98,8 @@ pub trait CallApp: App + Sized {
         all.into_iter().collect()
     }
 
-    /// As [`par_call`](Self::par_call), but an error of one item stops no other: gives the value or the error of each.
+    /// Calls the app with each of many arguments, and gives the value or the error of each: an error of one stops no
+    /// other.
     fn try_par_call<I>(&self, sde: &Handle, items: I) -> Vec<Result<Self::Given, Error>>
     where
         I: IntoIterator<Item = Self::Args>,
@@ -107,8 +109,9 @@ pub trait CallApp: App + Sized {
         all.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
     }
 
-    /// As [`par_call`](Self::par_call), but gives each value, with the number of its item, to a function as it comes,
-    /// and holds it no longer. Equal arguments are found in the cache, or computed again if they are not kept.
+    /// Calls the app with each of many arguments, and gives each value, with its item's number, to a function as it
+    /// comes. The value is held no longer. Equal arguments are found in the cache, or computed again if they are not
+    /// kept.
     ///
     /// The function may return a `ControlFlow<()>`: after a `Break` nothing more begins. On several ranks items are
     /// dealt out in blocks, and all ranks end with the block in which one breaks.
@@ -131,6 +134,20 @@ pub trait CallApp: App + Sized {
 }
 
 /// A call about to be made, by [`CallApp::request`].
+///
+/// ```
+/// use sde::{Policy, Sde, Source};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// let called = cube.request(&sde, 2.0).policy(Policy::Refresh).run()?;
+/// assert_eq!((*called.value, called.source), (8.0, Source::Computed));
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[must_use = "a request does nothing until it is run"]
 pub struct CallRequest<'a, A: CallApp> {
     app: &'a A,
@@ -140,7 +157,7 @@ pub struct CallRequest<'a, A: CallApp> {
 }
 
 impl<A: CallApp> CallRequest<'_, A> {
-    /// Says how the call uses the cache.
+    /// Sets how the call uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
         self
@@ -172,14 +189,14 @@ impl<A: CallApp> CallRequest<'_, A> {
 
 impl<A: CallApp> std::fmt::Debug for CallRequest<'_, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("CallRequest");
-        out.field("inputs", &self.inputs.short());
-        out.field("policy", &self.options.policy);
-        out.finish_non_exhaustive()
+        f.debug_struct("CallRequest")
+            .field("inputs", &self.inputs.names().collect::<Vec<_>>())
+            .field("policy", &self.options.policy)
+            .finish_non_exhaustive()
     }
 }
 
-/// What a typed request gives: the result, and how it was got.
+/// Holds what a typed request gives: the result, and where it came from.
 ///
 /// `source` and `made_by` tell the state of the cache, which is in no key; see [`Outcome`](crate::Outcome).
 #[derive(Clone, Debug)]
@@ -189,7 +206,7 @@ pub struct Called<T> {
     pub value: T,
     /// The key of the run.
     pub key: Key,
-    /// How it was got.
+    /// The source of the result.
     pub source: Source,
     /// The computation that made it.
     pub made_by: RunId,

@@ -44,6 +44,25 @@ use crate::result_map::{ResultMap, Storable};
 ///
 /// Cloning is cheap. A handle used after its run has ended gives an error, from all
 /// that can give one.
+///
+/// ```
+/// use sde::{Handle, Sde};
+///
+/// #[sde::app]
+/// fn square(x: f64) -> f64 {
+///     x * x
+/// }
+///
+/// #[sde::app]
+/// fn length(sde: &Handle, x: f64, y: f64) -> Result<f64, sde::Error> {
+///     Ok((*square.call(sde, x)? + *square.call(sde, y)?).sqrt())
+/// }
+///
+/// let sde = Sde::new();
+/// assert_eq!(*length.call(&sde, 3.0, 4.0)?, 5.0);
+/// assert_eq!(sde.stats().total.computed, 3);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     engine: Arc<Engine>,
@@ -94,8 +113,7 @@ impl Handle {
         with
     }
 
-    /// Gives the remembered results of this app for these inputs, or computes and
-    /// remembers them.
+    /// Runs an app: gives its remembered results for these inputs, or computes and remembers them.
     ///
     /// The app is given by value, as an [`Instance`], as a [`Prepared`] handle, or
     /// by the name under which it is registered. No lock is held while it runs. If
@@ -137,7 +155,7 @@ impl Handle {
     /// let nothing = sde.request(&square, &inputs).policy(Policy::OnlyIfRemembered).run();
     /// assert!(nothing.is_err());
     /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Computed);
-    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Map);
+    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Memory);
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn request<'a, A: AppSource + ?Sized>(
@@ -175,7 +193,9 @@ impl Handle {
     pub fn try_get<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Option<ResultMap> {
         self.check_active().ok()?;
         self.note_uncacheable();
-        self.engine.in_memory(&app.resolve(self).ok()?, inputs)
+        let app = app.resolve(self).ok()?;
+        let inputs = self.declared(&app, inputs).ok()?;
+        self.engine.in_memory(&app, &inputs)
     }
 
     /// Tells what a run would do, and why, without running anything.
@@ -255,7 +275,7 @@ impl Handle {
     }
 
     /// The values of all of the running app's own parameters and slots, as a struct that derives
-    /// [`Settings`](derive@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
+    /// [`Settings`](trait@crate::Settings). A [`ConfiguredApp`](crate::ConfiguredApp) finds them in `self`.
     ///
     /// # Errors
     /// If the app declares other ones, or this handle belongs to no run.
@@ -292,9 +312,9 @@ impl Handle {
             || self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
     }
 
-    /// Says that this run's results took at least so long: they were computed elsewhere, or before, and only brought
-    /// here. The run's record then has this time, and each hit counts as having saved it. Of several calls the longest
-    /// time counts.
+    /// Sets the least time that this run's results took, where they were computed elsewhere, or before, and were only
+    /// brought here. The run's record then has this time, and each hit counts as having saved it. Of several calls
+    /// the longest time counts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -309,7 +329,7 @@ impl Handle {
     ///
     /// let sde = Sde::new();
     /// imported.call(&sde, 1)?;
-    /// assert_eq!(sde.records()[0].took, Duration::from_secs(3600));
+    /// sde.records(|record| assert_eq!(record.took, Duration::from_secs(3600)));
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn took(&self, time: Duration) {

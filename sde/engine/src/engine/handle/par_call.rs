@@ -121,7 +121,7 @@ impl Handle {
     }
 }
 
-/// What a function that is given value by value returns: nothing, or whether it wants more.
+/// Tells whether a function that is given value by value wants more: it returns nothing, or `ControlFlow`.
 pub trait GoesOn {
     /// Whether it wants more.
     fn goes_on(self) -> bool;

@@ -55,8 +55,8 @@ impl Handle {
         self.par_map_with(app, list, &Transfer::all())
     }
 
-    /// Like [`par_map`](Self::par_map), but only some of the values that other ranks computed come here. Of the others
-    /// this rank gets the keys. Asking a map for a value that stayed there is an error that says so, and
+    /// Runs an app over many inputs, and brings only some of the values that other ranks computed to this rank. Of
+    /// the others this rank gets the keys. Asking a map for a value that stayed there is an error that says so, and
     /// [`fetch`](Self::fetch) gets it later.
     ///
     /// # Panics
@@ -76,7 +76,7 @@ impl Handle {
 
     /// Runs a [distributed](crate::AppInfo::distributed) app over many inputs, each on a set of so many ranks; the
     /// results are in the order of the inputs. Collective over all ranks. Each of them has every result afterwards, as
-    /// after a [release](crate::Subset::release): values that lie on several ranks then lie on all of them. Equal
+    /// after a [release](crate::ranks::Subset::release): values that lie on several ranks then lie on all of them. Equal
     /// inputs are run once, and points that all ranks remember are not run.
     ///
     /// A set that has computed a point takes the next, so one costly point holds up no other. The ranks are split once.

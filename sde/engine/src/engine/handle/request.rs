@@ -16,7 +16,24 @@ use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::typed::FromResults;
 use crate::result_map::{ResultMap, Tags, no_result};
 
-/// How a call uses the cache.
+/// Selects how a call uses the cache.
+///
+/// ```
+/// use sde::{Policy, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// assert!(cube.request(&sde, 2.0).policy(Policy::OnlyIfRemembered).run().is_err());
+/// cube.call(&sde, 2.0)?;
+/// assert_eq!(*cube.request(&sde, 2.0).policy(Policy::OnlyIfRemembered).run()?.value, 8.0);
+/// cube.request(&sde, 2.0).policy(Policy::Refresh).run()?;
+/// assert_eq!(sde.stats().total.computed, 2);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
@@ -77,6 +94,22 @@ impl<G: FromResults> TypedOptions<G> {
 }
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
+///
+/// ```
+/// use sde::{Policy, Sde, Source, inputs};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let (sde, inputs) = (Sde::new(), inputs! { x: 2.0_f64 });
+/// sde.run(&cube, &inputs)?;
+/// let outcome = sde.request(&cube, &inputs).policy(Policy::Refresh).names(&["result"]).run()?;
+/// assert_eq!(*outcome.results.get::<f64>("result")?, 8.0);
+/// assert_eq!(outcome.source, Source::Computed);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[must_use = "a request does nothing until it is run"]
 pub struct Request<'a, A: AppSource + ?Sized> {
     pub(super) handle: &'a Handle,
@@ -86,8 +119,18 @@ pub struct Request<'a, A: AppSource + ?Sized> {
     pub(super) tags: Vec<(String, Tags)>,
 }
 
+impl<A: AppSource + ?Sized> fmt::Debug for Request<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("inputs", &self.inputs.names().collect::<Vec<_>>())
+            .field("policy", &self.options.policy)
+            .field("names", &self.options.names)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a, A: AppSource + ?Sized> Request<'a, A> {
-    /// Says how the run uses the cache.
+    /// Sets how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
         self
@@ -100,8 +143,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
-    /// Gives a result these tags, in place of those that the app gives it, if this call computes it. A remembered result
-    /// keeps its tags. A name that the app does not return is an error when it computes.
+    /// Sets the tags of a result, in place of those that the app gives it, if this call computes it. A remembered
+    /// result keeps its tags. A name that the app does not return is an error when it computes.
     ///
     /// ```
     /// # #[sde::app]
@@ -224,7 +267,7 @@ impl Handle {
         match self.engine.run(self, app, &mut call, &Options::default())? {
             Some(outcome) => Ok(outcome.results),
             None => match call.taken.into_inner() {
-                Some((results, _)) => Ok(results),
+                Some(results) => Ok(results),
                 None => Err(nothing_given(app)),
             },
         }
@@ -248,7 +291,7 @@ pub struct Outcome {
     pub results: ResultMap,
     /// The key of the run.
     pub key: Key,
-    /// How they were got.
+    /// The source of the results.
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
@@ -258,17 +301,22 @@ struct ErasedCall<'a> {
     given: &'a Inputs,
     /// In the order that the app declares, if that is another.
     ordered: Option<Inputs>,
-    /// The results that it took of a hit, and where that was found.
-    taken: Cell<Option<(ResultMap, Source)>>,
+    /// The results that it took of a hit in memory.
+    taken: Cell<Option<ResultMap>>,
 }
 
 impl<'a> ErasedCall<'a> {
     #[inline]
     fn of(app: &CalledApp<'_>, given: &'a Inputs) -> Self {
-        let declared = app.resolved.info.inputs.as_ref();
-        let kept = declared.and_then(|declared| declared.kept(given));
+        let declared = || app.resolved.info.inputs.as_ref();
+        let kept = || declared()?.kept(given);
+        // Most were given in their order, and then the app need not be asked.
+        let given = match given.have_kept_order() {
+            true => kept().unwrap_or(given),
+            false => given,
+        };
         Self {
-            given: kept.unwrap_or(given),
+            given,
             ordered: None,
             taken: Cell::new(None),
         }
@@ -282,12 +330,12 @@ impl<'a> ErasedCall<'a> {
     /// The outcome of a hit that it took results of.
     #[inline]
     fn into_outcome(self) -> Option<Outcome> {
-        let (results, source) = self.taken.into_inner()?;
+        let results = self.taken.into_inner()?;
         let record = &results.entry()?.record;
         Some(Outcome {
             key: record.key,
             made_by: record.run,
-            source,
+            source: Source::Memory,
             results,
         })
     }
@@ -306,8 +354,8 @@ impl Call for ErasedCall<'_> {
         self.inputs().summaries(cursor)
     }
 
-    fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        self.taken.set(Some((results, source)));
+    fn take_all(&self, results: ResultMap) -> bool {
+        self.taken.set(Some(results));
         true
     }
 
@@ -328,37 +376,54 @@ impl Call for ErasedCall<'_> {
 }
 
 /// The prediction of [`Handle::peek`](crate::Handle::peek) for a run.
+///
+/// ```
+/// use sde::{Peek, Sde};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let sde = Sde::new();
+/// cube.call(&sde, 2.0)?;
+/// assert!(matches!(cube.request(&sde, 2.0).peek()?, Peek::Hit { .. }));
+/// let peek = cube.request(&sde, 3.0).peek()?;
+/// let Peek::Miss { nearest: Some(nearest), .. } = &peek else { panic!("{peek}") };
+/// assert_eq!(nearest.differences.len(), 1);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Peek {
-    /// It would be a hit in memory.
+    /// The call would be a hit in memory.
     #[non_exhaustive]
     Hit {
-        /// Its key.
+        /// The key of the run.
         key: Key,
         /// The computation that made the results.
         made_by: RunId,
     },
-    /// It would be read from the store.
+    /// The call would read the result from the store.
     #[non_exhaustive]
     Load {
-        /// Its key.
+        /// The key of the run.
         key: Key,
         /// The computation that made the results.
         made_by: RunId,
     },
-    /// It would wait: the same run is going on.
+    /// The call would wait, since another run of this key is going on.
     #[non_exhaustive]
     Wait {
-        /// Its key.
+        /// The key of the run.
         key: Key,
     },
-    /// It would compute.
+    /// The call would compute.
     #[non_exhaustive]
     Miss {
-        /// Its key.
+        /// The key of the run.
         key: Key,
-        /// Why nothing remembered serves.
+        /// The reasons why nothing remembered serves.
         why: String,
         /// If nothing is remembered for this key: the run of the app, in memory or in the store,
         /// that this one is most like, and in what it differs.

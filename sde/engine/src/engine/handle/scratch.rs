@@ -1,5 +1,6 @@
 //! The scratch space of a run: the state that an iterative app keeps to go on from.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Handle;
@@ -65,9 +66,18 @@ struct Kept<T: Storable> {
     state: Value<T>,
 }
 
+impl<T> fmt::Debug for Scratch<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch")
+            .field("of", &self.handle)
+            .field("type", &std::any::type_name::<T>())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<T: Storable> Scratch<'_, T> {
-    /// Says that the states are the same on all ranks, so that any number of ranks may go on from them. One rank saves
-    /// the state, the others a digest of theirs: no run goes on from states that differ.
+    /// Declares that the states are equal on all ranks, so that any number of ranks may go on from them. One rank
+    /// saves the state, the others a digest of theirs: no run goes on from states that differ.
     ///
     /// It is for you to know: a state that means another thing on each rank may look the same on all by chance, a sum of
     /// their own that is still zero for one. A `HashMap` or `HashSet` in it is in another order on each rank, and so never
@@ -80,11 +90,13 @@ impl<T: Storable> Scratch<'_, T> {
         }
     }
 
-    /// Says that the states of all ranks are the parts of one, so that any number of ranks may go on from them: each is given
-    /// the part that it would have of a value that was saved so. Where there are no ranks, one has all of it.
+    /// Declares that the states of all ranks are the parts of one, so that any number of ranks may go on from them:
+    /// each is given the part that it would have of a value that was saved so. Where there are no ranks, one has all
+    /// of it.
     ///
     /// ```
-    /// use sde::{DistArray, Distributed, Edge, Handle, Sde};
+    /// use sde::{DistArray, Distributed, Handle, Sde};
+    /// use sde::ranks::Edge;
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Clone, Distributed, Serialize, Deserialize)]

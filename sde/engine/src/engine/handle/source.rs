@@ -1,6 +1,7 @@
 //! The ways to say which app is meant.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -28,6 +29,12 @@ pub struct CalledApp<'a> {
     pub(crate) resolved: Cow<'a, Arc<ResolvedApp>>,
     /// The registered name it was called by, if it was.
     pub(crate) by_name: Option<&'a str>,
+}
+
+impl fmt::Debug for CalledApp<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CalledApp").field(&self.resolved).finish()
+    }
 }
 
 /// The caller's own app, or one that the engine holds.

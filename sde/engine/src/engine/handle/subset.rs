@@ -27,7 +27,7 @@ pub struct Subset {
 /// Says whether a value moves: run, result, tags.
 type Filter = Arc<dyn Fn(&RecordHead, &str, Tags) -> bool + Send + Sync>;
 
-/// Which values move when process sets change. It must say the same on all ranks.
+/// Selects the values that move when process sets change. It must say the same on all ranks.
 ///
 /// When ranks are released, keys move in any case. So values that stay behind are known ([`Handle::elsewhere`]) and can
 /// be [fetched](Handle::fetch) later; a run that needs one before computes it again. A value that lies on several ranks
@@ -120,8 +120,8 @@ impl Handle {
         self.split_with(color, key, &Transfer::none())
     }
 
-    /// Like [`split`](Self::split), and each subset gets the whole of those values on several ranks that `transfer`
-    /// names.
+    /// Splits as [`split`](Self::split) does, and gives each subset the whole of those values on several ranks that
+    /// `transfer` names.
     ///
     /// A subset that runs the app of another such value gets it from the store, if all ranks of the subset find it
     /// there. Else that run is an [error](crate::ErrorKind::LeftBehind) on all of them until the release. Where the
@@ -159,7 +159,7 @@ impl Handle {
         self.split_for_with(color, key, &Transfer::none(), then)
     }
 
-    /// Like [`split_for`](Self::split_for), and values on several ranks go to the subsets as in
+    /// Splits as [`split_for`](Self::split_for) does. Values on several ranks go to the subsets as in
     /// [`split_with`](Self::split_with).
     ///
     /// # Errors
@@ -194,7 +194,8 @@ impl Handle {
     /// it runs on.
     ///
     /// ```
-    /// use sde::{Sde, Transfer};
+    /// use sde::Sde;
+    /// use sde::ranks::Transfer;
     ///
     /// let sde = Sde::new();
     /// let lacking = sde.fetch(&sde.elsewhere(), &Transfer::all())?;
@@ -227,7 +228,7 @@ impl Subset {
         self.release_with(&Transfer::all())
     }
 
-    /// Like [`release`](Self::release), but moves only some of the values.
+    /// Releases as [`release`](Self::release) does, but moves only the values that `transfer` names.
     ///
     /// # Errors
     /// As [`release`](Self::release).

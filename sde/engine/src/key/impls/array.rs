@@ -4,7 +4,7 @@
 use ndarray::{ArrayBase, Data, Dimension, RawData};
 
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 impl<A, S, D> Fingerprint for ArrayBase<S, D>
 where
@@ -35,7 +35,7 @@ where
         }
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::ARRAY);
         A::shape(to);
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 macro_rules! maps {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
@@ -19,7 +19,7 @@ macro_rules! maps {
                 out.show('}');
             }
 
-            fn shape(to: &mut Shape<'_, '_>) {
+            fn shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(item::MAP);
                 K::shape(to);
                 V::shape(to);
@@ -41,7 +41,7 @@ macro_rules! sets {
                 out.show('}');
             }
 
-            fn shape(to: &mut Shape<'_, '_>) {
+            fn shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(item::SET);
                 T::shape(to);
             }

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, Shape, Short};
+use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, Short, TypeWriter};
 
 macro_rules! plain_shape {
     ($tag:ident) => {
-        fn shape(to: &mut Shape<'_, '_>) {
+        fn shape(to: &mut TypeWriter<'_, '_>) {
             to.tag(item::$tag);
         }
     };
@@ -90,7 +90,7 @@ macro_rules! non_zero {
                 out.show(self);
             }
 
-            fn shape(to: &mut Shape<'_, '_>) {
+            fn shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(item::NON_ZERO);
                 <$type>::shape(to);
             }
@@ -134,7 +134,7 @@ macro_rules! ranges {
                 out.list(end);
             }
 
-            fn shape(to: &mut Shape<'_, '_>) {
+            fn shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(item::RANGE);
                 to.tag($kind);
                 T::shape(to);
@@ -166,7 +166,7 @@ impl<T: TypeShape + ?Sized> Fingerprint for PhantomData<T> {
         out.type_name::<T>();
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::PHANTOM);
         T::type_shape(to);
     }

@@ -4,7 +4,7 @@
 use num_complex::Complex;
 
 use crate::key::bounded::{put, write_node};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, ScalarKind, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, ScalarKind, Short, TypeWriter};
 
 macro_rules! scalars {
     ($($(#[$cfg:meta])* $kind:ident $type:ty, $tag:ident, $size:expr, $native:expr, |$value:ident| $bytes:expr;)*) => {$(
@@ -18,7 +18,7 @@ macro_rules! scalars {
 
             $kind!($tag);
 
-            fn shape(to: &mut Shape<'_, '_>) {
+            fn shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(ScalarKind::$tag as u8);
             }
 

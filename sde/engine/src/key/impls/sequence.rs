@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 fn describe_sequence<'x, T: Fingerprint + 'x>(
     length: usize,
@@ -40,7 +40,7 @@ impl<T: Fingerprint> Fingerprint for [T] {
 }
 
 impl<T: Fingerprint> TypeShape for [T] {
-    fn type_shape(to: &mut Shape<'_, '_>) {
+    fn type_shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::SEQUENCE);
         T::shape(to);
     }
@@ -61,7 +61,7 @@ impl<T: Fingerprint, const N: usize> Fingerprint for [T; N] {
         self.as_slice().describe(out);
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         <[T]>::type_shape(to);
     }
 }
@@ -78,7 +78,7 @@ impl<T: Fingerprint> Fingerprint for VecDeque<T> {
         describe_sequence(self.len(), self, out);
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         <[T]>::type_shape(to);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::key::items::Fields;
 use crate::key::tag::{INLINE_LIMIT, item};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 impl<T: Fingerprint> Fingerprint for Option<T> {
     #[inline]
@@ -32,7 +32,7 @@ impl<T: Fingerprint> Fingerprint for Option<T> {
         }
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::SOME);
         T::shape(to);
     }
@@ -82,7 +82,7 @@ impl<T: Fingerprint, E: Fingerprint> Fingerprint for Result<T, E> {
         out.show(')');
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::OK);
         T::shape(to);
         E::shape(to);

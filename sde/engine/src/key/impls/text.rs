@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, SCALAR_TEXT, Scalar, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, SCALAR_TEXT, Scalar, Short, TypeWriter};
 
 macro_rules! text {
     ($(#[$doc:meta])* $tag:ident: $type:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr
@@ -41,7 +41,7 @@ macro_rules! text {
         }
 
         impl TypeShape for $type {
-            fn type_shape(to: &mut Shape<'_, '_>) {
+            fn type_shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(item::$tag);
             }
         }

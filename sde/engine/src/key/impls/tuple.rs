@@ -2,7 +2,7 @@
 
 use crate::key::bounded::{put, write_node};
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short, TypeWriter};
 
 impl Fingerprint for () {
     #[inline]
@@ -15,7 +15,7 @@ impl Fingerprint for () {
         out.show("()");
     }
 
-    fn shape(to: &mut Shape<'_, '_>) {
+    fn shape(to: &mut TypeWriter<'_, '_>) {
         to.tag(item::UNIT);
     }
 }
@@ -64,7 +64,7 @@ macro_rules! tuples {
                 out.show(')');
             }
 
-            fn shape(to: &mut Shape<'_, '_>) {
+            fn shape(to: &mut TypeWriter<'_, '_>) {
                 to.tag(item::TUPLE);
                 to.tag($count);
                 $($type::shape(to);)*

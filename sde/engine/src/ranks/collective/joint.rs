@@ -8,12 +8,13 @@ use crate::ranks::group::GroupError;
 /// The ranks of a process set, for a type whose values are distributed over several of them.
 ///
 /// Given by [`Handle::collective`](crate::Handle::collective) and
-/// [`Redistribution::collective`](crate::Redistribution::collective). All ranks of the set make the same calls in the
+/// [`Redistribution::collective`](crate::ranks::Redistribution::collective). All ranks of the set make the same calls in the
 /// same order. Each operation begins with a [meeting](Self::meet), so that ranks that are about to do different things
 /// get an error, and none waits for a message that never comes.
 ///
 /// ```
-/// use sde::{Handle, Sde, key::Digest};
+/// use sde::{Handle, Sde};
+/// use sde::key::Digest;
 ///
 /// /// The largest number that any rank gives.
 /// fn largest(sde: &Handle, own: usize) -> Result<usize, sde::Error> {

@@ -59,11 +59,11 @@ pub trait Distributed: Storable + Sized {
     /// together must be whole; see [`check`](Self::check).
     fn part_descriptor(&self) -> Vec<u64>;
 
-    /// Gives each rank that goes on its new part, made from the parts of the ranks that had the value. Collective over
-    /// all ranks of `over`. `part` is `None` on ranks that had none, and the result may be `None` on ranks that go on
-    /// without. When many values move at once, it is called several times for each, from its beginning, until other
-    /// ranks have answered all its questions. Until then a question is an error, which it passes on: a panic would
-    /// print a message, and work without the answer is in vain. It must ask the same questions each time.
+    /// Makes each rank's new part from the parts of the ranks that had the value. Collective over all ranks of
+    /// `over`. `part` is `None` on ranks that had none, and the result may be `None` on ranks that go on without.
+    /// When many values move at once, it is called several times for each, from its beginning, until other ranks have
+    /// answered all its questions. Until then a question is an error, which it passes on: a panic would print a
+    /// message, and work without the answer is in vain. It must ask the same questions each time.
     ///
     /// # Errors
     /// If the value can't be moved; it is then computed again where it is needed.
@@ -111,7 +111,7 @@ impl<'a, T> SavedParts<'a, T> {
         Self { descriptors, read }
     }
 
-    /// How many ranks saved it.
+    /// The number of ranks that saved the value.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.descriptors.len()

@@ -26,7 +26,7 @@ impl Placement {
         }
     }
 
-    /// The process set, by its [number](crate::Collective::set).
+    /// The process set, by its [number](crate::ranks::Collective::set).
     #[must_use]
     pub fn set(&self) -> u64 {
         self.set

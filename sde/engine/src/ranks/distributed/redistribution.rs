@@ -30,7 +30,7 @@ impl Redistribution<'_> {
         self.ranks.rank()
     }
 
-    /// How many ranks take part.
+    /// The number of ranks that take part.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.ranks.size()

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::bulk::{
+    AxisOrder, BulkBytes, Element, NumberType, Shape, elements, little_endian, whole_shape,
+};
 #[cfg(feature = "ndarray-0_17")]
 use crate::bulk::{Bulk, Elements};
-use crate::bulk::{
-    BulkBytes, Element, NumberType, Order, Shape, elements, little_endian, whole_shape,
-};
 use crate::error::Error;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Short, describe};
 use crate::result_map::bulk_types::{self, Known};
@@ -24,12 +24,12 @@ use crate::result_map::{ErasedValue, Value};
 /// A complex number, and an element like `[f64; 3]`, counts as one more dimension of its numbers. `usize` is `u64`.
 ///
 /// ```
-/// use sde::bulk::{NumberType, Order};
+/// use sde::bulk::{NumberType, AxisOrder};
 /// use sde::AnyArray;
 ///
 /// let list = AnyArray::from(vec![1.0_f64, 2.0]);
 /// assert_eq!((list.numbers(), list.lengths()), (NumberType::F64, vec![2]));
-/// let array = AnyArray::shaped(vec![1_u8, 2, 3, 4, 5, 6], [2, 3], Order::Rows)?;
+/// let array = AnyArray::shaped(vec![1_u8, 2, 3, 4, 5, 6], [2, 3], AxisOrder::Rows)?;
 /// assert_eq!(array.bytes(), [1, 2, 3, 4, 5, 6]);
 /// assert_eq!(*list.get::<Vec<f64>>().unwrap(), [1.0, 2.0]);
 /// # Ok::<(), sde::Error>(())
@@ -103,7 +103,7 @@ impl AnyArray {
     pub fn shaped<E: Element>(
         items: Vec<E>,
         lengths: impl Into<Vec<usize>>,
-        order: Order,
+        order: AxisOrder,
     ) -> Result<Self, Error> {
         let lengths = lengths.into();
         fits(&lengths, items.len())?;
@@ -120,14 +120,17 @@ impl AnyArray {
     pub fn from_bytes(
         numbers: NumberType,
         bytes: &[u8],
-        shape: Option<(Vec<usize>, Order)>,
+        shape: Option<(Vec<usize>, AxisOrder)>,
     ) -> Result<Self, Error> {
         let numbers =
             Numbers::of_bytes(numbers, bytes).map_err(|why| Error::refused("an array", why))?;
         Self::of(numbers, shape)
     }
 
-    pub(super) fn of(numbers: Numbers, shape: Option<(Vec<usize>, Order)>) -> Result<Self, Error> {
+    pub(super) fn of(
+        numbers: Numbers,
+        shape: Option<(Vec<usize>, AxisOrder)>,
+    ) -> Result<Self, Error> {
         if let Some((lengths, _)) = &shape {
             fits(lengths, each!(&numbers, items => items.len()))?;
         }
@@ -168,9 +171,9 @@ impl AnyArray {
         }
     }
 
-    /// How its elements lie; `None` for a list, which has no shape.
+    /// The order of the array's elements; `None` for a list, which has no shape.
     #[must_use]
-    pub fn order(&self) -> Option<Order> {
+    pub fn order(&self) -> Option<AxisOrder> {
         self.shape.as_ref().map(|shape| shape.order)
     }
 
@@ -269,7 +272,7 @@ impl<E: Element, D: ndarray::Dimension> From<ndarray::Array<E, D>> for AnyArray 
 
 /// The place in memory of the element that is this far on in logical order.
 fn place(shape: &Shape, at: usize) -> usize {
-    if shape.order == Order::Rows {
+    if shape.order == AxisOrder::Rows {
         return at;
     }
     let (mut rest, mut place) = (at, 0);
@@ -289,8 +292,8 @@ impl Fingerprint for AnyArray {
         };
         to.array(&shape.lengths, |parts| {
             each!(&self.numbers, items => match shape.order {
-                Order::Rows => parts.part(items),
-                Order::Columns => parts.node(|to| {
+                AxisOrder::Rows => parts.part(items),
+                AxisOrder::Columns => parts.node(|to| {
                     let places = (0..items.len()).map(|at| place(shape, at));
                     to.elements(items.len(), places.filter_map(|place| items.get(place)))
                 }),

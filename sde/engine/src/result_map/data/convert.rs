@@ -27,8 +27,8 @@ impl Data {
         self.to_type(TypeId::of::<T>())?.into_value()
     }
 
-    /// What a Rust value is without its type; `None` if it is of a type that [`get`](Self::get) does not give, or an
-    /// integer of more than 63 bits.
+    /// Makes a `Data` of a Rust value; `None` if it is of a type that [`get`](Self::get) does not give, or an integer
+    /// of more than 63 bits.
     ///
     /// ```
     /// use sde::{Data, ErasedValue};

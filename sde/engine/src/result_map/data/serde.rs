@@ -15,7 +15,7 @@ use serde::ser::{Error as _, Serialize, Serializer};
 
 use super::Data;
 use super::array::{AnyArray, Numbers};
-use crate::bulk::{self, NumberType, Order};
+use crate::bulk::{self, AxisOrder, NumberType};
 
 /// The name before a file, in the map that it is written as. No other map has it.
 const FILE: &str = "$sde::file";
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for AnyData {
 /// Reads a list or an array, by the names that [`bulk`] describes.
 fn array<'de, A: EnumAccess<'de>>(access: A) -> Result<AnyArray, A::Error> {
     let (name, content) = access.variant::<String>()?;
-    let (numbers, shape) = match (NumberType::of_name(&name), Order::of_name(&name)) {
+    let (numbers, shape) = match (NumberType::of_name(&name), AxisOrder::of_name(&name)) {
         (Some(kind), _) => (content.newtype_variant_seed(OfKind(kind))?, None),
         (None, Some(order)) => {
             let (lengths, numbers) = content.tuple_variant(2, Shaped)?;

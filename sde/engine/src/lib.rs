@@ -131,7 +131,9 @@ pub mod __private {
     pub use crate::inputs::{
         Call, DeclaredInputs, FunctionInputs, Inputs, ValueSummary, plain, summary,
     };
-    pub use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame};
+    pub use crate::key::{
+        Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame,
+    };
     pub use crate::ranks::collective::MEETING_BYTES;
     pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,

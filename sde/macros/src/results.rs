@@ -8,7 +8,7 @@ use syn::{Data, DeriveInput, Fields, Ident, LitStr, Type, Visibility};
 
 use crate::app::{argument_of, first_paragraph};
 use crate::result::ResultOptions;
-use crate::{helper, source};
+use crate::source;
 
 /// A field, which is a result.
 struct Field {
@@ -55,7 +55,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let needed = fields.iter().filter(|field| !field.options.is_unsaved());
     let needed = needed.map(|field| &field.name);
     let text = values.to_string();
-    let linked = helper::linked(name, false, &source::of(&input.to_token_stream()));
+    let source = source::of(&input.to_token_stream());
     Ok(quote! {
         #[doc = #about]
         #[derive(Clone)]
@@ -64,9 +64,6 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         #visibility struct #values {
             #(#declared,)*
         }
-
-        // Which field is which result is code of the apps that name the struct.
-        ::sde::__private::inventory::submit! { #linked }
 
         #[automatically_derived]
         impl ::std::fmt::Debug for #values {
@@ -93,6 +90,10 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 
             fn specs() -> ::std::vec::Vec<::sde::__private::ResultSpec> {
                 ::std::vec![#(#specs),*]
+            }
+
+            fn code() -> ::sde::__private::Digest {
+                #source.digest()
             }
 
             fn into_map(self) -> ::sde::__private::ResultMap {

@@ -9,7 +9,7 @@ use sde::{
     AnyArray, AppInfo, Data, DynApp, ErasedValue, Handle, Inputs, Parameter, Peek, ResultMap,
     ResultSpec, SavePolicy, Sde, Source, Tag, Value, inputs,
 };
-use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, says};
+use sde_tests::{Gate, LIMIT, Watchdog, assert_kind, made, says};
 
 use super::cycle;
 
@@ -466,4 +466,46 @@ fn an_error_of_a_body_names_its_app() {
     let error = Sde::new().run(&app, &inputs! { x: 1.0 }).unwrap_err();
     assert_kind!(error, App);
     says(&error, "dynamic.fails");
+}
+
+/// Found by attack: the inputs of a body kept the key of the Rust values that it does not see.
+#[test]
+fn inputs_that_are_passed_on_have_the_key_of_what_they_are() {
+    let sees = made(AppInfo::new("dynamic.sees", "1"), |_, inputs| {
+        let is_rust = inputs.get::<i32>("x").is_ok();
+        Ok(ResultMap::new().with("is_rust", is_rust))
+    });
+    let called = sees.clone();
+    let passes = DynApp::new(info("dynamic.passes", "on"), move |sde, inputs| {
+        let seen = *sde.run(&called, inputs)?.get::<bool>("is_rust")?;
+        Ok(ResultMap::new().with("result", Data::Bool(seen)))
+    });
+    let (sde, given) = (Sde::new(), inputs! { x: 5_i32 });
+    assert!(
+        !*sde
+            .run(&passes, &given)
+            .unwrap()
+            .get::<bool>("result")
+            .unwrap()
+    );
+    assert!(
+        *sde.run(&sees, &given)
+            .unwrap()
+            .get::<bool>("is_rust")
+            .unwrap()
+    );
+}
+
+#[test]
+fn a_declared_input_has_the_declared_type() {
+    let declared = info("dynamic.declared", "n + 1").input::<i32>("n");
+    let app = DynApp::new(declared, |_, inputs| {
+        Ok(ResultMap::new().with("result", *inputs.get::<i32>("n")? + 1))
+    });
+    let sde = Sde::new();
+    for given in [inputs! { n: 2_i32 }, inputs! { n: Data::Int(2) }] {
+        let results = sde.run(&app, &given).unwrap();
+        assert_eq!(*results.get::<i32>("result").unwrap(), 3);
+    }
+    assert_eq!(sde.stats().total.computed, 1);
 }

@@ -269,3 +269,41 @@ fn a_wrong_name_or_type_is_told_with_what_is_there() {
     };
     assert_eq!((&**is, &**wanted), ("i64", "u8"));
 }
+
+/// Found by attack: what a program asks of an error was hidden by an error of its own around it.
+#[test]
+fn an_error_of_ones_own_hides_no_other() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("a step failed")]
+    struct Step(#[from] sde::Error);
+    #[sde::app(failures = "permanent")]
+    fn steps(sde: &Handle, text: &str) -> Result<i64, Step> {
+        Ok(*typed_here.call(sde, text)?)
+    }
+    let error = steps.call(&Sde::new(), "x").unwrap_err();
+    assert!(error.app_error::<Step>().is_some());
+    assert!(error.app_error::<ParseIntError>().is_some());
+    let inner = typed_here.call(&Sde::new(), "x").unwrap_err();
+    assert_eq!(
+        (error.root().key(), error.key()),
+        (inner.key(), inner.key())
+    );
+    let token = sde::CancelToken::new();
+    token.cancel();
+    #[sde::app(failures = "permanent")]
+    fn cancelled(sde: &Handle) -> Result<i64, Step> {
+        let token = sde::CancelToken::new();
+        token.cancel();
+        Ok(*typed_here.call(&sde.with_cancel(&token), "7")?)
+    }
+    let sde = Sde::new();
+    for _ in 0..2 {
+        assert!(cancelled.call(&sde).unwrap_err().is_cancelled());
+    }
+    assert_eq!(sde.stats().apps["cancelled"].computed, 0);
+    assert_eq!(
+        sde.stats().total.failures,
+        4,
+        "a cancelled call is not remembered as a failure"
+    );
+}

@@ -194,3 +194,41 @@ fn a_type_declares_and_returns_them() {
     let again = sde.request(&Solver, &x).policy(Policy::OnlyIfRemembered);
     assert_eq!(again.run().expect("a hit").source, Source::Memory);
 }
+
+/// Found by attack: under another name, a struct whose fields exchange their results was no edit.
+#[test]
+fn which_field_is_which_result_is_code_by_any_name() {
+    mod rising {
+        #[derive(sde::Results)]
+        pub(super) struct Out {
+            #[result(name = "low")]
+            pub(super) a: f64,
+            #[result(name = "high")]
+            pub(super) b: f64,
+        }
+    }
+    mod falling {
+        #[derive(sde::Results)]
+        pub(super) struct Out {
+            #[result(name = "high")]
+            pub(super) a: f64,
+            #[result(name = "low")]
+            pub(super) b: f64,
+        }
+    }
+    macro_rules! bounds {
+        ($of:ident, $name:literal) => {{
+            use $of::Out as Bounds;
+            #[sde::app(results, name = $name, version = "1")]
+            fn bounds(x: f64) -> Bounds {
+                Bounds { a: x, b: x + 1.0 }
+            }
+            bounds.info().code().clone()
+        }};
+    }
+    let codes = [
+        bounds!(rising, "results.rising"),
+        bounds!(falling, "results.falling"),
+    ];
+    assert_ne!(codes[0], codes[1]);
+}

@@ -100,7 +100,11 @@ impl App for DynApp {
     }
 
     fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
-        let results = (self.body)(sde, &inputs.without_types())?;
+        // Declared ones have the declared types.
+        let results = match self.info.inputs().is_empty() {
+            true => (self.body)(sde, &inputs.without_types()),
+            false => (self.body)(sde, inputs),
+        }?;
         Ok(results.with_declared_types(self.info.results()))
     }
 }

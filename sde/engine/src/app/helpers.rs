@@ -52,7 +52,9 @@ impl NoHelper for &Helper {
 }
 
 impl Source {
-    fn digest(&self) -> Digest {
+    /// Of its tokens and conditions.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
         if self.conditions.is_empty() {
             return Digest::from_bytes(self.digest);
         }

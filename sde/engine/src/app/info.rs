@@ -87,11 +87,18 @@ impl AppInfo {
     #[must_use]
     pub fn in_source(mut self, source: &'static FunctionCode) -> Self {
         self.source = Some(source);
-        if self.lacks_code() || matches!(self.own, CodeId::Source(_)) {
-            self.own = source.code().clone();
-            self.count_helpers();
+        let given = match &self.own {
+            CodeId::Version(_) if !self.lacks_code() => return self,
+            CodeId::Version(_) => None,
+            CodeId::Source(digest) => Some(*digest),
+        };
+        self.own = source.code().clone();
+        self.count_helpers();
+        match given {
+            None => self,
+            // Of an app that this one wraps, or read from elsewhere.
+            Some(digest) => self.helper("the code that `info` gives", digest),
         }
-        self
     }
 
     fn lacks_code(&self) -> bool {
@@ -326,8 +333,15 @@ impl AppInfo {
     /// Adds a result for each field of a struct that derives [`Results`](trait@crate::Results).
     #[must_use]
     pub fn results_of<T: Results>(mut self) -> Self {
+        let first = self.results.len();
         self.results.extend(T::specs().into_iter().map(Arc::new));
-        self
+        // Which field is which result is code, by whatever name the app knows the struct.
+        let names: Vec<_> = self.results[first..]
+            .iter()
+            .map(|spec| &*spec.name)
+            .collect();
+        let name = format!("results {}", names.join(", "));
+        self.helper(name, T::code())
     }
 
     /// Sets the function that brings the results of a `distributed` app from one process set to others, in place of

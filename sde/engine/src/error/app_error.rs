@@ -80,8 +80,7 @@ impl AppError {
         if let Some(failure) = self.failure() {
             return failure;
         }
-        let of_engine = self.downcast_ref::<super::Error>();
-        of_engine.map_or(of_app, super::Error::lasts)
+        self.of_engine().map_or(of_app, super::Error::lasts)
     }
 
     /// The time that this failure lasts, if it was set.
@@ -94,6 +93,11 @@ impl AppError {
     #[must_use]
     pub fn downcast_ref<T: Error + 'static>(&self) -> Option<&T> {
         self.source.downcast_ref()
+    }
+
+    /// The error of another run that it is, or that it came of.
+    pub(crate) fn of_engine(&self) -> Option<&super::Error> {
+        super::first_of(&*self.source)
     }
 
     /// The error it was made from.

@@ -16,7 +16,9 @@ pub use kind::ErrorKind;
 pub use text::said;
 pub(crate) use text::{advise, debug_as_said, join_names, panic_message, printable, told};
 
+use std::error::Error as _;
 use std::fmt;
+use std::iter::successors;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -97,7 +99,7 @@ impl Error {
     fn beneath(&self) -> Option<&Self> {
         match self.kind() {
             ErrorKind::Item { source, .. } => Some(source),
-            ErrorKind::App { cause, .. } => cause.downcast_ref(),
+            ErrorKind::App { cause, .. } => cause.of_engine(),
             _ => None,
         }
     }
@@ -147,12 +149,16 @@ impl Error {
     /// ```
     #[must_use]
     pub fn app_error<T: std::error::Error + 'static>(&self) -> Option<&T> {
-        let own = match self.kind() {
-            ErrorKind::App { cause, .. } => cause.downcast_ref(),
-            _ => None,
-        };
-        own.or_else(|| self.beneath()?.app_error())
+        first_of(self.source()?)
     }
+}
+
+/// The first error of this type in a chain of causes.
+fn first_of<'e, T: std::error::Error + 'static>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> Option<&'e T> {
+    let mut chain = successors(Some(error), |&error| error.source());
+    chain.find_map(|error| error.downcast_ref())
 }
 
 impl From<ErrorKind> for Error {

@@ -278,10 +278,9 @@ impl Inputs {
                 input.value = value;
             }
         }
-        let encoded = self.0.encoded.clone();
+        // Not the encoding: a body may pass them on, and then they are the key of what it calls.
         Self(Arc::new(InputBlock {
             items,
-            encoded,
             ..InputBlock::default()
         }))
     }

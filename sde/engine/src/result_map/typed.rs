@@ -4,6 +4,7 @@ use super::map::ResultMap;
 use super::spec::ResultSpec;
 use super::value::{ErasedValue, Value};
 use crate::error::Error;
+use crate::key::Digest;
 
 /// A struct whose fields are the results of an app, by `#[derive(sde::Results)]`.
 ///
@@ -62,6 +63,10 @@ pub trait Results: Send + Sync + Sized + 'static {
 
     /// The declared results.
     fn specs() -> Vec<ResultSpec>;
+
+    /// The digest of the struct's text.
+    #[doc(hidden)]
+    fn code() -> Digest;
 
     /// The results, by name.
     fn into_map(self) -> ResultMap;

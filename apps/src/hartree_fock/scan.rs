@@ -94,7 +94,11 @@ mod tests {
     use sde::Sde;
 
     #[sde::app(name = "scan.fails")]
-    fn fails() -> Result<f64, AppError> {
+    #[allow(
+        unused_variables,
+        reason = "it takes the inputs of any app in the slot"
+    )]
+    fn fails(molecule: &Molecule, basis: &BasisSet, harmonics: Harmonics) -> Result<f64, AppError> {
         Err(AppError::message("it does not converge"))
     }
 
@@ -106,7 +110,7 @@ mod tests {
             basis: BasisSet::named("STO-3G").unwrap(),
             harmonics: Harmonics::Spherical,
         };
-        Sde::new().run(&app, &inputs).unwrap_err().to_string()
+        format!("{:?}", Sde::new().run(&app, &inputs).unwrap_err())
     }
 
     /// Regression test: a single point was called "the point 0 of the scan".

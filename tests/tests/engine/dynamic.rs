@@ -471,10 +471,13 @@ fn an_error_of_a_body_names_its_app() {
 /// Found by attack: the inputs of a body kept the key of the Rust values that it does not see.
 #[test]
 fn inputs_that_are_passed_on_have_the_key_of_what_they_are() {
-    let sees = made(AppInfo::new("dynamic.sees", "1"), |_, inputs| {
-        let is_rust = inputs.get::<i32>("x").is_ok();
-        Ok(ResultMap::new().with("is_rust", is_rust))
-    });
+    let sees = made(
+        AppInfo::new("dynamic.sees", "1").result(ResultSpec::new::<bool>("is_rust")),
+        |_, inputs| {
+            let is_rust = inputs.get::<i32>("x").is_ok();
+            Ok(ResultMap::new().with("is_rust", is_rust))
+        },
+    );
     let called = sees.clone();
     let passes = DynApp::new(info("dynamic.passes", "on"), move |sde, inputs| {
         let seen = *sde.run(&called, inputs)?.get::<bool>("is_rust")?;

@@ -217,18 +217,15 @@ fn which_field_is_which_result_is_code_by_any_name() {
         }
     }
     macro_rules! bounds {
-        ($of:ident, $name:literal) => {{
+        ($of:ident) => {{
             use $of::Out as Bounds;
-            #[sde::app(results, name = $name, version = "1")]
+            #[sde::app(results, name = "results.bounds")]
             fn bounds(x: f64) -> Bounds {
                 Bounds { a: x, b: x + 1.0 }
             }
             bounds.info().code().clone()
         }};
     }
-    let codes = [
-        bounds!(rising, "results.rising"),
-        bounds!(falling, "results.falling"),
-    ];
+    let codes = [bounds!(rising), bounds!(falling)];
     assert_ne!(codes[0], codes[1]);
 }

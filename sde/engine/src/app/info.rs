@@ -335,12 +335,12 @@ impl AppInfo {
     pub fn results_of<T: Results>(mut self) -> Self {
         let first = self.results.len();
         self.results.extend(T::specs().into_iter().map(Arc::new));
+        if matches!(self.own, CodeId::Version(_)) && !self.lacks_code() {
+            return self;
+        }
         // Which field is which result is code, by whatever name the app knows the struct.
-        let names: Vec<_> = self.results[first..]
-            .iter()
-            .map(|spec| &*spec.name)
-            .collect();
-        let name = format!("results {}", names.join(", "));
+        let names = self.results[first..].iter().map(|spec| &*spec.name);
+        let name = format!("results {}", names.collect::<Vec<_>>().join(", "));
         self.helper(name, T::code())
     }
 

@@ -39,6 +39,7 @@ mod resolve;
 mod retention;
 mod rewrite;
 mod store;
+#[doc(hidden)]
 pub mod vfs;
 #[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
 mod work;

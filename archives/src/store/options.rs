@@ -188,6 +188,7 @@ impl StoreOptions {
     }
 
     /// Replaces the machine's file system, for tests.
+    #[doc(hidden)]
     #[must_use]
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;

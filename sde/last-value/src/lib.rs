@@ -17,10 +17,6 @@
 //! | [`LastValueWords`] | small and [`Plain`]: numbers, arrays and tuples of them | do not write memory at all | 128 bytes, no allocation |
 //! | [`LastValue`] | any | do not write to what they share | one record |
 //! | [`LastValuePerThread`] | any | share nothing: each thread has a record of its own | a record for each thread |
-//! | [`Recent`] | the inputs of a run, any | share nothing: each thread has a table of its own | 4096 records for each thread |
-//!
-//! [`Recent`] is the engine's first level: with more than one record, and a value that comes from a
-//! larger cache.
 //!
 //! # Which one
 //!
@@ -47,6 +43,8 @@ mod words;
 
 pub use per_thread::LastValuePerThread;
 pub use plain::Plain;
+// The engine's first level: a table of each thread, whose values come from a larger cache.
+#[doc(hidden)]
 pub use recent::{MAX_ENCODED, Place, Recent};
 pub use swapped::LastValue;
 #[doc(hidden)]

@@ -167,7 +167,7 @@ pub(super) fn what_was_cleaned_is_loaded(ranks: Ranks<'_>) {
         names(log.sources(NAME))
     });
     for (rank, sources) in sources.iter().enumerate() {
-        let second = if rank == 0 { "Loaded" } else { "Map" };
+        let second = if rank == 0 { "Loaded" } else { "Memory" };
         assert_eq!(sources, &["Computed", second]);
     }
 }

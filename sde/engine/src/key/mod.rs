@@ -60,6 +60,7 @@ pub use encoded_cursor::EncodedCursor;
 pub use encoder::{Encoder, name_frame};
 pub use error::{FingerprintError, FingerprintErrorKind};
 pub use fingerprint::Fingerprint;
+#[doc(hidden)]
 pub use hasher::{BuildKeyHasher, KeyHasher};
 pub use input_file::InputFile;
 pub(crate) use input_file::digest_file;

@@ -161,6 +161,7 @@ impl OutputFile {
     /// assert_eq!(shown, [file]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(hidden)]
     pub fn shown_in<T>(job: impl FnOnce() -> T) -> (T, Vec<Self>) {
         /// Gives an outer job its own back, also if this one panics.
         struct Outer(Option<Vec<OutputFile>>);

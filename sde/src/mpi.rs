@@ -74,6 +74,7 @@ mod job {
 
     /// Configures the engine of a job; made by [`builder`].
     #[must_use = "a builder does nothing until it builds"]
+    #[derive(Debug)]
     pub struct JobBuilder {
         // Dropped in this order.
         builder: Builder,

@@ -9,7 +9,6 @@ const MOST_POINTS: usize = 100_000;
 
 /// The coordinate of a scan; atoms are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Fingerprint)]
-#[non_exhaustive]
 pub enum Coordinate {
     /// The distance of two atoms, in ångström; the second moves.
     Bond(usize, usize),
@@ -26,7 +25,6 @@ pub enum Coordinate {
 /// # Ok::<(), sde_apps::molecule::MoleculeError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
-#[non_exhaustive]
 pub enum Scan {
     /// The geometry as it is.
     None,

@@ -270,7 +270,7 @@ impl ProcessGroup for MpiGroup {
         let members = home.members(self.number)?;
         home.attend();
         let posted = members.book.borrow_mut().take_posted();
-        posted.map_err(|rank| GroupError::left(rank))
+        posted.map_err(GroupError::left)
     }
 
     fn leave(&self) {

@@ -108,7 +108,7 @@ fn something_else(sde: &Sde, apps: &[Made; 2], store: &MemoryArchiver, dice: &mu
         }
         3 => sde.checkpoint().expect("saved"),
         4 => sde.archive().expect("saved"),
-        5 => drop((sde.stats(), sde_tests::records(&sde))),
+        5 => drop((sde.stats(), sde_tests::records(sde))),
         6 if dice.roll(10) == 0 => sde.load(store.clone()).expect("a store"),
         _ => drop(sde.peek(&apps[which], &x(dice.roll(KEYS)))),
     }

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Expr, Fields, Ident, LitStr, Type, Visibility};
 
 use crate::app::first_paragraph;
-use crate::{helper, source};
+use crate::source;
 
 /// A field, which is a parameter or a slot.
 struct Field {
@@ -57,15 +57,13 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let declared = fields.iter().map(Field::declared);
     let read = fields.iter().map(Field::read);
     let setters = fields.iter().map(|field| field.setter(visibility));
-    let linked = helper::linked(name, false, &source::of(&input.to_token_stream()));
+    let source = source::of(&input.to_token_stream());
+    let of_fields = format!("settings {text}");
     Ok(quote! {
         #[doc = #docs]
         #[derive(Clone, Debug)]
         #[must_use = "an app does nothing until it is run"]
         #visibility struct #app(::sde::__private::Instance);
-
-        // Which field is which setting is code of the app.
-        ::sde::__private::inventory::submit! { #linked }
 
         #[automatically_derived]
         impl ::sde::__private::Settings for #name {
@@ -76,7 +74,8 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
                     "" => __info.about(#about),
                     _ => __info,
                 };
-                __info #(#declared)*
+                // Which field is which setting is code of the app.
+                (__info #(#declared)*).counting(#of_fields.to_owned(), #source.digest())
             }
 
             fn read(__sde: &::sde::__private::Handle) -> ::sde::__private::Result<Self> {

@@ -1,6 +1,7 @@
 //! The source of an app or a helper, as registered in the program.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -22,12 +23,19 @@ pub(crate) fn of(item: &TokenStream) -> TokenStream {
 pub(crate) fn of_file(item: &TokenStream) -> syn::Result<TokenStream> {
     let place = item.span();
     let refuse = |why: String| syn::Error::new(place, why);
+    let mut files = Vec::new();
     // Tests of this crate have no files.
-    let path = proc_macro::is_available().then(|| place.unwrap().local_file());
-    let path = path.flatten().ok_or_else(|| {
-        refuse("the compiler does not say which file this is: leave `code = file` out".to_owned())
-    })?;
-    let text = std::fs::read_to_string(&path);
+    if proc_macro::is_available() {
+        find_files(item.clone(), &mut files);
+    }
+    let [Some(path)] = &files[..] else {
+        return Err(refuse(
+            "the compiler names no file that has all of this, as where a macro of another file makes it: leave \
+             `code = file` out"
+                .to_owned(),
+        ));
+    };
+    let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| refuse(format!("can't read {}: {error}", path.display())))?;
     let tokens = text.parse::<TokenStream>();
     let tokens = tokens.map_err(|error| refuse(format!("{}: {error}", path.display())))?;
@@ -38,6 +46,23 @@ pub(crate) fn of_file(item: &TokenStream) -> syn::Result<TokenStream> {
     // What a macro made of the item is in no file.
     let text = tokens.into_iter().skip(3 * docs).chain(item.clone());
     Ok(of_text(text.collect(), item))
+}
+
+/// The files that the words of an item are in, each once.
+fn find_files(item: TokenStream, files: &mut Vec<Option<PathBuf>>) {
+    for token in item {
+        let inner = match &token {
+            TokenTree::Group(group) => Some(group.stream()),
+            _ => None,
+        };
+        let file = token.span().unwrap().local_file();
+        if !files.contains(&file) {
+            files.push(file);
+        }
+        if let Some(inner) = inner {
+            find_files(inner, files);
+        }
+    }
 }
 
 /// The `Source` value of this text. Bare names are those of the item, as they are resolved where it stands.

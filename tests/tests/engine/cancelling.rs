@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use sde::{AppError, CancelToken, Error, Handle, Sde};
-use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, says, until, x, y};
+use sde::{AppError, AppInfo, CancelToken, Error, Handle, ResultMap, ResultSpec, Sde, inputs};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, made, number, says, until, x, y};
 
 use super::watched;
 
@@ -281,4 +281,29 @@ fn a_handle_cancels_every_call_beneath() {
     second.cancel();
     assert!(plus_one.call(&other, 4).unwrap_err().is_cancelled());
     assert_eq!(*plus_one.call(&sde, 4).unwrap(), 5);
+}
+
+/// Found by attack: a body that ends early when its own token tells it had what it had made so far remembered.
+#[test]
+fn what_a_body_returns_after_it_was_told_is_not_remembered() {
+    let token = CancelToken::new();
+    let of_body = token.clone();
+    let app = made(
+        AppInfo::new("cancelling.partial", "1").result(ResultSpec::new::<u32>("terms")),
+        move |sde, _| {
+            let limited = sde.with_cancel(&of_body);
+            let terms = (0..9).take_while(|_| !limited.is_cancelled()).count() as u32;
+            Ok(ResultMap::new().with("terms", terms))
+        },
+    );
+    let sde = Sde::new();
+    let terms = || {
+        *sde.run(&app, &inputs! {})
+            .unwrap()
+            .get::<u32>("terms")
+            .unwrap()
+    };
+    token.cancel();
+    assert_eq!((terms(), terms()), (0, 0));
+    assert_eq!(sde.stats().total.computed, 2);
 }

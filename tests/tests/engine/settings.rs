@@ -229,3 +229,43 @@ fn a_marked_one_has_its_source_in_the_key() {
         "{setup:?}"
     );
 }
+
+/// Found by attack: under another name, a struct whose fields exchange their settings was no edit.
+#[test]
+fn which_field_is_which_setting_is_code_by_any_name() {
+    mod first {
+        #[derive(sde::Settings)]
+        pub(super) struct Line {
+            #[setting(default = 1, name = "slope")]
+            pub(super) a: u32,
+            #[setting(default = 2, name = "offset")]
+            pub(super) b: u32,
+        }
+    }
+    mod second {
+        #[derive(sde::Settings)]
+        pub(super) struct Line {
+            #[setting(default = 2, name = "offset")]
+            pub(super) a: u32,
+            #[setting(default = 1, name = "slope")]
+            pub(super) b: u32,
+        }
+    }
+    macro_rules! code {
+        ($of:ident) => {{
+            use $of::Line as Of;
+            #[sde::app]
+            impl ConfiguredApp for Of {
+                fn info() -> AppInfo {
+                    AppInfo::named("settings.Line").result(ResultSpec::new::<u32>("y"))
+                }
+
+                fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+                    Ok(ResultMap::new().with("y", self.a - self.b))
+                }
+            }
+            Instance::from(Of::app()).info().code().clone()
+        }};
+    }
+    assert_ne!(code!(first), code!(second));
+}

@@ -335,13 +335,20 @@ impl AppInfo {
     pub fn results_of<T: Results>(mut self) -> Self {
         let first = self.results.len();
         self.results.extend(T::specs().into_iter().map(Arc::new));
-        if matches!(self.own, CodeId::Version(_)) && !self.lacks_code() {
-            return self;
-        }
         // Which field is which result is code, by whatever name the app knows the struct.
         let names = self.results[first..].iter().map(|spec| &*spec.name);
         let name = format!("results {}", names.collect::<Vec<_>>().join(", "));
-        self.helper(name, T::code())
+        self.counting(name, T::code())
+    }
+
+    /// Counts a text as a [helper](Self::helper), but for an app with a version, which stands for all of its code.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn counting(self, name: String, digest: Digest) -> Self {
+        match matches!(self.own, CodeId::Version(_)) && !self.lacks_code() {
+            true => self,
+            false => self.helper(name, digest),
+        }
     }
 
     /// Sets the function that brings the results of a `distributed` app from one process set to others, in place of

@@ -95,8 +95,12 @@ fn close_names<'n>(name: &str, names: &'n [String]) -> Vec<&'n str> {
     let wanted = name.to_lowercase();
     let is_close = |other: &&str| {
         let other = other.to_lowercase();
-        other.contains(&wanted)
-            || wanted.contains(&other)
+        let (short, long) = match other.len() < wanted.len() {
+            true => (&other, &wanted),
+            false => (&wanted, &other),
+        };
+        // A letter or two are in many names.
+        (short.len() > 2 && long.contains(short.as_str()))
             || edits(&wanted, &other) <= wanted.chars().count() / 3
     };
     let mut close: Vec<_> = names.iter().map(String::as_str).filter(is_close).collect();

@@ -158,7 +158,10 @@ impl Argument {
                     let item = &slice.elem;
                     quote_spanned!(span=> __inputs.get::<::std::vec::Vec<#item>>(#text)?.as_slice())
                 }
-                inner => quote_spanned!(span=> __inputs.get::<#inner>(#text)?),
+                inner => match argument_of(inner, "Value") {
+                    Some(inner) => quote_spanned!(span=> &__inputs.value::<#inner>(#text)?),
+                    None => quote_spanned!(span=> __inputs.get::<#inner>(#text)?),
+                },
             },
             _ => match argument_of(ty, "Value") {
                 Some(inner) => quote_spanned!(span=> __inputs.value::<#inner>(#text)?),
@@ -170,11 +173,9 @@ impl Argument {
     /// The type that it is declared with.
     fn declared(&self) -> Type {
         let owned = Owned::of(self);
-        let given = match &self.written {
-            Type::Reference(_) => None,
-            _ => argument_of(owned.ty(), "Value"),
-        };
-        given.unwrap_or(owned.ty()).clone()
+        argument_of(owned.ty(), "Value")
+            .unwrap_or(owned.ty())
+            .clone()
     }
 }
 

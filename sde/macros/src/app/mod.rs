@@ -73,7 +73,7 @@ fn with_source(mut block: ItemImpl, source: &TokenStream) -> syn::Result<TokenSt
         info.block = parse_quote!({
             static __CODE: ::sde::__private::FunctionCode =
                 ::sde::__private::FunctionCode::new(#source, ::std::module_path!(), false);
-            let __info = || -> ::sde::__private::AppInfo { #body };
+            let __info = || -> ::sde::__private::AppInfo #body;
             __info().in_source(&__CODE)
         });
     }

@@ -305,11 +305,16 @@ impl Handle {
     }
 
     /// Whether nobody wants this run's results any more: its caller cancelled, and
-    /// nobody else waits. A long body asks now and then, and returns an error.
+    /// nobody else waits; or a token of this [handle](Self::with_cancel) was cancelled. A long body asks now and then, and
+    /// returns an error. What it returns after it was told so is not remembered.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.iter().any(CancelToken::is_cancelled)
-            || self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
+        let is_cancelled = self.cancel.iter().any(CancelToken::is_cancelled)
+            || self.frame.as_ref().is_some_and(|frame| frame.is_unwanted());
+        if is_cancelled {
+            self.note_uncacheable();
+        }
+        is_cancelled
     }
 
     /// Sets the least time that this run's results took, where they were computed elsewhere, or before, and were only

@@ -93,8 +93,20 @@
 
 #[doc(inline)]
 pub use sde_arrays::DistArray;
+// One by one: under a glob rustdoc leaves out what is said of `app` and `helper` below.
 #[doc(inline)]
-pub use sde_engine::*;
+pub use sde_engine::{
+    AnyArray, App, AppError, AppInfo, AppSource, AppStats, Apps, Builder, CallApp, CallRequest,
+    Called, CancelToken, ConfiguredApp, Cost, Data, Distributed, DynApp, ErasedValue, Error,
+    ErrorKind, Event, EventLog, EvictionOrder, Failure, Fingerprint, Handle, InputFile, InputSpec,
+    Inputs, Instance, Key, MemoryBudget, MemorySize, Observer, Outcome, OutputFile, Parameter,
+    ParameterValues, Peek, Policy, Prepared, Request, Result, ResultMap, ResultSpec, Results,
+    SavePolicy, Scratch, Sde, Settings, SharedWork, Slot, Source, Stats, Storable, SubApp, Tag,
+    Tags, Value, archiver, bulk, inputs, key, last_value, link_app, record,
+};
+
+#[doc(hidden)]
+pub use sde_engine::{__private, debug_as_said, stretch, warning};
 
 /// Makes a function an app.
 ///

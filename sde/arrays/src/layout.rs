@@ -9,7 +9,7 @@ use super::block::{Block, fits};
 /// one of them.
 ///
 /// ```
-/// use sde::Layout;
+/// use sde::ranks::Layout;
 ///
 /// let rows = Layout::rows(&[5, 2], 3);
 /// assert_eq!(rows.block(0).extent, [2, 2]);

@@ -40,7 +40,8 @@ impl<T: Element> DistArray<T> {
     /// are received from them. Collective.
     ///
     /// ```
-    /// use sde::{DistArray, Edge, Sde};
+    /// use sde::ranks::Edge;
+    /// use sde::{DistArray, Sde};
     ///
     /// let sde = Sde::new();
     /// let line = DistArray::from_fn(&sde, &[5], |at| at[0] as f64)?;

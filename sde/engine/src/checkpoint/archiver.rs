@@ -22,6 +22,84 @@ use crate::result_map::{Payload, Tags};
 /// error means that the store itself could not be asked.
 ///
 /// A later release adds methods only with a default, so that an implementation of today still compiles.
+///
+/// A store has five methods to write, and a [`Payload`](crate::archiver::Payload) that reads its values:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// use sde::archiver::{ArchiveError, Archiver, Batch, Codec, Mark, Payload, Saved, StoredEntry, StoredResult};
+/// use sde::{ErasedValue, Key, Sde};
+///
+/// /// The results of each run as JSON.
+/// #[derive(Clone, Default)]
+/// struct Notes(Arc<Mutex<HashMap<Key, StoredEntry>>>);
+///
+/// struct Json(String);
+///
+/// impl Payload for Json {
+///     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+///         let value = codec.decode(&mut serde_json::Deserializer::from_str(&self.0));
+///         value.map_err(|why| ArchiveError::other(why.to_string()))
+///     }
+///
+///     fn may_be(&self, _: &Codec) -> bool {
+///         true
+///     }
+///
+///     fn stored_bytes(&self) -> u64 {
+///         self.0.len() as u64
+///     }
+/// }
+///
+/// impl Archiver for Notes {
+///     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+///         for entry in &batch.entries {
+///             let results = entry.results().map(|result| {
+///                 let (value, codec) = result.value?;
+///                 let json = codec.encode(value, serde_json::value::Serializer).ok()?;
+///                 let payload: Arc<dyn Payload> = Arc::new(Json(json.to_string()));
+///                 Some(StoredResult::new(result.name, result.tags, Some(payload)))
+///             });
+///             let record = entry.record().clone();
+///             let stored = StoredEntry::new(record, results.flatten().collect());
+///             self.0.lock().unwrap().insert(entry.record().key, stored);
+///         }
+///         Ok(Saved::default())
+///     }
+///
+///     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+///         Ok(self.0.lock().unwrap().get(key).cloned())
+///     }
+///
+///     fn find_scratch(&self, _: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+///         Ok(None)
+///     }
+///
+///     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+///         Ok(Vec::new())
+///     }
+///
+///     fn describe(&self) -> String {
+///         "notes in JSON".to_owned()
+///     }
+/// }
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x.powi(3)
+/// }
+///
+/// let notes = Notes::default();
+/// let first = Sde::builder().store(notes.clone()).build()?;
+/// cube.call(&first, 2.0)?;
+/// first.finish()?;
+/// let second = Sde::builder().store(notes).build()?;
+/// assert_eq!(*cube.call(&second, 2.0)?, 8.0);
+/// assert_eq!(second.stats().total.computed, 0);
+/// # Ok::<(), sde::Error>(())
+/// ```
 #[allow(
     unused_variables,
     reason = "a duty that a store need not do has its names for the documentation"

@@ -75,7 +75,7 @@
 //! | parameters, apps in slots | [`Settings`](trait@Settings), [`ConfiguredApp`], [`Instance`] |
 //! | apps whose inputs or results are known by name only | [`App`], [`AppInfo`], [`Inputs`], [`ResultMap`] |
 //! | many arguments at once; a policy for a call; asking first | [`CallApp`], [`Policy`], [`Peek`] |
-//! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Request`], [`CancelToken`] |
+//! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Handle::with_cancel`], [`CancelToken`] |
 //! | the state of a run that takes days | [`Scratch`] |
 //! | what failed, and what failed first | [`Error`], [`ErrorKind`], [`AppError`] |
 //! | why something was computed again | [`Handle::peek`], [`record`], the program `sde explain` |
@@ -120,7 +120,7 @@ pub use sde_engine::{__private, debug_as_said, stretch, warning};
 /// - A first parameter of type `&Handle` is the handle, and no input.
 /// - Parameters can be owned or shared references, `&Path` and slices among them; a lifetime
 ///   is not named. Their names, types and values are
-///   in the key; all need [`Fingerprint`](trait@Fingerprint). The erased form clones those that are owned.
+///   in the key; all need [`Fingerprint`](trait@Fingerprint). `sde.run` clones those that the function takes by value.
 /// - `Result<T, E>` is taken apart: `E` can be an [`AppError`], any error, a box of one, a text or an
 ///   `anyhow::Error`.
 /// - `Value<T>` as parameter or result is shared, not copied.

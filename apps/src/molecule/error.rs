@@ -32,12 +32,12 @@ pub enum MoleculeError {
         path: PathBuf,
     },
     /// A file was read but what it holds is wrong.
-    #[error("reading the molecule file {}", quoted_path(.path))]
+    #[error("reading the molecule file {}: {cause}", quoted_path(.path))]
     InFile {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: Box<MoleculeError>,
+        cause: Box<MoleculeError>,
     },
     /// There is nothing in the text.
     #[error(
@@ -192,7 +192,7 @@ impl MoleculeError {
     pub(crate) fn in_file(self, path: &Path) -> Self {
         Self::InFile {
             path: path.to_owned(),
-            source: Box::new(self),
+            cause: Box::new(self),
         }
     }
 }

@@ -480,3 +480,17 @@ fn a_dynamic_app_declares_its_inputs() {
         TypeMismatch
     );
 }
+
+#[test]
+fn a_body_gets_the_declared_types() {
+    let info = AppInfo::new("inputs.declared", "1")
+        .input::<i32>("n")
+        .input::<String>("text");
+    let app = DynApp::new(info.result(ResultSpec::data("result")), |_, given| {
+        let length = given.get::<String>("text")?.len() as i32;
+        Ok(ResultMap::new().with("result", length + given.get::<i32>("n")?))
+    });
+    let given = inputs! { n: Data::Int(2), text: "abc" };
+    let y = Sde::new().run(&app, &given).unwrap().get::<i32>("result");
+    assert_eq!(*y.unwrap(), 5);
+}

@@ -56,8 +56,8 @@ pub trait Settings: Send + Sync + Sized + 'static {
 /// `run` finds the values in `self`. `T::app()`, which the derive makes, gives the app with its defaults, and has a
 /// method for each field. By a name at run time [`Instance::set`] sets one: `Instance::from(T::app()).set(..)`.
 ///
-/// The key is that of an [`App`] of this struct's name without fields, which declares these parameters and slots itself. An [`App`] of your own is for
-/// values with fields that users can't set by name.
+/// The fields are no part of the key by themselves: what is set is, by name. For a value whose own fields are in the key
+/// write an [`App`].
 ///
 /// ```
 /// use sde::{AppError, AppInfo, ConfiguredApp, Handle, Inputs, Prepared, ResultMap, ResultSpec, Sde, inputs};

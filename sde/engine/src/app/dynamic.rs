@@ -19,9 +19,9 @@ type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Syn
 /// It has the keys of any app: its name, its [code](AppInfo::with_code), its parameters and slots, and what it
 /// [captures](Self::capturing). The closure itself is in no key: who makes the app says what its code is.
 ///
-/// Its body gets its inputs without their Rust types: an `f64` as a [`Data::Float`], whether it was given as one or as
-/// the other, since both have one key. [`Inputs::get`] gives an input of either kind as `&f64` or as `&Data`. Inputs
-/// of types that [`Data`] does not have stay as they are.
+/// If its description [declares](AppInfo::input) inputs, its body gets them in the declared types. Otherwise the body
+/// gets them without Rust types: an `f64` becomes a [`Data::Float`], since both have one key. [`Inputs::get`] then gives
+/// it as `&f64` and as `&Data`. Inputs of types that [`Data`] does not have stay as they are.
 ///
 /// Its results are those that the description declares; if it declares none, one `result`, which is any [`Data`]. A
 /// value without a Rust type becomes one of the declared type, if it is one.

@@ -96,7 +96,7 @@ impl AppInfo {
         self.count_helpers();
         match given {
             None => self,
-            // Of an app that this one wraps, or read from elsewhere.
+            // It is that of an app which this one wraps, or of a text that the program has read.
             Some(digest) => self.helper("the code that `info` gives", digest),
         }
     }
@@ -113,7 +113,8 @@ impl AppInfo {
                  write `AppInfo::named`, or leave the mark out",
             ),
             (_, None) if self.lacks_code() => Some(
-                "it has no version: mark its `impl App` with `#[sde::app]`, or give `AppInfo::new` one",
+                "it has no version: mark its `impl App` with `#[sde::app]`, give `AppInfo::new` one, or its code to \
+                 `AppInfo::with_code`",
             ),
             _ => None,
         }

@@ -56,14 +56,16 @@ use crate::result_map::{Payload, Tags};
 /// impl Archiver for Notes {
 ///     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
 ///         for entry in &batch.entries {
+///             // A result without a payload is computed again.
 ///             let results = entry.results().map(|result| {
-///                 let (value, codec) = result.value?;
-///                 let json = codec.encode(value, serde_json::value::Serializer).ok()?;
-///                 let payload: Arc<dyn Payload> = Arc::new(Json(json.to_string()));
-///                 Some(StoredResult::new(result.name, result.tags, Some(payload)))
+///                 let payload = result.value.and_then(|(value, codec)| {
+///                     let json = codec.encode(value, serde_json::value::Serializer).ok()?;
+///                     Some(Arc::new(Json(json.to_string())) as Arc<dyn Payload>)
+///                 });
+///                 StoredResult::new(result.name, result.tags, payload)
 ///             });
 ///             let record = entry.record().clone();
-///             let stored = StoredEntry::new(record, results.flatten().collect());
+///             let stored = StoredEntry::new(record, results.collect());
 ///             self.0.lock().unwrap().insert(entry.record().key, stored);
 ///         }
 ///         Ok(Saved::default())

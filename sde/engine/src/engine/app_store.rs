@@ -279,7 +279,7 @@ impl Apps<'_> {
 
     /// The app of this name that is part of the program: an `#[sde::app]` function, or a type named in
     /// [`link_app!`](crate::link_app). `None` if there is none, or if there are several with different code, as functions
-    /// of several modules may be. It makes each linked app once; keep what it gives.
+    /// of several modules may be. Each call makes all linked apps, so keep what it gives.
     ///
     /// ```
     /// #[sde::app(name = "doc.half")]

@@ -107,7 +107,7 @@ impl AppCatalog {
         let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
         let why = match codes.is_empty() {
             true => format!(
-                "it ran {app}, which this program has not shown yet; name it in `link_app!`, or declare it"
+                "it ran {app}, which this program has not shown yet; name it in `link_app!`, or give its description to `apps().declare`"
             ),
             false => format!("it ran {app} ({code}), which is now {}", codes.join(" or ")),
         };

@@ -83,7 +83,7 @@ impl AppError {
         self.of_engine().map_or(of_app, super::Error::lasts)
     }
 
-    /// The time that this failure lasts, if it was set.
+    /// How long this failure lasts, if that was set.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         self.failure

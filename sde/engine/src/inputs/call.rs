@@ -49,7 +49,7 @@ pub trait Call {
     /// Checks the inputs, before a run is computed, and puts them in the declared order. Says whether they had another:
     /// then they have to be looked up anew.
     ///
-    /// A hit needs no check: it is on a run whose inputs are equal to these, and were checked.
+    /// A hit needs no check: its run had inputs of this key, which were checked.
     ///
     /// # Errors
     /// If they are not those that the app declares.

@@ -1,7 +1,8 @@
 //! The inputs that an app declares. Given ones are checked against them, and put in their order, before a run is computed.
 //!
-//! A hit is not checked: an entry was made with inputs that were, and theirs are the same names, types and order. So inputs
-//! in another order miss at first, and are looked up once more in the declared one; they keep it.
+//! A hit is not checked: its entry was made with inputs of that key, which were. So a value of another type that has the
+//! key of the declared one is given a hit, and refused where it has to be computed. Inputs in another order miss at
+//! first, and are looked up once more in the declared one; they keep it.
 
 use std::any::{TypeId, type_name};
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use smallvec::SmallVec;
 
 use super::value::InputValue;
-use super::{Input, InputBlock, Inputs};
+use super::{Input, InputBlock, Inputs, literal};
 use crate::error::{Error, ErrorKind, printable};
 use crate::key::{Fingerprint, describe};
 use crate::result_map::{Value, as_type};
@@ -24,7 +25,7 @@ pub struct InputSpec {
     type_name: &'static str,
     is_optional: bool,
     /// The types of values that a body which asks for it can take as they are.
-    taken: [TypeId; 3],
+    taken: [TypeId; 2],
     convert: fn(&InputValue) -> Option<InputValue>,
 }
 
@@ -83,18 +84,16 @@ impl fmt::Debug for InputSpec {
     }
 }
 
-/// The types of which a body can take a `T`. A literal has the key of the `String`.
-fn taken<T: 'static>() -> [TypeId; 3] {
-    let bare = TypeId::of::<T>();
-    let literal = match bare == TypeId::of::<String>() {
-        true => TypeId::of::<&'static str>(),
-        false => bare,
-    };
-    [bare, TypeId::of::<Value<T>>(), literal]
+/// The types of which a body can take a `T`.
+fn taken<T: 'static>() -> [TypeId; 2] {
+    [TypeId::of::<T>(), TypeId::of::<Value<T>>()]
 }
 
-/// A value without a Rust type as a `T`, or as one without where the app declares that.
+/// A literal as a `String`; a value without a Rust type as a `T`, or as one without where the app declares that.
 fn convert<T: Fingerprint + Send + Sync + 'static>(given: &InputValue) -> Option<InputValue> {
+    if let Some(text) = literal::<T>(given) {
+        return Some(InputValue::new(text));
+    }
     let value = as_type(&given.erased(), TypeId::of::<T>())?;
     value.into_value::<T>().map(InputValue::new)
 }

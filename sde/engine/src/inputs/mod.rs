@@ -120,7 +120,8 @@ impl Inputs {
 
     /// The input of that name.
     ///
-    /// Finds a `T` however it was given: bare, as a [`Value<T>`], or as the [`Data`] that it is.
+    /// Finds a `T` that was given bare, as a [`Value<T>`], or as a [`Data`] that holds one. [`value`](Self::value) finds
+    /// one that has to be converted, too.
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -141,7 +142,7 @@ impl Inputs {
         let input = self.find(name)?;
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
         let found = shared.or_else(|| input.value.to_shared().into_value());
-        let found = found.or_else(|| literal(input).map(Value::new));
+        let found = found.or_else(|| literal(&input.value).map(Value::new));
         let found = found.or_else(|| input.value.data()?.get());
         found.ok_or_else(|| mismatch::<T>(input))
     }
@@ -165,7 +166,7 @@ impl Inputs {
     /// A copy of the input of that name, however it was given. Used by the macros.
     #[doc(hidden)]
     pub fn owned<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Result<T, Error> {
-        let text = || literal(self.find(name).ok()?);
+        let text = || literal(&self.find(name).ok()?.value);
         let given = self.get::<T>(name).cloned();
         given.or_else(|error| text().ok_or(error))
     }
@@ -292,8 +293,8 @@ impl Inputs {
 }
 
 /// The text of a literal, if a `T` is a `String`.
-fn literal<T: 'static>(input: &Input) -> Option<T> {
-    let text = input.value.downcast_ref::<&'static str>()?;
+fn literal<T: 'static>(value: &InputValue) -> Option<T> {
+    let text = value.downcast_ref::<&'static str>()?;
     let text: &mut dyn Any = &mut Some((*text).to_owned());
     text.downcast_mut::<Option<T>>()?.take()
 }

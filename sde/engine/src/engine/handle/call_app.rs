@@ -12,8 +12,8 @@ use crate::result_map::typed::FromResults;
 
 /// An [`#[sde::app]`](macro@crate::app) function, called by its arguments.
 ///
-/// Each function has these verbs as methods of its own, and beside them `call`, which borrows its arguments: nobody needs the
-/// trait to call a function. It is for code that is given any function of some type.
+/// Each function also has these verbs as methods, but for `call_with`, and without arguments for `par_call` and its like;
+/// and it has `call`, which borrows its arguments. So the trait is for code that is given any function of some type.
 ///
 /// ```
 /// use sde::{CallApp, Handle, Sde, Value};
@@ -83,8 +83,8 @@ pub trait CallApp: App + Sized {
     }
 
     /// Calls the app with each of many arguments, on several threads. Gives the values in the order of the arguments, equal
-    /// arguments once. After an error what has begun is finished, and nothing more begins; on several ranks, what was
-    /// dealt out is.
+    /// arguments once. After an error the items that have begun are finished, and no others begin. On several ranks all
+    /// items that were dealt out are finished.
     ///
     /// # Errors
     /// That of the first item that failed, which it names.
@@ -178,7 +178,7 @@ impl<A: CallApp> CallRequest<'_, A> {
         })
     }
 
-    /// Tells what the call would do, and why, without running anything; see [`Handle::peek`].
+    /// Tells what the call would do under the ordinary policy, and why, without running anything; see [`Handle::peek`].
     ///
     /// # Errors
     /// As [`Handle::peek`].

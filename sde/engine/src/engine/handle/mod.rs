@@ -142,7 +142,7 @@ impl Handle {
         self.results(&app.resolve(self)?, inputs)
     }
 
-    /// A run with more to say of it: a policy, names, a way to cancel; and with an
+    /// A run with more to say of it: a policy, names, tags; and with an
     /// outcome that tells how the results were got.
     ///
     /// ```

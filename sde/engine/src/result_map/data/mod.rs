@@ -20,7 +20,7 @@ use crate::output_file::OutputFile;
 ///
 /// As an input it makes the key of the Rust value that it equals: `Data::Float(1.5)` that of `1.5_f64`, `Int` that of
 /// an `i64`, `Text` of a `String`, `Bytes` of a `Vec<u8>`, `List` of a `Vec<Data>`, `Map` of a `BTreeMap<String, Data>`,
-/// `None` of `()`. As a result it is stored as that value is. An empty `List` has no type of elements, so its key is
+/// `None` of `()`. As a result it is stored as that value is, but for a `File`. An empty `List` has no type of elements, so its key is
 /// not that of an empty `Vec` of another type.
 ///
 /// [`get`](Self::get) gives a Rust value, and so does [`ResultMap::get`](crate::ResultMap::get) on a result that is a
@@ -89,12 +89,6 @@ from! {
 }
 
 impl Data {
-    /// The value itself, if it is [shared](Self::Shared).
-    #[must_use]
-    pub fn unshared(&self) -> &Self {
-        self.shared().map_or(self, |value| &**value)
-    }
-
     /// The handle of the value itself, if it is shared.
     pub(crate) fn shared(&self) -> Option<&Value<Self>> {
         match self {

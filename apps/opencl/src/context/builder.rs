@@ -74,7 +74,7 @@ impl ContextBuilder {
         match KernelDir::open(settings) {
             Ok(dir) => self.keep_in_dir(&dir),
             Err(error) => {
-                sde::warning!("{error}");
+                sde::warning!("{error:#}");
                 self.keeping = Keeping::Nowhere(Some(error));
                 self
             }

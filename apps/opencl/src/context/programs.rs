@@ -145,7 +145,7 @@ impl Context {
         if let Keeping::Dir(dir) = &self.0.keeping
             && let Err(error) = dir.note_uses()
         {
-            sde::warning!("{error}");
+            sde::warning!("{error:#}");
         }
         count
     }

@@ -98,7 +98,7 @@ impl KernelDir {
                 let settings = settings.only_read();
                 let store = open(&settings).map_err(|_| failed(why.clone()))?;
                 let error = StoreError::new("writing to the kernel cache, so it is only read", why);
-                sde::warning!("{error}");
+                sde::warning!("{error:#}");
                 (settings, store, Some(error))
             }
             opened => (settings, opened.map_err(failed)?, None),
@@ -189,7 +189,7 @@ impl KernelDir {
         match Kept::of(&outcome.results) {
             Ok(kept) => Ok(Some((kept, outcome.key))),
             Err(error) => {
-                sde::warning!("a kept binary is built anew: {error}");
+                sde::warning!("a kept binary is built anew: {error:#}");
                 Ok(None)
             }
         }
@@ -201,7 +201,7 @@ impl KernelDir {
         match store.refresh().and_then(|()| store.look(key)) {
             Ok(entry) => value(&entry?, "launched"),
             Err(error) => {
-                sde::warning!("what others kept could not be looked for: {error}");
+                sde::warning!("what others kept could not be looked for: {error:#}");
                 None
             }
         }
@@ -217,7 +217,7 @@ impl KernelDir {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Err(error) = self.sde.finish() {
-            sde::warning!("{error}");
+            sde::warning!("{error:#}");
         }
     }
 }

@@ -170,7 +170,7 @@ impl Making {
     }
 
     pub(crate) fn note_not_kept(&self, why: impl Display) {
-        let (key, why) = (self.descriptor.key(), why.to_string());
+        let (key, why) = (self.descriptor.key(), format!("{why:#}"));
         self.note(&Event::NotKept { key, why });
     }
 

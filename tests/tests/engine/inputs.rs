@@ -487,7 +487,7 @@ fn a_body_gets_the_declared_types() {
         .input::<i32>("n")
         .input::<String>("text");
     let app = DynApp::new(info.result(ResultSpec::data("result")), |_, given| {
-        let length = given.get::<String>("text")?.len() as i32;
+        let length = given.text("text")?.len() as i32;
         Ok(ResultMap::new().with("result", length + given.get::<i32>("n")?))
     });
     let given = inputs! { n: Data::Int(2), text: "abc" };

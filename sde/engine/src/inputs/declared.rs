@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use smallvec::SmallVec;
 
 use super::value::InputValue;
-use super::{Input, InputBlock, Inputs, literal};
+use super::{Input, InputBlock, Inputs};
 use crate::error::{Error, ErrorKind, printable};
 use crate::key::{Fingerprint, describe};
 use crate::result_map::{Value, as_type};
@@ -25,7 +25,7 @@ pub struct InputSpec {
     type_name: &'static str,
     is_optional: bool,
     /// The types of values that a body which asks for it can take as they are.
-    taken: [TypeId; 2],
+    taken: [TypeId; 3],
     convert: fn(&InputValue) -> Option<InputValue>,
 }
 
@@ -84,16 +84,19 @@ impl fmt::Debug for InputSpec {
     }
 }
 
-/// The types of which a body can take a `T`.
-fn taken<T: 'static>() -> [TypeId; 2] {
-    [TypeId::of::<T>(), TypeId::of::<Value<T>>()]
+/// The types of which a body can take a `T`. A literal has the key of the `String`, and stays one: another encoding
+/// would hash all that is long again. `Inputs::text` and `Inputs::value` give both.
+fn taken<T: 'static>() -> [TypeId; 3] {
+    let bare = TypeId::of::<T>();
+    let literal = match bare == TypeId::of::<String>() {
+        true => TypeId::of::<&'static str>(),
+        false => bare,
+    };
+    [bare, TypeId::of::<Value<T>>(), literal]
 }
 
-/// A literal as a `String`; a value without a Rust type as a `T`, or as one without where the app declares that.
+/// A value without a Rust type as a `T`, or as one without where the app declares that.
 fn convert<T: Fingerprint + Send + Sync + 'static>(given: &InputValue) -> Option<InputValue> {
-    if let Some(text) = literal::<T>(given) {
-        return Some(InputValue::new(text));
-    }
     let value = as_type(&given.erased(), TypeId::of::<T>())?;
     value.into_value::<T>().map(InputValue::new)
 }

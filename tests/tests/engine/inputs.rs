@@ -200,7 +200,7 @@ fn a_list_with_mixed_orders_computes_equal_inputs_once() {
     );
     let total = sde.stats().total;
     assert_eq!((total.computed, total.hits()), (2, 0));
-    // The same on sets of ranks.
+    // On sets of ranks equal items are computed once, too.
     #[sde::app(distributed)]
     fn minus_together(_sde: &Handle, a: i32, b: i32) -> i32 {
         a - b

@@ -49,6 +49,6 @@ pub(crate) use parameter::Setting;
 pub use parameter::{Parameter, ParameterValues};
 pub(crate) use prepared::prepare;
 pub use prepared::{Prepared, ResolvedApp, ResolvedOnce};
-pub(crate) use setup::{Setup, unknown};
+pub(crate) use setup::Setup;
 pub use slot::{Slot, SubApp};
 pub use summary::{AppSetup, SlotSummary};

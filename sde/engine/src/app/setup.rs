@@ -8,7 +8,7 @@ use super::definition::App;
 use super::info::AppInfo;
 use super::parameter::{Parameter, ParameterValues, Setting};
 use super::slot::{Slot, SubApp};
-use crate::error::{Error, ErrorKind, printable};
+use crate::error::{Error, printable};
 use crate::inputs::InputSpec;
 use crate::key::describe;
 use crate::result_map::ResultSpec;
@@ -48,7 +48,7 @@ impl Setup {
     pub(super) fn fill(&mut self, slot: &str, app: SubApp) -> Result<(), Error> {
         let Some(declared) = self.info.slots.iter().find(|s| s.name == slot) else {
             let names = self.info.slots.iter().map(|s| &s.name);
-            return Err(unknown(&self.info.name, "slot", slot, names));
+            return Err(Error::unknown_name(&self.info.name, "slot", slot, names));
         };
         self.slots.insert(declared.name.clone(), app);
         Ok(())
@@ -150,14 +150,12 @@ impl Setup {
     /// The error for the name of a parameter that the app does not have.
     pub(crate) fn no_parameter(&self, name: &str) -> Error {
         let names = self.info.parameters.iter().map(|p| &p.name);
-        unknown(&self.info.name, "parameter", name, names)
+        Error::unknown_name(&self.info.name, "parameter", name, names)
     }
 
     /// The error for a parameter that is given, or asked for, as another type.
     pub(crate) fn other_type(&self, name: &str, is: &str, wanted: &str) -> Error {
-        let what = self.parameter(name);
-        let (is, wanted) = (is.to_owned(), wanted.to_owned());
-        ErrorKind::TypeMismatch { what, is, wanted }.into()
+        Error::type_mismatch(self.parameter(name), is, wanted)
     }
 
     fn parameter(&self, name: &str) -> String {
@@ -169,23 +167,4 @@ impl Setup {
         let app = printable(&self.info.name);
         Error::refused(format!("the `AppInfo` of {app}"), why)
     }
-}
-
-type Name = Cow<'static, str>;
-
-pub(crate) fn unknown<'n>(
-    app: &str,
-    what: &'static str,
-    name: &str,
-    known: impl Iterator<Item = &'n Name>,
-) -> Error {
-    let (of, name) = (app.to_owned(), name.to_owned());
-    let known = known.map(|name| name.to_string()).collect();
-    ErrorKind::UnknownName {
-        of,
-        what,
-        name,
-        known,
-    }
-    .into()
 }

@@ -9,7 +9,7 @@ use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
 use crate::entry::{Entry, RecordHead};
-use crate::error::{Error, ErrorKind, printable};
+use crate::error::{Error, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};
 
@@ -191,14 +191,7 @@ impl Engine {
             Ok(instance) => vec![instance.info().name().to_owned()],
             Err(_) => known,
         };
-        let (of, name) = ("this program".to_owned(), name.to_owned());
-        Err(ErrorKind::UnknownName {
-            of,
-            what: "app",
-            name,
-            known,
-        }
-        .into())
+        Err(Error::unknown_name("this program", "app", name, known))
     }
 
     /// Why an entry rests on apps that this program does not have so; `None` if it has. Checked once for each entry and

@@ -77,6 +77,30 @@ impl Error {
         ErrorKind::Ranks { doing, source }.into()
     }
 
+    /// The error of a name that an app, run or call does not have; `what` is such as "input".
+    pub(crate) fn unknown_name<N: ToString>(
+        of: &str,
+        what: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = N>,
+    ) -> Self {
+        let (of, name) = (of.to_owned(), name.to_owned());
+        let known = known.into_iter().map(|name| name.to_string()).collect();
+        ErrorKind::UnknownName {
+            of,
+            what,
+            name,
+            known,
+        }
+        .into()
+    }
+
+    /// The error of a value whose type is not the wanted one.
+    pub(crate) fn type_mismatch(what: String, is: &str, wanted: &str) -> Self {
+        let (is, wanted) = (is.to_owned(), wanted.to_owned());
+        ErrorKind::TypeMismatch { what, is, wanted }.into()
+    }
+
     /// How long the failure of an app lasts that returns this error of another run.
     fn lasts(&self) -> Failure {
         match self.kind() {

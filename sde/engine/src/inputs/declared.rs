@@ -181,7 +181,12 @@ impl DeclaredInputs {
     fn ordered(&self, app: &str, given: &Inputs) -> Result<Inputs, Error> {
         let is_declared = |name: &str| self.specs.iter().any(|spec| spec.name == name);
         if let Some(name) = given.names().find(|name| !is_declared(name)) {
-            return Err(unknown(app, name, self.specs.iter().map(InputSpec::name)));
+            return Err(Error::unknown_name(
+                app,
+                "input",
+                name,
+                self.specs.iter().map(InputSpec::name),
+            ));
         }
         let mut items = SmallVec::new();
         for spec in &self.specs {
@@ -204,21 +209,6 @@ impl DeclaredInputs {
     }
 }
 
-/// The error for an input that the app does not declare.
-#[cold]
-fn unknown<'n>(app: &str, name: &str, declared: impl Iterator<Item = &'n str>) -> Error {
-    let (of, name) = (app.to_owned(), name.to_owned());
-    let known = declared.map(str::to_owned).collect();
-    let what = "input";
-    ErrorKind::UnknownName {
-        of,
-        what,
-        name,
-        known,
-    }
-    .into()
-}
-
 /// The error for an input that is not given.
 #[cold]
 fn missing(app: &str, spec: &InputSpec, given: &Inputs) -> Error {
@@ -235,6 +225,5 @@ fn mismatch(app: &str, spec: &InputSpec, given: &Input) -> Error {
         Some(data) => format!("`Data` ({})", describe(data)),
         None => given.value.to_shared().type_name().to_owned(),
     };
-    let wanted = spec.type_name.to_owned();
-    ErrorKind::TypeMismatch { what, is, wanted }.into()
+    Error::type_mismatch(what, &is, spec.type_name)
 }

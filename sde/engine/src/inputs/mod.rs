@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, ErrorKind, printable};
+use crate::error::{Error, printable};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
 use crate::result_map::{Data, ErasedValue, Value};
 pub(crate) use value::AnyInput;
@@ -202,17 +202,7 @@ impl Inputs {
 
     fn find(&self, name: &str) -> Result<&Input, Error> {
         let found = self.0.items.iter().find(|input| input.name == name);
-        found.ok_or_else(|| {
-            let (of, name) = ("the call".to_owned(), name.to_owned());
-            let known = self.names().map(str::to_owned).collect();
-            ErrorKind::UnknownName {
-                of,
-                what: "input",
-                name,
-                known,
-            }
-            .into()
-        })
+        found.ok_or_else(|| Error::unknown_name("the call", "input", name, self.names()))
     }
 
     /// Whether they were put in another order for an app, and keep that.
@@ -301,9 +291,8 @@ fn literal<T: 'static>(value: &InputValue) -> Option<T> {
 
 fn mismatch<T>(input: &Input) -> Error {
     let what = format!("input \"{}\"", printable(&input.name));
-    let is = input.value.to_shared().type_name().to_owned();
-    let wanted = std::any::type_name::<T>().to_owned();
-    ErrorKind::TypeMismatch { what, is, wanted }.into()
+    let is = input.value.to_shared().type_name();
+    Error::type_mismatch(what, is, std::any::type_name::<T>())
 }
 
 impl fmt::Debug for Inputs {

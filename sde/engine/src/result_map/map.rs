@@ -19,14 +19,7 @@ use crate::key::Key;
 
 /// The error of a look-up of a result that is not there. `origin` is an `app [short key]`.
 pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
-    let (of, name, known) = (origin.to_owned(), name.to_owned(), there.to_vec());
-    ErrorKind::UnknownName {
-        of,
-        what: "result",
-        name,
-        known,
-    }
-    .into()
+    Error::unknown_name(origin, "result", name, there)
 }
 
 /// The results of one run, by name.
@@ -200,9 +193,7 @@ impl ResultMap {
         let found = value.downcast().or_else(other);
         found.ok_or_else(|| {
             let what = format!("result \"{}\" of {}", printable(name), self.origin_text());
-            let is = value.type_name().to_owned();
-            let wanted = std::any::type_name::<T>().to_owned();
-            ErrorKind::TypeMismatch { what, is, wanted }.into()
+            Error::type_mismatch(what, value.type_name(), std::any::type_name::<T>())
         })
     }
 

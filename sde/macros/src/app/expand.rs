@@ -10,7 +10,7 @@ use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType,
 
 use super::arguments::{Argument, Arguments, argument_of, borrowed, declared, fields};
 use super::attributes::Attributes;
-use super::parallel;
+use super::verbs;
 
 pub(super) fn expand(
     attributes: &Attributes,
@@ -24,7 +24,7 @@ pub(super) fn expand(
     let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
     let docs: Vec<_> = docs.collect();
     let call = call_method(function, &arguments, &output);
-    let verbs = parallel::verbs(visibility, name, &arguments.list, &output.given());
+    let verbs = verbs::verbs(visibility, name, &arguments.list, &output.given());
     let app = app_impl(attributes, function, &arguments, &output, source);
     let checks = checks(&arguments, &output);
     Ok(quote! {
@@ -182,9 +182,9 @@ fn checks(arguments: &Arguments, output: &Output) -> TokenStream {
     let span = Span::call_site().located_at(value.span());
     let kind = quote_spanned!(span=> (&__type).kind());
     // A `Result` within a `Result` is a value, and seen.
-    let is_alias = argument_of(value, "Result").is_none();
+    let may_be_alias = argument_of(value, "Result").is_none();
     let remembered =
-        is_alias.then(|| quote_spanned!(span=> ::sde::__private::refuse_alias(#kind);));
+        may_be_alias.then(|| quote_spanned!(span=> ::sde::__private::refuse_alias(#kind);));
     let one =
         (!output.by_field).then(|| quote_spanned!(span=> ::sde::__private::refuse_fields(#kind);));
     quote! {

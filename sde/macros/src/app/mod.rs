@@ -10,7 +10,7 @@
 mod arguments;
 mod attributes;
 mod expand;
-mod parallel;
+mod verbs;
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -29,7 +29,6 @@ pub use subset::{Subset, Transfer};
 use super::Engine;
 use crate::app::{
     App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Settings, Setup, ThreadContext,
-    unknown,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -257,7 +256,9 @@ impl Handle {
     pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
         let resolved = &self.own_frame("sub-app")?.resolved;
         let there = resolved.sub_apps.get(slot).cloned();
-        there.ok_or_else(|| unknown(&resolved.name, "slot", slot, resolved.sub_apps.keys()))
+        there.ok_or_else(|| {
+            Error::unknown_name(&resolved.name, "slot", slot, resolved.sub_apps.keys())
+        })
     }
 
     /// The value of one of the running app's own parameters.

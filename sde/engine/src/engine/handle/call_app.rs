@@ -133,21 +133,7 @@ pub trait CallApp: App + Sized {
     }
 }
 
-/// A call about to be made, by [`CallApp::request`].
-///
-/// ```
-/// use sde::{Policy, Sde, Source};
-///
-/// #[sde::app]
-/// fn cube(x: f64) -> f64 {
-///     x.powi(3)
-/// }
-///
-/// let sde = Sde::new();
-/// let called = cube.request(&sde, 2.0).policy(Policy::Refresh).run()?;
-/// assert_eq!((*called.value, called.source), (8.0, Source::Computed));
-/// # Ok::<(), sde::Error>(())
-/// ```
+/// A call about to be made, by [`CallApp::request`], which has an example.
 #[must_use = "a request does nothing until it is run"]
 pub struct CallRequest<'a, A: CallApp> {
     app: &'a A,

@@ -1,0 +1,1 @@
+//! Running a program, and ending all that it started.

@@ -1,8 +1,27 @@
 //! Runs of other programs, remembered by SDE.
+//!
+//! A [`Command`] runs a program in a folder of its own, and is an app like any other: the key has all that the program
+//! was given, the result all that came of it. The guide's page is `docs/guide/10-commands.md`.
 
 #![deny(unsafe_code)]
 
+mod arguments;
+mod body;
+mod builder;
+mod error;
 mod folder;
+mod judge;
+mod outputs;
+mod plan;
 mod process;
 mod program;
+mod ran;
+mod rules;
+mod run;
 mod tree;
+
+pub use builder::{Command, Stop};
+pub use error::{CommandError, Failed};
+pub use folder::sweep;
+pub use ran::Ran;
+pub use rules::{RuleError, Rules};

@@ -7,6 +7,7 @@ mod identity;
 mod in_value;
 mod put_back;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -75,11 +76,19 @@ pub struct OutputFile(Arc<WrittenFile>);
 
 struct WrittenFile {
     fields: Fields,
+    /// Where the content of a file without a place lies for now.
+    held: Option<Held>,
     /// The identity and digest at the latest reading, to be compared without reading the file again.
     seen: Mutex<Option<Seen>>,
 }
 
-/// The part of it that is saved.
+struct Held {
+    path: PathBuf,
+    /// Dropped with the last description: it may remove the file.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+/// The part of it that is saved. The path of a file without a place is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OutputFile")]
 struct Fields {
@@ -110,27 +119,67 @@ impl OutputFile {
     /// If it can't be read, or is no regular file; a symbolic link is none.
     pub fn new(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
-        let about = regular(&path)?.ok_or(io::ErrorKind::NotFound)?;
-        let (length, digest, seen) = Seen::read(&path)?;
-        USED.store(true, Ordering::Relaxed);
-        let fields = Fields {
-            mode: mode(&about),
+        let (fields, seen) = Fields::read(&path)?;
+        Ok(Self::of(Fields { path, ..fields }, None, seen))
+    }
+
+    /// Describes a file whose content is a result, wherever it lies. A hit puts nothing back: the caller puts the
+    /// content where it wants it, by [`Handle::put`](crate::Handle::put).
+    ///
+    /// The file must stay as it is until the result is saved, and without a store for as long as the result is to be
+    /// hit. `owner` is dropped when no description of it is left in this process; it may remove the file.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use sde::{OutputFile, Sde};
+    ///
+    /// #[sde::app]
+    /// fn table(lines: usize) -> std::io::Result<OutputFile> {
+    ///     let file = tempfile::NamedTempFile::new()?;
+    ///     std::fs::write(&file, "line\n".repeat(lines))?;
+    ///     OutputFile::without_place(file.path().to_owned(), file)
+    /// }
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (here, there) = (dir.path().join("here.txt"), dir.path().join("there.txt"));
+    /// let sde = Sde::new();
+    /// sde.put(&*table.call(&sde, 3)?, &here)?;
+    /// sde.put(&*table.call(&sde, 3)?, &there)?;
+    /// assert_eq!(std::fs::read(here)?, std::fs::read(there)?);
+    /// assert_eq!(sde.stats().total.computed, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn without_place(
+        path: impl Into<PathBuf>,
+        owner: impl Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let path = path.into();
+        let (fields, seen) = Fields::read(&path)?;
+        let held = Held {
             path,
-            length,
-            digest,
+            _owner: Box::new(owner),
         };
-        Ok(Self::of(fields, seen))
+        Ok(Self::of(fields, Some(held), seen))
     }
 
-    fn of(fields: Fields, seen: Option<Seen>) -> Self {
+    fn of(fields: Fields, held: Option<Held>, seen: Option<Seen>) -> Self {
         let seen = Mutex::new(seen);
-        Self(Arc::new(WrittenFile { fields, seen }))
+        Self(Arc::new(WrittenFile { fields, held, seen }))
     }
 
-    /// The path as it was given.
+    fn has_place(&self) -> bool {
+        !self.0.fields.path.as_os_str().is_empty()
+    }
+
+    /// The path as it was given. A file [without a place](Self::without_place) that another process made has an empty
+    /// one.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0.fields.path
+        let held = self.0.held.as_ref().map(|held| &held.path);
+        held.unwrap_or(&self.0.fields.path)
     }
 
     /// The file's permission bits, as `chmod` takes them.
@@ -177,6 +226,22 @@ impl OutputFile {
             outer.extend(shown.iter().cloned());
         }
         (done, shown)
+    }
+}
+
+impl Fields {
+    /// Those of a file without a place.
+    fn read(path: &Path) -> io::Result<(Self, Option<Seen>)> {
+        let about = regular(path)?.ok_or(io::ErrorKind::NotFound)?;
+        let (length, digest, seen) = Seen::read(path)?;
+        USED.store(true, Ordering::Relaxed);
+        let fields = Self {
+            path: PathBuf::new(),
+            mode: mode(&about),
+            length,
+            digest,
+        };
+        Ok((fields, seen))
     }
 }
 
@@ -237,7 +302,7 @@ impl Serialize for OutputFile {
 impl<'de> Deserialize<'de> for OutputFile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         USED.store(true, Ordering::Relaxed);
-        Fields::deserialize(from).map(|fields| Self::of(fields, None))
+        Fields::deserialize(from).map(|fields| Self::of(fields, None, None))
     }
 }
 

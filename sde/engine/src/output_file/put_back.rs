@@ -3,11 +3,12 @@
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::hash::BuildHasher;
-use std::io;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use super::{OutputFile, mode, regular};
 use crate::error::ArchiveError;
+use crate::key::digest_file;
 
 /// Writes the content of a file, and says whether there is any; without a file it only says that.
 pub(crate) type Content<'a> = dyn Fn(Option<&mut File>) -> Result<bool, ArchiveError> + 'a;
@@ -15,9 +16,12 @@ pub(crate) type Content<'a> = dyn Fn(Option<&mut File>) -> Result<bool, ArchiveE
 impl OutputFile {
     /// Leaves the file as it was, put back if need be; says why if that can't be done.
     pub(crate) fn ensure(&self, content: &Content<'_>) -> Result<(), String> {
+        if !self.has_place() {
+            return self.check(content);
+        }
         let done = match self.is_unchanged() {
-            Ok(true) => self.set_mode(),
-            Ok(false) => self.put_back(content),
+            Ok(true) => set_mode(self.path(), self.mode()),
+            Ok(false) => self.put_at(self.path(), content),
             Err(error) => Err(error),
         };
         done.map_err(|error| self.refused(&error))
@@ -34,28 +38,51 @@ impl OutputFile {
     }
 
     fn refused(&self, error: &io::Error) -> String {
-        let path = self.path().display();
-        format!("its output file {path} is not as it was, and can't be put back: {error}")
-    }
-
-    fn set_mode(&self) -> io::Result<()> {
-        match regular(self.path())? {
-            Some(about) if mode(&about) != self.mode() => {
-                fs::set_permissions(self.path(), permissions(&about.permissions(), self.mode()))
+        match self.has_place() {
+            true => {
+                let path = self.path().display();
+                format!("its output file {path} is not as it was, and can't be put back: {error}")
             }
-            _ => Ok(()),
+            false => format!("a file of its results is not to be had: {error}"),
         }
     }
 
+    /// Writes what the file holds over the content of `to`: from where it lies, else from the store.
+    pub(crate) fn write_to(&self, to: &mut File, content: &Content<'_>) -> io::Result<()> {
+        if self.is_unchanged().unwrap_or(false) {
+            let mut from = File::open(self.path())?;
+            to.rewind()?;
+            to.set_len(0)?;
+            return io::copy(&mut from, to).map(drop);
+        }
+        match content(Some(to)).map_err(io::Error::other)? {
+            true => Ok(()),
+            false => Err(no_content()),
+        }
+    }
+
+    /// Puts the file at a path, unless it is there.
+    pub(crate) fn put(&self, path: &Path, content: &Content<'_>) -> io::Result<()> {
+        let is_there = regular(path)?.is_some_and(|about| about.len() == self.length())
+            && digest_file(path)? == (self.length(), self.digest());
+        if is_there {
+            return set_mode(path, self.mode());
+        }
+        self.put_at(path, &|to| match to {
+            Some(to) => self.write_to(to, content).map(|()| true).map_err(failed),
+            None => Ok(true),
+        })
+    }
+
     /// Writes the file beside its place, then gives it its name.
-    fn put_back(&self, content: &Content<'_>) -> io::Result<()> {
+    fn put_at(&self, path: &Path, content: &Content<'_>) -> io::Result<()> {
         // Without content no folder is made.
         if !content(None).map_err(io::Error::other)? {
             return Err(no_content());
         }
-        let folder = self.path().parent();
+        let folder = path.parent();
         folder.map_or(Ok(()), fs::create_dir_all)?;
-        let unfinished = Unfinished(beside(self.path()));
+        let unfinished = Unfinished(beside(path));
         let mut file = create(&unfinished.0)?;
         if !content(Some(&mut file)).map_err(io::Error::other)? {
             return Err(no_content());
@@ -64,9 +91,22 @@ impl OutputFile {
         file.set_permissions(permissions(&about.permissions(), self.mode()))?;
         drop(file);
         // The rename would replace a link that was made meanwhile.
-        regular(self.path())?;
-        fs::rename(&unfinished.0, self.path())
+        regular(path)?;
+        fs::rename(&unfinished.0, path)
     }
+}
+
+fn set_mode(path: &Path, wanted: u32) -> io::Result<()> {
+    match regular(path)? {
+        Some(about) if mode(&about) != wanted => {
+            fs::set_permissions(path, permissions(&about.permissions(), wanted))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn failed(error: io::Error) -> ArchiveError {
+    ArchiveError::Other(error.to_string())
 }
 
 fn no_content() -> io::Error {

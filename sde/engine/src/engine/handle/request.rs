@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::Handle;
 use super::source::{AppSource, CalledApp};
@@ -282,7 +283,7 @@ fn nothing_given(app: &CalledApp<'_>) -> Error {
 
 /// The outcome of a request: the results, and how they were got.
 ///
-/// `source` and `made_by` tell the state of the cache, which is in no key: a body must not let what it returns depend
+/// `source`, `made_by` and `ended_at` tell the state of the cache, which is in no key: a body must not let what it returns depend
 /// on them. They are for reports.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -295,6 +296,8 @@ pub struct Outcome {
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
+    /// When that computation ended.
+    pub ended_at: SystemTime,
 }
 
 struct ErasedCall<'a> {
@@ -335,6 +338,7 @@ impl<'a> ErasedCall<'a> {
         Some(Outcome {
             key: record.key,
             made_by: record.run,
+            ended_at: record.made_at + record.took,
             source: Source::Memory,
             results,
         })

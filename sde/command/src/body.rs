@@ -1,0 +1,194 @@
+//! One run: the folder, the inputs, the program, and what came of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use sde_engine::{AppError, Handle, OutputFile, ResultMap};
+
+use crate::error::Ended;
+use crate::folder::RunFolder;
+use crate::outputs::Files;
+use crate::plan::{Given, Plan};
+use crate::process::{self, End, Finished, Launch};
+use crate::tree;
+
+/// What a run that ended by itself gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    pub(crate) status: i32,
+    pub(crate) stdout: OutputFile,
+    pub(crate) stderr: OutputFile,
+    pub(crate) files: Files,
+    /// Files that nobody declared.
+    pub(crate) others: Vec<String>,
+    /// Processes that it left behind, and which were ended.
+    pub(crate) left: Vec<String>,
+}
+
+/// How much of what a run printed an error shows.
+const SHOWN: u64 = 2_000;
+/// How much a folder's disk must have free at the end. Programs that meet a full one may not tell.
+const LEAST_FREE: u64 = 1 << 20;
+
+impl Plan {
+    /// Runs the program. An error says that it did not end by itself, or could not be run.
+    pub(crate) fn execute(&self, sde: Option<&Handle>) -> Result<Whole, AppError> {
+        let failed = |what: String, error: io::Error| AppError::message(format!("{what}: {error}"));
+        let in_scratch = |error| {
+            let scratch = self.scratch.display();
+            failed(format!("making the run's folder in {scratch} (--scratch names another)"), error)
+        };
+        let folder = Arc::new(RunFolder::make(&self.scratch).map_err(in_scratch)?);
+        self.place_all(folder.work())?;
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
+        let finished = self.launch(&folder, &stdout, &stderr, sde);
+        let finished = finished.map_err(|error| failed(format!("running {}", self.program.display()), error))?;
+        let status = self.ended(finished.end, &folder, &stdout, &stderr)?;
+        let taken = || -> io::Result<Whole> {
+            let inputs: BTreeSet<String> = self.files.keys().chain(self.trees.keys()).cloned().collect();
+            if self.is_linked {
+                self.check_links()?;
+            }
+            let (files, others) = self.outputs.take(&folder, &inputs)?;
+            folder.clear()?;
+            Ok(Whole {
+                status,
+                stdout: OutputFile::without_place(stdout, Arc::clone(&folder))?,
+                stderr: OutputFile::without_place(stderr, Arc::clone(&folder))?,
+                files,
+                others,
+                left: finished.left,
+            })
+        };
+        taken().map_err(|error| failed("taking what it wrote".into(), error))
+    }
+
+    fn place_all(&self, work: &Path) -> Result<(), AppError> {
+        for (name, (path, digest)) in &self.trees {
+            let to = work.join(name);
+            let failed = |why: String| AppError::message(format!("copying the tree {name}: {why}"));
+            if let Some(parent) = to.parent() {
+                fs::create_dir_all(parent).map_err(|error| failed(error.to_string()))?;
+            }
+            tree::copy(path, &to).map_err(|error| failed(error.to_string()))?;
+            if tree::digest(&to).map_err(|error| failed(error.to_string()))? != *digest {
+                return Err(failed("it was changed since the run's key was made; run it again".into()));
+            }
+        }
+        for (name, file) in &self.files {
+            let placed = file.place(&work.join(name), self.is_linked);
+            placed.map_err(|error| AppError::message(format!("copying the input {name}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Linked files may have been written to, by the program too.
+    fn check_links(&self) -> io::Result<()> {
+        self.files.iter().try_for_each(|(name, file)| match &file.content {
+            crate::builder::Content::Path(path) => file.check(path).map_err(|error| {
+                io::Error::other(format!("the linked input {name}: {error}"))
+            }),
+            crate::builder::Content::Bytes(_) => Ok(()),
+        })
+    }
+
+    fn launch(
+        &self,
+        folder: &Arc<RunFolder>,
+        stdout: &Path,
+        stderr: &Path,
+        sde: Option<&Handle>,
+    ) -> io::Result<Finished> {
+        let stdin = match &self.stdin {
+            None => File::open("/dev/null")?,
+            Some(given) => {
+                let path = folder.path().join("stdin");
+                given.place(&path, false)?;
+                File::open(path)?
+            }
+        };
+        let mut environment = self.environment.clone();
+        for (name, path) in [("HOME", folder.home()), ("TMPDIR", folder.tmp())] {
+            if !environment.iter().any(|(there, _)| there == name) {
+                environment.push((name.into(), path.into()));
+            }
+        }
+        let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
+        // TERM, as from a batch system.
+        let cancelled = || sde.is_some_and(Handle::is_cancelled).then_some(15);
+        process::run(Launch {
+            program: &self.program,
+            arg0: OsStr::new(&self.program),
+            args: &args,
+            environment: &environment,
+            folder: folder.work(),
+            stdin,
+            stdout: File::create_new(stdout)?,
+            stderr: File::create_new(stderr)?,
+            echo: self.is_echoed,
+            limit: self.limit,
+            grace: self.grace,
+            lock: folder.lock(),
+            stop: &|| self.stop.sent().or_else(cancelled),
+        })
+    }
+
+    /// The status of a run that ended by itself.
+    fn ended(&self, end: End, folder: &RunFolder, stdout: &Path, stderr: &Path) -> Result<i32, AppError> {
+        let how = match end {
+            End::Exited(status) => match free(folder.path()) {
+                Some(free) if free < LEAST_FREE => {
+                    format!("the disk of {} is full, so its files may be cut off", self.scratch.display())
+                }
+                _ => return Ok(status),
+            },
+            End::Signal(signal) => format!("it was ended by signal {signal}"),
+            End::TimeLimit(limit) => format!("it took longer than {limit:?}, its time limit"),
+            End::Interrupted(signal) => format!("it was told to end (signal {signal})"),
+            End::Full(error) => format!("what it printed could not be written: {error}"),
+            End::Lost => "the process that watched it was ended".to_owned(),
+        };
+        let tail = tail(&mut [stdout, stderr].into_iter().filter_map(|path| File::open(path).ok()));
+        Err(Ended { how, tail }.into())
+    }
+}
+
+impl Whole {
+    pub(crate) fn results(&self, plan: &Plan) -> ResultMap {
+        let digests = self.files.iter().filter(|(name, _)| {
+            plan.compared.iter().any(|output| plan.outputs.named(output, &self.files).is_some_and(|files| files.contains(name)))
+        });
+        let compared: BTreeMap<String, String> =
+            digests.map(|(name, file)| (name.clone(), file.digest().to_string())).collect();
+        ResultMap::new()
+            .with("status", i64::from(self.status))
+            .with("command", plan.line())
+            .with("rules", plan.rules.to_string())
+            .with("stdout", self.stdout.clone())
+            .with("stderr", self.stderr.clone())
+            .with("files", self.files.clone())
+            .with("compared", compared)
+    }
+}
+
+/// The end of what was printed.
+pub(crate) fn tail(files: &mut dyn Iterator<Item = File>) -> String {
+    let read = |mut file: File| -> io::Result<String> {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(SHOWN)))?;
+        let mut bytes = Vec::new();
+        file.take(SHOWN).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let texts = files.filter_map(|file| read(file).ok()).filter(|text| !text.trim().is_empty());
+    texts.collect::<Vec<_>>().join("")
+}
+
+fn free(folder: &Path) -> Option<u64> {
+    let about = rustix::fs::statvfs(folder).ok()?;
+    Some(about.f_bavail.saturating_mul(about.f_frsize))
+}

@@ -1,0 +1,133 @@
+//! What goes wrong with a command.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use sde_engine::{Error, Key};
+use thiserror::Error as ThisError;
+
+use crate::program::ProgramError;
+use crate::ran::Ran;
+use crate::tree::TreeError;
+
+/// The error of a command.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The command makes no sense, or is a trap: its result would depend on something that nobody declared.
+    #[error("{what} is refused: {why}")]
+    #[non_exhaustive]
+    Refused {
+        /// What is refused.
+        what: String,
+        /// Why, and what to write instead.
+        why: String,
+    },
+    /// The program, one that it uses, or a library can't be found or read.
+    #[error("{what}")]
+    #[non_exhaustive]
+    Program {
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file can't be read or written.
+    #[error("{doing} {}", path.display())]
+    #[non_exhaustive]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The run ended by itself, and fails by its rules.
+    #[error("{0}")]
+    Failed(Box<Failed>),
+    /// The engine failed, or the run did not end by itself: a signal, a time limit, a full disk.
+    #[error(transparent)]
+    Engine(#[from] Error),
+}
+
+/// A run that fails by its rules.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Failed {
+    /// What it gave.
+    pub ran: Ran,
+    /// The rules by which it fails, and what was found.
+    pub rules: Vec<String>,
+    /// What to do next.
+    pub(crate) advice: String,
+    /// The end of what it printed.
+    pub(crate) tail: String,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (app, key) = (self.ran.app(), self.ran.key());
+        write!(f, "{app} [{}] failed: {}", key.short(), self.rules.join("; "))?;
+        if !self.advice.is_empty() {
+            write!(f, "; {}", self.advice)?;
+        }
+        match self.tail.is_empty() {
+            true => Ok(()),
+            false => write!(f, "\nthe end of what it printed:\n{}", self.tail.trim_end()),
+        }
+    }
+}
+
+impl CommandError {
+    pub(crate) fn refused(what: impl Into<String>, why: impl Into<String>) -> Self {
+        let (what, why) = (what.into(), why.into());
+        Self::Refused { what, why }
+    }
+
+    pub(crate) fn program(what: impl Into<String>, source: ProgramError) -> Self {
+        let (what, source) = (what.into(), Box::new(source));
+        Self::Program { what, source }
+    }
+
+    pub(crate) fn tree(what: impl Into<String>, source: TreeError) -> Self {
+        let (what, source) = (what.into(), Box::new(source));
+        Self::Program { what, source }
+    }
+
+    pub(crate) fn file(doing: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let path = path.into();
+        Self::File {
+            doing,
+            path,
+            source,
+        }
+    }
+
+    /// The key of the run, if it came so far.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        match self {
+            Self::Failed(failed) => Some(failed.ran.key()),
+            Self::Engine(error) => error.key().copied(),
+            _ => None,
+        }
+    }
+}
+
+/// How a run ended that did not end by itself.
+#[derive(Clone, Debug, ThisError)]
+#[error("{how}{}", said(tail))]
+pub(crate) struct Ended {
+    pub(crate) how: String,
+    /// The end of what it printed.
+    pub(crate) tail: String,
+}
+
+fn said(tail: &str) -> String {
+    match tail.trim_end() {
+        "" => String::new(),
+        tail => format!("\nthe end of what it printed:\n{tail}"),
+    }
+}

@@ -1,0 +1,157 @@
+//! Holding what a run wrote against the rules.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+
+use regex::bytes::{Captures, Regex};
+use sde_engine::Data;
+
+use crate::rules::{Rule, RuleKind, Rules};
+
+/// A line that is longer is matched in pieces of this length, so that memory stays small.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// What came of judging a run.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    /// The rules by which it fails, each as it is kept, with what was found.
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) values: BTreeMap<String, Data>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) rule: String,
+    pub(crate) why: String,
+}
+
+/// A place where a run wrote something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream<'a> {
+    Output,
+    Error,
+    /// An output, which may be there or not.
+    File(&'a str),
+}
+
+/// The run that is judged: its status, and what it wrote.
+pub(crate) trait Judged {
+    fn status(&self) -> i32;
+    /// Declared outputs that are not there and are not optional.
+    fn missing(&self) -> Vec<String>;
+    /// The outputs that a name or a pattern of a declared output stands for; `None` if none was declared so.
+    fn named(&self, output: &str) -> Option<Vec<String>>;
+    /// What it wrote there, to be read from the beginning.
+    fn open(&self, stream: Stream<'_>) -> io::Result<File>;
+}
+
+/// A rule while its lines go by.
+struct Watched<'a> {
+    rule: &'a Rule,
+    regex: Regex,
+    is_matched: bool,
+    value: Option<Data>,
+}
+
+impl Rules {
+    /// Judges a run. Each of its files is read once, for all rules that look at it, a line at a time.
+    pub(crate) fn judge(&self, run: &dyn Judged) -> io::Result<Judgement> {
+        let mut judged = Judgement::default();
+        let mut fails = |rule: String, why: String| judged.failures.push(Failure { rule, why });
+        let status = run.status();
+        if !self.passes_with(status) {
+            fails(format!("status {status}"), format!("its exit status is {status}"));
+        }
+        for output in run.missing() {
+            fails(format!("output {output}"), format!("it wrote no output {output:?}"));
+        }
+        let is_output = |name: &str| run.named(name).is_some();
+        let mut by_file: BTreeMap<Option<&str>, Vec<Watched<'_>>> = BTreeMap::new();
+        for rule in &self.rules {
+            let (file, expression) = rule.split(is_output);
+            let regex = Regex::new(expression).map_err(io::Error::other)?;
+            by_file.entry(file).or_default().push(Watched {
+                rule,
+                regex,
+                is_matched: false,
+                value: None,
+            });
+        }
+        for (file, mut watched) in by_file {
+            match file {
+                None => {
+                    each_line(&mut run.open(Stream::Output)?, &mut watched)?;
+                    each_line(&mut run.open(Stream::Error)?, &mut watched)?;
+                }
+                Some(file) => {
+                    for name in run.named(file).unwrap_or_default() {
+                        each_line(&mut run.open(Stream::File(&name))?, &mut watched)?;
+                    }
+                }
+            }
+            watched.into_iter().for_each(|one| one.end(&mut judged));
+        }
+        Ok(judged)
+    }
+}
+
+fn each_line(from: &mut File, watched: &mut [Watched<'_>]) -> io::Result<()> {
+    from.rewind()?;
+    let (mut from, mut line) = (BufReader::with_capacity(1 << 16, from), Vec::new());
+    loop {
+        line.clear();
+        if from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        while line.last().is_some_and(|last| matches!(last, b'\n' | b'\r')) {
+            line.pop();
+        }
+        watched.iter_mut().for_each(|one| one.see(&line));
+    }
+}
+
+impl Watched<'_> {
+    fn see(&mut self, line: &[u8]) {
+        match self.rule.kind {
+            RuleKind::Get { .. } => {
+                if let Some(found) = self.regex.captures_iter(line).last() {
+                    self.value = Some(value(&found));
+                }
+            }
+            _ => self.is_matched |= self.regex.is_match(line),
+        }
+    }
+
+    fn end(self, to: &mut Judgement) {
+        let why = match &self.rule.kind {
+            RuleKind::Require if !self.is_matched => "nothing that it wrote matches",
+            RuleKind::Reject if self.is_matched => "something that it wrote matches",
+            RuleKind::Get { name, is_optional } => match self.value {
+                Some(value) => {
+                    to.values.insert(name.clone(), value);
+                    return;
+                }
+                None if *is_optional => return,
+                None => "nothing that it wrote matches",
+            },
+            _ => return,
+        };
+        let (rule, why) = (self.rule.to_string(), why.to_owned());
+        to.failures.push(Failure { rule, why });
+    }
+}
+
+fn value(found: &Captures<'_>) -> Data {
+    let text = found.get(1).or_else(|| found.get(0)).map_or(&b""[..], |one| one.as_bytes());
+    let text = String::from_utf8_lossy(text);
+    if let Ok(number) = text.parse::<i64>() {
+        return Data::Int(number);
+    }
+    // Fortran writes 1.0D+00.
+    let number = text.replace(['d', 'D'], "e").parse::<f64>();
+    match number {
+        Ok(number) if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => Data::Float(number),
+        _ => Data::Text(text.into_owned()),
+    }
+}

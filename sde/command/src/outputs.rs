@@ -1,0 +1,172 @@
+//! The files that a run is to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use glob::{MatchOptions, Pattern};
+use sde_engine::OutputFile;
+
+use crate::error::CommandError;
+use crate::folder::RunFolder;
+
+/// The declared outputs of a command, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Outputs(BTreeMap<String, Output>);
+
+#[derive(Clone, Debug)]
+struct Output {
+    is_optional: bool,
+    /// `None` for a name that stands for itself.
+    pattern: Option<Pattern>,
+}
+
+/// Files below a folder, each with its path from there.
+pub(crate) type Files = BTreeMap<String, OutputFile>;
+
+/// As in a shell: a star stays within a folder, and leaves out names that begin with a dot.
+const MATCHING: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+impl Outputs {
+    pub(crate) fn new(declared: &[String]) -> Result<Self, CommandError> {
+        let mut outputs = BTreeMap::new();
+        for declared in declared {
+            let name = declared.strip_prefix('?');
+            let (name, is_optional) = (name.unwrap_or(declared), name.is_some());
+            let name = name.trim_end_matches('/').to_owned();
+            if !is_inside(&name) {
+                return Err(CommandError::refused(
+                    format!("the output {declared:?}"),
+                    "an output is named by its path in the run's folder, without `..`",
+                ));
+            }
+            let pattern = match name.contains(['*', '?', '[']) {
+                true => Some(Pattern::new(&name).map_err(|error| {
+                    CommandError::refused(format!("the output {declared:?}"), error.to_string())
+                })?),
+                false => None,
+            };
+            let output = Output {
+                is_optional,
+                pattern,
+            };
+            outputs.insert(name, output);
+        }
+        Ok(Self(outputs))
+    }
+
+    /// As they count in the key.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    pub(crate) fn is_declared(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Those that were to be written, and were not.
+    pub(crate) fn missing(&self, files: &Files) -> Vec<String> {
+        let is_missing = |(name, output): &(&String, &Output)| {
+            !output.is_optional && !files.keys().any(|file| output.has(name, file))
+        };
+        self.0.iter().filter(is_missing).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The files that a declared name stands for; `None` if it is not declared.
+    pub(crate) fn named(&self, name: &str, files: &Files) -> Option<Vec<String>> {
+        let output = self.0.get(name)?;
+        Some(files.keys().filter(|file| output.has(name, file)).cloned().collect())
+    }
+
+    /// Moves what is declared out of the folder in which the program ran. Gives it, and the other files that are
+    /// neither declared nor inputs.
+    ///
+    /// An input that the program has changed is an output only if it is declared by its own name: put back, it would be
+    /// another input of the next call.
+    pub(crate) fn take(
+        &self,
+        folder: &Arc<RunFolder>,
+        inputs: &BTreeSet<String>,
+    ) -> io::Result<(Files, Vec<String>)> {
+        let mut written = Vec::new();
+        walk(folder.work(), &mut PathBuf::new(), &mut written)?;
+        let kept = folder.path().join("out");
+        fs::create_dir(&kept)?;
+        let (mut files, mut others) = (Files::new(), Vec::new());
+        for path in written {
+            let is_input = is_or_is_below(&path, inputs);
+            let wanted = self.0.iter().any(|(name, output)| {
+                output.has(name, &path) && (output.pattern.is_none() || !is_input)
+            });
+            if wanted {
+                let file = keep(folder, &path, kept.join(files.len().to_string()))?;
+                files.insert(path, file);
+            } else if !is_input {
+                others.push(path);
+            }
+        }
+        Ok((files, others))
+    }
+}
+
+impl Output {
+    /// Whether a file is it, or lies in it if it is a folder.
+    fn has(&self, name: &str, file: &str) -> bool {
+        match &self.pattern {
+            None => is_or_is_in(file, name),
+            Some(pattern) => Path::new(file)
+                .ancestors()
+                .any(|path| pattern.matches_path_with(path, MATCHING)),
+        }
+    }
+}
+
+/// Whether a path leads to something below the folder that it starts in.
+pub(crate) fn is_inside(path: &str) -> bool {
+    let mut parts = Path::new(path).components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+fn is_or_is_in(path: &str, name: &str) -> bool {
+    path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn is_or_is_below(path: &str, names: &BTreeSet<String>) -> bool {
+    names.iter().any(|name| is_or_is_in(path, name))
+}
+
+/// All files below a folder, links that lead to files among them.
+fn walk(root: &Path, below: &mut PathBuf, found: &mut Vec<String>) -> io::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(root.join(&*below))?.collect::<io::Result<_>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        below.push(entry.file_name());
+        match entry.file_type()? {
+            kind if kind.is_dir() => walk(root, below, found)?,
+            _ => found.push(below.to_string_lossy().into_owned()),
+        }
+        below.pop();
+    }
+    Ok(())
+}
+
+fn keep(folder: &Arc<RunFolder>, path: &str, to: PathBuf) -> io::Result<OutputFile> {
+    let from = folder.work().join(path);
+    match fs::symlink_metadata(&from)?.file_type() {
+        kind if kind.is_file() => fs::rename(&from, &to)?,
+        kind if kind.is_symlink() && fs::metadata(&from).is_ok_and(|about| about.is_file()) => {
+            fs::copy(&from, &to).map(drop)?;
+        }
+        _ => {
+            let why = format!("its output {path} is no regular file");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+    }
+    OutputFile::without_place(to, Arc::clone(folder))
+}

@@ -1,0 +1,209 @@
+//! Asking for a command: what is remembered is judged, and what is not is run.
+
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use sde_engine::record::CodeId;
+use sde_engine::{AppInfo, DynApp, Error, ErrorKind, Handle, Outcome, Peek, Policy, ResultMap, ResultSpec, Source, inputs};
+
+use crate::body::{self, Whole};
+use crate::builder::Command;
+use crate::error::{CommandError, Ended, Failed};
+use crate::judge::{Failure, Judgement};
+use crate::plan::{Plan, described};
+use crate::ran::Ran;
+use crate::rules::Rules;
+
+/// The app that keeps which rules were asked for last, of each app of commands.
+const RULES: &str = "sde.rules";
+
+/// With this variable programs are run, and nothing is remembered.
+const DISABLE: &str = "SDE_DISABLE";
+
+impl Command {
+    /// Gives the remembered run, or runs the program; and judges it by the rules.
+    ///
+    /// A remembered run that fails by rules by which it failed when it was made is made again, unless there is
+    /// [`keep_failures`](Self::keep_failures). If it fails by others only, nothing is run, and the error names them: the rule may be mistyped.
+    /// A run that did not end by itself is an error, and is never given.
+    ///
+    /// Costs the reading of the inputs, the program's loader run once to list libraries, and a look into the store.
+    ///
+    /// # Errors
+    /// If the command is refused, the program can't be found or run, did not end by itself, or the run fails by its rules.
+    pub fn run(&self, sde: &Handle) -> Result<Ran, CommandError> {
+        let call = Call::new(self, sde)?;
+        if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
+            return call.settle(call.ask(Policy::Bypass)?);
+        }
+        call.keep_rules()?;
+        if self.is_again {
+            return call.settle(call.ask(Policy::Refresh)?);
+        }
+        let began = SystemTime::now();
+        let found = call.ask(Policy::Use)?;
+        let is_earlier = matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < began;
+        if !is_earlier {
+            return call.settle(found);
+        }
+        let ran = call.ran(&found)?;
+        let judged = ran.judge(&self.rules)?;
+        if judged.failures.is_empty() {
+            return Ok(ran.with(judged));
+        }
+        let failed_then = ran.judge(&rules_of(&found.results)?)?.failures;
+        let is_old = |failure: &Failure| failed_then.iter().any(|then| then.rule == failure.rule);
+        if !judged.failures.iter().any(is_old) {
+            let advice = "nothing was run, since it is remembered and did not fail so before: if the rule is right, \
+                          --again runs it";
+            return Err(call.failed(ran, judged, advice));
+        }
+        match self.keeps_failures {
+            true => Err(call.failed(ran, judged, "it is remembered, and was not run again")),
+            false => call.settle(call.ask(Policy::Refresh)?),
+        }
+    }
+
+    /// Tells what [`run`](Self::run) would do, and why, without running the program.
+    ///
+    /// # Errors
+    /// If the command is refused, or the program can't be found.
+    pub fn peek(&self, sde: &Handle) -> Result<Peek, CommandError> {
+        let call = Call::new(self, sde)?;
+        let (_, inputs) = call.plan.call();
+        Ok(sde.peek(&call.app, &inputs)?)
+    }
+}
+
+/// One call of a command.
+struct Call<'a> {
+    sde: &'a Handle,
+    plan: Arc<Plan>,
+    app: DynApp,
+    /// What the program wrote besides its outputs, if this call ran it.
+    whole: Arc<Mutex<Option<Whole>>>,
+}
+
+impl<'a> Call<'a> {
+    fn new(command: &Command, sde: &'a Handle) -> Result<Self, CommandError> {
+        let plan = Arc::new(Plan::new(command)?);
+        let whole = Arc::new(Mutex::new(None));
+        let (info, _) = plan.call();
+        let app = DynApp::new(info, {
+            let (plan, whole) = (Arc::clone(&plan), Arc::clone(&whole));
+            move |sde, _| {
+                let done = plan.execute(Some(sde))?;
+                let results = done.results(&plan);
+                *lock(&whole) = Some(done);
+                Ok(results)
+            }
+        });
+        Ok(Self {
+            sde,
+            plan,
+            app,
+            whole,
+        })
+    }
+
+    fn ask(&self, policy: Policy) -> Result<Outcome, CommandError> {
+        let (_, inputs) = self.plan.call();
+        let done = self.sde.request(&self.app, &inputs).policy(policy).run();
+        done.map_err(|error| {
+            self.record(&error);
+            error.into()
+        })
+    }
+
+    /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it.
+    fn record(&self, error: &Error) {
+        let ErrorKind::App { .. } = error.kind() else {
+            return;
+        };
+        let Some(ended) = error.app_error::<Ended>().cloned() else {
+            return;
+        };
+        let (info, inputs) = self.plan.call();
+        let inputs = inputs.with("ended", ended.how);
+        let info = AppInfo::with_code(info.name().to_owned(), info.code().clone());
+        let info = info.result(ResultSpec::new::<String>("command")).result(ResultSpec::new::<String>("printed").not_compared());
+        let line = self.plan.line();
+        let record = DynApp::new(info, move |_, _| {
+            Ok(ResultMap::new().with("command", line.clone()).with("printed", ended.tail.clone()))
+        });
+        // The error is what counts; a store that fails tells so itself.
+        let _ = self.sde.request(&record, &inputs).policy(Policy::Refresh).run();
+    }
+
+    /// Judges a run that was just made.
+    fn settle(&self, done: Outcome) -> Result<Ran, CommandError> {
+        let ran = self.ran(&done)?;
+        let judged = ran.judge(&self.plan.rules)?;
+        match judged.failures.is_empty() {
+            true => Ok(ran.with(judged)),
+            false => Err(self.failed(ran, judged, &self.withheld())),
+        }
+    }
+
+    /// A program that misses a variable rarely says so.
+    fn withheld(&self) -> String {
+        let most = 12;
+        let names = &self.plan.withheld;
+        match names.len() {
+            0 => String::new(),
+            many => format!(
+                "it had none of the caller's variables {}{} (--env NAME, or --pass NAME for one that does not count)",
+                names[..many.min(most)].join(", "),
+                if many > most { ", .." } else { "" }
+            ),
+        }
+    }
+
+    fn ran(&self, done: &Outcome) -> Result<Ran, CommandError> {
+        Ran::new(self.sde, &self.plan, done, lock(&self.whole).take())
+    }
+
+    fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {
+        let failures = judged.failures.iter();
+        let rules = failures.map(|failure| format!("{} ({})", failure.why, failure.rule)).collect();
+        let tail = match self.plan.is_echoed {
+            true => String::new(),
+            false => body::tail(&mut ran.printed()),
+        };
+        let ran = ran.with(judged);
+        let advice = advice.to_owned();
+        CommandError::Failed(Box::new(Failed {
+            ran,
+            rules,
+            advice,
+            tail,
+        }))
+    }
+
+    /// Keeps these rules as the last ones of the app, by which `sde ls` and `sde table` judge.
+    fn keep_rules(&self) -> Result<(), CommandError> {
+        let rules = self.plan.rules.to_string();
+        let info = AppInfo::new(RULES, "1").result(ResultSpec::new::<String>("rules").not_compared());
+        let kept = DynApp::new(info, {
+            let rules = rules.clone();
+            move |_, _| Ok(ResultMap::new().with("rules", rules.clone()))
+        });
+        let inputs = inputs! { app: self.plan.app.clone() };
+        let ask = |policy| self.sde.request(&kept, &inputs).policy(policy).run();
+        let last = ask(Policy::Use)?;
+        if *last.results.get::<String>("rules")? != rules {
+            ask(Policy::Refresh)?;
+        }
+        Ok(())
+    }
+}
+
+fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
+    let rules = results.get::<String>("rules")?;
+    let unread = |error: crate::RuleError| CommandError::refused("what is stored of its rules", error.to_string());
+    rules.parse().map_err(unread)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

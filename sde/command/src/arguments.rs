@@ -4,7 +4,7 @@
 //! input, or is declared to be used or to be text; else the command is refused. The rules refuse too much rather than
 //! too little: `text` is the way out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::builder::{Command, Content};
@@ -13,15 +13,54 @@ use crate::outputs::{Outputs, is_inside};
 
 /// Programs that start another one, which is among their arguments.
 const LAUNCHERS: &[&str] = &[
-    "aprun", "bash", "chrt", "conda", "dash", "doas", "env", "fish", "gdb", "ibrun", "ionice", "jsrun", "ksh",
-    "ltrace", "micromamba", "mpiexec", "mpirun", "nice", "nohup", "numactl", "orterun", "parallel", "perf", "prterun",
-    "prun", "setsid", "sh", "singularity", "apptainer", "srun", "stdbuf", "strace", "sudo", "taskset", "time", "timeout", "uv",
-    "valgrind", "watch", "wine", "xargs", "zsh",
+    "aprun",
+    "bash",
+    "chrt",
+    "conda",
+    "dash",
+    "doas",
+    "env",
+    "fish",
+    "gdb",
+    "ibrun",
+    "ionice",
+    "jsrun",
+    "ksh",
+    "ltrace",
+    "micromamba",
+    "mpiexec",
+    "mpirun",
+    "nice",
+    "nohup",
+    "numactl",
+    "orterun",
+    "parallel",
+    "perf",
+    "prterun",
+    "prun",
+    "setsid",
+    "sh",
+    "singularity",
+    "apptainer",
+    "srun",
+    "stdbuf",
+    "strace",
+    "sudo",
+    "taskset",
+    "time",
+    "timeout",
+    "uv",
+    "valgrind",
+    "watch",
+    "wine",
+    "xargs",
+    "zsh",
 ];
 
 /// Programs that run a script. A version may follow the name.
 const INTERPRETERS: &[&str] = &[
-    "R", "Rscript", "gnuplot", "java", "julia", "lua", "node", "octave", "perl", "php", "pypy", "python", "ruby", "tclsh",
+    "R", "Rscript", "gnuplot", "java", "julia", "lua", "node", "octave", "perl", "php", "pypy",
+    "python", "ruby", "tclsh",
 ];
 
 /// Options of interpreters that a program's text follows.
@@ -107,13 +146,23 @@ impl Reading<'_> {
                 ));
             }
             self.names.insert(plain(&path), name.clone());
-            if let Some(other) = self.trees.insert(name.clone(), path.clone()).filter(|other| *other != path) {
+            if let Some(other) = self
+                .trees
+                .insert(name.clone(), path.clone())
+                .filter(|other| *other != path)
+            {
                 return Err(clash(&name, &other.display().to_string()));
             }
         }
-        let below = |name: &String| self.trees.keys().find(|tree| Path::new(name).starts_with(tree));
+        let below = |name: &String| {
+            self.trees
+                .keys()
+                .find(|tree| Path::new(name).starts_with(tree))
+        };
         match self.files.keys().chain(self.trees.keys()).find_map(|name| {
-            below(name).filter(|tree| *tree != name).map(|tree| clash(name, tree))
+            below(name)
+                .filter(|tree| *tree != name)
+                .map(|tree| clash(name, tree))
         }) {
             Some(error) => Err(error),
             None => Ok(()),
@@ -166,7 +215,9 @@ impl Reading<'_> {
             if path.is_dir() {
                 return Err(CommandError::refused(
                     format!("the argument {arg:?}"),
-                    format!("it is a folder, and is in no key: --tree {arg}, or --text {arg} if it is just a word"),
+                    format!(
+                        "it is a folder, and is in no key: --tree {arg}, or --text {arg} if it is just a word"
+                    ),
                 ));
             }
             if path.is_file() {
@@ -221,16 +272,28 @@ impl Reading<'_> {
     }
 
     fn is_declared(&self, arg: &str) -> bool {
-        self.command.texts.iter().chain(&self.command.uses).any(|there| there == arg)
+        self.command
+            .texts
+            .iter()
+            .chain(&self.command.uses)
+            .any(|there| there == arg)
     }
 
     fn is_in_a_tree(&self, path: &Path) -> bool {
-        self.trees.values().any(|tree| plain(path).starts_with(plain(tree)))
+        self.trees
+            .values()
+            .any(|tree| plain(path).starts_with(plain(tree)))
     }
 
     /// What an interpreter or a launcher runs. It is refused if it is not declared.
-    fn launched(&self, args: &[String], finds: &dyn Fn(&str) -> bool) -> Result<Option<String>, CommandError> {
-        let program = Path::new(&self.command.program).file_name().unwrap_or_default();
+    fn launched(
+        &self,
+        args: &[String],
+        finds: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<String>, CommandError> {
+        let program = Path::new(&self.command.program)
+            .file_name()
+            .unwrap_or_default();
         let program = program.to_string_lossy();
         let stem = program.split('.').next().unwrap_or_default();
         let is_known = |arg: &String| {
@@ -251,12 +314,16 @@ impl Reading<'_> {
             if let Some(word) = hidden.next() {
                 return Err(CommandError::refused(
                     format!("the argument {arg:?} of {program}"),
-                    format!("{word} is a program, and is in no key: --uses {word}, or --text {word} if it is just a word"),
+                    format!(
+                        "{word} is a program, and is in no key: --uses {word}, or --text {word} if it is just a word"
+                    ),
                 ));
             }
         }
         let used = self.command.uses.iter().find(|used| args.contains(used));
-        Ok(used.or_else(|| args.iter().find(|arg| self.files.contains_key(*arg))).cloned())
+        Ok(used
+            .or_else(|| args.iter().find(|arg| self.files.contains_key(*arg)))
+            .cloned())
     }
 
     fn interpreted(
@@ -274,8 +341,12 @@ impl Reading<'_> {
             }
             if !arg.starts_with('-') {
                 let why = match before {
-                    "-m" => format!("the module {arg} is in no key: --uses its folder, and --text {arg}"),
-                    _ => format!("it is no file here, and is in no key: --text {arg} if it is just a word"),
+                    "-m" => format!(
+                        "the module {arg} is in no key: --uses its folder, and --text {arg}"
+                    ),
+                    _ => format!(
+                        "it is no file here, and is in no key: --text {arg} if it is just a word"
+                    ),
                 };
                 return Err(CommandError::refused(format!("the argument {arg:?}"), why));
             }
@@ -299,7 +370,9 @@ fn name_of(path: &Path) -> Result<String, CommandError> {
         true => Some(plain(path)),
         false => path.file_name().map(PathBuf::from),
     };
-    let name = name.and_then(|name| name.to_str().map(str::to_owned)).filter(|name| !name.is_empty());
+    let name = name
+        .and_then(|name| name.to_str().map(str::to_owned))
+        .filter(|name| !name.is_empty());
     name.ok_or_else(|| {
         CommandError::refused(
             format!("the input {}", path.display()),
@@ -310,10 +383,7 @@ fn name_of(path: &Path) -> Result<String, CommandError> {
 
 /// A path without `.` and, where that is certain, `..`.
 fn plain(path: &Path) -> PathBuf {
-    path.components().filter(|part| *part != Component::CurDir).collect()
-}
-
-/// The names that a run's folder has at its beginning.
-pub(crate) fn names(files: &BTreeMap<String, Content>, trees: &BTreeMap<String, PathBuf>) -> BTreeSet<String> {
-    files.keys().chain(trees.keys()).cloned().collect()
+    path.components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
 }

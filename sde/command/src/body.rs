@@ -12,7 +12,7 @@ use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 use crate::error::Ended;
 use crate::folder::RunFolder;
 use crate::outputs::Files;
-use crate::plan::{Given, Plan};
+use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::tree;
 
@@ -40,16 +40,25 @@ impl Plan {
         let failed = |what: String, error: io::Error| AppError::message(format!("{what}: {error}"));
         let in_scratch = |error| {
             let scratch = self.scratch.display();
-            failed(format!("making the run's folder in {scratch} (--scratch names another)"), error)
+            failed(
+                format!("making the run's folder in {scratch} (--scratch names another)"),
+                error,
+            )
         };
         let folder = Arc::new(RunFolder::make(&self.scratch).map_err(in_scratch)?);
-        self.place_all(folder.work())?;
+        self.place_all(&folder.work())?;
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
         let finished = self.launch(&folder, &stdout, &stderr, sde);
-        let finished = finished.map_err(|error| failed(format!("running {}", self.program.display()), error))?;
+        let finished = finished
+            .map_err(|error| failed(format!("running {}", self.program.display()), error))?;
         let status = self.ended(finished.end, &folder, &stdout, &stderr)?;
         let taken = || -> io::Result<Whole> {
-            let inputs: BTreeSet<String> = self.files.keys().chain(self.trees.keys()).cloned().collect();
+            let inputs: BTreeSet<String> = self
+                .files
+                .keys()
+                .chain(self.trees.keys())
+                .cloned()
+                .collect();
             if self.is_linked {
                 self.check_links()?;
             }
@@ -76,24 +85,29 @@ impl Plan {
             }
             tree::copy(path, &to).map_err(|error| failed(error.to_string()))?;
             if tree::digest(&to).map_err(|error| failed(error.to_string()))? != *digest {
-                return Err(failed("it was changed since the run's key was made; run it again".into()));
+                return Err(failed(
+                    "it was changed since the run's key was made; run it again".into(),
+                ));
             }
         }
         for (name, file) in &self.files {
             let placed = file.place(&work.join(name), self.is_linked);
-            placed.map_err(|error| AppError::message(format!("copying the input {name}: {error}")))?;
+            placed
+                .map_err(|error| AppError::message(format!("copying the input {name}: {error}")))?;
         }
         Ok(())
     }
 
     /// Linked files may have been written to, by the program too.
     fn check_links(&self) -> io::Result<()> {
-        self.files.iter().try_for_each(|(name, file)| match &file.content {
-            crate::builder::Content::Path(path) => file.check(path).map_err(|error| {
-                io::Error::other(format!("the linked input {name}: {error}"))
-            }),
-            crate::builder::Content::Bytes(_) => Ok(()),
-        })
+        self.files
+            .iter()
+            .try_for_each(|(name, file)| match &file.content {
+                crate::builder::Content::Path(path) => file
+                    .check(path)
+                    .map_err(|error| io::Error::other(format!("the linked input {name}: {error}"))),
+                crate::builder::Content::Bytes(_) => Ok(()),
+            })
     }
 
     fn launch(
@@ -125,7 +139,7 @@ impl Plan {
             arg0: OsStr::new(&self.program),
             args: &args,
             environment: &environment,
-            folder: folder.work(),
+            folder: &folder.work(),
             stdin,
             stdout: File::create_new(stdout)?,
             stderr: File::create_new(stderr)?,
@@ -138,11 +152,20 @@ impl Plan {
     }
 
     /// The status of a run that ended by itself.
-    fn ended(&self, end: End, folder: &RunFolder, stdout: &Path, stderr: &Path) -> Result<i32, AppError> {
+    fn ended(
+        &self,
+        end: End,
+        folder: &RunFolder,
+        stdout: &Path,
+        stderr: &Path,
+    ) -> Result<i32, AppError> {
         let how = match end {
             End::Exited(status) => match free(folder.path()) {
                 Some(free) if free < LEAST_FREE => {
-                    format!("the disk of {} is full, so its files may be cut off", self.scratch.display())
+                    format!(
+                        "the disk of {} is full, so its files may be cut off",
+                        self.scratch.display()
+                    )
                 }
                 _ => return Ok(status),
             },
@@ -152,7 +175,11 @@ impl Plan {
             End::Full(error) => format!("what it printed could not be written: {error}"),
             End::Lost => "the process that watched it was ended".to_owned(),
         };
-        let tail = tail(&mut [stdout, stderr].into_iter().filter_map(|path| File::open(path).ok()));
+        let tail = tail(
+            &mut [stdout, stderr]
+                .into_iter()
+                .filter_map(|path| File::open(path).ok()),
+        );
         Err(Ended { how, tail }.into())
     }
 }
@@ -160,10 +187,15 @@ impl Plan {
 impl Whole {
     pub(crate) fn results(&self, plan: &Plan) -> ResultMap {
         let digests = self.files.iter().filter(|(name, _)| {
-            plan.compared.iter().any(|output| plan.outputs.named(output, &self.files).is_some_and(|files| files.contains(name)))
+            plan.compared.iter().any(|output| {
+                plan.outputs
+                    .named(output, &self.files)
+                    .is_some_and(|files| files.contains(name))
+            })
         });
-        let compared: BTreeMap<String, String> =
-            digests.map(|(name, file)| (name.clone(), file.digest().to_string())).collect();
+        let compared: BTreeMap<String, String> = digests
+            .map(|(name, file)| (name.clone(), file.digest().to_string()))
+            .collect();
         ResultMap::new()
             .with("status", i64::from(self.status))
             .with("command", plan.line())
@@ -184,7 +216,9 @@ pub(crate) fn tail(files: &mut dyn Iterator<Item = File>) -> String {
         file.take(SHOWN).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let texts = files.filter_map(|file| read(file).ok()).filter(|text| !text.trim().is_empty());
+    let texts = files
+        .filter_map(|file| read(file).ok())
+        .filter(|text| !text.trim().is_empty());
     texts.collect::<Vec<_>>().join("")
 }
 

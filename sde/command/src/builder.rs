@@ -181,7 +181,10 @@ impl Command {
     /// last part is the name.
     pub fn input_file(mut self, file: impl AsRef<Path>) -> Self {
         let content = Content::Path(file.as_ref().to_owned());
-        self.inputs.push(Input { name: None, content });
+        self.inputs.push(Input {
+            name: None,
+            content,
+        });
         self
     }
 

@@ -69,7 +69,12 @@ pub struct Failed {
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (app, key) = (self.ran.app(), self.ran.key());
-        write!(f, "{app} [{}] failed: {}", key.short(), self.rules.join("; "))?;
+        write!(
+            f,
+            "{app} [{}] failed: {}",
+            key.short(),
+            self.rules.join("; ")
+        )?;
         if !self.advice.is_empty() {
             write!(f, "; {}", self.advice)?;
         }

@@ -61,10 +61,16 @@ impl Rules {
         let mut fails = |rule: String, why: String| judged.failures.push(Failure { rule, why });
         let status = run.status();
         if !self.passes_with(status) {
-            fails(format!("status {status}"), format!("its exit status is {status}"));
+            fails(
+                format!("status {status}"),
+                format!("its exit status is {status}"),
+            );
         }
         for output in run.missing() {
-            fails(format!("output {output}"), format!("it wrote no output {output:?}"));
+            fails(
+                format!("output {output}"),
+                format!("it wrote no output {output:?}"),
+            );
         }
         let is_output = |name: &str| run.named(name).is_some();
         let mut by_file: BTreeMap<Option<&str>, Vec<Watched<'_>>> = BTreeMap::new();
@@ -101,10 +107,18 @@ fn each_line(from: &mut File, watched: &mut [Watched<'_>]) -> io::Result<()> {
     let (mut from, mut line) = (BufReader::with_capacity(1 << 16, from), Vec::new());
     loop {
         line.clear();
-        if from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+        if from
+            .by_ref()
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
             return Ok(());
         }
-        while line.last().is_some_and(|last| matches!(last, b'\n' | b'\r')) {
+        while line
+            .last()
+            .is_some_and(|last| matches!(last, b'\n' | b'\r'))
+        {
             line.pop();
         }
         watched.iter_mut().for_each(|one| one.see(&line));
@@ -143,7 +157,10 @@ impl Watched<'_> {
 }
 
 fn value(found: &Captures<'_>) -> Data {
-    let text = found.get(1).or_else(|| found.get(0)).map_or(&b""[..], |one| one.as_bytes());
+    let text = found
+        .get(1)
+        .or_else(|| found.get(0))
+        .map_or(&b""[..], |one| one.as_bytes());
     let text = String::from_utf8_lossy(text);
     if let Ok(number) = text.parse::<i64>() {
         return Data::Int(number);
@@ -151,7 +168,9 @@ fn value(found: &Captures<'_>) -> Data {
     // Fortran writes 1.0D+00.
     let number = text.replace(['d', 'D'], "e").parse::<f64>();
     match number {
-        Ok(number) if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => Data::Float(number),
+        Ok(number) if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
+            Data::Float(number)
+        }
         _ => Data::Text(text.into_owned()),
     }
 }

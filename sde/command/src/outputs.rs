@@ -75,13 +75,23 @@ impl Outputs {
         let is_missing = |(name, output): &(&String, &Output)| {
             !output.is_optional && !files.keys().any(|file| output.has(name, file))
         };
-        self.0.iter().filter(is_missing).map(|(name, _)| name.clone()).collect()
+        self.0
+            .iter()
+            .filter(is_missing)
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// The files that a declared name stands for; `None` if it is not declared.
     pub(crate) fn named(&self, name: &str, files: &Files) -> Option<Vec<String>> {
         let output = self.0.get(name)?;
-        Some(files.keys().filter(|file| output.has(name, file)).cloned().collect())
+        Some(
+            files
+                .keys()
+                .filter(|file| output.has(name, file))
+                .cloned()
+                .collect(),
+        )
     }
 
     /// Moves what is declared out of the folder in which the program ran. Gives it, and the other files that are
@@ -95,7 +105,7 @@ impl Outputs {
         inputs: &BTreeSet<String>,
     ) -> io::Result<(Files, Vec<String>)> {
         let mut written = Vec::new();
-        walk(folder.work(), &mut PathBuf::new(), &mut written)?;
+        walk(&folder.work(), &mut PathBuf::new(), &mut written)?;
         let kept = folder.path().join("out");
         fs::create_dir(&kept)?;
         let (mut files, mut others) = (Files::new(), Vec::new());
@@ -134,7 +144,8 @@ pub(crate) fn is_inside(path: &str) -> bool {
 }
 
 fn is_or_is_in(path: &str, name: &str) -> bool {
-    path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn is_or_is_below(path: &str, names: &BTreeSet<String>) -> bool {

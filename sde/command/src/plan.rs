@@ -74,7 +74,8 @@ impl Plan {
         let files = files.map(|(name, content)| Ok((name.clone(), given(content)?)));
         let files: BTreeMap<_, _> = files.collect::<Result<_, CommandError>>()?;
         let trees = arguments.trees.into_iter().map(|(name, path)| {
-            let digest = tree::digest(&path).map_err(|error| CommandError::tree(format!("reading the tree {name}"), error))?;
+            let digest = tree::digest(&path)
+                .map_err(|error| CommandError::tree(format!("reading the tree {name}"), error))?;
             Ok((name, (path, digest)))
         });
         let trees: BTreeMap<_, _> = trees.collect::<Result<_, CommandError>>()?;
@@ -138,18 +139,44 @@ impl Plan {
 /// The results that each run has.
 pub(crate) fn described(info: AppInfo) -> AppInfo {
     info.result(ResultSpec::new::<i64>("status").about("the exit status"))
-        .result(ResultSpec::new::<String>("command").not_compared().about("the command line"))
-        .result(ResultSpec::new::<String>("rules").not_compared().about("the rules of the call that ran it"))
-        .result(ResultSpec::new::<OutputFile>("stdout").not_compared().about("what it printed"))
-        .result(ResultSpec::new::<OutputFile>("stderr").not_compared().about("what it printed as errors"))
-        .result(ResultSpec::new::<Files>("files").not_compared().about("its outputs"))
-        .result(ResultSpec::new::<BTreeMap<String, String>>("compared").about("the digests of outputs that must not differ"))
+        .result(
+            ResultSpec::new::<String>("command")
+                .not_compared()
+                .about("the command line"),
+        )
+        .result(
+            ResultSpec::new::<String>("rules")
+                .not_compared()
+                .about("the rules of the call that ran it"),
+        )
+        .result(
+            ResultSpec::new::<OutputFile>("stdout")
+                .not_compared()
+                .about("what it printed"),
+        )
+        .result(
+            ResultSpec::new::<OutputFile>("stderr")
+                .not_compared()
+                .about("what it printed as errors"),
+        )
+        .result(
+            ResultSpec::new::<Files>("files")
+                .not_compared()
+                .about("its outputs"),
+        )
+        .result(
+            ResultSpec::new::<BTreeMap<String, String>>("compared")
+                .about("the digests of outputs that must not differ"),
+        )
 }
 
 /// The program, and all else that counts as code.
 struct Found {
     program: Program,
-    uses: Vec<Part>,
+    /// Programs that it starts.
+    starts: Vec<Part>,
+    /// Files and folders that it reads.
+    reads: Vec<Part>,
     path: OsString,
     environment: Vec<(OsString, OsString)>,
 }
@@ -160,32 +187,41 @@ impl Found {
         let failed = |error| CommandError::program(format!("running {}", command.program), error);
         let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
         let mut environment = environment(command);
-        let program = program::read(&path, &environment, digests).map_err(failed)?;
-        let (mut uses, mut folders) = (Vec::new(), Vec::new());
+        let program = program::read(&path, &callers, &environment, digests).map_err(failed)?;
+        let (mut starts, mut reads, mut folders) = (Vec::new(), Vec::new(), Vec::new());
         for used in &command.uses {
-            uses.extend(self::used(used, base, &callers, &environment, digests, &mut folders)?);
-        }
-        let declared = environment.iter().find(|(name, _)| name == "PATH");
-        let search = match declared {
-            Some((_, path)) => path.clone(),
-            None => {
-                let path = program::search_path(&program, &folders);
-                environment.push(("PATH".into(), path.clone()));
-                path
+            match read_only(used, base, digests)? {
+                Some(part) => reads.push(part),
+                None => {
+                    let path = program::find(used.as_ref(), base, &callers).map_err(failed)?;
+                    folders.extend(path.parent().map(Path::to_owned).filter(|_| is_name(used)));
+                    starts.extend(started(used, &path, &callers, &environment, digests)?);
+                }
             }
-        };
+        }
+        let mut search = program::search_path(&program, &environment).map_err(failed)?;
+        if !environment.iter().any(|(name, _)| name == "PATH") {
+            for folder in folders {
+                search.push(":");
+                search.push(folder);
+            }
+            environment.push(("PATH".into(), search.clone()));
+        }
         for used in command.uses.iter().filter(|used| is_name(used)) {
             let found = |path: &OsString| program::find(used.as_ref(), base, path).ok();
             if found(&search) != found(&callers) {
                 return Err(CommandError::refused(
                     format!("--uses {used}"),
-                    format!("the run would find another {used} in its PATH, or none: declare PATH (--env PATH)"),
+                    format!(
+                        "the run would find another {used} in its PATH, or none: declare PATH (--env PATH)"
+                    ),
                 ));
             }
         }
         Ok(Self {
             program,
-            uses,
+            starts,
+            reads,
             path: search,
             environment,
         })
@@ -195,38 +231,59 @@ impl Found {
         let [own, parts @ ..] = &self.program.parts[..] else {
             return AppInfo::new(app.to_owned(), "");
         };
-        let is_known = |part: &&Part| command.program_is.is_none() || part.is_data;
         let info = match &command.program_is {
             Some(text) => AppInfo::with_code(app.to_owned(), CodeId::Version(text.clone().into())),
-            None => AppInfo::with_code(app.to_owned(), CodeId::Source(own.digest)),
+            None => {
+                let info = AppInfo::with_code(app.to_owned(), CodeId::Source(own.digest));
+                with(info, parts.iter().chain(&self.starts))
+            }
         };
-        let parts = parts.iter().chain(&self.uses).filter(is_known);
-        described(parts.fold(info, |info, part| info.helper(part.name.clone(), part.digest)))
+        described(with(info, self.reads.iter()))
     }
 }
 
-/// What `--uses` names: a program by its name, a file or a folder by its path.
-fn used(
+fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo {
+    // Two libraries of one name may lie in two folders.
+    let mut seen = BTreeMap::new();
+    parts.by_ref().fold(info, |info, part| {
+        let count = seen.entry(part.name.clone()).or_insert(0);
+        *count += 1;
+        let name = match count {
+            1 => part.name.clone(),
+            count => format!("{} ({count})", part.name),
+        };
+        info.helper(name, part.digest)
+    })
+}
+
+/// A file that is no program, or a folder, that `--uses` names.
+fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>, CommandError> {
+    let path = base.join(used);
+    let digest = if path.is_dir() {
+        tree::digest(&path)
+            .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
+    } else if is_name(used) || is_executable(&path) {
+        return Ok(None);
+    } else {
+        digests
+            .of(&path)
+            .map_err(|error| CommandError::file("reading", &path, error))?
+    };
+    let name = used.to_owned();
+    Ok(Some(Part { name, digest, path }))
+}
+
+/// The parts of a program that `--uses` names.
+fn started(
     used: &str,
-    base: &Path,
+    path: &Path,
     search: &OsString,
     environment: &[(OsString, OsString)],
     digests: &Digests,
-    folders: &mut Vec<PathBuf>,
 ) -> Result<Vec<Part>, CommandError> {
+    let read = program::read(path, search, environment, digests);
     let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
-    let path = base.join(used);
-    if path.is_dir() {
-        let digest = tree::digest(&path).map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?;
-        return Ok(vec![Part::data(used, digest, path)]);
-    }
-    if !is_name(used) && !is_executable(&path) {
-        let digest = digests.of(&path).map_err(|error| CommandError::file("reading", &path, error))?;
-        return Ok(vec![Part::data(used, digest, path)]);
-    }
-    let path = program::find(used.as_ref(), base, search).map_err(failed)?;
-    folders.extend(path.parent().map(Path::to_owned).filter(|_| is_name(used)));
-    let mut parts = program::read(&path, environment, digests).map_err(failed)?.parts;
+    let mut parts = read.map_err(failed)?.parts;
     for (at, part) in parts.iter_mut().enumerate() {
         part.name = match at {
             0 => used.to_owned(),
@@ -246,7 +303,8 @@ fn is_executable(path: &Path) -> bool {
 }
 
 fn base(command: &Command) -> Result<PathBuf, CommandError> {
-    let here = std::env::current_dir().map_err(|error| CommandError::file("finding the current folder", ".", error))?;
+    let here = std::env::current_dir()
+        .map_err(|error| CommandError::file("finding the current folder", ".", error))?;
     Ok(match &command.folder {
         Some(folder) => here.join(folder),
         None => here,
@@ -260,10 +318,18 @@ fn check_rules(rules: &Rules, outputs: &Outputs) -> Result<(), CommandError> {
             continue;
         };
         let before = text.split_once(':').map_or("", |(before, _)| before);
-        let is_file = before.contains('.') && before.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
+        let is_file = before.contains('.')
+            && before
+                .chars()
+                .all(|c| c.is_alphanumeric() || "._-/".contains(c));
         if is_file && !before.starts_with('.') && !before.ends_with('.') {
-            let why = format!("{before} is no output: -o {before}; if it is part of the expression, write [:] for the colon");
-            return Err(CommandError::refused(format!("the rule {:?}", rule.to_string()), why));
+            let why = format!(
+                "{before} is no output: -o {before}; if it is part of the expression, write [:] for the colon"
+            );
+            return Err(CommandError::refused(
+                format!("the rule {:?}", rule.to_string()),
+                why,
+            ));
         }
     }
     Ok(())
@@ -272,8 +338,11 @@ fn check_rules(rules: &Rules, outputs: &Outputs) -> Result<(), CommandError> {
 /// The variables that count, with their values. One that is not set has none.
 fn counted(command: &Command) -> BTreeMap<String, String> {
     let counts = command.variables.iter().filter(|variable| variable.counts);
-    let value = |name: &String, given: &Option<String>| given.clone().or_else(|| std::env::var(name).ok());
-    counts.filter_map(|one| Some((one.name.clone(), value(&one.name, &one.value)?))).collect()
+    let value =
+        |name: &String, given: &Option<String>| given.clone().or_else(|| std::env::var(name).ok());
+    counts
+        .filter_map(|one| Some((one.name.clone(), value(&one.name, &one.value)?)))
+        .collect()
 }
 
 /// The environment of the program, but for its PATH and folders where these are not declared.
@@ -295,19 +364,27 @@ fn environment(command: &Command) -> Vec<(OsString, OsString)> {
 fn withheld(environment: &[(OsString, OsString)]) -> Vec<String> {
     let own = ["HOME", "TMPDIR", "PATH", "PWD", "OLDPWD", "SHLVL", "_"];
     let is_given = |name: &OsString| environment.iter().any(|(there, _)| there == name);
-    let names = std::env::vars_os().map(|(name, _)| name).filter(|name| !is_given(name));
-    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    let names = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| !is_given(name));
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
     names.retain(|name| !own.contains(&&**name));
     names.sort();
     names
 }
 
 fn words(command: &Command, args: &[String]) -> Vec<String> {
-    std::iter::once(last_name(&command.program)).chain(args.iter().cloned()).collect()
+    std::iter::once(last_name(&command.program))
+        .chain(args.iter().cloned())
+        .collect()
 }
 
 fn last_name(path: &str) -> String {
-    let name = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = Path::new(path)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| path.to_owned())
 }
 
@@ -362,7 +439,9 @@ impl Given {
     pub(crate) fn check(&self, path: &Path) -> io::Result<()> {
         match digest_of(path)? == (self.length, self.digest) {
             true => Ok(()),
-            false => Err(io::Error::other("it was changed since the run's key was made; run it again")),
+            false => Err(io::Error::other(
+                "it was changed since the run's key was made; run it again",
+            )),
         }
     }
 }
@@ -370,7 +449,11 @@ impl Given {
 /// As it counts in the key, and as a person sees it.
 impl std::fmt::Display for Given {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let executable = if self.is_executable { ", executable" } else { "" };
+        let executable = if self.is_executable {
+            ", executable"
+        } else {
+            ""
+        };
         write!(f, "{} ({} bytes{executable})", self.digest, self.length)
     }
 }
@@ -378,9 +461,15 @@ impl std::fmt::Display for Given {
 fn digest_of(path: &Path) -> io::Result<(u64, Digest)> {
     // Opening a pipe waits for a writer, and a device may never end.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        ));
     }
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path)?)?;
-    Ok((hasher.count(), Digest::from_bytes(*hasher.finalize().as_bytes())))
+    Ok((
+        hasher.count(),
+        Digest::from_bytes(*hasher.finalize().as_bytes()),
+    ))
 }

@@ -42,7 +42,9 @@ impl Ran {
     ) -> Result<Self, CommandError> {
         let results = &done.results;
         let file = |name: &str| results.get::<OutputFile>(name).map(|file| (*file).clone());
-        let (others, left) = whole.map(|whole| (whole.others, whole.left)).unwrap_or_default();
+        let (others, left) = whole
+            .map(|whole| (whole.others, whole.left))
+            .unwrap_or_default();
         Ok(Self {
             sde: sde.clone(),
             app: plan.app.clone(),
@@ -104,7 +106,10 @@ impl Ran {
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.values.get(name)? {
             Data::Float(value) => Some(*value),
-            #[expect(clippy::cast_precision_loss, reason = "integers that programs print are small")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "integers that programs print are small"
+            )]
             Data::Int(value) => Some(*value as f64),
             _ => None,
         }
@@ -173,7 +178,10 @@ impl Ran {
         for (name, file) in &self.files {
             let place = folder.join(name);
             if fs::symlink_metadata(&place).is_ok_and(|about| !about.is_file()) {
-                let why = format!("{} is no regular file, so the output is not put there", place.display());
+                let why = format!(
+                    "{} is no regular file, so the output is not put there",
+                    place.display()
+                );
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
             if is_there(file, &place) {
@@ -181,7 +189,10 @@ impl Ran {
             }
             let beside = place.parent().unwrap_or(folder);
             fs::create_dir_all(beside)?;
-            let unfinished = tempfile::Builder::new().prefix(".sde-").tempfile_in(beside)?.into_temp_path();
+            let unfinished = tempfile::Builder::new()
+                .prefix(".sde-")
+                .tempfile_in(beside)?
+                .into_temp_path();
             self.sde.put(file, &unfinished)?;
             ready.push((unfinished, place));
         }
@@ -205,13 +216,18 @@ impl Ran {
 
     /// The files with what it printed, as far as they can be read.
     pub(crate) fn printed(&self) -> impl Iterator<Item = File> {
-        [&self.stdout, &self.stderr].into_iter().filter_map(|file| self.content(file).ok())
+        [&self.stdout, &self.stderr]
+            .into_iter()
+            .filter_map(|file| self.content(file).ok())
     }
 
     fn file(&self, output: &str) -> io::Result<&OutputFile> {
         self.files.get(output).ok_or_else(|| {
             let names: Vec<&str> = self.outputs().collect();
-            let why = format!("the run wrote no output {output:?}; it has: {}", names.join(", "));
+            let why = format!(
+                "the run wrote no output {output:?}; it has: {}",
+                names.join(", ")
+            );
             io::Error::new(io::ErrorKind::NotFound, why)
         })
     }

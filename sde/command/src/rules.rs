@@ -125,7 +125,9 @@ impl Rules {
             why,
         };
         if text.contains('\n') {
-            return Err(refused("an expression is matched with single lines, so it has none".into()));
+            return Err(refused(
+                "an expression is matched with single lines, so it has none".into(),
+            ));
         }
         // What stands before a colon may be the name of a file, which only the command knows.
         Regex::new(text).map_err(|error| refused(error.to_string()))?;
@@ -143,7 +145,10 @@ impl Rules {
 
 impl Rule {
     /// The output that it looks at, if it is one of these, and the expression.
-    pub(crate) fn split<'a>(&'a self, is_output: impl Fn(&str) -> bool) -> (Option<&'a str>, &'a str) {
+    pub(crate) fn split<'a>(
+        &'a self,
+        is_output: impl Fn(&str) -> bool,
+    ) -> (Option<&'a str>, &'a str) {
         match self.text.split_once(':') {
             Some((file, expression)) if is_output(file) => (Some(file), expression),
             _ => (None, &self.text),
@@ -168,7 +173,9 @@ impl fmt::Display for Rule {
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let statuses = self.ok_status.iter();
-        statuses.into_iter().try_for_each(|status| writeln!(f, "ok-status {status}"))?;
+        statuses
+            .into_iter()
+            .try_for_each(|status| writeln!(f, "ok-status {status}"))?;
         self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
     }
 }

@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use sde_engine::record::CodeId;
-use sde_engine::{AppInfo, DynApp, Error, ErrorKind, Handle, Outcome, Peek, Policy, ResultMap, ResultSpec, Source, inputs};
+use sde_engine::{
+    AppInfo, DynApp, Error, ErrorKind, Handle, Outcome, Peek, Policy, ResultMap, ResultSpec,
+    Source, inputs,
+};
 
 use crate::body::{self, Whole};
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
 use crate::judge::{Failure, Judgement};
-use crate::plan::{Plan, described};
+use crate::plan::Plan;
 use crate::ran::Ran;
 use crate::rules::Rules;
 
@@ -42,7 +44,8 @@ impl Command {
         }
         let began = SystemTime::now();
         let found = call.ask(Policy::Use)?;
-        let is_earlier = matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < began;
+        let is_earlier =
+            matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < began;
         if !is_earlier {
             return call.settle(found);
         }
@@ -126,13 +129,21 @@ impl<'a> Call<'a> {
         let (info, inputs) = self.plan.call();
         let inputs = inputs.with("ended", ended.how);
         let info = AppInfo::with_code(info.name().to_owned(), info.code().clone());
-        let info = info.result(ResultSpec::new::<String>("command")).result(ResultSpec::new::<String>("printed").not_compared());
+        let info = info
+            .result(ResultSpec::new::<String>("command"))
+            .result(ResultSpec::new::<String>("printed").not_compared());
         let line = self.plan.line();
         let record = DynApp::new(info, move |_, _| {
-            Ok(ResultMap::new().with("command", line.clone()).with("printed", ended.tail.clone()))
+            Ok(ResultMap::new()
+                .with("command", line.clone())
+                .with("printed", ended.tail.clone()))
         });
         // The error is what counts; a store that fails tells so itself.
-        let _ = self.sde.request(&record, &inputs).policy(Policy::Refresh).run();
+        let _ = self
+            .sde
+            .request(&record, &inputs)
+            .policy(Policy::Refresh)
+            .run();
     }
 
     /// Judges a run that was just made.
@@ -165,7 +176,9 @@ impl<'a> Call<'a> {
 
     fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {
         let failures = judged.failures.iter();
-        let rules = failures.map(|failure| format!("{} ({})", failure.why, failure.rule)).collect();
+        let rules = failures
+            .map(|failure| format!("{} ({})", failure.why, failure.rule))
+            .collect();
         let tail = match self.plan.is_echoed {
             true => String::new(),
             false => body::tail(&mut ran.printed()),
@@ -183,7 +196,8 @@ impl<'a> Call<'a> {
     /// Keeps these rules as the last ones of the app, by which `sde ls` and `sde table` judge.
     fn keep_rules(&self) -> Result<(), CommandError> {
         let rules = self.plan.rules.to_string();
-        let info = AppInfo::new(RULES, "1").result(ResultSpec::new::<String>("rules").not_compared());
+        let info =
+            AppInfo::new(RULES, "1").result(ResultSpec::new::<String>("rules").not_compared());
         let kept = DynApp::new(info, {
             let rules = rules.clone();
             move |_, _| Ok(ResultMap::new().with("rules", rules.clone()))
@@ -200,10 +214,14 @@ impl<'a> Call<'a> {
 
 fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
     let rules = results.get::<String>("rules")?;
-    let unread = |error: crate::RuleError| CommandError::refused("what is stored of its rules", error.to_string());
+    let unread = |error: crate::RuleError| {
+        CommandError::refused("what is stored of its rules", error.to_string())
+    };
     rules.parse().map_err(unread)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -85,6 +85,7 @@
 //! | apps and values without a Rust type | [`DynApp`], [`Data`] |
 //! | a store or a transport of your own | [`archiver`], [`ranks`] |
 //! | keys of your own types | [`Fingerprint`](trait@Fingerprint), [`key`] |
+//! | programs that others wrote | with the feature `command` (on by default), `Command` |
 //! | GPU programs, built once for all processes | with the feature `opencl`, `opencl` |
 //!
 //! The guide in `docs/guide` of the repository has a page on each; read that on keys before you trust a result.
@@ -247,6 +248,16 @@ pub use sde_engine::helper;
 #[cfg(feature = "store")]
 #[doc(inline)]
 pub use sde_archives::{builder, open};
+
+#[cfg(all(feature = "command", unix))]
+#[doc(inline)]
+pub use sde_command::Command;
+
+/// Runs of other programs: what comes of a [`Command`].
+#[cfg(all(feature = "command", unix))]
+pub mod command {
+    pub use sde_command::{CommandError, Failed, Ran, RuleError, Rules, Stop, sweep};
+}
 
 /// Process sets, for programs on many ranks and for transports of your own.
 ///

@@ -207,8 +207,12 @@ impl Reading<'_> {
             return Ok(arg.to_owned());
         }
         let path = self.base.join(arg);
-        if let Some(name) = self.names.get(&plain(&path)) {
-            return Ok(name.clone());
+        let is_name = self.files.contains_key(arg) || self.trees.contains_key(arg);
+        match self.names.get(&plain(&path)) {
+            Some(name) if is_name && name != arg => return Err(clash(arg, "another one")),
+            Some(name) => return Ok(name.clone()),
+            None if is_name => return Ok(arg.to_owned()),
+            None => {}
         }
         let is_relative = !arg.is_empty() && !arg.starts_with('-') && !arg.starts_with('/');
         if is_relative && !self.is_in_a_tree(&path) {

@@ -3,6 +3,7 @@
 //! A [`Command`] runs a program in a folder of its own, and is an app like any other: the key has all that the program
 //! was given, the result all that came of it. The guide's page is `docs/guide/10-commands.md`.
 
+#![cfg(unix)]
 #![deny(unsafe_code)]
 
 mod arguments;

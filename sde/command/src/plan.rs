@@ -208,7 +208,12 @@ impl Found {
             environment.push(("PATH".into(), search.clone()));
         }
         for used in command.uses.iter().filter(|used| is_name(used)) {
-            let found = |path: &OsString| program::find(used.as_ref(), base, path).ok();
+            let found = |path: &OsString| {
+                program::find(used.as_ref(), base, path)
+                    .ok()?
+                    .canonicalize()
+                    .ok()
+            };
             if found(&search) != found(&callers) {
                 return Err(CommandError::refused(
                     format!("--uses {used}"),

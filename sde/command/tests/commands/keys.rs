@@ -1,0 +1,222 @@
+//! Two commands are one run if all that the program was given is the same, and only then.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use sde_command::Command;
+
+use crate::kit::{Lab, text};
+
+/// Whether a command is computed after a change.
+fn computes_after(lab: &Lab, command: &dyn Fn() -> Command, change: impl FnOnce()) -> bool {
+    lab.run(&command());
+    assert!(lab.run(&command()).is_remembered(), "{:?}", command());
+    change();
+    let before = lab.runs();
+    lab.run(&command());
+    lab.runs() > before
+}
+
+#[test]
+fn the_script_counts_by_content() {
+    let lab = Lab::new();
+    let script = lab.script("job", "echo 1");
+    let edit = || drop(lab.script("job", "echo 2"));
+    assert!(computes_after(&lab, &|| lab.command(&script), edit));
+}
+
+#[test]
+fn a_file_that_an_argument_names_counts_by_content_and_mode() {
+    let lab = Lab::new();
+    let script = lab.script("job", "cat $1");
+    let file = lab.write("data/a.txt", "1");
+    let command = || lab.command(&script).arg("data/a.txt");
+    assert!(computes_after(&lab, &command, || fs::write(&file, "2").unwrap()));
+    let executable = || fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(computes_after(&lab, &command, executable));
+    let touched = || fs::write(&file, "2").unwrap();
+    assert!(!computes_after(&lab, &command, touched));
+}
+
+#[test]
+fn a_link_counts_by_the_content_it_leads_to() {
+    let lab = Lab::new();
+    let script = lab.script("job", "cat $1");
+    lab.write("one", "1");
+    lab.write("two", "2");
+    symlink("one", lab.path("data")).unwrap();
+    let command = || lab.command(&script).arg("data");
+    let elsewhere = || {
+        fs::remove_file(lab.path("data")).unwrap();
+        symlink("two", lab.path("data")).unwrap();
+    };
+    assert!(computes_after(&lab, &command, elsewhere));
+    assert_eq!(text(lab.run(&command()).stdout()), "2");
+}
+
+#[test]
+fn a_file_in_a_tree_counts() {
+    let lab = Lab::new();
+    let script = lab.script("job", "cat parameters/deep/x");
+    let file = lab.write("parameters/deep/x", "1");
+    let command = || lab.command(&script).tree("parameters");
+    assert!(computes_after(&lab, &command, || fs::write(&file, "2").unwrap()));
+    let more = || drop(lab.write("parameters/y", ""));
+    assert!(computes_after(&lab, &command, more));
+}
+
+#[test]
+fn what_is_used_counts_where_it_lies() {
+    let lab = Lab::new();
+    let table = lab.write("table", "1");
+    let script = lab.script("job", &format!("cat {}", table.display()));
+    let command = || lab.command(&script).uses(table.to_str().unwrap());
+    assert!(computes_after(&lab, &command, || fs::write(&table, "2").unwrap()));
+}
+
+#[test]
+fn arguments_variables_outputs_names_and_input_count() {
+    let lab = Lab::new();
+    let script = lab.script("job", "cat; touch a b");
+    let plain = || lab.command(&script);
+    lab.run(&plain());
+    let others = [
+        plain().arg("x"),
+        plain().arg("y"),
+        plain().args(["x", "y"]),
+        plain().arg("x y"),
+        plain().env("N", "1"),
+        plain().env("N", "2"),
+        plain().output("a"),
+        plain().output("a").output("b"),
+        plain().name("other"),
+        plain().stdin_bytes("1"),
+        plain().input_bytes("n", "1"),
+        plain().input_bytes("m", "1"),
+        plain().program_is("job 1"),
+    ];
+    for (at, other) in others.iter().enumerate() {
+        assert_eq!(lab.runs(), at + 1);
+        assert!(!lab.run(other).is_remembered(), "{other:?}");
+        assert!(lab.run(other).is_remembered(), "{other:?}");
+    }
+}
+
+#[test]
+fn what_does_not_count_is_another_way_to_say_the_same() {
+    let lab = Lab::new();
+    let script = lab.script("job", "cat $1; touch a b");
+    lab.write("data", "1");
+    let command = || lab.command(&script).arg("data").output("a").output("b");
+    lab.run(&command());
+    let again = [
+        lab.command(&script)
+            .arg(lab.path("data").to_str().unwrap())
+            .input_file(lab.path("data"))
+            .output("b")
+            .output("?a"),
+        command().pass("NOBODY_SETS_THIS"),
+        command().text("data").input("data", "data"),
+        command().timeout(std::time::Duration::from_secs(99)),
+        lab.command(&script)
+            .arg("data")
+            .input_bytes("data", "1")
+            .output("b/")
+            .output("a"),
+    ];
+    for same in &again {
+        assert!(lab.run(same).is_remembered(), "{same:?}");
+    }
+}
+
+#[test]
+fn an_input_has_one_name_wherever_it_lies() {
+    let lab = Lab::new();
+    let script = lab.script("job", "cat mol.xyz");
+    for (folder, remembered) in [("a", false), ("b", true)] {
+        let file = lab.write(&format!("{folder}/mol.xyz"), "C");
+        let file = file.to_str().unwrap();
+        let command = lab
+            .command(&script)
+            .arg(file)
+            .arg(format!("--in={file}"))
+            .input_file(file);
+        assert_eq!(lab.run(&command).is_remembered(), remembered);
+    }
+}
+
+/// The run has the content of its key, also if somebody edits the file meanwhile.
+#[test]
+fn an_input_that_is_edited_while_the_program_runs_is_the_old_one() {
+    let lab = Lab::new();
+    let file = lab.write("data", "1");
+    let path = file.display();
+    let script = lab.script("job", &format!("echo 2 > {path}; cat data"));
+    let command = lab
+        .command(&script)
+        .arg("data")
+        .text(file.to_str().unwrap());
+    assert_eq!(text(lab.run(&command).stdout()), "1");
+    fs::write(&file, "1").unwrap();
+    let again = lab.run(&command);
+    assert!(again.is_remembered());
+    assert_eq!(text(again.stdout()), "1");
+}
+
+#[test]
+fn a_linked_input_that_the_program_writes_to_is_an_error() {
+    let lab = Lab::new();
+    lab.write("data", "1");
+    let script = lab.script("job", "echo 2 > data");
+    let command = || lab.command(&script).arg("data").link();
+    let error = lab.error(&command());
+    assert!(
+        error.contains("the linked input data: it was changed"),
+        "{error}"
+    );
+    assert!(
+        lab.run(&lab.command(&script).arg("data"))
+            .undeclared()
+            .is_empty()
+    );
+}
+
+#[test]
+fn the_environment_is_what_is_declared() {
+    let lab = Lab::new();
+    let script = lab.script("job", "env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD= | sed 's/=.*//' | sort; ls $HOME $TMPDIR | wc -w");
+    let ran = lab.run(&lab.command(&script).env("N", "1"));
+    let names = text(ran.stdout());
+    let mut names: Vec<&str> = names.lines().map(str::trim).collect();
+    names.retain(|name| *name != "LD_LIBRARY_PATH");
+    // `ls` names the two folders it is given.
+    assert_eq!(names, ["HOME", "N", "PATH", "TMPDIR", "2"]);
+}
+
+#[test]
+fn a_program_earlier_in_the_declared_path_is_another_one() {
+    let lab = Lab::new();
+    let script = lab.script("job", "helper");
+    let [one, two] = ["one", "two"].map(|name| {
+        lab.script(&format!("{name}/helper"), &format!("echo {name}"));
+        lab.path(name).to_str().unwrap().to_owned()
+    });
+    let path = |first: &str, then: &str| {
+        lab.command(&script)
+            .env("PATH", format!("{first}:{then}:/usr/bin:/bin"))
+    };
+    assert_eq!(text(lab.run(&path(&one, &two)).stdout()), "one\n");
+    assert_eq!(text(lab.run(&path(&two, &one)).stdout()), "two\n");
+}
+
+#[test]
+fn the_app_is_named_by_the_program_or_the_script() {
+    let lab = Lab::new();
+    lab.write("fit.sh", "echo 1");
+    let ran = lab.run(&lab.command(Path::new("/bin/sh")).arg("fit.sh"));
+    assert_eq!(ran.app(), "fit.sh");
+    let script = lab.script("job", "");
+    assert_eq!(lab.run(&lab.command(&script)).app(), "job");
+    assert_eq!(lab.run(&lab.command(&script).name("mine")).app(), "mine");
+}

@@ -1,0 +1,100 @@
+//! What would be a trap is refused, with what to write instead.
+
+use std::path::Path;
+
+use crate::kit::Lab;
+
+#[test]
+fn each_trap_is_refused_and_nothing_runs() {
+    let lab = Lab::new();
+    let script = lab.script("job", "");
+    let file = lab.write("elsewhere/data", "1");
+    let (file, folder) = (file.to_str().unwrap(), lab.path("elsewhere"));
+    let folder = folder.to_str().unwrap();
+    lab.write("here", "1");
+    let job = || lab.command(&script);
+    let sh = || lab.command(Path::new("/bin/sh"));
+    let cases = [
+        (job().arg(file), format!("--uses {file}")),
+        (
+            job().arg(format!("--data={file}")),
+            format!("--uses {file}"),
+        ),
+        (job().arg(format!("-I{folder}")), format!("--uses {folder}")),
+        (job().arg(format!("a:{file}")), format!("-i {file}")),
+        (job().arg(format!("{folder}/new.log")), "--text".to_owned()),
+        (
+            job().env("DATA", file),
+            "the variable DATA is refused".to_owned(),
+        ),
+        (job().arg("elsewhere"), "--tree elsewhere".to_owned()),
+        (job().input_file("elsewhere"), "--tree".to_owned()),
+        (job().tree("here"), "-i".to_owned()),
+        (
+            job().arg("here").input("here", file),
+            "has that place".to_owned(),
+        ),
+        (job().input("../x", file), "-i SOURCE=NAME".to_owned()),
+        (
+            job().tree("elsewhere").input("elsewhere/x", "here"),
+            "has that place".to_owned(),
+        ),
+        (job().output("../x"), "without `..`".to_owned()),
+        (job().output("/x"), "without `..`".to_owned()),
+        (job().compare("x"), "-o x".to_owned()),
+        (job().require("x.log:done").unwrap(), "-o x.log".to_owned()),
+        (job().uses("no-such-program"), "no-such-program".to_owned()),
+        (sh().args(["-c", "ls | wc -l"]), "--uses ls".to_owned()),
+        (
+            lab.command(Path::new("/usr/bin/env")).args(["A=1", "ls"]),
+            "--uses ls".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/usr/bin/nice")).arg("ls"),
+            "--uses ls".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/usr/bin/perl")).arg("nothing.pl"),
+            "it is no file here".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/no/such/program")),
+            "/no/such/program".to_owned(),
+        ),
+    ];
+    for (command, advice) in cases {
+        let error = lab.error(&command);
+        assert!(
+            error.contains(&advice),
+            "{command:?}\n{error}\nshould say {advice}"
+        );
+    }
+    assert_eq!(lab.runs(), 0);
+}
+
+#[test]
+fn each_way_out_is_taken() {
+    let lab = Lab::new();
+    let script = lab.script("job", "");
+    let file = lab.write("elsewhere/data", "1");
+    let file = file.to_str().unwrap();
+    let job = || lab.command(&script);
+    let sh = || lab.command(Path::new("/bin/sh"));
+    let commands = [
+        job().arg(file).text(file),
+        job().arg(file).uses(file),
+        job().arg(format!("--data={file}")).input_file(file),
+        job().arg("elsewhere").tree("elsewhere"),
+        job().arg("elsewhere/data").tree("elsewhere"),
+        job().arg("elsewhere").text("elsewhere"),
+        job().env("DATA", file).uses(file),
+        job().arg("elsewhere/data"),
+        sh().args(["-c", "ls | wc -l"]).uses("ls").uses("wc"),
+        sh().args(["-c", "ls"]).text("ls"),
+        job().arg("/"),
+    ];
+    for command in commands {
+        lab.run(&command);
+        assert!(lab.run(&command).is_remembered(), "{command:?}");
+    }
+}

@@ -1,1 +1,111 @@
-//! Running a program, and ending all that it started.
+//! A program that someone else wrote, run so that nothing of it is left when the run is over.
+//!
+//! Between this process and the program stands a *supervisor*, a fork of this process that runs no
+//! program: every descendant of the program that loses its parent becomes the supervisor's child, so that
+//! it can be found and ended. It outlives this process if that is killed, and ends the rest then.
+
+mod capture;
+mod strays;
+mod supervisor;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+/// What is run, and how.
+pub(crate) struct Launch<'a> {
+    /// The file that is executed, by absolute path.
+    pub(crate) program: &'a Path,
+    pub(crate) arg0: &'a OsStr,
+    /// What follows `arg0`.
+    pub(crate) args: &'a [OsString],
+    /// The whole environment.
+    pub(crate) environment: &'a [(OsString, OsString)],
+    /// Where the program starts. Its parent is taken for the run's folder when strays are looked for.
+    pub(crate) folder: &'a Path,
+    pub(crate) stdin: File,
+    /// What the program prints is written here as it comes.
+    pub(crate) stdout: File,
+    pub(crate) stderr: File,
+    /// Whether what is printed also goes to this process's standard output and error.
+    pub(crate) echo: bool,
+    pub(crate) limit: Option<Duration>,
+    /// Time between TERM and KILL.
+    pub(crate) grace: Duration,
+    /// The locked file of the run's folder. The supervisor keeps it open too: the lock is free when nobody is left.
+    pub(crate) lock: &'a File,
+    /// Asked every 50 ms for a signal to pass on. A signal is passed on when the answer before was another.
+    pub(crate) stop: &'a dyn Fn() -> Option<i32>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Exited(i32),
+    /// A signal that this process did not send ended the program.
+    Signal(i32),
+    TimeLimit(Duration),
+    /// This signal was passed on to the program, which may have ended by any status.
+    Interrupted(i32),
+    /// Its output could not be written.
+    Full(io::Error),
+    /// The supervisor was killed, and the program with it.
+    Lost,
+}
+
+/// What is known of a program that ran.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) end: End,
+    /// Processes that the program left behind when it ended by itself, as `name (pid)`. They were ended.
+    pub(crate) left: Vec<String>,
+}
+
+/// Runs a program until it and all its descendants have ended.
+///
+/// Errors say that the program could not be started (not found, not permitted, no format of a program), or
+/// that a system call of this process failed, in which case the program was ended.
+///
+/// The program is in a session of its own: it has no terminal, and a signal from the terminal reaches it
+/// through `stop` only. Memory is constant, whatever is printed. Must be called by a thread that lives as
+/// long as the call (any does): Linux ends the run with the thread.
+pub(crate) fn run(launch: Launch<'_>) -> io::Result<Finished> {
+    let mut echoes = [None, None];
+    if launch.echo {
+        // What this process printed before must not come after what the program prints.
+        let _ = io::stdout().flush();
+        echoes = [
+            io::stdout().as_fd().try_clone_to_owned().ok(),
+            io::stderr().as_fd().try_clone_to_owned().ok(),
+        ];
+    }
+    run_with(launch, echoes)
+}
+
+fn run_with(launch: Launch<'_>, echoes: [Option<OwnedFd>; 2]) -> io::Result<Finished> {
+    let mut started = supervisor::start(&launch)?;
+    let missing = || io::Error::other("a program's pipe is missing");
+    let out = started.child.stdout.take().ok_or_else(missing)?;
+    let err = started.child.stderr.take().ok_or_else(missing)?;
+    let [to_out, to_err] = echoes;
+    let streams = [
+        capture::Stream::new(out.into(), launch.stdout, to_out)?,
+        capture::Stream::new(err.into(), launch.stderr, to_err)?,
+    ];
+    let run = launch.folder.parent().unwrap_or(launch.folder);
+    let marks = strays::Marks::new(launch.environment, run);
+    let rules = watch::Rules {
+        limit: launch.limit,
+        grace: launch.grace,
+        stop: launch.stop,
+        marks,
+    };
+    watch::Watch::new(started, streams, rules).until_over()
+}

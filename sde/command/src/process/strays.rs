@@ -1,0 +1,66 @@
+//! Processes of a run whose supervisor was killed: they are nobody's children.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a run's processes are known by: the entries of their environment that name the run's folder.
+pub(super) struct Marks(Vec<Vec<u8>>);
+
+impl Marks {
+    /// A program's descendants inherit `HOME` and `TMPDIR`, which lie in the run's folder, and no other's do.
+    pub(super) fn new(environment: &[(OsString, OsString)], run: &Path) -> Self {
+        let inside = environment
+            .iter()
+            .filter(|(_, value)| Path::new(value).starts_with(run));
+        Self(
+            inside
+                .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
+                .collect(),
+        )
+    }
+
+    /// Kills every process of the run, and gives their names.
+    ///
+    /// Needs `/proc`, and takes about 20 µs for each process of this machine. A process that cleared its
+    /// environment is not found.
+    pub(super) fn kill(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        // What forks while it is looked for is found the next time.
+        for _ in 0..10 {
+            let found = names.len();
+            names.extend(
+                processes()
+                    .filter(|process| self.are_of(process))
+                    .filter_map(|process| kill(&process)),
+            );
+            if names.len() == found {
+                break;
+            }
+        }
+        names
+    }
+
+    /// A process that has ended has no environment.
+    fn are_of(&self, process: &Path) -> bool {
+        let environ = std::fs::read(process.join("environ")).unwrap_or_default();
+        environ
+            .split(|&byte| byte == 0)
+            .any(|entry| self.0.iter().any(|mark| mark == entry))
+    }
+}
+
+fn processes() -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+}
+
+fn kill(process: &Path) -> Option<String> {
+    let pid = rustix::process::Pid::from_raw(process.file_name()?.to_str()?.parse().ok()?)?;
+    let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok()?;
+    Some(format!("{} ({})", name.trim_end(), pid.as_raw_nonzero()))
+}

@@ -1,0 +1,233 @@
+//! The side of a run that stays in this process: one thread, which waits for all at once.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use super::capture::{self, Stream};
+use super::strays::Marks;
+use super::supervisor::{END, ENDED, ENDING, LEFT, MESSAGE, Started};
+use super::{End, Finished};
+
+/// How often the caller is asked for a signal, in ms.
+const TICK: u32 = 50;
+/// How long the supervisor has to take an order, and pipes that someone else holds to be closed.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long after KILL a process may take to go; one that waits for a device can't before that answers.
+const STUCK: Duration = Duration::from_secs(30);
+
+pub(super) struct Rules<'a> {
+    pub(super) limit: Option<Duration>,
+    pub(super) grace: Duration,
+    pub(super) stop: &'a dyn Fn() -> Option<i32>,
+    pub(super) marks: Marks,
+}
+
+pub(super) struct Watch<'a> {
+    started: Started,
+    streams: [Stream; 2],
+    rules: Rules<'a>,
+    /// The part of a message that has arrived.
+    message: Vec<u8>,
+    status: Option<ExitStatus>,
+    left: Vec<String>,
+    /// Why the run counts as ended early.
+    cause: Option<End>,
+    last_stop: Option<i32>,
+    /// When the order to end was given.
+    ordered: Option<Instant>,
+    /// Whether the supervisor ends what is left.
+    taken: bool,
+    /// Until when the streams are waited for: the supervisor is gone.
+    until: Option<Instant>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(started: Started, streams: [Stream; 2], rules: Rules<'a>) -> Self {
+        let message = Vec::with_capacity(MESSAGE);
+        let (left, last_stop, ordered) = (Vec::new(), None, None);
+        Self {
+            started,
+            streams,
+            rules,
+            message,
+            status: None,
+            left,
+            cause: None,
+            last_stop,
+            ordered,
+            taken: false,
+            until: None,
+        }
+    }
+
+    pub(super) fn until_over(mut self) -> io::Result<Finished> {
+        self.started.line.set_nonblocking(true)?;
+        loop {
+            self.hear()?;
+            if self.over() {
+                return Ok(self.finish());
+            }
+            self.decide();
+            let before = Instant::now();
+            let line = self.until.is_none().then(|| self.started.line.as_fd());
+            capture::wait(line, &self.streams, TICK)?;
+            if let Some(until) = &mut self.until
+                && self.streams.iter().any(Stream::pending)
+            {
+                // Who reads the echo may take his time.
+                *until += before.elapsed();
+            }
+            self.advance();
+        }
+    }
+
+    /// Takes what the supervisor says, and whether it has gone.
+    fn hear(&mut self) -> io::Result<()> {
+        if self.until.is_some() {
+            return Ok(());
+        }
+        // Asked first: what it said before it went is heard then. Its end of the line may be open in a fork
+        // that another thread made.
+        let gone = self.started.child.try_wait();
+        let mut buffer = [0; MESSAGE];
+        let closed = loop {
+            match self.started.line.read(&mut buffer) {
+                Ok(0) => break true,
+                Ok(count) => buffer[..count].iter().for_each(|&byte| self.take(byte)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break false,
+                Err(_) => break true,
+            }
+        };
+        let status = match gone {
+            Ok(None) if !closed => return Ok(()),
+            Ok(None) => self.started.child.wait().ok(),
+            Ok(status) => status,
+            // Somebody else has waited for it, or this process ignores its children.
+            Err(_) => None,
+        };
+        self.until = Some(Instant::now() + PATIENCE);
+        if !status.is_some_and(|status| status.success()) {
+            self.left.extend(self.rules.marks.kill());
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, byte: u8) {
+        self.message.push(byte);
+        if self.message.len() < MESSAGE {
+            return;
+        }
+        let number = |at: usize| {
+            self.message[at..at + 4]
+                .try_into()
+                .map_or(0, i32::from_ne_bytes)
+        };
+        let (kind, value) = (number(0), number(4));
+        match kind {
+            ENDED => self.status = Some(ExitStatus::from_raw(value)),
+            ENDING => self.taken = true,
+            LEFT => {
+                let name = String::from_utf8_lossy(&self.message[8..]);
+                self.left
+                    .push(format!("{} ({value})", name.trim_end_matches(['\0', '\n'])));
+            }
+            _ => {}
+        }
+        self.message.clear();
+    }
+
+    fn over(&self) -> bool {
+        let Some(until) = self.until else {
+            return false;
+        };
+        let waits = self.ordered.is_none() && self.streams.iter().any(Stream::pending);
+        self.streams.iter().all(Stream::over) || (!waits && Instant::now() >= until)
+    }
+
+    fn decide(&mut self) {
+        let stop = (self.rules.stop)();
+        if let Some(signal) = stop
+            && stop != self.last_stop
+        {
+            self.pass_on(signal);
+        }
+        self.last_stop = stop;
+        if let Some(limit) = self.rules.limit
+            && self.status.is_none()
+            && self.until.is_none()
+            && self.ordered.is_none()
+            && self.started.since.elapsed() >= limit
+        {
+            self.cause.get_or_insert(End::TimeLimit(limit));
+            self.end_all();
+        }
+        if let Some(ordered) = self.ordered {
+            let patience = if self.taken {
+                self.rules.grace + STUCK
+            } else {
+                PATIENCE
+            };
+            if self.until.is_none() && ordered.elapsed() > patience {
+                // The program gets its parent-death signal.
+                let _ = self.started.child.kill();
+            }
+        }
+    }
+
+    /// A program that has ended by itself was not interrupted; only what it left is ended sooner.
+    fn pass_on(&mut self, signal: i32) {
+        if self.until.is_some() {
+            return;
+        }
+        if self.status.is_some() {
+            self.end_all();
+        } else if let Ok(order) = u8::try_from(signal) {
+            self.cause.get_or_insert(End::Interrupted(signal));
+            self.order(order);
+        }
+    }
+
+    fn end_all(&mut self) {
+        if self.ordered.is_none() {
+            self.ordered = Some(Instant::now());
+            self.order(END);
+        }
+    }
+
+    /// An order that can't be sent finds a supervisor that has gone, or one that stands still and is killed.
+    fn order(&mut self, order: u8) {
+        let _ = self.started.line.write(&[order]);
+        if let Some(pid) = rustix::process::Pid::from_raw(self.started.child.id().cast_signed()) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+        }
+    }
+
+    fn advance(&mut self) {
+        for at in 0..self.streams.len() {
+            if let Err(error) = self.streams[at].advance() {
+                if !matches!(self.cause, Some(End::Full(_))) {
+                    self.cause = Some(End::Full(error));
+                }
+                self.end_all();
+            }
+        }
+    }
+
+    fn finish(self) -> Finished {
+        let end = match (self.cause, self.status) {
+            (Some(cause), _) => cause,
+            (None, Some(status)) => status
+                .code()
+                .map_or_else(|| End::Signal(status.signal().unwrap_or(0)), End::Exited),
+            (None, None) => End::Lost,
+        };
+        Finished {
+            end,
+            left: self.left,
+        }
+    }
+}

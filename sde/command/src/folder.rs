@@ -121,7 +121,7 @@ fn abandoned(folder: &Path) -> io::Result<Option<Option<File>>> {
     }
     let path = folder.join(LOCK);
     let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let mut lock = match OpenOptions::new()
+    let lock = match OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(no_follow)
@@ -136,7 +136,7 @@ fn abandoned(folder: &Path) -> io::Result<Option<Option<File>>> {
         other => other?,
     };
     let mut made_on = String::new();
-    (&mut lock).take(256).read_to_string(&mut made_on)?;
+    (&lock).take(256).read_to_string(&mut made_on)?;
     if made_on != host() || lock.try_lock().is_err() {
         return Ok(None);
     }

@@ -158,7 +158,6 @@ fn a_program_that_cannot_be_started() {
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     let error = trial.program(&text, &[], &|| None).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-    std::os::unix::fs::PermissionsExt::set_mode(&mut text.metadata().unwrap().permissions(), 0o755);
     std::fs::set_permissions(&text, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let error = trial.program(&text, &[], &|| None).unwrap_err();
     assert_eq!(
@@ -181,14 +180,28 @@ fn a_program_has_the_signals_and_files_of_its_own() {
     let mut trial = Trial::new();
     let leaked = File::open("/dev/zero").unwrap();
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
-    let finished = trial.shell("ls -l /proc/self/fd | grep -c zero; grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; ps -o tty= -p $$");
+    let finished = trial.shell("ls -l /proc/self/fd | grep -c zero; ps -o sid=,ppid=,pgid= -p $$; echo $$; cat /proc/self/status");
     assert!(matches!(finished.end, End::Exited(0)), "{finished:?}");
     let text = trial.text("out");
     let words: Vec<&str> = text.split_whitespace().collect();
-    let zero = "0000000000000000";
+    assert_eq!(words[0], "0", "the open file is not the program's");
     assert_eq!(
-        words,
-        ["0", "SigBlk:", zero, "SigIgn:", zero, "SigCgt:", zero, "?"]
+        words[1], words[2],
+        "the session is the supervisor's, and has no terminal"
+    );
+    assert_eq!(words[3], words[4], "the group is the program's");
+    let mask = |name| {
+        u64::from_str_radix(
+            words[words.iter().position(|&word| word == name).unwrap() + 1],
+            16,
+        )
+        .unwrap()
+    };
+    assert_eq!(mask("SigBlk:"), 0);
+    assert_eq!(
+        mask("SigIgn:") & 1 << 12,
+        0,
+        "this process ignores SIGPIPE, the program does not"
     );
 }
 

@@ -148,3 +148,6 @@ pub(super) fn parse(line: &[u8]) -> Line {
         _ => Line::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ impl Digests {
     }
 
     /// Without a folder that is only the user's, nothing is kept.
-    fn in_folder(folder: Option<PathBuf>, rehash: bool) -> Self {
+    pub(super) fn in_folder(folder: Option<PathBuf>, rehash: bool) -> Self {
         let folder = folder.filter(|folder| {
             // A folder that is there is no failure; any other shows in the check.
             let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -39,3 +39,15 @@ fn lines_of_loaders_are_read() {
         is(unknown, Line::Unknown);
     }
 }
+
+#[test]
+fn absent_library_is_told_from_other_failures() {
+    let glibc = b"/bin/tool: error while loading shared libraries: libone.so: cannot open shared object file: No such file or directory\n";
+    assert_eq!(absent(glibc).as_deref(), Some("libone.so"));
+    let musl = b"Error loading shared library libone.so: No such file or directory (needed by /bin/tool)\n";
+    assert_eq!(absent(musl).as_deref(), Some("libone.so"));
+    assert_eq!(
+        absent(b"error while loading shared libraries: libone.so: invalid ELF header"),
+        None
+    );
+}

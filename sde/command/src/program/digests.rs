@@ -30,7 +30,7 @@ impl Digests {
     }
 
     /// Without a folder that is only the user's, nothing is kept.
-    fn in_folder(folder: Option<PathBuf>, rehash: bool) -> Self {
+    pub(super) fn in_folder(folder: Option<PathBuf>, rehash: bool) -> Self {
         let folder = folder.filter(|folder| {
             // A folder that is there is no failure; any other shows in the check.
             let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -48,7 +48,10 @@ impl Digests {
     fn of_at(&self, path: &Path, now: SystemTime) -> io::Result<Digest> {
         let file = open(path)?;
         let before = file.metadata()?;
-        let kept = self.folder.as_ref().filter(|_| is_settled(&before, now));
+        let kept = self
+            .folder
+            .as_ref()
+            .filter(|_| is_settled(before.ctime(), before.ctime_nsec(), now));
         let kept = kept.map(|folder| folder.join(identity(&before).to_string()));
         if let Some(digest) = kept.as_deref().filter(|_| !self.rehash).and_then(load) {
             return Ok(digest);
@@ -62,16 +65,26 @@ impl Digests {
     }
 }
 
-/// The digest of a file, and what the file was before and after it was read.
+/// The digest of a regular file's content, and what the file was before and after it was read.
 pub(crate) fn hash_unchanged(path: &Path) -> io::Result<(Digest, Metadata)> {
+    unchanged(path, |file| {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(file)?;
+        Ok(Digest::from(*hasher.finalize().as_bytes()))
+    })
+}
+
+fn unchanged<T>(
+    path: &Path,
+    mut read: impl FnMut(&File) -> io::Result<T>,
+) -> io::Result<(T, Metadata)> {
     for _ in 0..2 {
         let file = open(path)?;
         let before = file.metadata()?;
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(&file)?;
+        let value = read(&file)?;
         let after = file.metadata()?;
         if identity(&before) == identity(&after) {
-            return Ok((Digest::from(*hasher.finalize().as_bytes()), after));
+            return Ok((value, after));
         }
     }
     Err(io::Error::other("it changes while it is read"))
@@ -113,11 +126,9 @@ fn identity(metadata: &Metadata) -> Digest {
 ///
 /// Images (squashfs, ISO, ext4 made by `mke2fs -d`) hold whole seconds, often one that the maker of the image chose for
 /// all files: two images in turn at one device may differ in content alone. So such a file is always read.
-fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
-    let (Ok(seconds), Ok(nanoseconds @ 1..)) = (
-        u64::try_from(metadata.ctime()),
-        u32::try_from(metadata.ctime_nsec()),
-    ) else {
+fn is_settled(seconds: i64, nanoseconds: i64, now: SystemTime) -> bool {
+    let (Ok(seconds), Ok(nanoseconds @ 1..)) = (u64::try_from(seconds), u32::try_from(nanoseconds))
+    else {
         return false;
     };
     let settled = SystemTime::UNIX_EPOCH
@@ -155,3 +166,6 @@ fn store(kept: &Path, digest: Digest) -> io::Result<()> {
     file.persist(kept)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

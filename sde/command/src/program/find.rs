@@ -80,3 +80,6 @@ pub(super) fn read_error(path: &Path, source: io::Error) -> ProgramError {
         source,
     }
 }
+
+#[cfg(test)]
+mod tests;

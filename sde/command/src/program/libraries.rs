@@ -88,22 +88,35 @@ pub(super) fn list(
         program: program.to_owned(),
         said: String::from_utf8_lossy(said).trim().to_owned(),
     };
+    let missing = |library| ProgramError::Library {
+        program: program.to_owned(),
+        library,
+    };
+    if !output.status.success() {
+        return Err(match absent(&output.stderr) {
+            Some(library) => missing(library),
+            None => failed(&[output.stderr, output.stdout].concat()),
+        });
+    }
     let mut libraries = Vec::new();
     for line in output.stdout.split(|&byte| byte == b'\n') {
         match parse(line) {
             Line::Library(library) => libraries.push(library),
             Line::Skip => {}
-            Line::Missing(library) => {
-                let program = program.to_owned();
-                return Err(ProgramError::Library { program, library });
-            }
+            Line::Missing(library) => return Err(missing(library)),
             Line::Unknown => return Err(failed(line)),
         }
     }
-    if !output.status.success() {
-        return Err(failed(&[output.stderr, output.stdout].concat()));
-    }
     Ok(libraries)
+}
+
+/// The library that a loader (first glibc's, then musl's) did not find, if that is why it failed.
+fn absent(said: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(said);
+    let line = said.lines().find(|line| line.contains("No such file"))?;
+    let begins = ["loading shared libraries: ", "loading shared library "];
+    let (_, rest) = begins.iter().find_map(|begin| line.split_once(begin))?;
+    Some(rest.split_once(": ")?.0.to_owned())
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -148,3 +161,6 @@ pub(super) fn parse(line: &[u8]) -> Line {
         _ => Line::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests;

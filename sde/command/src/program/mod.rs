@@ -268,3 +268,6 @@ fn is_privileged(path: &Path, file: &std::fs::File) -> io::Result<bool> {
     let mut attribute = [0_u8; 64];
     Ok(rustix::fs::getxattr(path, "security.capability", &mut attribute).is_ok())
 }
+
+#[cfg(test)]
+mod tests;

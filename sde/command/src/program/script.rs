@@ -102,3 +102,6 @@ fn trim_blanks(text: &[u8]) -> &[u8] {
         .map_or(from, |last| last + 1);
     &text[from..to]
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,3 +28,6 @@ mod tracing {}
 
 #[doc = include_str!("../../docs/guide/09-dynamic.md")]
 mod dynamic {}
+
+#[doc = include_str!("../../docs/guide/10-commands.md")]
+mod commands {}

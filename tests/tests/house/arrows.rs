@@ -16,6 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-last-value", &["sde"]),
     ("sde-engine", &["sde-last-value", "sde-macros", "sde"]),
     ("sde-arrays", &["sde-engine", "sde"]),
+    // Stores are in its tests.
+    ("sde-command", &["sde-engine", "sde-archives"]),
     ("sde-mpi", &["sde-engine", "sde-tests"]),
     // Arrays are values in its tests.
     ("sde-archives", &["sde-engine", "sde-arrays"]),
@@ -27,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sde-engine",
             "sde-arrays",
             "sde-archives",
+            "sde-command",
             "sde-mpi",
             "sde-opencl",
         ],

@@ -157,6 +157,18 @@ pub const APPS: Layered = Layered {
     ..PLAIN
 };
 
+/// One process, one folder and one program know nothing of the call that they serve.
+pub const COMMAND: Layered = Layered {
+    name: "sde-command",
+    src: "sde/command/src/",
+    layers: &[
+        &["folder", "process", "program", "rules", "tree"],
+        &["judge"],
+        &["outputs", "builder", "error", "ran", "arguments", "plan", "body", "run"],
+    ],
+    ..PLAIN
+};
+
 pub const CLI: Layered = Layered {
     name: "sde-cli",
     src: "cli/src/",
@@ -170,4 +182,4 @@ pub const CLI: Layered = Layered {
     ..PLAIN
 };
 
-pub const CRATES: &[Layered] = &[SDE, MPI, ARCHIVES, APPS, OPENCL, CLI];
+pub const CRATES: &[Layered] = &[SDE, COMMAND, MPI, ARCHIVES, APPS, OPENCL, CLI];

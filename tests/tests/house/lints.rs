@@ -2,7 +2,7 @@
 //!
 //! Cargo takes over the workspace's table whole or not at all, so packages of programs, which may
 //! print and unwrap, have tables of their own. Those must not drift from the workspace's. And
-//! `unsafe` has four homes, the crates `sde-engine`, `sde-last-value`, `sde-mpi` and `sde-opencl`: every other crate forbids it.
+//! `unsafe` has five homes, the crates `sde-engine`, `sde-command`, `sde-last-value`, `sde-mpi` and `sde-opencl`: every other crate forbids it.
 
 use toml::{Table, Value};
 
@@ -37,7 +37,13 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Where `unsafe` is needed.
-const UNSAFE: &[&str] = &["sde-engine", "sde-last-value", "sde-mpi", "sde-opencl"];
+const UNSAFE: &[&str] = &[
+    "sde-engine",
+    "sde-command",
+    "sde-last-value",
+    "sde-mpi",
+    "sde-opencl",
+];
 
 fn table(text: &str) -> Table {
     text.parse()

@@ -58,7 +58,10 @@ impl Lab {
     }
 
     pub fn error(&self, command: &Command) -> String {
-        format!("{:#}", Lines(command.run(&self.sde).unwrap_err()))
+        match command.run(&self.sde) {
+            Ok(ran) => panic!("{command:?} gave {ran:?}"),
+            Err(error) => Lines(error).to_string(),
+        }
     }
 }
 

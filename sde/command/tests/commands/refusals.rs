@@ -31,7 +31,7 @@ fn each_trap_is_refused_and_nothing_runs() {
         (job().input_file("elsewhere"), "--tree".to_owned()),
         (job().tree("here"), "-i".to_owned()),
         (
-            job().arg("here").input("here", file),
+            job().input("x", "here").input("x", file),
             "has that place".to_owned(),
         ),
         (job().input("../x", file), "-i SOURCE=NAME".to_owned()),

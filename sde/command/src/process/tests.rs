@@ -1,6 +1,8 @@
 //! Runs of programs, as they end.
 
 mod ends;
+mod kills;
+mod streams;
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -17,9 +19,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// A run to be, with what most tests don't care for.
 struct Trial {
-    // Fields are dropped in order: the folder is in the scratch.
     folder: RunFolder,
-    _scratch: tempfile::TempDir,
+    /// Dropped after the folder in it.
+    _scratch: Option<tempfile::TempDir>,
     stdout: Option<File>,
     echoes: [Option<OwnedFd>; 2],
     limit: Option<Duration>,
@@ -29,10 +31,16 @@ struct Trial {
 impl Trial {
     fn new() -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = RunFolder::make(scratch.path()).unwrap();
+        let mut trial = Self::within(scratch.path());
+        trial._scratch = Some(scratch);
+        trial
+    }
+
+    fn within(scratch: &Path) -> Self {
+        let folder = RunFolder::make(scratch).unwrap();
         Self {
             folder,
-            _scratch: scratch,
+            _scratch: None,
             stdout: None,
             echoes: [None, None],
             limit: Some(MINUTE),
@@ -205,7 +213,7 @@ fn a_program_has_the_signals_and_files_of_its_own() {
     );
 }
 
-/// A stop that gives a signal once a file is there, and then what `after` says.
+/// A `stop` that gives a signal from when a file is there.
 fn signal_when(path: PathBuf, signal: i32) -> impl Fn() -> Option<i32> {
     let given = Cell::new(false);
     move || {

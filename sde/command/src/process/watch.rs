@@ -74,10 +74,8 @@ impl<'a> Watch<'a> {
             let before = Instant::now();
             let line = self.until.is_none().then(|| self.started.line.as_fd());
             capture::wait(line, &self.streams, TICK)?;
-            if let Some(until) = &mut self.until
-                && self.streams.iter().any(Stream::pending)
-            {
-                // Who reads the echo may take his time.
+            let waits = self.waits_for_echo();
+            if let Some(until) = self.until.as_mut().filter(|_| waits) {
                 *until += before.elapsed();
             }
             self.advance();
@@ -140,12 +138,16 @@ impl<'a> Watch<'a> {
         self.message.clear();
     }
 
+    /// Who reads the echo may take his time, unless the run is to end.
+    fn waits_for_echo(&self) -> bool {
+        self.ordered.is_none() && self.streams.iter().any(Stream::pending)
+    }
+
     fn over(&self) -> bool {
         let Some(until) = self.until else {
             return false;
         };
-        let waits = self.ordered.is_none() && self.streams.iter().any(Stream::pending);
-        self.streams.iter().all(Stream::over) || (!waits && Instant::now() >= until)
+        self.streams.iter().all(Stream::over) || (!self.waits_for_echo() && Instant::now() >= until)
     }
 
     fn decide(&mut self) {

@@ -165,6 +165,7 @@ fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         .and_then(|count| buffer.get(..count))
 }
 
+/// Only the two signals that have a handler get through: another would end the supervisor.
 pub(super) fn poll(fd: &mut libc::pollfd, millis: Option<u32>) {
     let timeout = millis.map(|millis| libc::timespec {
         tv_sec: 0,
@@ -175,10 +176,75 @@ pub(super) fn poll(fd: &mut libc::pollfd, millis: Option<u32>) {
         .map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the structures are variables of this function and its caller.
     unsafe {
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::ppoll(fd, 1, timeout, &none);
+        let mut others = std::mem::zeroed();
+        libc::sigfillset(&mut others);
+        libc::sigdelset(&mut others, libc::SIGCHLD);
+        libc::sigdelset(&mut others, libc::SIGUSR1);
+        libc::ppoll(fd, 1, timeout, &others);
     }
 }
 
-pub(in super::super) fn release_memory() {}
+/// Gives back what this process shares with its parent since the fork. Else the kernel keeps twice whatever the
+/// parent changes until the program ends, and takes this process for a large one when memory runs out.
+///
+/// Large writable mappings without a file are emptied, but for those of this thread's stack and variables. What
+/// runs here uses no heap; what the C library has of its own is small.
+pub(in super::super) fn release_memory() {
+    let here = 0_u8;
+    // SAFETY: no precondition.
+    let kept = [
+        std::ptr::from_ref(&here).addr(),
+        unsafe { libc::__errno_location() }.addr(),
+    ];
+    each_line(c"/proc/self/maps", |line| {
+        if let Some((start, end)) = large_mapping(line)
+            && !kept.iter().any(|address| (start..end).contains(address))
+        {
+            // SAFETY: nothing in the mapping is used any more.
+            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+        }
+    });
+}
+
+/// The addresses of a mapping of a MiB or more that may be written and has no file, from its line.
+fn large_mapping(line: &[u8]) -> Option<(usize, usize)> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let mut addresses = fields
+        .next()?
+        .split(|&byte| byte == b'-')
+        .map(|text| std::str::from_utf8(text).ok());
+    let (start, end) = (addresses.next()??, addresses.next()??);
+    let (start, end) = (
+        usize::from_str_radix(start, 16).ok()?,
+        usize::from_str_radix(end, 16).ok()?,
+    );
+    let writable = fields.next()?.get(1) == Some(&b'w');
+    let no_file = fields.nth(2)? == b"0";
+    (writable && no_file && end - start >= 1 << 20).then_some((start, end))
+}
+
+/// Hands on the first 256 bytes of each line.
+fn each_line(path: &CStr, mut act: impl FnMut(&[u8])) {
+    // SAFETY: the path ends with a zero byte.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let (mut line, mut length) = ([0; 256], 0);
+    let mut buffer = [0; 4096];
+    loop {
+        // SAFETY: the buffer is an array of this function.
+        let count = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+        let Some(bytes) = usize::try_from(count).ok().filter(|&count| count > 0) else {
+            break;
+        };
+        for &byte in &buffer[..bytes] {
+            if byte == b'\n' {
+                act(&line[..length]);
+                length = 0;
+            } else if length < line.len() {
+                line[length] = byte;
+                length += 1;
+            }
+        }
+    }
+    // SAFETY: the file is this function's.
+    unsafe { libc::close(fd) };
+}

@@ -25,7 +25,7 @@ mod duty;
 mod system;
 
 /// How long what a program leaves behind has to end by itself: `tee` at the end of a pipe still writes.
-const SETTLE: Duration = Duration::from_millis(200);
+const SETTLE: Duration = Duration::from_millis(500);
 /// An order to end everything; other orders are the number of a signal to pass on.
 pub(super) const END: u8 = 0;
 /// The bytes of a message: its kind, a number and a name.

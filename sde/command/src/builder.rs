@@ -240,13 +240,13 @@ impl Command {
         self
     }
 
-    /// Says that an argument, or a path in one, is just text, whatever it names.
+    /// Declares an argument, or a path in one, to be just text, whatever it names.
     pub fn text(mut self, argument: impl Into<String>) -> Self {
         self.texts.push(argument.into());
         self
     }
 
-    /// Says which program it is by a text, such as "xtb 6.5.1", in place of all digests of programs and libraries.
+    /// Identifies the program by a text, such as "xtb 6.5.1", in place of all digests of programs and libraries.
     pub fn program_is(mut self, text: impl Into<String>) -> Self {
         self.program_is = Some(text.into());
         self
@@ -339,7 +339,7 @@ impl Command {
         self
     }
 
-    /// Has the program get the signals of this `Stop`.
+    /// Passes the signals of this `Stop` on to the program.
     pub fn stop(mut self, stop: &Stop) -> Self {
         self.stop = stop.clone();
         self

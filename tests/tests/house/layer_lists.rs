@@ -59,14 +59,20 @@ pub const SDE: Layered = Layered {
             "ranks::parts",
             "ranks::sets",
         ],
-        &["engine", "ranks"],
+        &["engine", "engine::handle", "ranks"],
     ],
     // What bodies are given to run other apps with.
     upward: &[("app", &["engine", "Handle"])],
     // Where a key is made of a file's content, and where a result is a file; the trait gives one what it is to hold; what
-    // memory there is, the system tells in files.
+    // memory there is, the system tells in files; a caller has a result written to a file of its own.
     may_read_files: Some((
-        &["key", "output_file", "checkpoint", "machine"],
+        &[
+            "key",
+            "output_file",
+            "checkpoint",
+            "machine",
+            "engine::handle",
+        ],
         "files are for an Archiver",
     )),
 };
@@ -164,7 +170,16 @@ pub const COMMAND: Layered = Layered {
     layers: &[
         &["folder", "process", "program", "rules", "tree"],
         &["judge"],
-        &["outputs", "builder", "error", "ran", "arguments", "plan", "body", "run"],
+        &[
+            "outputs",
+            "builder",
+            "error",
+            "ran",
+            "arguments",
+            "plan",
+            "body",
+            "run",
+        ],
     ],
     ..PLAIN
 };

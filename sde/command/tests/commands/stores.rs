@@ -38,7 +38,7 @@ fn another_process_finds_the_run_with_all_it_wrote() {
     assert_eq!(lab.runs(), 1);
 }
 
-/// A run's folder goes once its files are saved and nobody holds them.
+/// A run's folder goes once its files are saved: a sweep would fill the disk.
 #[test]
 fn nothing_is_left_in_scratch() {
     let lab = Lab::new();
@@ -52,10 +52,12 @@ fn nothing_is_left_in_scratch() {
         .without_signals()
         .build()
         .unwrap();
-    run(&command, &sde);
+    let ran = run(&command, &sde);
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 1);
     sde.finish().unwrap();
-    drop(sde);
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0);
+    assert_eq!(text(ran.read("a")), "1\n");
+    assert!(run(&command, &sde).is_remembered());
 }
 
 #[test]

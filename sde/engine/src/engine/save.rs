@@ -130,6 +130,7 @@ impl Engine {
         for entry in entries {
             if of(entry) == Selection::BOTH {
                 entry.forget_inputs();
+                entry.release_files();
             }
             self.count_as_saved(&entry.record);
         }

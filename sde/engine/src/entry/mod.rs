@@ -192,6 +192,14 @@ impl Entry {
         self.record_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Lets the owners of its files go: a store has the contents.
+    pub(crate) fn release_files(&self) {
+        if self.has_files {
+            let files = self.results.iter().filter_map(|named| named.files().ok());
+            files.flatten().for_each(|file| file.release());
+        }
+    }
+
     /// Whether it was checked in the epoch of a moment.
     pub(crate) fn is_checked(&self, moment: u64) -> bool {
         epoch_of(self.checked.load(Ordering::Acquire)) == epoch_of(moment)

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Short, TypeWriter};
+use crate::sync::lock;
 use identity::Seen;
 
 pub(crate) use in_value::in_value;
@@ -84,8 +85,8 @@ struct WrittenFile {
 
 struct Held {
     path: PathBuf,
-    /// Dropped with the last description: it may remove the file.
-    _owner: Box<dyn Any + Send + Sync>,
+    /// Dropped once a store has the content, or with the last description: it may remove the file.
+    owner: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
 /// The part of it that is saved. The path of a file without a place is empty.
@@ -127,7 +128,7 @@ impl OutputFile {
     /// content where it wants it, by [`Handle::put`](crate::Handle::put).
     ///
     /// The file must stay as it is until the result is saved, and without a store for as long as the result is to be
-    /// hit. `owner` is dropped when no description of it is left in this process; it may remove the file.
+    /// hit. Then `owner` is dropped, or when no description of it is left in this process; it may remove the file.
     ///
     /// ```
     /// use std::path::Path;
@@ -160,7 +161,7 @@ impl OutputFile {
         let (fields, seen) = Fields::read(&path)?;
         let held = Held {
             path,
-            _owner: Box::new(owner),
+            owner: Mutex::new(Some(Box::new(owner))),
         };
         Ok(Self::of(fields, Some(held), seen))
     }
@@ -168,6 +169,13 @@ impl OutputFile {
     fn of(fields: Fields, held: Option<Held>, seen: Option<Seen>) -> Self {
         let seen = Mutex::new(seen);
         Self(Arc::new(WrittenFile { fields, held, seen }))
+    }
+
+    /// Lets the owner of a file without a place go: a store has the content.
+    pub(crate) fn release(&self) {
+        let owner = self.0.held.as_ref().map(|held| lock(&held.owner).take());
+        // What it does when it is dropped, it does with nothing locked.
+        drop(owner);
     }
 
     fn has_place(&self) -> bool {

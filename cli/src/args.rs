@@ -75,14 +75,23 @@ impl Place {
         })
     }
 
-    /// The store that the option or the variable names.
+    /// The store that is named, or that of `sde exec` in the current folder.
     fn named(&self) -> Result<PathBuf, Failure> {
-        let variable = || std::env::var_os("SDE_STORE").filter(|name| !name.is_empty());
-        let named = self.store.clone().or_else(|| variable().map(PathBuf::from));
-        named.ok_or_else(|| {
+        let named = named_store(self.store.as_ref());
+        let here = || Some(PathBuf::from(STORE)).filter(|store| store.is_dir());
+        named.or_else(here).ok_or_else(|| {
             Failure::told("which store? Name its directory, or have SDE_STORE name it")
         })
     }
+}
+
+/// The store of `sde exec` where none is named, in the current folder.
+pub const STORE: &str = "commands.sde";
+
+/// The store that the option or the variable names.
+pub fn named_store(option: Option<&PathBuf>) -> Option<PathBuf> {
+    let variable = || std::env::var_os("SDE_STORE").filter(|name| !name.is_empty());
+    option.cloned().or_else(|| variable().map(PathBuf::from))
 }
 
 fn text(path: &Path) -> Result<String, Failure> {

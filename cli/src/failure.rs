@@ -11,6 +11,8 @@ pub enum Failure {
     Closed,
     /// A message for the user: exit status 2.
     Told(String),
+    /// The exit status is this one, and all is told.
+    Status(u8),
 }
 
 impl Failure {

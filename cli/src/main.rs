@@ -31,7 +31,10 @@ use failure::Failure;
 use output::Output;
 
 fn main() -> ExitCode {
-    let program = Program::parse();
+    let program = match Program::try_parse() {
+        Ok(program) => program,
+        Err(error) => return refused(&error),
+    };
     let mut out = Output::standard(program.json);
     let done = program.command.run(&mut out).and_then(|()| out.flush());
     let status = match done {
@@ -41,6 +44,23 @@ fn main() -> ExitCode {
             output::warn(message);
             2
         }
+        Err(Failure::Status(status)) => status,
     };
     ExitCode::from(status)
+}
+
+/// Tells what is wrong with the command line, or what it asks to be told. Where the status is that of a program, that of
+/// a wrong command line is another than usual.
+fn refused(error: &clap::Error) -> ExitCode {
+    let is_exec = std::env::args_os()
+        .skip(1)
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+        .is_some_and(|word| word == "exec");
+    // If this fails, there is nobody left to tell.
+    let _ = error.print();
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if is_exec => ExitCode::from(commands::EXEC_FAILED),
+        _ => ExitCode::from(2),
+    }
 }

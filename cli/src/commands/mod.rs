@@ -3,6 +3,7 @@
 mod copy;
 mod diff;
 mod doctor;
+mod exec;
 mod explain;
 mod export;
 mod gc;
@@ -20,13 +21,15 @@ use clap_complete::Shell;
 
 use crate::failure::Failure;
 use crate::output::Output;
+pub use exec::FAILED as EXEC_FAILED;
 
 const STATUS: &str = "\
-STORE is a directory with a store. Where it is left out, it is the one that SDE_STORE names. KEY is a key or the \
+STORE is a directory with a store. Where it is left out, it is the one that SDE_STORE names, or else commands.sde \
+here. KEY is a key or the \
 beginning of one, as `sde ls` shows it.
 
 Exit status: 0 all is well, 1 something was found damaged or different, 2 what was asked for makes no sense or can't \
-be done.";
+be done. `sde exec` has others: those of the program that it runs.";
 
 /// Looks into stores of the SDE framework: checkpoints, archives, kernel caches
 #[derive(Parser)]
@@ -41,6 +44,7 @@ pub struct Program {
 
 #[derive(Subcommand)]
 pub enum Command {
+    Exec(Box<exec::Exec>),
     Ls(ls::Ls),
     Table(table::Table),
     Show(show::Show),
@@ -61,6 +65,7 @@ pub enum Command {
 impl Command {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         match self {
+            Self::Exec(exec) => exec.run(out),
             Self::Ls(ls) => ls.run(out),
             Self::Table(table) => table.run(out),
             Self::Show(show) => show.run(out),

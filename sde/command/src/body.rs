@@ -1,5 +1,6 @@
 //! One run: the folder, the inputs, the program, and what came of it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -134,6 +135,13 @@ impl Plan {
         let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
         // TERM, as from a batch system.
         let cancelled = || sde.is_some_and(Handle::is_cancelled).then_some(15);
+        // A signal is passed on when the answer before was another, so one that is sent again follows on none.
+        let last = Cell::new(None);
+        let told = || {
+            let sent = self.stop.sent();
+            let is_again = last.replace(sent).is_some_and(|last| Some(last) != sent);
+            sent.filter(|_| !is_again).map(|(_, signal)| signal)
+        };
         process::run(Launch {
             program: &self.program,
             arg0: OsStr::new(&self.program),
@@ -147,7 +155,7 @@ impl Plan {
             limit: self.limit,
             grace: self.grace,
             lock: folder.lock(),
-            stop: &|| self.stop.sent().or_else(cancelled),
+            stop: &|| told().or_else(cancelled),
         })
     }
 
@@ -159,28 +167,38 @@ impl Plan {
         stdout: &Path,
         stderr: &Path,
     ) -> Result<i32, AppError> {
-        let how = match end {
+        let (how, status) = match end {
             End::Exited(status) => match free(folder.path()) {
                 Some(free) if free < LEAST_FREE => {
-                    format!(
-                        "the disk of {} is full, so its files may be cut off",
-                        self.scratch.display()
+                    let scratch = self.scratch.display();
+                    (
+                        format!("the disk of {scratch} is full, so its files may be cut off"),
+                        125,
                     )
                 }
                 _ => return Ok(status),
             },
-            End::Signal(signal) => format!("it was ended by signal {signal}"),
-            End::TimeLimit(limit) => format!("it took longer than {limit:?}, its time limit"),
-            End::Interrupted(signal) => format!("it was told to end (signal {signal})"),
-            End::Full(error) => format!("what it printed could not be written: {error}"),
-            End::Lost => "the process that watched it was ended".to_owned(),
+            End::Signal(signal) => (format!("it was ended by signal {signal}"), 128 + signal),
+            End::TimeLimit(limit) => (
+                format!("it took longer than {limit:?}, its time limit"),
+                124,
+            ),
+            End::Interrupted(signal) => (
+                format!("it was told to end (signal {signal})"),
+                128 + signal,
+            ),
+            End::Full(error) => (
+                format!("what it printed could not be written: {error}"),
+                125,
+            ),
+            End::Lost => ("the process that watched it was ended".to_owned(), 125),
         };
         let tail = tail(
             &mut [stdout, stderr]
                 .into_iter()
                 .filter_map(|path| File::open(path).ok()),
         );
-        Err(Ended { how, tail }.into())
+        Err(Ended { how, tail, status }.into())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::rules::{RuleError, Rules};
@@ -82,7 +82,7 @@ pub(crate) struct Variable {
 ///
 /// A program that got one is not judged and not remembered, whatever its status.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicI32>);
+pub struct Stop(Arc<AtomicU64>);
 
 impl Stop {
     /// No signal yet.
@@ -91,13 +91,23 @@ impl Stop {
         Self::default()
     }
 
-    /// Sends the programs this signal, such as 2 (INT) or 15 (TERM). It may be called in a signal handler.
+    /// Sends the programs this signal, such as 2 (INT) or 15 (TERM). Sent again, it is passed on again. It may be called in a
+    /// signal handler.
     pub fn send(&self, signal: i32) {
-        self.0.store(signal, Ordering::Relaxed);
+        let next = |sent: u64| ((sent >> 32).wrapping_add(1) << 32) | u64::from(signal.cast_unsigned());
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {
+                Some(next(sent))
+            });
     }
 
-    pub(crate) fn sent(&self) -> Option<i32> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+    /// The signal that was sent last, and how often one was.
+    pub(crate) fn sent(&self) -> Option<(u32, i32)> {
+        let sent = self.0.load(Ordering::Relaxed);
+        #[expect(clippy::cast_possible_truncation, reason = "each half is wanted")]
+        let (count, signal) = ((sent >> 32) as u32, (sent as u32).cast_signed());
+        (signal != 0).then_some((count, signal))
     }
 }
 

@@ -119,6 +119,32 @@ impl CommandError {
             _ => None,
         }
     }
+
+    /// The exit status for a program that runs commands for its user, as that of shells and of `timeout`: the program's own, or 1 if
+    /// that is 0 and the run fails by other rules; 124 after the time limit; 128 + n after signal n; 126 if the program
+    /// can't be executed; 127 if there is none; 125 for all else.
+    #[must_use]
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            Self::Failed(failed) => match failed.ran.status() {
+                0 => 1,
+                status => status,
+            },
+            Self::Engine(error) => error
+                .app_error::<Ended>()
+                .map_or(125, |ended| ended.status),
+            Self::Program { source, .. } => match source.downcast_ref::<ProgramError>() {
+                Some(ProgramError::NotFound { .. }) => 127,
+                Some(
+                    ProgramError::NotExecutable { .. }
+                    | ProgramError::NotAFile { .. }
+                    | ProgramError::Format { .. },
+                ) => 126,
+                _ => 125,
+            },
+            _ => 125,
+        }
+    }
 }
 
 /// How a run ended that did not end by itself.
@@ -128,6 +154,8 @@ pub(crate) struct Ended {
     pub(crate) how: String,
     /// The end of what it printed.
     pub(crate) tail: String,
+    /// As shells tell of such ends.
+    pub(crate) status: i32,
 }
 
 fn said(tail: &str) -> String {

@@ -173,10 +173,17 @@ impl Ran {
     /// # Errors
     /// As [`put`](Self::put), with nothing changed; unless a name could not be given at the end.
     pub fn put_all(&self, folder: impl AsRef<Path>) -> io::Result<()> {
-        let folder = folder.as_ref();
+        self.put_each(|name| folder.as_ref().join(name))
+    }
+
+    /// Puts each output at the path that is given for its name, otherwise as [`put_all`](Self::put_all).
+    ///
+    /// # Errors
+    /// As [`put_all`](Self::put_all).
+    pub fn put_each(&self, path: impl Fn(&str) -> PathBuf) -> io::Result<()> {
         let mut ready: Vec<(tempfile::TempPath, PathBuf)> = Vec::new();
         for (name, file) in &self.files {
-            let place = folder.join(name);
+            let place = std::path::absolute(path(name))?;
             if fs::symlink_metadata(&place).is_ok_and(|about| !about.is_file()) {
                 let why = format!(
                     "{} is no regular file, so the output is not put there",
@@ -187,7 +194,7 @@ impl Ran {
             if is_there(file, &place) {
                 continue;
             }
-            let beside = place.parent().unwrap_or(folder);
+            let beside = place.parent().unwrap_or(&place);
             fs::create_dir_all(beside)?;
             let unfinished = tempfile::Builder::new()
                 .prefix(".sde-")

@@ -1,0 +1,253 @@
+//! `sde exec`: runs a program, and remembers the run.
+//!
+//! The guide's page is `docs/guide/10-commands.md`. Standard output is the program's alone: what `sde` has to tell goes
+//! to standard error. The exit status is the program's, where others would be confused with it they are those of shells.
+
+mod given;
+mod signals;
+mod tell;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use sde::Sde;
+use sde_archives::StoreOptions;
+use sde_command::{CommandError, Ran};
+
+use crate::args;
+use crate::failure::Failure;
+use crate::output::{Output, warn};
+use crate::time;
+use signals::{Phase, Signals};
+
+/// The status of what is no end of the program: it was refused, or its result could not be saved.
+pub const FAILED: u8 = 125;
+
+/// With this variable programs are run, and nothing is remembered.
+const DISABLE: &str = "SDE_DISABLE";
+
+/// The app that keeps rules: its body is no program.
+const RULES: &str = "sde.rules";
+
+const GIVEN: &str = "What it is given";
+const GIVES: &str = "What it gives, and when it is a success";
+const HOW: &str = "Where and how it runs";
+
+const USAGE: &str = "sde exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...";
+
+const EXAMPLES: &str = r"Examples:
+  sde exec -- python3 fit.py data.csv
+  sde exec -o xtbopt.xyz --get 'energy=TOTAL ENERGY +(\S+)' -- xtb mol.xyz --opt
+  sde exec --uses awk -i a.csv=in.csv --reject NaN -- sh sums.sh in.csv
+Status: the program's; 1 a rule, 124 time, 125 sde, 126/127 no program, 128+n";
+
+/// Runs a program, unless this run is remembered: then gives what it gave
+#[derive(Args)]
+#[command(override_usage = USAGE, after_help = EXAMPLES, help_template = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}")]
+pub struct Exec {
+    /// A file, in the run's folder
+    #[arg(short, long, value_name = "FILE[=NAME]", value_hint = ValueHint::FilePath, help_heading = GIVEN)]
+    input: Vec<String>,
+    /// A folder, with all that is in it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = GIVEN)]
+    tree: Vec<PathBuf>,
+    /// Standard input; `-` is that of this command
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = GIVEN)]
+    stdin: Option<PathBuf>,
+    /// A variable, which counts
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = GIVEN)]
+    env: Vec<String>,
+    /// A variable that can't change the result
+    #[arg(long, value_name = "NAME", help_heading = GIVEN)]
+    pass: Vec<String>,
+    /// What it starts or reads, counts
+    #[arg(long, value_name = "PROGRAM|PATH", help_heading = GIVEN)]
+    uses: Vec<String>,
+    /// This argument is just a word
+    #[arg(long, value_name = "ARGUMENT", help_heading = GIVEN)]
+    text: Vec<String>,
+    /// In place of its digests: "xtb 6.5.1"
+    #[arg(long, value_name = "TEXT", help_heading = GIVEN)]
+    program_is: Option<String>,
+
+    /// A file it writes (`?N`: may), put here
+    #[arg(short, long, value_name = "NAME[=PATH]", help_heading = GIVES)]
+    output: Vec<String>,
+    /// Warn if two runs write this differently
+    #[arg(long, value_name = "NAME", help_heading = GIVES)]
+    compare: Vec<String>,
+    /// A value from what it writes
+    #[arg(long, value_name = "NAME=[FILE:]REGEX", help_heading = GIVES)]
+    get: Vec<String>,
+    /// A line must match
+    #[arg(long, value_name = "[FILE:]REGEX", help_heading = GIVES)]
+    require: Vec<String>,
+    /// No line may match
+    #[arg(long, value_name = "[FILE:]REGEX", help_heading = GIVES)]
+    reject: Vec<String>,
+    /// Statuses of success, in place of 0
+    #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = GIVES)]
+    ok_status: Vec<u8>,
+
+    /// The app's name, else the program's
+    #[arg(long, value_name = "NAME", help_heading = HOW)]
+    name: Option<String>,
+    /// Where results are kept
+    #[arg(short, long, value_name = "STORE", value_hint = ValueHint::DirPath, help_heading = HOW)]
+    store: Option<PathBuf>,
+    /// Where its folder is made, else TMPDIR
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = HOW)]
+    scratch: Option<PathBuf>,
+    /// End it after 30m, 2h
+    #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
+    timeout: Option<Duration>,
+    /// .. by TERM, and KILL after this [10s]
+    #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
+    grace: Option<Duration>,
+    /// Link inputs, don't copy them
+    #[arg(long, help_heading = HOW)]
+    link: bool,
+    /// Read programs' digests anew
+    #[arg(long, help_heading = HOW)]
+    rehash: bool,
+    /// Don't run again what failed
+    #[arg(long, help_heading = HOW)]
+    keep_failures: bool,
+    /// Run it, remembered or not
+    #[arg(long, help_heading = HOW)]
+    again: bool,
+    /// Tell what would be done
+    #[arg(long, help_heading = HOW)]
+    why: bool,
+
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        hide = true
+    )]
+    line: Vec<String>,
+}
+
+impl Exec {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let done = match self.why {
+            true => self.explain(out),
+            false => self.execute(),
+        };
+        let status = done.unwrap_or_else(|failure| {
+            if let Failure::Told(message) = failure {
+                message.lines().for_each(warn);
+            }
+            FAILED
+        });
+        Err(Failure::Status(status))
+    }
+
+    fn explain(&self, out: &mut Output) -> Result<u8, Failure> {
+        let command = self.command()?;
+        let store = self.store().filter(|store| store.exists());
+        let mut sde = Sde::builder();
+        if let Some(store) = store {
+            sde = sde.store(StoreOptions::new().read_only().open(store)?);
+        }
+        let sde = sde.build().map_err(told)?;
+        match command.peek(&sde) {
+            Ok(peek) => out.wrapped(peek.to_string(), 2)?,
+            Err(error) => return Ok(told_as(&error)),
+        }
+        out.flush()?;
+        Ok(0)
+    }
+
+    /// Gives the status to end with.
+    fn execute(&self) -> Result<u8, Failure> {
+        let signals = Signals::take()?;
+        let command = self.command()?.echo().stop(&signals.stop);
+        let sde = self.engine(&signals)?;
+        let given = match command.run(&sde) {
+            Ok(ran) => self.give(&ran, &signals),
+            Err(error) => self.fail(&error, &signals),
+        };
+        signals.enter(Phase::Keeping);
+        // What it gave is read from its folder until it is saved, and the folder goes with the engine.
+        let kept = sde.finish().map_err(|error| {
+            Failure::told(format!("the result is not kept: {}", tell::chain(&error)))
+        });
+        drop(sde);
+        let status = given.and_then(|status| kept.map(|()| status))?;
+        signals.end();
+        Ok(status)
+    }
+
+    fn fail(&self, error: &CommandError, signals: &Signals) -> Result<u8, Failure> {
+        if let CommandError::Failed(failed) = error {
+            tell::print(&failed.ran, signals)?;
+            tell::notes(&failed.ran);
+        }
+        Ok(told_as(error))
+    }
+
+    fn give(&self, ran: &Ran, signals: &Signals) -> Result<u8, Failure> {
+        tell::print(ran, signals)?;
+        tell::notes(ran);
+        signals.enter(Phase::Keeping);
+        let places = self.places()?;
+        let put = ran.put_each(|name| given::place(&places, name));
+        put.map_err(|error| {
+            Failure::told(format!(
+                "the program's outputs are not put here, but kept: {error}"
+            ))
+        })?;
+        Ok(u8::try_from(ran.status()).unwrap_or(FAILED))
+    }
+
+    /// The store, unless nothing is remembered.
+    fn store(&self) -> Option<PathBuf> {
+        let is_disabled =
+            std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0");
+        let store = || args::named_store(self.store.as_ref());
+        (!is_disabled).then(|| store().unwrap_or_else(|| args::STORE.into()))
+    }
+
+    fn engine(&self, signals: &Signals) -> Result<Sde, Failure> {
+        let builder = match self.store() {
+            None => sde::Builder::for_program(),
+            Some(store) => opened(&store)?,
+        };
+        let builder = builder
+            .without_progress()
+            .without_signals()
+            .threads(1)
+            .observer(signals.observer());
+        builder.build().map_err(told)
+    }
+}
+
+fn opened(store: &Path) -> Result<sde::Builder, Failure> {
+    let is_first = !store.exists() && store == Path::new(args::STORE);
+    let builder = sde_archives::builder(store).map_err(|error| {
+        Failure::told(format!(
+            "{}; SDE_STORE or --store names another store, and with SDE_DISABLE=1 nothing is kept",
+            tell::chain(&error)
+        ))
+    })?;
+    if is_first {
+        warn(format!(
+            "results are kept in {}; SDE_STORE names another store",
+            args::STORE
+        ));
+    }
+    Ok(builder)
+}
+
+fn told(error: sde::Error) -> Failure {
+    Failure::told(tell::chain(&error))
+}
+
+/// Tells of an error, and gives its status.
+fn told_as(error: &CommandError) -> u8 {
+    tell::chain(error).lines().for_each(warn);
+    u8::try_from(error.exit_status()).unwrap_or(FAILED)
+}

@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-const PREFIX: &str = "sde-run-";
+/// What the names of runs' folders begin with.
+pub(crate) const PREFIX: &str = "sde-run-";
 const LOCK: &str = "lock";
 /// What the lock is called before it is taken.
 const UNLOCKED: &str = "lock.new";

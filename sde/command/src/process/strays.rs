@@ -4,15 +4,21 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::folder::PREFIX;
+
 /// What a run's processes are known by: the entries of their environment that name the run's folder.
 pub(super) struct Marks(Vec<Vec<u8>>);
 
 impl Marks {
     /// A program's descendants inherit `HOME` and `TMPDIR`, which lie in the run's folder, and no other's do.
+    /// In a folder that is no run's nothing is marked.
     pub(super) fn new(environment: &[(OsString, OsString)], run: &Path) -> Self {
+        let is_run = run
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
         let inside = environment
             .iter()
-            .filter(|(_, value)| Path::new(value).starts_with(run));
+            .filter(|(_, value)| is_run && Path::new(value).starts_with(run));
         Self(
             inside
                 .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())

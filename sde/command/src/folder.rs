@@ -90,6 +90,8 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
+        // The program may have changed that too.
+        let _ = fs::set_permissions(&self.path, Permissions::from_mode(0o700));
         // What stays has a lock that is free, and the next sweep tries again.
         let _ = remove_run(&self.path);
     }

@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-const PREFIX: &str = "sde-run-";
+/// What the names of runs' folders begin with.
+pub(crate) const PREFIX: &str = "sde-run-";
 const LOCK: &str = "lock";
 /// What the lock is called before it is taken.
 const UNLOCKED: &str = "lock.new";
@@ -89,6 +90,8 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
+        // The program may have changed that too.
+        let _ = fs::set_permissions(&self.path, Permissions::from_mode(0o700));
         // What stays has a lock that is free, and the next sweep tries again.
         let _ = remove_run(&self.path);
     }

@@ -132,4 +132,7 @@ fn a_removal_copes_with_folders_that_may_not_be_changed() {
     run.clear().unwrap();
     assert!(!run.work().exists());
     remove(&run.work()).unwrap();
+    fs::set_permissions(run.path(), Permissions::from_mode(0o000)).unwrap();
+    drop(run);
+    assert_eq!(names(scratch.path()), 0);
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -19,6 +20,8 @@ pub(super) struct Stream {
     /// False once a write to the file failed.
     keeps: bool,
     echo: Option<OwnedFd>,
+    /// Since when the echo's reader takes nothing.
+    stalled: Option<Instant>,
     buffer: Vec<u8>,
     /// How much of the buffer was echoed. Less than its length: nothing is read before the rest is echoed.
     echoed: usize,
@@ -33,6 +36,7 @@ impl Stream {
             file,
             keeps: true,
             echo,
+            stalled: None,
             buffer: Vec::with_capacity(CHUNK),
             echoed: 0,
         })
@@ -65,6 +69,13 @@ impl Stream {
         Ok(())
     }
 
+    /// Gives an echo up whose reader has taken nothing for so long: a program that is to end may wait for it.
+    pub(super) fn drop_stalled(&mut self, patience: Duration) {
+        if self.stalled.is_some_and(|since| since.elapsed() > patience) {
+            self.echo = None;
+        }
+    }
+
     fn read(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(());
@@ -94,8 +105,10 @@ impl Stream {
     fn echo_some(&mut self) -> bool {
         let Some(echo) = &self.echo else { return false };
         if !ready(echo) {
+            self.stalled.get_or_insert_with(Instant::now);
             return false;
         }
+        self.stalled = None;
         let rest = &self.buffer[self.echoed..];
         match rustix::io::write(echo, &rest[..rest.len().min(ECHO)]) {
             Ok(count) => {

@@ -3,16 +3,23 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::folder::PREFIX;
 
 /// What a run's processes are known by: the entries of their environment that name the run's folder.
 pub(super) struct Marks(Vec<Vec<u8>>);
 
 impl Marks {
     /// A program's descendants inherit `HOME` and `TMPDIR`, which lie in the run's folder, and no other's do.
+    /// In a folder that is no run's nothing is marked.
     pub(super) fn new(environment: &[(OsString, OsString)], run: &Path) -> Self {
+        let is_run = run
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
         let inside = environment
             .iter()
-            .filter(|(_, value)| Path::new(value).starts_with(run));
+            .filter(|(_, value)| is_run && Path::new(value).starts_with(run));
         Self(
             inside
                 .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
@@ -23,20 +30,21 @@ impl Marks {
     /// Kills every process of the run, and gives their names.
     ///
     /// Needs `/proc`, and takes about 20 µs for each process of this machine. A process that cleared its
-    /// environment is not found.
+    /// environment is not found, one that can't be killed is given up after a second.
     pub(super) fn kill(&self) -> Vec<String> {
         let mut names = Vec::new();
-        // What forks while it is looked for is found the next time.
-        for _ in 0..10 {
-            let found = names.len();
-            names.extend(
-                processes()
-                    .filter(|process| self.are_of(process))
-                    .filter_map(|process| kill(&process)),
-            );
-            if names.len() == found {
+        // Who forks while it is looked for is found the next time, and so is who has not gone yet.
+        for _ in 0..100 {
+            let found: Vec<PathBuf> = processes().filter(|process| self.are_of(process)).collect();
+            if found.is_empty() {
                 break;
             }
+            for name in found.iter().filter_map(|process| kill(process)) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
         names
     }

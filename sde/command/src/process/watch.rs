@@ -1,6 +1,7 @@
 //! The side of a run that stays in this process: one thread, which waits for all at once.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -38,8 +39,8 @@ pub(super) struct Watch<'a> {
     last_stop: Option<i32>,
     /// When the order to end was given.
     ordered: Option<Instant>,
-    /// Whether the supervisor ends what is left.
-    taken: bool,
+    /// Since when the supervisor ends what is left.
+    ending: Option<Instant>,
     /// Until when the streams are waited for: the supervisor is gone.
     until: Option<Instant>,
 }
@@ -58,24 +59,35 @@ impl<'a> Watch<'a> {
             cause: None,
             last_stop,
             ordered,
-            taken: false,
+            ending: None,
             until: None,
         }
     }
 
     pub(super) fn until_over(mut self) -> io::Result<Finished> {
+        let result = self.attend();
+        if result.is_err() && self.until.is_none() {
+            // The supervisor takes the end of its line for the end of this process.
+            let _ = self.started.line.shutdown(Shutdown::Both);
+            let _ = self.started.child.wait();
+        }
+        result.map(|()| self.finish())
+    }
+
+    fn attend(&mut self) -> io::Result<()> {
         self.started.line.set_nonblocking(true)?;
         loop {
-            self.hear()?;
+            self.hear();
             if self.over() {
-                return Ok(self.finish());
+                return Ok(());
             }
             self.decide();
             let before = Instant::now();
             let line = self.until.is_none().then(|| self.started.line.as_fd());
             capture::wait(line, &self.streams, TICK)?;
-            let waits = self.waits_for_echo();
-            if let Some(until) = self.until.as_mut().filter(|_| waits) {
+            if self.echoing()
+                && let Some(until) = &mut self.until
+            {
                 *until += before.elapsed();
             }
             self.advance();
@@ -83,9 +95,9 @@ impl<'a> Watch<'a> {
     }
 
     /// Takes what the supervisor says, and whether it has gone.
-    fn hear(&mut self) -> io::Result<()> {
+    fn hear(&mut self) {
         if self.until.is_some() {
-            return Ok(());
+            return;
         }
         // Asked first: what it said before it went is heard then. Its end of the line may be open in a fork
         // that another thread made.
@@ -101,7 +113,7 @@ impl<'a> Watch<'a> {
             }
         };
         let status = match gone {
-            Ok(None) if !closed => return Ok(()),
+            Ok(None) if !closed => return,
             Ok(None) => self.started.child.wait().ok(),
             Ok(status) => status,
             // Somebody else has waited for it, or this process ignores its children.
@@ -111,7 +123,6 @@ impl<'a> Watch<'a> {
         if !status.is_some_and(|status| status.success()) {
             self.left.extend(self.rules.marks.kill());
         }
-        Ok(())
     }
 
     fn take(&mut self, byte: u8) {
@@ -127,7 +138,7 @@ impl<'a> Watch<'a> {
         let (kind, value) = (number(0), number(4));
         match kind {
             ENDED => self.status = Some(ExitStatus::from_raw(value)),
-            ENDING => self.taken = true,
+            ENDING => self.ending = Some(Instant::now()),
             LEFT => {
                 let name = String::from_utf8_lossy(&self.message[8..]);
                 self.left
@@ -138,16 +149,14 @@ impl<'a> Watch<'a> {
         self.message.clear();
     }
 
-    /// Who reads the echo may take his time, unless the run is to end.
-    fn waits_for_echo(&self) -> bool {
-        self.ordered.is_none() && self.streams.iter().any(Stream::pending)
+    fn echoing(&self) -> bool {
+        self.streams.iter().any(Stream::pending)
     }
 
+    /// Who reads the echo may take his time; who holds a pipe and is no descendant may not.
     fn over(&self) -> bool {
-        let Some(until) = self.until else {
-            return false;
-        };
-        self.streams.iter().all(Stream::over) || (!self.waits_for_echo() && Instant::now() >= until)
+        let late = self.until.is_some_and(|until| Instant::now() >= until);
+        self.until.is_some() && (self.streams.iter().all(Stream::over) || (late && !self.echoing()))
     }
 
     fn decide(&mut self) {
@@ -167,25 +176,24 @@ impl<'a> Watch<'a> {
             self.cause.get_or_insert(End::TimeLimit(limit));
             self.end_all();
         }
-        if let Some(ordered) = self.ordered {
-            let patience = if self.taken {
-                self.rules.grace + STUCK
-            } else {
-                PATIENCE
-            };
-            if self.until.is_none() && ordered.elapsed() > patience {
-                // The program gets its parent-death signal.
-                let _ = self.started.child.kill();
-            }
+        if self.until.is_none() && self.stuck() {
+            // The program gets its parent-death signal, and what else is left is looked for.
+            let _ = self.started.child.kill();
         }
     }
 
-    /// A program that has ended by itself was not interrupted; only what it left is ended sooner.
-    fn pass_on(&mut self, signal: i32) {
-        if self.until.is_some() {
-            return;
+    /// Whether the supervisor takes no order, or waits for what can't be killed.
+    fn stuck(&self) -> bool {
+        match (self.ending, self.ordered) {
+            (Some(ending), _) => ending.elapsed() > self.rules.grace + STUCK,
+            (None, Some(ordered)) => ordered.elapsed() > PATIENCE,
+            (None, None) => false,
         }
-        if self.status.is_some() {
+    }
+
+    /// A program that has ended by itself was not interrupted; only what comes after is cut short.
+    fn pass_on(&mut self, signal: i32) {
+        if self.status.is_some() || self.until.is_some() {
             self.end_all();
         } else if let Ok(order) = u8::try_from(signal) {
             self.cause.get_or_insert(End::Interrupted(signal));
@@ -202,6 +210,9 @@ impl<'a> Watch<'a> {
 
     /// An order that can't be sent finds a supervisor that has gone, or one that stands still and is killed.
     fn order(&mut self, order: u8) {
+        if self.until.is_some() {
+            return;
+        }
         let _ = self.started.line.write(&[order]);
         if let Some(pid) = rustix::process::Pid::from_raw(self.started.child.id().cast_signed()) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
@@ -209,7 +220,11 @@ impl<'a> Watch<'a> {
     }
 
     fn advance(&mut self) {
+        let hurried = self.cause.is_some() || self.ordered.is_some();
         for at in 0..self.streams.len() {
+            if hurried {
+                self.streams[at].drop_stalled(PATIENCE);
+            }
             if let Err(error) = self.streams[at].advance() {
                 if !matches!(self.cause, Some(End::Full(_))) {
                     self.cause = Some(End::Full(error));

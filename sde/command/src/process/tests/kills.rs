@@ -105,6 +105,11 @@ fn a_run_whose_supervisor_is_killed_is_lost_and_ended() {
     };
     let finished = trial.shell_until(FAMILY, &stop);
     assert!(matches!(finished.end, End::Lost), "{finished:?}");
+    let pid = trial.text("child");
+    assert!(
+        finished.left.contains(&format!("sh ({})", pid.trim())),
+        "{finished:?}"
+    );
     for process in ["child", "program"] {
         let pid = trial.text(process);
         until(process, || !runs(pid.trim()));

@@ -85,6 +85,19 @@ fn an_echo_that_nobody_reads_keeps_no_time_limit_off() {
 }
 
 #[test]
+fn an_echo_that_nobody_reads_does_not_keep_a_program_from_its_last_words() {
+    let mut trial = Trial::new();
+    let (_reader, writer) = std::io::pipe().unwrap();
+    trial.echoes[0] = Some(writer.into());
+    trial.limit = Some(SOON);
+    let finished = trial.shell(
+        "trap 'seq 100000; : > $RUN/saved; exit 0' TERM; seq 20000; while :; do sleep 0.01; done",
+    );
+    assert!(matches!(finished.end, End::TimeLimit(SOON)), "{finished:?}");
+    assert!(trial.path("saved").exists() && trial.text("out").ends_with("\n100000\n"));
+}
+
+#[test]
 fn a_full_disk_ends_the_program() {
     let mut trial = Trial::new();
     trial.stdout = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());

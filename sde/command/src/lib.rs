@@ -9,8 +9,10 @@
 mod arguments;
 mod body;
 mod builder;
+mod code;
 mod error;
 mod folder;
+mod given;
 mod judge;
 mod outputs;
 mod plan;

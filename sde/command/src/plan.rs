@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sde_engine::key::Digest;
-use sde_engine::record::CodeId;
 use sde_engine::{AppInfo, Inputs, OutputFile, ResultSpec, inputs};
 
 use crate::arguments::Arguments;
 use crate::builder::{Command, Content, Stop};
+use crate::code::Code;
 use crate::error::CommandError;
+use crate::given::{Counted, Given};
 use crate::outputs::{Files, Outputs};
-use crate::program::{self, Digests, Part, Program};
+use crate::program::{self, Digests};
 use crate::rules::Rules;
 use crate::tree;
 
@@ -44,20 +43,11 @@ pub(crate) struct Plan {
     inputs: Inputs,
 }
 
-/// A file that the run is given, as it was when its key was made.
-#[derive(Clone, Debug)]
-pub(crate) struct Given {
-    pub(crate) content: Content,
-    pub(crate) digest: Digest,
-    length: u64,
-    pub(crate) is_executable: bool,
-}
-
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
         let base = base(command)?;
         let digests = Digests::new(command.rehashes);
-        let found = Found::new(command, &base, &digests)?;
+        let code = Code::new(command, &base, &digests)?;
         let outputs = Outputs::new(&command.outputs)?;
         for compared in &command.compared {
             if !outputs.is_declared(compared) {
@@ -65,7 +55,7 @@ impl Plan {
                 return Err(CommandError::refused(format!("--compare {compared}"), why));
             }
         }
-        let path = found.path.clone();
+        let path = code.path.clone();
         let finds = |word: &str| program::find(word.as_ref(), &base, &path).is_ok();
         let arguments = Arguments::read(command, &outputs, &base, &finds)?;
         check_rules(&command.rules, &outputs)?;
@@ -83,32 +73,32 @@ impl Plan {
         let runs = arguments.runs.as_deref().unwrap_or(&command.program);
         let app = command.name.clone().unwrap_or_else(|| last_name(runs));
         let counted = counted(command);
-        let mut inputs = inputs! { command: words(command, &arguments.args) };
+        let mut inputs = inputs! { command: line(&last_name(&command.program), &arguments.args) };
         for (name, file) in &files {
-            inputs = inputs.with(format!("./{name}"), file.to_string());
+            inputs = inputs.with(format!("./{name}"), file.counted());
         }
         for (name, (_, digest)) in &trees {
-            inputs = inputs.with(format!("./{name}/"), digest.to_string());
+            inputs = inputs.with(format!("./{name}/"), Counted::tree(digest));
         }
         if let Some(stdin) = &stdin {
-            inputs = inputs.with("stdin", stdin.to_string());
+            inputs = inputs.with("stdin", stdin.counted());
         }
         for (name, value) in counted {
             inputs = inputs.with(format!("${name}"), value);
         }
         if !command.outputs.is_empty() {
-            inputs = inputs.with("outputs", outputs.names());
+            inputs = inputs.with("outputs", words(&outputs.names()));
         }
         Ok(Self {
-            info: found.info(command, &app),
+            info: code.info(command, &app),
             app,
-            program: found.program.path,
+            program: code.program.path,
             args: arguments.args,
             files,
             trees,
             stdin,
-            withheld: withheld(&found.environment),
-            environment: found.environment,
+            withheld: withheld(&code.environment),
+            environment: code.environment,
             outputs,
             compared: command.compared.clone(),
             rules: command.rules.clone(),
@@ -129,10 +119,7 @@ impl Plan {
 
     /// The command as a person would type it.
     pub(crate) fn line(&self) -> String {
-        let program = self.program.to_string_lossy();
-        let words = std::iter::once(&*program).chain(self.args.iter().map(|arg| &**arg));
-        let quoted: Vec<String> = words.map(quoted).collect();
-        quoted.join(" ")
+        line(&self.program.to_string_lossy(), &self.args)
     }
 }
 
@@ -168,143 +155,6 @@ pub(crate) fn described(info: AppInfo) -> AppInfo {
             ResultSpec::new::<BTreeMap<String, String>>("compared")
                 .about("the digests of outputs that must not differ"),
         )
-}
-
-/// The program, and all else that counts as code.
-struct Found {
-    program: Program,
-    /// Programs that it starts.
-    starts: Vec<Part>,
-    /// Files and folders that it reads.
-    reads: Vec<Part>,
-    path: OsString,
-    environment: Vec<(OsString, OsString)>,
-}
-
-impl Found {
-    fn new(command: &Command, base: &Path, digests: &Digests) -> Result<Self, CommandError> {
-        let callers = std::env::var_os("PATH").unwrap_or_default();
-        let failed = |error| CommandError::program(format!("running {}", command.program), error);
-        let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
-        let mut environment = environment(command);
-        let program = program::read(&path, &callers, &environment, digests).map_err(failed)?;
-        let (mut starts, mut reads, mut folders) = (Vec::new(), Vec::new(), Vec::new());
-        for used in &command.uses {
-            match read_only(used, base, digests)? {
-                Some(part) => reads.push(part),
-                None => {
-                    let path = program::find(used.as_ref(), base, &callers).map_err(failed)?;
-                    folders.extend(path.parent().map(Path::to_owned).filter(|_| is_name(used)));
-                    starts.extend(started(used, &path, &callers, &environment, digests)?);
-                }
-            }
-        }
-        let mut search = program::search_path(&program, &environment).map_err(failed)?;
-        if !environment.iter().any(|(name, _)| name == "PATH") {
-            for folder in folders {
-                search.push(":");
-                search.push(folder);
-            }
-            environment.push(("PATH".into(), search.clone()));
-        }
-        for used in command.uses.iter().filter(|used| is_name(used)) {
-            let found = |path: &OsString| {
-                program::find(used.as_ref(), base, path)
-                    .ok()?
-                    .canonicalize()
-                    .ok()
-            };
-            if found(&search) != found(&callers) {
-                return Err(CommandError::refused(
-                    format!("--uses {used}"),
-                    format!(
-                        "the run would find another {used} in its PATH, or none: declare PATH (--env PATH)"
-                    ),
-                ));
-            }
-        }
-        Ok(Self {
-            program,
-            starts,
-            reads,
-            path: search,
-            environment,
-        })
-    }
-
-    fn info(&self, command: &Command, app: &str) -> AppInfo {
-        let [own, parts @ ..] = &self.program.parts[..] else {
-            return AppInfo::new(app.to_owned(), "");
-        };
-        let info = match &command.program_is {
-            Some(text) => AppInfo::with_code(app.to_owned(), CodeId::Version(text.clone().into())),
-            None => {
-                let info = AppInfo::with_code(app.to_owned(), CodeId::Source(own.digest));
-                with(info, parts.iter().chain(&self.starts))
-            }
-        };
-        described(with(info, self.reads.iter()))
-    }
-}
-
-fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo {
-    // Two libraries of one name may lie in two folders.
-    let mut seen = BTreeMap::new();
-    parts.by_ref().fold(info, |info, part| {
-        let count = seen.entry(part.name.clone()).or_insert(0);
-        *count += 1;
-        let name = match count {
-            1 => part.name.clone(),
-            count => format!("{} ({count})", part.name),
-        };
-        info.helper(name, part.digest)
-    })
-}
-
-/// A file that is no program, or a folder, that `--uses` names.
-fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>, CommandError> {
-    let path = base.join(used);
-    let digest = if path.is_dir() {
-        tree::digest(&path)
-            .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
-    } else if is_name(used) || is_executable(&path) {
-        return Ok(None);
-    } else {
-        digests
-            .of(&path)
-            .map_err(|error| CommandError::file("reading", &path, error))?
-    };
-    let name = used.to_owned();
-    Ok(Some(Part { name, digest, path }))
-}
-
-/// The parts of a program that `--uses` names.
-fn started(
-    used: &str,
-    path: &Path,
-    search: &OsString,
-    environment: &[(OsString, OsString)],
-    digests: &Digests,
-) -> Result<Vec<Part>, CommandError> {
-    let read = program::read(path, search, environment, digests);
-    let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
-    let mut parts = read.map_err(failed)?.parts;
-    for (at, part) in parts.iter_mut().enumerate() {
-        part.name = match at {
-            0 => used.to_owned(),
-            _ => format!("{used}: {}", part.name),
-        };
-    }
-    Ok(parts)
-}
-
-fn is_name(used: &str) -> bool {
-    !used.contains('/')
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
 fn base(command: &Command) -> Result<PathBuf, CommandError> {
@@ -350,22 +200,6 @@ fn counted(command: &Command) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The environment of the program, but for its PATH and folders where these are not declared.
-fn environment(command: &Command) -> Vec<(OsString, OsString)> {
-    let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
-    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
-        environment.insert("LD_LIBRARY_PATH".into(), path);
-    }
-    for variable in &command.variables {
-        let value = variable.value.as_ref().map(OsString::from);
-        match value.or_else(|| std::env::var_os(&variable.name)) {
-            Some(value) => environment.insert(variable.name.clone().into(), value),
-            None => environment.remove(std::ffi::OsStr::new(&variable.name)),
-        };
-    }
-    environment.into_iter().collect()
-}
-
 fn withheld(environment: &[(OsString, OsString)]) -> Vec<String> {
     let own = ["HOME", "TMPDIR", "PATH", "PWD", "OLDPWD", "SHLVL", "_"];
     let is_given = |name: &OsString| environment.iter().any(|(there, _)| there == name);
@@ -380,10 +214,17 @@ fn withheld(environment: &[(OsString, OsString)]) -> Vec<String> {
     names
 }
 
-fn words(command: &Command, args: &[String]) -> Vec<String> {
-    std::iter::once(last_name(&command.program))
-        .chain(args.iter().cloned())
-        .collect()
+/// Words as a shell would read them: other words are another text.
+fn words(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    quoted.join(" ")
+}
+
+fn line(program: &str, args: &[String]) -> String {
+    match args {
+        [] => quoted(program),
+        args => format!("{} {}", quoted(program), words(args)),
+    }
 }
 
 fn last_name(path: &str) -> String {
@@ -399,82 +240,4 @@ fn quoted(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
-}
-
-impl Given {
-    fn read(content: &Content, base: &Path) -> Result<Self, CommandError> {
-        match content {
-            Content::Bytes(bytes) => Ok(Self {
-                digest: Digest::from_bytes(*blake3::hash(bytes).as_bytes()),
-                length: bytes.len() as u64,
-                is_executable: false,
-                content: content.clone(),
-            }),
-            Content::Path(path) => {
-                let path = base.join(path);
-                let failed = |error| CommandError::file("reading the input", &path, error);
-                let (length, digest) = digest_of(&path).map_err(failed)?;
-                Ok(Self {
-                    digest,
-                    length,
-                    is_executable: is_executable(&path),
-                    content: Content::Path(path),
-                })
-            }
-        }
-    }
-
-    /// Puts the file into the run's folder, and sees that it is the one of the key.
-    pub(crate) fn place(&self, to: &Path, is_linked: bool) -> io::Result<()> {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        if let Some(folder) = to.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        match &self.content {
-            Content::Path(path) if is_linked => return symlink(path, to),
-            Content::Path(path) => fs::copy(path, to).map(drop)?,
-            Content::Bytes(bytes) => fs::write(to, bytes)?,
-        }
-        let mode = if self.is_executable { 0o755 } else { 0o644 };
-        fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
-        self.check(to)
-    }
-
-    /// Whether a file holds it.
-    pub(crate) fn check(&self, path: &Path) -> io::Result<()> {
-        match digest_of(path)? == (self.length, self.digest) {
-            true => Ok(()),
-            false => Err(io::Error::other(
-                "it was changed since the run's key was made; run it again",
-            )),
-        }
-    }
-}
-
-/// As it counts in the key, and as a person sees it.
-impl std::fmt::Display for Given {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let executable = if self.is_executable {
-            ", executable"
-        } else {
-            ""
-        };
-        write!(f, "{} ({} bytes{executable})", self.digest, self.length)
-    }
-}
-
-fn digest_of(path: &Path) -> io::Result<(u64, Digest)> {
-    // Opening a pipe waits for a writer, and a device may never end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is no regular file",
-        ));
-    }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
-    Ok((
-        hasher.count(),
-        Digest::from_bytes(*hasher.finalize().as_bytes()),
-    ))
 }

@@ -39,11 +39,7 @@ impl Handle {
         file.write_to(to, &|to| self.stored_content(&file.digest(), to))
     }
 
-    fn stored_content(
-        &self,
-        digest: &Digest,
-        to: Option<&mut File>,
-    ) -> Result<bool, ArchiveError> {
+    fn stored_content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
         match self.engine.archiver() {
             Some(archiver) => archiver.content(digest, to),
             None => Ok(false),

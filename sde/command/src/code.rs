@@ -1,0 +1,172 @@
+//! What counts as the code of a command: its program, and what it uses.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use sde_engine::AppInfo;
+use sde_engine::record::CodeId;
+
+use crate::builder::Command;
+use crate::error::CommandError;
+use crate::plan::described;
+use crate::program::{self, Digests, Part, Program};
+use crate::tree;
+
+/// The program, and all else that counts as code.
+pub(crate) struct Code {
+    pub(crate) program: Program,
+    /// Programs that it starts.
+    starts: Vec<Part>,
+    /// Files and folders that it reads.
+    reads: Vec<Part>,
+    pub(crate) path: OsString,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+impl Code {
+    pub(crate) fn new(
+        command: &Command,
+        base: &Path,
+        digests: &Digests,
+    ) -> Result<Self, CommandError> {
+        let callers = std::env::var_os("PATH").unwrap_or_default();
+        let failed = |error| CommandError::program(format!("running {}", command.program), error);
+        let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
+        let mut environment = environment(command);
+        let program = program::read(&path, &callers, &environment, digests).map_err(failed)?;
+        let (mut starts, mut reads, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        for used in &command.uses {
+            match read_only(used, base, digests)? {
+                Some(part) => reads.push(part),
+                None => {
+                    let path = program::find(used.as_ref(), base, &callers).map_err(failed)?;
+                    folders.extend(path.parent().map(Path::to_owned).filter(|_| is_name(used)));
+                    starts.extend(started(used, &path, &callers, &environment, digests)?);
+                }
+            }
+        }
+        let mut search = program::search_path(&program, &environment).map_err(failed)?;
+        if !environment.iter().any(|(name, _)| name == "PATH") {
+            for folder in folders {
+                search.push(":");
+                search.push(folder);
+            }
+            environment.push(("PATH".into(), search.clone()));
+        }
+        for used in command.uses.iter().filter(|used| is_name(used)) {
+            let found = |path: &OsString| {
+                program::find(used.as_ref(), base, path)
+                    .ok()?
+                    .canonicalize()
+                    .ok()
+            };
+            if found(&search) != found(&callers) {
+                return Err(CommandError::refused(
+                    format!("--uses {used}"),
+                    format!(
+                        "the run would find another {used} in its PATH, or none: declare PATH (--env PATH)"
+                    ),
+                ));
+            }
+        }
+        Ok(Self {
+            program,
+            starts,
+            reads,
+            path: search,
+            environment,
+        })
+    }
+
+    pub(crate) fn info(&self, command: &Command, app: &str) -> AppInfo {
+        let [own, parts @ ..] = &self.program.parts[..] else {
+            return AppInfo::new(app.to_owned(), "");
+        };
+        let info = match &command.program_is {
+            Some(text) => AppInfo::with_code(app.to_owned(), CodeId::Version(text.clone().into())),
+            None => {
+                let info = AppInfo::with_code(app.to_owned(), CodeId::Source(own.digest));
+                with(info, parts.iter().chain(&self.starts))
+            }
+        };
+        described(with(info, self.reads.iter()))
+    }
+}
+
+fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo {
+    // Two libraries of one name may lie in two folders.
+    let mut seen = BTreeMap::new();
+    parts.by_ref().fold(info, |info, part| {
+        let count = seen.entry(part.name.clone()).or_insert(0);
+        *count += 1;
+        let name = match count {
+            1 => part.name.clone(),
+            count => format!("{} ({count})", part.name),
+        };
+        info.helper(name, part.digest)
+    })
+}
+
+/// A file that is no program, or a folder, that `--uses` names.
+fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>, CommandError> {
+    let path = base.join(used);
+    let digest = if path.is_dir() {
+        tree::digest(&path)
+            .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
+    } else if is_name(used) || is_executable(&path) {
+        return Ok(None);
+    } else {
+        digests
+            .of(&path)
+            .map_err(|error| CommandError::file("reading", &path, error))?
+    };
+    let name = used.to_owned();
+    Ok(Some(Part { name, digest, path }))
+}
+
+/// The parts of a program that `--uses` names.
+fn started(
+    used: &str,
+    path: &Path,
+    search: &OsString,
+    environment: &[(OsString, OsString)],
+    digests: &Digests,
+) -> Result<Vec<Part>, CommandError> {
+    let read = program::read(path, search, environment, digests);
+    let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
+    let mut parts = read.map_err(failed)?.parts;
+    for (at, part) in parts.iter_mut().enumerate() {
+        part.name = match at {
+            0 => used.to_owned(),
+            _ => format!("{used}: {}", part.name),
+        };
+    }
+    Ok(parts)
+}
+
+fn is_name(used: &str) -> bool {
+    !used.contains('/')
+}
+
+pub(crate) fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// The environment of the program, but for its PATH and folders where these are not declared.
+fn environment(command: &Command) -> Vec<(OsString, OsString)> {
+    let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
+    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
+        environment.insert("LD_LIBRARY_PATH".into(), path);
+    }
+    for variable in &command.variables {
+        let value = variable.value.as_ref().map(OsString::from);
+        match value.or_else(|| std::env::var_os(&variable.name)) {
+            Some(value) => environment.insert(variable.name.clone().into(), value),
+            None => environment.remove(std::ffi::OsStr::new(&variable.name)),
+        };
+    }
+    environment.into_iter().collect()
+}

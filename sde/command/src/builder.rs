@@ -94,7 +94,8 @@ impl Stop {
     /// Sends the programs this signal, such as 2 (INT) or 15 (TERM). Sent again, it is passed on again. It may be called in a
     /// signal handler.
     pub fn send(&self, signal: i32) {
-        let next = |sent: u64| ((sent >> 32).wrapping_add(1) << 32) | u64::from(signal.cast_unsigned());
+        let next =
+            |sent: u64| ((sent >> 32).wrapping_add(1) << 32) | u64::from(signal.cast_unsigned());
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {

@@ -130,9 +130,7 @@ impl CommandError {
                 0 => 1,
                 status => status,
             },
-            Self::Engine(error) => error
-                .app_error::<Ended>()
-                .map_or(125, |ended| ended.status),
+            Self::Engine(error) => error.app_error::<Ended>().map_or(125, |ended| ended.status),
             Self::Program { source, .. } => match source.downcast_ref::<ProgramError>() {
                 Some(ProgramError::NotFound { .. }) => 127,
                 Some(

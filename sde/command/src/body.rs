@@ -207,7 +207,7 @@ impl Whole {
         let digests = self.files.iter().filter(|(name, _)| {
             plan.compared.iter().any(|output| {
                 plan.outputs
-                    .named(output, &self.files)
+                    .named(output, self.files.keys().map(|name| &**name))
                     .is_some_and(|files| files.contains(name))
             })
         });

@@ -1,12 +1,12 @@
 //! Holding what a run wrote against the rules.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read};
 
 use regex::bytes::{Captures, Regex};
 use sde_engine::Data;
 
+use crate::outputs::Outputs;
 use crate::rules::{Rule, RuleKind, Rules};
 
 /// A line that is longer is matched in pieces of this length, so that memory stays small.
@@ -14,36 +14,56 @@ const LONGEST_LINE: u64 = 1 << 20;
 
 /// What came of judging a run.
 #[derive(Debug, Default)]
-pub(crate) struct Judgement {
-    /// The rules by which it fails, each as it is kept, with what was found.
-    pub(crate) failures: Vec<Failure>,
-    pub(crate) values: BTreeMap<String, Data>,
+#[non_exhaustive]
+pub struct Judgement {
+    /// The rules by which it fails.
+    pub failures: Vec<Failure>,
+    /// The values that rules took, by name.
+    pub values: BTreeMap<String, Data>,
 }
 
+/// A rule by which a run fails.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) rule: String,
-    pub(crate) why: String,
+#[non_exhaustive]
+pub struct Failure {
+    /// The rule, as [`Rules`] are written.
+    pub rule: String,
+    /// What was found.
+    pub why: String,
 }
 
 /// A place where a run wrote something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream<'a> {
+pub enum Stream<'a> {
+    /// Its standard output.
     Output,
+    /// Its standard error.
     Error,
-    /// An output, which may be there or not.
+    /// An output.
     File(&'a str),
 }
 
 /// The run that is judged: its status, and what it wrote.
-pub(crate) trait Judged {
+pub trait Judged {
+    /// The exit status.
     fn status(&self) -> i32;
-    /// Declared outputs that are not there and are not optional.
-    fn missing(&self) -> Vec<String>;
-    /// The outputs that a name or a pattern of a declared output stands for; `None` if none was declared so.
-    fn named(&self, output: &str) -> Option<Vec<String>>;
-    /// What it wrote there, to be read from the beginning.
-    fn open(&self, stream: Stream<'_>) -> io::Result<File>;
+    /// Whether this was declared as an output: a name or a pattern, without `?`.
+    fn is_declared(&self, output: &str) -> bool;
+    /// The paths of the outputs that it wrote.
+    fn files(&self) -> Vec<String>;
+    /// What it wrote there, from the beginning.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    fn open(&self, stream: Stream<'_>) -> io::Result<Box<dyn Read + '_>>;
+}
+
+/// The outputs that a name or a pattern stands for; `None` if none was declared so.
+fn named(run: &dyn Judged, output: &str) -> Option<Vec<String>> {
+    let outputs = Outputs::new(&[output.to_owned()]).ok()?;
+    let files = run.files();
+    run.is_declared(output)
+        .then(|| outputs.named(output, files.iter().map(|file| &**file)))?
 }
 
 /// A rule while its lines go by.
@@ -56,7 +76,10 @@ struct Watched<'a> {
 
 impl Rules {
     /// Judges a run. Each of its files is read once, for all rules that look at it, a line at a time.
-    pub(crate) fn judge(&self, run: &dyn Judged) -> io::Result<Judgement> {
+    ///
+    /// # Errors
+    /// If what it wrote can't be read.
+    pub fn judge(&self, run: &dyn Judged) -> io::Result<Judgement> {
         let mut judged = Judgement::default();
         let mut fails = |rule: String, why: String| judged.failures.push(Failure { rule, why });
         let status = run.status();
@@ -66,13 +89,15 @@ impl Rules {
                 format!("its exit status is {status}"),
             );
         }
-        for output in run.missing() {
+        let is_missing =
+            |output: &&String| named(run, output).is_some_and(|files| files.is_empty());
+        for output in self.outputs.iter().filter(is_missing) {
             fails(
                 format!("output {output}"),
                 format!("it wrote no output {output:?}"),
             );
         }
-        let is_output = |name: &str| run.named(name).is_some();
+        let is_output = |name: &str| run.is_declared(name);
         let mut by_file: BTreeMap<Option<&str>, Vec<Watched<'_>>> = BTreeMap::new();
         for rule in &self.rules {
             let (file, expression) = rule.split(is_output);
@@ -91,7 +116,7 @@ impl Rules {
                     each_line(&mut run.open(Stream::Error)?, &mut watched)?;
                 }
                 Some(file) => {
-                    for name in run.named(file).unwrap_or_default() {
+                    for name in named(run, file).unwrap_or_default() {
                         each_line(&mut run.open(Stream::File(&name))?, &mut watched)?;
                     }
                 }
@@ -102,8 +127,7 @@ impl Rules {
     }
 }
 
-fn each_line(from: &mut File, watched: &mut [Watched<'_>]) -> io::Result<()> {
-    from.rewind()?;
+fn each_line(from: &mut dyn Read, watched: &mut [Watched<'_>]) -> io::Result<()> {
     let (mut from, mut line) = (BufReader::with_capacity(1 << 16, from), Vec::new());
     loop {
         line.clear();

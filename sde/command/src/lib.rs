@@ -26,5 +26,6 @@ mod tree;
 pub use builder::{Command, Stop};
 pub use error::{CommandError, Failed};
 pub use folder::sweep;
+pub use judge::{Failure, Judged, Judgement, Stream};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};

@@ -40,10 +40,10 @@ impl Outputs {
             let name = declared.strip_prefix('?');
             let (name, is_optional) = (name.unwrap_or(declared), name.is_some());
             let name = name.trim_end_matches('/').to_owned();
-            if !is_inside(&name) {
+            if !is_inside(&name) || name.contains('\n') {
                 return Err(CommandError::refused(
                     format!("the output {declared:?}"),
-                    "an output is named by its path in the run's folder, without `..`",
+                    "an output is named by its path in the run's folder, in one line and without `..`",
                 ));
             }
             let pattern = match name.contains(['*', '?', '[']) {
@@ -70,28 +70,21 @@ impl Outputs {
         self.0.contains_key(name)
     }
 
-    /// Those that were to be written, and were not.
-    pub(crate) fn missing(&self, files: &Files) -> Vec<String> {
-        let is_missing = |(name, output): &(&String, &Output)| {
-            !output.is_optional && !files.keys().any(|file| output.has(name, file))
-        };
-        self.0
-            .iter()
-            .filter(is_missing)
-            .map(|(name, _)| name.clone())
-            .collect()
+    /// Those that must be written.
+    pub(crate) fn required(&self) -> impl Iterator<Item = &str> {
+        let required = self.0.iter().filter(|(_, output)| !output.is_optional);
+        required.map(|(name, _)| &**name)
     }
 
-    /// The files that a declared name stands for; `None` if it is not declared.
-    pub(crate) fn named(&self, name: &str, files: &Files) -> Option<Vec<String>> {
+    /// Those of these files that a declared name stands for; `None` if it is not declared.
+    pub(crate) fn named<'a>(
+        &self,
+        name: &str,
+        files: impl Iterator<Item = &'a str>,
+    ) -> Option<Vec<String>> {
         let output = self.0.get(name)?;
-        Some(
-            files
-                .keys()
-                .filter(|file| output.has(name, file))
-                .cloned()
-                .collect(),
-        )
+        let named = files.filter(|file| output.has(name, file));
+        Some(named.map(str::to_owned).collect())
     }
 
     /// Moves what is declared out of the folder in which the program ran. Gives it, and the other files that are

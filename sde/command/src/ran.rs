@@ -268,20 +268,21 @@ impl Judged for Ran {
         self.status
     }
 
-    fn missing(&self) -> Vec<String> {
-        self.outputs.missing(&self.files)
+    fn is_declared(&self, output: &str) -> bool {
+        self.outputs.is_declared(output)
     }
 
-    fn named(&self, output: &str) -> Option<Vec<String>> {
-        self.outputs.named(output, &self.files)
+    fn files(&self) -> Vec<String> {
+        self.files.keys().cloned().collect()
     }
 
-    fn open(&self, stream: Stream<'_>) -> io::Result<File> {
-        match stream {
+    fn open(&self, stream: Stream<'_>) -> io::Result<Box<dyn Read + '_>> {
+        let content = match stream {
             Stream::Output => self.content(&self.stdout),
             Stream::Error => self.content(&self.stderr),
             Stream::File(name) => self.content(self.file(name)?),
-        }
+        };
+        Ok(Box::new(content?))
     }
 }
 

@@ -28,6 +28,8 @@ use thiserror::Error;
 pub struct Rules {
     pub(crate) ok_status: Vec<i32>,
     pub(crate) rules: Vec<Rule>,
+    /// Declared outputs that must be written.
+    pub(crate) outputs: Vec<String>,
 }
 
 /// One rule but that on the status.
@@ -135,6 +137,12 @@ impl Rules {
         Ok(())
     }
 
+    /// Demands that each of these outputs is written, if it was declared.
+    pub(crate) fn outputs<'a>(mut self, outputs: impl Iterator<Item = &'a str>) -> Self {
+        self.outputs.extend(outputs.map(str::to_owned));
+        self
+    }
+
     pub(crate) fn passes_with(&self, status: i32) -> bool {
         match &self.ok_status[..] {
             [] => status == 0,
@@ -173,6 +181,10 @@ impl fmt::Display for Rules {
         statuses
             .into_iter()
             .try_for_each(|status| writeln!(f, "ok-status {status}"))?;
+        let outputs = self.outputs.iter();
+        outputs
+            .into_iter()
+            .try_for_each(|output| writeln!(f, "output {output}"))?;
         self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
     }
 }
@@ -191,6 +203,7 @@ impl FromStr for Rules {
                 ("ok-status", status) => {
                     rules.ok_status(status.parse().map_err(|_| unknown())?);
                 }
+                ("output", output) => rules = rules.outputs(std::iter::once(output)),
                 ("require", expression) => rules.require(expression)?,
                 ("reject", expression) => rules.reject(expression)?,
                 ("get", rule) => {

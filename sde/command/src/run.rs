@@ -50,7 +50,7 @@ impl Command {
             return call.settle(found);
         }
         let ran = call.ran(&found)?;
-        let judged = ran.judge(&self.rules)?;
+        let judged = ran.judge(&call.plan.rules)?;
         if judged.failures.is_empty() {
             return Ok(ran.with(judged));
         }

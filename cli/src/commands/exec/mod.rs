@@ -10,7 +10,7 @@ mod tell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::{ArgAction, Args, ValueHint};
 use sde::Sde;
 use sde_archives::StoreOptions;
 use sde_command::{CommandError, Ran};
@@ -31,96 +31,103 @@ const DISABLE: &str = "SDE_DISABLE";
 const RULES: &str = "sde.rules";
 
 const GIVEN: &str = "What it is given";
-const GIVES: &str = "What it gives, and when it is a success";
+const GIVES: &str = "What it gives";
+const SUCCESS: &str = "When it is a success";
 const HOW: &str = "Where and how it runs";
 
 const USAGE: &str = "sde exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...";
 
-const EXAMPLES: &str = r"Examples:
-  sde exec -- python3 fit.py data.csv
+const EXAMPLES: &str = r"  sde exec -- python3 fit.py data.csv
   sde exec -o xtbopt.xyz --get 'energy=TOTAL ENERGY +(\S+)' -- xtb mol.xyz --opt
   sde exec --uses awk -i a.csv=in.csv --reject NaN -- sh sums.sh in.csv
 Status: the program's; 1 a rule, 124 time, 125 sde, 126/127 no program, 128+n";
 
 /// Runs a program, unless this run is remembered: then gives what it gave
 #[derive(Args)]
-#[command(override_usage = USAGE, after_help = EXAMPLES, help_template = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}")]
+#[command(disable_help_flag = true,
+    override_usage = USAGE, after_help = EXAMPLES, help_template = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}")]
 pub struct Exec {
-    /// A file, in the run's folder
+    /// A file for the run's folder
     #[arg(short, long, value_name = "FILE[=NAME]", value_hint = ValueHint::FilePath, help_heading = GIVEN)]
     input: Vec<String>,
     /// A folder, with all that is in it
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = GIVEN)]
     tree: Vec<PathBuf>,
-    /// Standard input; `-` is that of this command
+    /// Its standard input; `-`: that of this command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = GIVEN)]
     stdin: Option<PathBuf>,
-    /// A variable, which counts
+    /// A variable; this counts
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = GIVEN)]
     env: Vec<String>,
-    /// A variable that can't change the result
+    /// A variable that can't change what it gives
     #[arg(long, value_name = "NAME", help_heading = GIVEN)]
     pass: Vec<String>,
-    /// What it starts or reads, counts
+    /// What it starts or reads where it is; counts
     #[arg(long, value_name = "PROGRAM|PATH", help_heading = GIVEN)]
     uses: Vec<String>,
-    /// This argument is just a word
+    /// An argument that is just a word
     #[arg(long, value_name = "ARGUMENT", help_heading = GIVEN)]
     text: Vec<String>,
-    /// In place of its digests: "xtb 6.5.1"
+    /// Its version, in place of all digests of code
     #[arg(long, value_name = "TEXT", help_heading = GIVEN)]
     program_is: Option<String>,
 
-    /// A file it writes (`?N`: may), put here
+    /// A file it writes (?NAME: may), put at PATH
     #[arg(short, long, value_name = "NAME[=PATH]", help_heading = GIVES)]
     output: Vec<String>,
-    /// Warn if two runs write this differently
+    /// An output that each run writes alike
     #[arg(long, value_name = "NAME", help_heading = GIVES)]
     compare: Vec<String>,
-    /// A value from what it writes
+    /// A value, for `sde table`
     #[arg(long, value_name = "NAME=[FILE:]REGEX", help_heading = GIVES)]
     get: Vec<String>,
-    /// A line must match
-    #[arg(long, value_name = "[FILE:]REGEX", help_heading = GIVES)]
+
+    /// A line of what it writes matches
+    #[arg(long, value_name = "[FILE:]REGEX", help_heading = SUCCESS)]
     require: Vec<String>,
-    /// No line may match
-    #[arg(long, value_name = "[FILE:]REGEX", help_heading = GIVES)]
+    /// No line matches
+    #[arg(long, value_name = "[FILE:]REGEX", help_heading = SUCCESS)]
     reject: Vec<String>,
-    /// Statuses of success, in place of 0
-    #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = GIVES)]
+    /// It ends with such a status, not with 0
+    #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = SUCCESS)]
     ok_status: Vec<u8>,
 
-    /// The app's name, else the program's
+    /// The app, in place of the program's name
     #[arg(long, value_name = "NAME", help_heading = HOW)]
     name: Option<String>,
-    /// Where results are kept
+    /// Where results are kept: else SDE_STORE, or commands.sde
     #[arg(short, long, value_name = "STORE", value_hint = ValueHint::DirPath, help_heading = HOW)]
     store: Option<PathBuf>,
-    /// Where its folder is made, else TMPDIR
+    /// Where the run's folder is made: else TMPDIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = HOW)]
     scratch: Option<PathBuf>,
-    /// End it after 30m, 2h
+    /// When it is ended: after 30m, 2h
     #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
     timeout: Option<Duration>,
-    /// .. by TERM, and KILL after this [10s]
+    /// And killed, so long after that [10s]
     #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
     grace: Option<Duration>,
-    /// Link inputs, don't copy them
+    /// Links inputs, copies nothing
     #[arg(long, help_heading = HOW)]
     link: bool,
-    /// Read programs' digests anew
+    /// Reads programs and libraries anew
     #[arg(long, help_heading = HOW)]
     rehash: bool,
-    /// Don't run again what failed
+    /// What failed is given, and not run again
     #[arg(long, help_heading = HOW)]
     keep_failures: bool,
-    /// Run it, remembered or not
+    /// What is remembered is run again
     #[arg(long, help_heading = HOW)]
     again: bool,
-    /// Tell what would be done
+    /// Only tells what would be done
     #[arg(long, help_heading = HOW)]
     why: bool,
-
+    /// Prints this
+    #[arg(short, long, action = ArgAction::Help, help_heading = HOW)]
+    help: Option<bool>,
+    /// Takes the place of that of all commands: what the program prints is not JSON.
+    #[arg(long, hide = true)]
+    json: bool,
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -132,6 +139,12 @@ pub struct Exec {
 
 impl Exec {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        if self.json {
+            warn(
+                "--json is refused: what the program prints is printed as it is; `sde table --json` tells of runs",
+            );
+            return Err(Failure::Status(FAILED));
+        }
         let done = match self.why {
             true => self.explain(out),
             false => self.execute(),

@@ -1,10 +1,10 @@
 //! Asking for a command: what is remembered is judged, and what is not is run.
 
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sde_engine::{
-    AppInfo, DynApp, Error, ErrorKind, Handle, Outcome, Peek, Policy, ResultMap, ResultSpec,
+    AppInfo, Cost, DynApp, Error, ErrorKind, Handle, Outcome, Peek, Policy, ResultMap, ResultSpec,
     Source, inputs,
 };
 
@@ -101,6 +101,8 @@ impl<'a> Call<'a> {
                 Ok(results)
             }
         });
+        // So that two processes never both begin.
+        let app = app.expecting(Cost::new(Duration::from_secs(1)));
         Ok(Self {
             sde,
             plan,

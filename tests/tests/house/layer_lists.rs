@@ -169,8 +169,8 @@ pub const COMMAND: Layered = Layered {
     src: "sde/command/src/",
     layers: &[
         &["folder", "process", "program", "rules", "tree"],
-        &["judge"],
         &[
+            "judge",
             "arguments",
             "body",
             "builder",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Handle;
 use super::definition::App;
-use super::info::AppInfo;
+use super::info::{AppInfo, Cost};
 use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Short};
@@ -49,6 +49,7 @@ type Body = dyn Fn(&Handle, &Inputs) -> Result<ResultMap, AppError> + Send + Syn
 pub struct DynApp {
     info: AppInfo,
     captured: BTreeMap<String, Data>,
+    cost: Option<Cost>,
     body: Arc<Body>,
 }
 
@@ -64,6 +65,7 @@ impl DynApp {
                 false => info,
             },
             captured: BTreeMap::new(),
+            cost: None,
             body: Arc::new(body),
         }
     }
@@ -73,6 +75,14 @@ impl DynApp {
     #[must_use]
     pub fn capturing(mut self, name: &str, value: Data) -> Self {
         self.captured.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Sets what a run is expected to take, as [`App::cost`] does. A run of some time is announced to other processes
+    /// before it begins, so that one of them computes it.
+    #[must_use]
+    pub fn expecting(mut self, cost: Cost) -> Self {
+        self.cost = Some(cost);
         self
     }
 }
@@ -97,6 +107,10 @@ impl Fingerprint for DynApp {
 impl App for DynApp {
     fn info(&self) -> AppInfo {
         self.info.clone()
+    }
+
+    fn cost(&self, _: &Inputs) -> Option<Cost> {
+        self.cost
     }
 
     fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {

@@ -87,11 +87,12 @@ struct Reading<'a> {
 }
 
 impl Arguments {
-    /// `finds` tells whether the run's `PATH` has a program of a name.
+    /// `variables` are those that count. `finds` tells whether the run's `PATH` has a program of a name.
     pub(crate) fn read(
         command: &Command,
         outputs: &Outputs,
         base: &Path,
+        variables: &BTreeMap<String, String>,
         finds: &dyn Fn(&str) -> bool,
     ) -> Result<Self, CommandError> {
         let mut reading = Reading {
@@ -105,14 +106,10 @@ impl Arguments {
         reading.declared()?;
         let args = command.args.iter().map(|arg| reading.argument(arg));
         let args = args.collect::<Result<Vec<_>, _>>()?;
-        for variable in command.variables.iter().filter(|variable| variable.counts) {
-            let value = match &variable.value {
-                Some(value) => value.clone(),
-                None => std::env::var(&variable.name).unwrap_or_default(),
-            };
+        for (name, value) in variables {
             // Counts as a text, and leads to programs, not to files.
-            if variable.name != "PATH" {
-                reading.paths(&value, &format!("the variable {}", variable.name))?;
+            if name != "PATH" {
+                reading.paths(value, &format!("the variable {name}"))?;
             }
         }
         let runs = reading.launched(&args, finds)?;

@@ -1,6 +1,7 @@
 //! A command with all that it names found and read: what is in its key, and what its run is made of.
 
 use std::collections::BTreeMap;
+use std::env::VarError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use sde_engine::key::Digest;
 use sde_engine::{AppInfo, Inputs, OutputFile, ResultSpec, inputs};
 
 use crate::arguments::Arguments;
-use crate::builder::{Command, Content, Stop};
+use crate::builder::{Command, Content, Stop, Variable};
 use crate::code::Code;
 use crate::error::CommandError;
 use crate::given::{Counted, Given};
@@ -46,6 +47,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
         let base = base(command)?;
+        let variables = variables(command)?;
         let digests = Digests::new(command.rehashes);
         let code = Code::new(command, &base, &digests)?;
         let outputs = Outputs::new(&command.outputs)?;
@@ -57,7 +59,7 @@ impl Plan {
         }
         let path = code.path.clone();
         let finds = |word: &str| program::find(word.as_ref(), &base, &path).is_ok();
-        let arguments = Arguments::read(command, &outputs, &base, &finds)?;
+        let arguments = Arguments::read(command, &outputs, &base, &variables, &finds)?;
         check_rules(&command.rules, &outputs)?;
         let given = |content: &Content| Given::read(content, &base);
         let files = arguments.files.iter();
@@ -72,7 +74,6 @@ impl Plan {
         let stdin = command.stdin.as_ref().map(given).transpose()?;
         let runs = arguments.runs.as_deref().unwrap_or(&command.program);
         let app = command.name.clone().unwrap_or_else(|| last_name(runs));
-        let counted = counted(command);
         let mut inputs = inputs! { command: line(&last_name(&command.program), &arguments.args) };
         for (name, file) in &files {
             inputs = inputs.with(format!("./{name}"), file.counted());
@@ -83,7 +84,7 @@ impl Plan {
         if let Some(stdin) = &stdin {
             inputs = inputs.with("stdin", stdin.counted());
         }
-        for (name, value) in counted {
+        for (name, value) in variables {
             inputs = inputs.with(format!("${name}"), value);
         }
         if !command.outputs.is_empty() {
@@ -191,13 +192,26 @@ fn check_rules(rules: &Rules, outputs: &Outputs) -> Result<(), CommandError> {
 }
 
 /// The variables that count, with their values. One that is not set has none.
-fn counted(command: &Command) -> BTreeMap<String, String> {
-    let counts = command.variables.iter().filter(|variable| variable.counts);
-    let value =
-        |name: &String, given: &Option<String>| given.clone().or_else(|| std::env::var(name).ok());
-    counts
-        .filter_map(|one| Some((one.name.clone(), value(&one.name, &one.value)?)))
-        .collect()
+fn variables(command: &Command) -> Result<BTreeMap<String, String>, CommandError> {
+    let mut variables = BTreeMap::new();
+    for Variable {
+        name,
+        value,
+        counts,
+    } in &command.variables
+    {
+        let value = value.clone().map_or_else(|| std::env::var(name), Ok);
+        match value {
+            Ok(value) if *counts => drop(variables.insert(name.clone(), value)),
+            Err(VarError::NotUnicode(_)) if *counts => {
+                let why =
+                    "its value is no text, so it can't be counted; give it one: --env NAME=VALUE";
+                return Err(CommandError::refused(format!("the variable {name}"), why));
+            }
+            _ => {}
+        }
+    }
+    Ok(variables)
 }
 
 fn withheld(environment: &[(OsString, OsString)]) -> Vec<String> {

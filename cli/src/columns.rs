@@ -135,7 +135,8 @@ impl Columns {
         cells.push((column, Cell::Bool(false)));
     }
 
-    fn column(&mut self, kind: Kind, name: &str) -> u32 {
+    /// The number of a column, which is made if there is none of this name.
+    pub fn column(&mut self, kind: Kind, name: &str) -> u32 {
         let known = &mut self.known[kind as usize];
         if let Some(column) = known.get(name) {
             return *column;

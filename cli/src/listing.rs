@@ -16,6 +16,7 @@ use sde_archives::inspect::{
 use crate::args::App;
 use crate::columns::{Cells, Columns};
 use crate::failure::Failure;
+use crate::runs::{RULES, Run};
 use crate::time;
 
 #[derive(Args)]
@@ -45,10 +46,12 @@ pub struct Line {
     /// `None` for an unfinished run.
     pub standing: Option<Standing>,
     pub cells: Cells,
+    /// What it is, if it is a run of a command.
+    pub run: Option<Run>,
 }
 
 impl Line {
-    fn of(entry: Entry, cells: Cells) -> Self {
+    fn of(entry: Entry, cells: Cells, run: Option<Run>) -> Self {
         let payloads = entry.results.iter();
         let lengths = payloads.filter_map(|saved| Some(saved.payload.as_ref()?.length()));
         let mut saved = [(0, 0); 3];
@@ -63,6 +66,7 @@ impl Line {
             saved,
             standing: None,
             cells,
+            run,
         }
     }
 
@@ -79,6 +83,7 @@ impl Line {
             saved,
             standing: None,
             cells: Cells::new(),
+            run: None,
         }
     }
 
@@ -86,6 +91,9 @@ impl Line {
     fn merge(&mut self, other: &mut Self) {
         for (own, theirs) in self.saved.iter_mut().zip(other.saved) {
             *own = theirs.max(*own);
+        }
+        if self.run.is_none() {
+            self.run = other.run.take();
         }
         for (column, cell) in other.cells.drain(..) {
             if self.cells.iter().all(|(own, _)| *own != column) {
@@ -125,7 +133,7 @@ pub struct Listing {
 }
 
 /// Gives the cells to keep of an entry.
-pub type Keep<'a> = &'a dyn Fn(&Entry, &mut Columns) -> Cells;
+pub type Keep<'a> = &'a dyn Fn(&Entry, Option<&Run>, &mut Columns) -> Cells;
 
 impl Listing {
     /// The chosen lines that `wanted` accepts. With `last`, at least that many of the latest ones, if there are,
@@ -169,13 +177,17 @@ impl Listing {
             listed.is_uses() || keys.is_some_and(|keys| keys.contains(&listed.prefix()))
         };
         let wanted = keys.map(|_| &is_of_keys as Wanted<'_>);
-        let is_of_app = |app: &str| choice.app.as_ref().is_none_or(|chosen| chosen.is(app));
+        let is_of_app = |app: &str| match &choice.app {
+            Some(chosen) => chosen.is(app),
+            None => app != RULES,
+        };
         store.walk(wanted, |_, item| {
             found.add(item, |entry| {
                 apps.insert(Arc::clone(&entry.record.app));
                 is_of_app(&entry.record.app).then(|| {
-                    let cells = keep(&entry, &mut columns);
-                    Line::of(entry, cells)
+                    let run = Run::of(&entry);
+                    let cells = keep(&entry, run.as_ref(), &mut columns);
+                    Line::of(entry, cells, run)
                 })
             });
         });

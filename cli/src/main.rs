@@ -1,8 +1,8 @@
-//! The `sde` program: looks into stores, and tells their content and damage.
+//! The `sde` program: runs programs and remembers what they gave, looks into stores, and tells their content and damage.
 //!
 //! A store outlives the programs that wrote it. Its owner wants to list it, to know
 //! whether it is whole, to see why a run was computed again, and to take results out of it,
-//! without writing a program with the right types. All commands but `gc` and `copy` only read. All
+//! without writing a program with the right types. All commands but `exec`, `gc` and `copy` only read. All
 //! of them work on the rest of a damaged store.
 //!
 //! The guide's page on it is `docs/guide/05-program.md`.
@@ -17,6 +17,7 @@ mod json;
 mod listing;
 mod npy;
 mod output;
+mod runs;
 mod store;
 mod table;
 mod text;

@@ -32,7 +32,7 @@ pub struct Export {
     format: Option<Format>,
     /// Which of several output files to write with --format raw, from 1 on
     #[arg(long, value_name = "N")]
-    file: Option<usize>,
+    file: Option<String>,
     /// FILE may be there already, and is replaced
     #[arg(long)]
     force: bool,
@@ -63,7 +63,7 @@ impl Export {
         let (store, (job, is_all)) = store::read(&path, |store| {
             let (results, is_all) = results(store, &key, name.as_deref())?;
             let job = match format {
-                Format::Raw => Job::Raw(Raw::of(store, results, self.file, IN_MEMORY)?),
+                Format::Raw => Job::Raw(Raw::of(store, results, self.file.as_deref(), IN_MEMORY)?),
                 _ => {
                     let saved = results.into_iter();
                     let values = saved.filter_map(|one| Some((one.name, one.payload?)));
@@ -96,7 +96,7 @@ impl Export {
                 )
             })?,
         };
-        match (format, self.file) {
+        match (format, &self.file) {
             (Format::Raw, _) | (_, None) => Ok(format),
             _ => Err(Failure::told("--file is for --format raw")),
         }

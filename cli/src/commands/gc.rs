@@ -15,7 +15,7 @@ use crate::{store, text, time};
 /// Makes room in a store
 ///
 /// Copies what counts to new segments and drops what was replaced. With a limit, gives up intermediates and scratch too.
-/// Others may use the store meanwhile. On a full disk what was replaced goes first, and what is of no use.
+/// Folders that killed runs of `sde exec` left in TMPDIR go too. Others may use the store meanwhile. On a full disk what was replaced goes first, and what is of no use.
 ///
 /// A limit may be for one app, as APP=LIMIT; several have commas between them.
 #[derive(Args)]
@@ -75,6 +75,11 @@ impl Gc {
         let opened = options.open(&path);
         let opened = opened.map_err(|error| store::not_opened(&path, error))?;
         let retention = self.retention()?;
+        // What killed runs of commands left is in nobody's store.
+        let swept = match self.dry_run {
+            true => 0,
+            false => sde_command::sweep(&std::env::temp_dir()).unwrap_or(0),
+        };
         let done = match self.dry_run {
             true => opened.would_compact(&retention)?,
             false => opened.compact(&retention)?,
@@ -94,7 +99,18 @@ impl Gc {
                 "given_up": done.given_up,
                 "removed": done.removed,
                 "freed": done.freed,
+                "run_folders": swept,
             }));
+        }
+        if swept > 0 {
+            let folders = text::count(swept, "folder", "folders");
+            out.wrapped(
+                format!(
+                    "{folders} of runs that were killed removed from {}",
+                    std::env::temp_dir().display()
+                ),
+                2,
+            )?;
         }
         self.print(&done, out)
     }

@@ -14,6 +14,7 @@ use crate::columns::{self, Cell, Columns, Kind};
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
+use crate::runs::Run;
 use crate::table::TextTable;
 use crate::{json, store, text, time};
 
@@ -59,7 +60,10 @@ impl Ls {
         };
         let last = self.limit.filter(|_| self.sort == Sort::Time);
         let (store, mut listing) = store::read(&self.place.only()?, |store| {
-            let keep = &|entry: &_, columns: &mut Columns| columns.given(entry);
+            let keep = &|entry: &_, run: Option<&Run>, columns: &mut Columns| match run {
+                Some(run) => run.given(entry, columns),
+                None => columns.given(entry),
+            };
             Listing::of(store, &self.choice, last, wanted, keep)
         })?;
         let lines = &mut listing.lines;
@@ -110,6 +114,11 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         });
         given.collect::<Vec<_>>().join(" ")
     };
+    let state = |line: &Line| match (line.state(), &line.run) {
+        ("current", Some(run)) => run.note(),
+        ("current", None) => String::new(),
+        (state, _) => state.to_owned(),
+    };
     let hits = |line: &Line| uses(line).map(|uses| uses.count.to_string());
     let last = |line: &Line| uses(line).map(|uses| time::minute(time::of_nanos(uses.last)));
     TextTable::of(lines)
@@ -128,7 +137,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         })
         .right("HITS", 4, |line| hits(line).unwrap_or_default())
         .left("LAST USE (UTC)", 1, |line| last(line).unwrap_or_default())
-        .left("STATE", 11, |line| line.state().replace("current", ""))
+        .left("STATE", 11, state)
         .write(out)?;
     let shown = text::count(lines.len(), "entry", "entries");
     let of = match (listing.is_part, total == lines.len()) {

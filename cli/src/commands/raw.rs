@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
-use sde::Key;
 use sde::bulk::NumberType;
-use sde_archives::inspect::{Decoded, Item, Listed, NamedValue, Snapshot, StoredValue};
+use sde::key::Digest;
+use sde_archives::inspect::{Decoded, NamedValue, Snapshot, StoredValue};
 
 use crate::failure::Failure;
 use crate::file;
+use crate::runs::{Contents, named_files};
 
 /// The bytes to write.
 pub enum Raw {
@@ -17,11 +18,11 @@ pub enum Raw {
 }
 
 impl Raw {
-    /// The bytes of one result; of several output files the one with this number, from 1 on.
+    /// The bytes of one result; of several output files the one with this number, from 1 on, or this name.
     pub fn of(
         store: &mut Snapshot,
         mut results: Vec<NamedValue>,
-        number: Option<usize>,
+        file: Option<&str>,
         limit: u64,
     ) -> Result<Self, Failure> {
         if results.iter().any(|saved| !saved.contents.is_empty()) {
@@ -33,6 +34,14 @@ impl Raw {
             let why = format!("one result is written raw, there are several: {names}; name one");
             return Err(Failure::told(why));
         };
+        let named = file.and_then(|name| {
+            let files = named_files(&result.payload.as_ref()?.value(limit).ok()?)?;
+            files.get(name).copied()
+        });
+        if let Some(held) = named {
+            return content(store, held.digest);
+        }
+        let number = file.map(|file| file.parse().unwrap_or(0));
         match (&result.payload, &result.contents[..], number) {
             (Some(payload), [], None) => Self::value(payload, limit),
             (_, [], _) => Err(Failure::told("it has no output files; leave out --file")),
@@ -43,7 +52,7 @@ impl Raw {
             (_, files, _) => {
                 let files = files.len();
                 Err(Failure::told(format!(
-                    "it has {files} output files; say which with --file 1 to --file {files}"
+                    "it has {files} output files; say which with --file 1 to --file {files}, or by its name where they have names"
                 )))
             }
         }
@@ -75,17 +84,10 @@ impl Raw {
 }
 
 /// The content of an output file: its first whole copy.
-fn content(store: &mut Snapshot, digest: sde::key::Digest) -> Result<Raw, Failure> {
-    let mut copies = Vec::new();
-    let key = Key::from_bytes(*digest.as_bytes());
-    let wanted = |listed: &Listed| listed.may_be_of(&key);
-    store.walk(Some(&wanted), |_, item| match item {
-        Item::Content(content) if content.digest == digest => copies.push(content.payload),
-        _ => {}
-    });
-    let is_whole = |payload: &StoredValue| matches!(payload.check(|_| ()), Ok(None));
-    let whole = copies.into_iter().find(is_whole);
+fn content(store: &mut Snapshot, digest: Digest) -> Result<Raw, Failure> {
+    let contents = Contents::of(store, std::iter::once(digest));
+    let whole = contents.whole(&digest);
     whole
-        .map(|payload| Raw::Stored(payload, 0))
+        .map(|payload| Raw::Stored(payload.clone(), 0))
         .ok_or_else(|| Failure::told("the content of its output file is missing or damaged"))
 }

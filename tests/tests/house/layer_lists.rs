@@ -193,6 +193,7 @@ pub const CLI: Layered = Layered {
         &["failure", "text", "time"],
         &["args", "file", "json", "output"],
         &["columns", "find", "npy", "store", "table"],
+        &["runs"],
         &["listing"],
         &["commands"],
     ],

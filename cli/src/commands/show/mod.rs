@@ -1,5 +1,7 @@
 //! `sde show`: one entry.
 
+mod run;
+
 use clap::Args;
 use console::measure_text_width;
 use sde::record::{AppSetup, Callee, ValueSummary};
@@ -11,6 +13,7 @@ use crate::failure::Failure;
 use crate::find::{Found, find};
 use crate::output::Output;
 use crate::{json, store, text, time};
+use run::ShownRun;
 
 /// One entry: how it was made, and its results in short form
 ///
@@ -36,22 +39,25 @@ impl Show {
             if !self.all {
                 found.truncate(1);
             }
-            for one in &mut found {
+            let mut shown = Vec::new();
+            for mut one in found {
                 store.gone |= one.entry.check(u64::MAX);
+                let run = ShownRun::of(store, &one.entry)?;
+                shown.push((one, run));
             }
-            Ok((found, earlier))
+            Ok((shown, earlier))
         })?;
-        for (at, one) in found.iter().enumerate() {
+        for (at, (one, run)) in found.iter().enumerate() {
             let mut results = one.entry.results.iter();
             out.found |= results.any(|saved| saved.damage.is_some());
             if out.json {
-                object(one, out)?;
+                object(one, run.as_ref(), out)?;
                 continue;
             }
             if at > 0 {
                 out.line("")?;
             }
-            print(one, out)?;
+            print(one, run.as_ref(), out)?;
         }
         if !out.json && !self.all && earlier > 0 {
             let computations = text::count(earlier, "earlier computation", "earlier computations");
@@ -63,7 +69,7 @@ impl Show {
 
 const INDENT: usize = 12;
 
-fn print(found: &Found, out: &mut Output) -> Result<(), Failure> {
+fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), Failure> {
     let record = &found.entry.record;
     let mut field =
         |name: &str, value: String| out.wrapped(format!("{name:<INDENT$}{value}"), INDENT);
@@ -111,6 +117,15 @@ fn print(found: &Found, out: &mut Output) -> Result<(), Failure> {
     list("calls", 0, calls, out)?;
     let callees = record.dependencies.iter();
     list("rests on", 0, callees.map(|one| ("", callee(one))), out)?;
+    if let Some(run) = run
+        && found
+            .entry
+            .results
+            .iter()
+            .all(|saved| saved.damage.is_none())
+    {
+        return run.print(out);
+    }
     let results = found.entry.results.iter();
     list(
         "results",
@@ -224,7 +239,7 @@ fn callee(callee: &Callee) -> String {
     }
 }
 
-fn object(found: &Found, out: &mut Output) -> Result<(), Failure> {
+fn object(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), Failure> {
     let payloads = found.entry.results.iter();
     let payloads = payloads.filter_map(|saved| saved.payload.as_ref());
     let invalid = found.mark.as_ref();
@@ -238,6 +253,7 @@ fn object(found: &Found, out: &mut Output) -> Result<(), Failure> {
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "invalid": invalid,
+        "run": run.map(ShownRun::json),
     }))
 }
 

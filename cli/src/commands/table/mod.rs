@@ -1,5 +1,7 @@
 //! `sde table`: the runs of an app, with inputs and results.
 
+mod commands;
+
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::npy::{self, Array};
 use crate::output::{Output, warn};
+use crate::runs::Run;
 use crate::table::TextTable;
 use crate::{file, store, text};
 
@@ -34,6 +37,9 @@ pub struct Table {
     /// Only the last N rows; in the order of time, and of one --app, no more is read than it takes
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
+    /// A value that is taken out of what a command's run wrote, in place of those of the rules that are kept; several
+    #[arg(long, value_name = "NAME=[FILE:]REGEX")]
+    get: Vec<String>,
     /// As comma-separated values
     #[arg(long, conflicts_with_all = ["json", "npz"])]
     csv: bool,
@@ -48,7 +54,10 @@ pub struct Table {
 impl Table {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let (store, rows) = store::read(&self.place.only()?, |store| {
-            let keep = |entry: &Entry, columns: &mut Columns| {
+            let keep = |entry: &Entry, run: Option<&Run>, columns: &mut Columns| {
+                if let Some(run) = run {
+                    return run.given(entry, columns);
+                }
                 let mut cells = columns.given(entry);
                 columns.results(entry, &mut cells);
                 cells
@@ -57,8 +66,15 @@ impl Table {
             // With a pattern, the last lines may by chance all be of one app.
             let is_one = self.choice.app.as_ref().is_some_and(App::is_one);
             let last = self.limit.filter(|_| self.sort.is_none() && is_one);
-            Listing::of(store, &self.choice, last, wanted, &keep)
+            let mut rows = Listing::of(store, &self.choice, last, wanted, &keep)?;
+            if last.is_some() && rows.lines.iter().any(|line| line.run.is_some()) {
+                // Runs that fail have no rows, so it takes more than N of them.
+                rows = Listing::of(store, &self.choice, None, wanted, &keep)?;
+            }
+            let left_out = commands::judge(store, &mut rows, &self.get)?;
+            Ok((rows, left_out))
         })?;
+        let (rows, failed) = rows;
         let rows = Rows::of(rows, self)?;
         if let Some(path) = &self.npz {
             file::write(path, self.force, out, |mut to| {
@@ -81,6 +97,7 @@ impl Table {
                 "left out, as they are no numbers, truth values or short texts: {names}; `sde export` writes them"
             ));
         }
+        failed.iter().for_each(warn);
         store::conclude(&store, out)
     }
 }

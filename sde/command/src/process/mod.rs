@@ -9,7 +9,7 @@ mod strays;
 mod supervisor;
 mod watch;
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 
 use std::ffi::{OsStr, OsString};

@@ -124,7 +124,9 @@ impl Supervisor {
             Phase::Running if self.ended => self.enter(Phase::Settling, SETTLE),
             Phase::Settling if due => {
                 system::each_child(self.program, |child| {
-                    self.tell(LEFT, child, system::name(child))
+                    if child > 0 {
+                        self.tell(LEFT, child, system::name(child));
+                    }
                 });
                 self.begin_end();
             }

@@ -167,6 +167,8 @@ impl Seat {
             0 => Err(run_program(me, image)),
             program => {
                 system::check(program)?;
+                // Fails if the program runs already, which has done it then.
+                let _ = system::lead_group(program);
                 duty::Supervisor::new(self, program).run()
             }
         }
@@ -177,7 +179,7 @@ impl Seat {
 fn run_program(supervisor: pid_t, image: &Image) -> io::Error {
     let prepare = || {
         // A group of its own: `kill 0` must not reach the supervisor.
-        system::new_group()?;
+        system::lead_group(0)?;
         system::follow(supervisor, libc::SIGKILL)?;
         system::close_on_exec(3);
         system::unblock_signals()

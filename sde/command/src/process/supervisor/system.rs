@@ -67,9 +67,10 @@ pub(super) fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }).map(drop)
 }
 
-pub(super) fn new_group() -> io::Result<()> {
+/// Makes a process the first of its group. Its parent does so too: neither may go on before it is so.
+pub(super) fn lead_group(process: pid_t) -> io::Result<()> {
     // SAFETY: no precondition.
-    check(unsafe { libc::setpgid(0, 0) }).map(drop)
+    check(unsafe { libc::setpgid(process, process) }).map(drop)
 }
 
 pub(super) fn me() -> pid_t {

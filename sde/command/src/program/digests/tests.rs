@@ -106,30 +106,58 @@ fn replaced_file_of_the_same_size_is_read() {
     assert_eq!(kept.of_later(), blake3_of("behind"));
 }
 
-#[test]
-fn each_of_the_numbers_counts() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = ["a", "b"].map(|name| folder.path().join(name));
-    for path in &paths {
-        fs::write(path, "text").unwrap();
-        // Then only the inode tells them apart, if they were made in one tick of the clock.
-        File::options()
-            .write(true)
-            .open(path)
-            .unwrap()
-            .set_modified(SystemTime::UNIX_EPOCH)
-            .unwrap();
+/// Two states of files that were made in one tick of the clock, so that their times are the same.
+fn in_one_tick(make: impl Fn(&Path) -> [Metadata; 2]) -> Option<[Metadata; 2]> {
+    let times = |state: &Metadata| {
+        (
+            state.ctime(),
+            state.ctime_nsec(),
+            state.mtime(),
+            state.mtime_nsec(),
+        )
+    };
+    for _ in 0..1000 {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = make(folder.path());
+        if times(&one) == times(&other) {
+            return Some([one, other]);
+        }
     }
-    let of = |path: &PathBuf| identity(&path.metadata().unwrap());
-    assert_ne!(of(&paths[0]), of(&paths[1]));
-    let before = of(&paths[0]);
-    File::options()
-        .write(true)
-        .open(&paths[0])
-        .unwrap()
-        .set_len(3)
-        .unwrap();
-    assert_ne!(of(&paths[0]), before);
+    println!("not tested: the clock of this file system is too fine");
+    None
+}
+
+#[test]
+fn inode_alone_tells_files_apart() {
+    let two = in_one_tick(|folder| {
+        let paths = ["a", "b"].map(|name| folder.join(name));
+        for path in &paths {
+            fs::write(path, "text").unwrap();
+        }
+        paths.map(|path| path.metadata().unwrap())
+    });
+    if let Some([one, other]) = two {
+        assert_ne!(identity(&one), identity(&other));
+    }
+}
+
+#[test]
+fn size_alone_tells_states_apart() {
+    let two = in_one_tick(|folder| {
+        let path = folder.join("file");
+        fs::write(&path, "text").unwrap();
+        let before = path.metadata().unwrap();
+        File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .set_len(3)
+            .unwrap();
+        [before, path.metadata().unwrap()]
+    });
+    if let Some([one, other]) = two {
+        assert_ne!(identity(&one), identity(&other));
+    }
 }
 
 #[test]

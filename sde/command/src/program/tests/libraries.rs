@@ -153,7 +153,10 @@ fn static_program_has_no_libraries() {
 #[test]
 fn loader_that_fails_is_told_with_what_it_said() {
     let room = Room::new();
-    let loader = room.script("loader", "#!/bin/sh\necho \"no $1 for you\" >&2\nexit 3\n");
+    let loader = room.script(
+        "loader",
+        "#!/bin/sh\necho \"no $1 for you: $CARGO_MANIFEST_DIR\" >&2\nexit 3\n",
+    );
     let linker = format!("-Wl,--dynamic-linker={}", loader.display());
     let Some(tool) = room.compile("tool", "int main() { return 0; }", &[&linker]) else {
         return;
@@ -162,6 +165,13 @@ fn loader_that_fails_is_told_with_what_it_said() {
     assert!(
         said.contains("no --list for you") && said.contains("tool"),
         "{said}"
+    );
+    // A variable of the caller's, which Cargo sets.
+    assert!(!said.contains(env!("CARGO_MANIFEST_DIR")), "{said}");
+    room.script("loader", "#!/bin/sh\n");
+    assert_eq!(
+        names(&room.read(&tool, &[], &[]).unwrap()),
+        ["tool", "loader"]
     );
     // What is not understood is no library that may be left out.
     room.script("loader", "#!/bin/sh\necho 'usage: loader'\n");

@@ -217,3 +217,68 @@ fn privileged_program_is_refused() {
         Err(error) => println!("not tested: no right to set capabilities ({error})"),
     }
 }
+
+/// The headers of a program of 32 or 64 bits that names a loader, and no more.
+fn elf(bits: usize, loader: &str) -> Vec<u8> {
+    let (header, segment) = if bits == 64 { (64, 56) } else { (52, 32) };
+    let word = |value: usize| value.to_le_bytes()[..bits / 8].to_vec();
+    let zeros = |count: usize| vec![0; count];
+    let magic = [0x7f, b'E', b'L', b'F', (bits / 32) as u8, 1, 1];
+    // An executable for no machine in particular, whose segments follow the header.
+    let kind = [2, 0, 0, 0, 1, 0, 0, 0];
+    let sizes = [header as u8, 0, segment as u8, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+    let name = word(header + segment);
+    let length = word(loader.len() + 1);
+    let (before, after) = if bits == 64 { (4, 8) } else { (0, 8) };
+    let mut bytes = [
+        &magic[..],
+        &zeros(9),
+        &kind,
+        &word(0),
+        &word(header),
+        &word(0),
+        &zeros(4),
+        &sizes,
+    ]
+    .concat();
+    assert_eq!(bytes.len(), header);
+    bytes.extend(
+        [
+            &[3, 0, 0, 0][..],
+            &zeros(before),
+            &name,
+            &word(0),
+            &word(0),
+            &length,
+            &length,
+        ]
+        .concat(),
+    );
+    bytes.extend(zeros(after));
+    assert_eq!(bytes.len(), header + segment);
+    bytes.extend(loader.as_bytes());
+    bytes.push(0);
+    bytes
+}
+
+#[test]
+fn loader_is_told_from_headers_of_32_and_64_bits() {
+    let room = Room::new();
+    // Whatever lies in its current folder would be a line that is not understood.
+    let loader = room.script("loader", "#!/bin/sh\n/bin/ls -A\n");
+    let long = format!("/{}", "x".repeat(4096));
+    for bits in [32, 64] {
+        let tool = room.script("tool", elf(bits, &room.text("loader")));
+        let program = room.read(&tool, &[], &[]).unwrap();
+        assert_eq!(names(&program), ["tool", "loader"]);
+        assert_eq!(program.parts[1].path, loader);
+        for refused in ["lib/loader", "", &long] {
+            let tool = room.script("tool", elf(bits, refused));
+            let read = room.read(&tool, &[], &[]);
+            assert!(
+                matches!(read, Err(ProgramError::Format { .. })),
+                "{bits} {refused:.9}: {read:?}"
+            );
+        }
+    }
+}

@@ -100,6 +100,9 @@ fn declared_path_that_first_looks_in_the_run_is_refused() {
     }
     let path = format!("{}:", room.text("a"));
     room.read(&script, &[], &[("PATH", &path)]).unwrap();
+    // A path is not looked for.
+    let script = room.script("script", "#!/usr/bin/env /bin/sh\n");
+    room.read(&script, &[], &[("PATH", ":/bin")]).unwrap();
 }
 
 #[test]

@@ -46,8 +46,8 @@ impl Digests {
     }
 
     fn of_at(&self, path: &Path, now: SystemTime) -> io::Result<Digest> {
-        let file = open(path)?;
-        let before = file.metadata()?;
+        // By the open file: over NFS, opening asks the server, and looking at a path may not.
+        let before = open(path)?.metadata()?;
         let kept = self
             .folder
             .as_ref()

@@ -28,8 +28,7 @@ pub(crate) fn find(name: &OsStr, folder: &Path, search: &OsStr) -> Result<PathBu
         };
     }
     let mut refused = None;
-    // An empty entry is the current folder, so an empty name would find the folders themselves.
-    for entry in std::env::split_paths(search).filter(|_| !name.is_empty()) {
+    for entry in std::env::split_paths(search) {
         let path = absolute(&folder.join(entry).join(name))?;
         match check(&path) {
             Ok(Found::Program) => return Ok(path),

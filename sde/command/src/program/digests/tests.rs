@@ -107,29 +107,29 @@ fn replaced_file_of_the_same_size_is_read() {
 }
 
 #[test]
-fn each_of_the_numbers_counts() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = ["a", "b"].map(|name| folder.path().join(name));
-    for path in &paths {
-        fs::write(path, "text").unwrap();
-        // Then only the inode tells them apart, if they were made in one tick of the clock.
-        File::options()
-            .write(true)
-            .open(path)
-            .unwrap()
-            .set_modified(SystemTime::UNIX_EPOCH)
-            .unwrap();
+fn inode_alone_tells_files_apart() {
+    let times = |state: &Metadata| {
+        (
+            state.ctime(),
+            state.ctime_nsec(),
+            state.mtime(),
+            state.mtime_nsec(),
+        )
+    };
+    for _ in 0..1000 {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        for path in &paths {
+            fs::write(path, "text").unwrap();
+        }
+        let [one, other] = paths.map(|path| path.metadata().unwrap());
+        // Made in one tick of the clock.
+        if times(&one) == times(&other) {
+            assert_ne!(identity(&one), identity(&other));
+            return;
+        }
     }
-    let of = |path: &PathBuf| identity(&path.metadata().unwrap());
-    assert_ne!(of(&paths[0]), of(&paths[1]));
-    let before = of(&paths[0]);
-    File::options()
-        .write(true)
-        .open(&paths[0])
-        .unwrap()
-        .set_len(3)
-        .unwrap();
-    assert_ne!(of(&paths[0]), before);
+    println!("not tested: the clock of this file system is too fine");
 }
 
 #[test]

@@ -35,40 +35,18 @@ impl Code {
         let failed = |error| CommandError::program(format!("running {}", command.program), error);
         let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
         let mut environment = environment(command);
-        let program = program::read(&path, &callers, &environment, digests).map_err(failed)?;
-        let (mut starts, mut reads, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        let program = match program::read(&path, &callers, &environment, digests) {
+            // Its text takes the place of what can't be told of it.
+            Err(_) if command.program_is.is_some() => Program::untold(path),
+            program => program.map_err(failed)?,
+        };
+        let search = search(command, base, &callers, &program, &mut environment)?;
+        let (mut starts, mut reads) = (Vec::new(), Vec::new());
         for used in &command.uses {
             match read_only(used, base, digests)? {
                 Some(part) => reads.push(part),
-                None => {
-                    let path = program::find(used.as_ref(), base, &callers).map_err(failed)?;
-                    folders.extend(path.parent().map(Path::to_owned).filter(|_| is_name(used)));
-                    starts.extend(started(used, &path, &callers, &environment, digests)?);
-                }
-            }
-        }
-        let mut search = program::search_path(&program, &environment).map_err(failed)?;
-        if !environment.iter().any(|(name, _)| name == "PATH") {
-            for folder in folders {
-                search.push(":");
-                search.push(folder);
-            }
-            environment.push(("PATH".into(), search.clone()));
-        }
-        for used in command.uses.iter().filter(|used| is_name(used)) {
-            let found = |path: &OsString| {
-                program::find(used.as_ref(), base, path)
-                    .ok()?
-                    .canonicalize()
-                    .ok()
-            };
-            if found(&search) != found(&callers) {
-                return Err(CommandError::refused(
-                    format!("--uses {used}"),
-                    format!(
-                        "the run would find another {used} in its PATH, or none: declare PATH (--env PATH)"
-                    ),
-                ));
+                None if command.program_is.is_some() => {}
+                None => starts.extend(started(used, base, &search, &environment, digests)?),
             }
         }
         Ok(Self {
@@ -81,18 +59,50 @@ impl Code {
     }
 
     pub(crate) fn info(&self, command: &Command, app: &str) -> AppInfo {
-        let [own, parts @ ..] = &self.program.parts[..] else {
-            return AppInfo::new(app.to_owned(), "");
-        };
-        let info = match &command.program_is {
-            Some(text) => AppInfo::with_code(app.to_owned(), CodeId::Version(text.clone().into())),
-            None => {
-                let info = AppInfo::with_code(app.to_owned(), CodeId::Source(own.digest));
+        let app = app.to_owned();
+        let info = match (&command.program_is, &self.program.parts[..]) {
+            (None, [own, parts @ ..]) => {
+                let info = AppInfo::with_code(app, CodeId::Source(own.digest));
                 with(info, parts.iter().chain(&self.starts))
             }
+            (text, _) => AppInfo::new(app, text.clone().unwrap_or_default()),
         };
         described(with(info, self.reads.iter()))
     }
+}
+
+/// The `PATH` of the run, which goes into its environment. A program of `--uses` is the one that the caller finds.
+fn search(
+    command: &Command,
+    base: &Path,
+    callers: &OsString,
+    program: &Program,
+    environment: &mut Vec<(OsString, OsString)>,
+) -> Result<OsString, CommandError> {
+    let failed = |error| CommandError::program(format!("running {}", command.program), error);
+    let mut search = program::search_path(program, environment).map_err(failed)?;
+    let named = command.uses.iter().filter(|used| is_name(used, base));
+    let found = |used: &String, path: &OsString| program::find(used.as_ref(), base, path);
+    if !environment.iter().any(|(name, _)| name == "PATH") {
+        for used in named.clone() {
+            let path = found(used, callers).map_err(failed)?;
+            search.push(":");
+            search.push(path.parent().unwrap_or(base));
+        }
+        environment.push(("PATH".into(), search.clone()));
+    }
+    for used in named {
+        let real = |path: &OsString| found(used, path).ok()?.canonicalize().ok();
+        if real(&search) != real(callers) {
+            return Err(CommandError::refused(
+                format!("--uses {used}"),
+                format!(
+                    "the run would find another {used} in its PATH, or none: declare PATH (--env PATH)"
+                ),
+            ));
+        }
+    }
+    Ok(search)
 }
 
 fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo {
@@ -115,7 +125,7 @@ fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>,
     let digest = if path.is_dir() {
         tree::digest(&path)
             .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
-    } else if is_name(used) || is_executable(&path) {
+    } else if is_name(used, base) || is_executable(&path) {
         return Ok(None);
     } else {
         digests
@@ -129,12 +139,16 @@ fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>,
 /// The parts of a program that `--uses` names.
 fn started(
     used: &str,
-    path: &Path,
+    base: &Path,
     search: &OsString,
     environment: &[(OsString, OsString)],
     digests: &Digests,
 ) -> Result<Vec<Part>, CommandError> {
-    let read = program::read(path, search, environment, digests);
+    let path = match is_name(used, base) {
+        true => program::find(used.as_ref(), base, search),
+        false => Ok(base.join(used)),
+    };
+    let read = path.and_then(|path| program::read(&path, search, environment, digests));
     let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
     let mut parts = read.map_err(failed)?.parts;
     for (at, part) in parts.iter_mut().enumerate() {
@@ -146,8 +160,9 @@ fn started(
     Ok(parts)
 }
 
-fn is_name(used: &str) -> bool {
-    !used.contains('/')
+/// Whether it is to be looked for in `PATH`: it is no path, and nothing here has that name.
+fn is_name(used: &str, base: &Path) -> bool {
+    !used.contains('/') && !base.join(used).exists()
 }
 
 pub(crate) fn is_executable(path: &Path) -> bool {

@@ -36,6 +36,17 @@ pub(crate) struct Program {
     pub(crate) interpreters: Vec<PathBuf>,
 }
 
+impl Program {
+    /// A program of which nothing is known.
+    pub(crate) fn untold(path: PathBuf) -> Self {
+        Self {
+            path,
+            parts: Vec::new(),
+            interpreters: Vec::new(),
+        }
+    }
+}
+
 /// One file of a program's code.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -61,11 +72,7 @@ pub(crate) fn read(
         environment,
         digests,
         by_env: Vec::new(),
-        program: Program {
-            path: path.to_owned(),
-            parts: Vec::new(),
-            interpreters: Vec::new(),
-        },
+        program: Program::untold(path.to_owned()),
     };
     reader.read(path, 0)?;
     reader.relative_libraries();

@@ -76,6 +76,39 @@ fn what_is_used_counts_where_it_lies() {
 }
 
 #[test]
+fn programs_files_and_folders_that_are_used_count() {
+    let lab = Lab::new();
+    let script = lab.script("job", "echo");
+    let helper = lab.script("helper", "echo 1");
+    lab.write("folder/x", "1");
+    lab.write("table", "1");
+    let command = || {
+        lab.command(&script)
+            .uses("helper")
+            .uses("./folder")
+            .uses("table")
+    };
+    let helped = || drop(lab.script("helper", "echo 2"));
+    assert!(computes_after(&lab, &command, helped));
+    assert!(computes_after(&lab, &command, || drop(
+        lab.write("folder/x", "2")
+    )));
+    assert!(computes_after(&lab, &command, || drop(
+        lab.write("table", "2")
+    )));
+    // Programs are what the text says they are; a file still counts.
+    let command = || command().program_is("job 1");
+    assert!(!computes_after(&lab, &command, || fs::write(
+        &helper,
+        "#!/bin/sh\n"
+    )
+    .unwrap()));
+    assert!(computes_after(&lab, &command, || drop(
+        lab.write("table", "3")
+    )));
+}
+
+#[test]
 fn arguments_variables_outputs_names_and_input_count() {
     let lab = Lab::new();
     let script = lab.script("job", "cat; touch a b");

@@ -103,7 +103,7 @@ impl Plan {
             rules: command.rules.clone().outputs(outputs.required()),
             outputs,
             compared: command.compared.clone(),
-            scratch: command.scratch.clone().unwrap_or_else(std::env::temp_dir),
+            scratch: base.join(command.scratch.clone().unwrap_or_else(std::env::temp_dir)),
             limit: command.limit,
             grace: command.grace,
             is_linked: command.is_linked,

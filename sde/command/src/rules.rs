@@ -153,10 +153,7 @@ impl Rules {
 
 impl Rule {
     /// The output that it looks at, if it is one of these, and the expression.
-    pub(crate) fn split<'a>(
-        &'a self,
-        is_output: impl Fn(&str) -> bool,
-    ) -> (Option<&'a str>, &'a str) {
+    pub(crate) fn split(&self, is_output: impl Fn(&str) -> bool) -> (Option<&str>, &str) {
         match self.text.split_once(':') {
             Some((file, expression)) if is_output(file) => (Some(file), expression),
             _ => (None, &self.text),

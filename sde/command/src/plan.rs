@@ -109,7 +109,7 @@ impl Plan {
             stdin,
             withheld: withheld(&found.environment),
             environment: found.environment,
-            rules: command.rules.clone().outputs(outputs.required()),
+            rules: command.rules()?,
             outputs,
             compared: command.compared.clone(),
             scratch: command.scratch.clone().unwrap_or_else(std::env::temp_dir),

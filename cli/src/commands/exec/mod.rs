@@ -6,13 +6,13 @@
 mod given;
 mod signals;
 mod tell;
+mod why;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueHint};
 use sde::Sde;
-use sde_archives::StoreOptions;
 use sde_command::{CommandError, Ran};
 
 use crate::args;
@@ -156,22 +156,6 @@ impl Exec {
             FAILED
         });
         Err(Failure::Status(status))
-    }
-
-    fn explain(&self, out: &mut Output) -> Result<u8, Failure> {
-        let command = self.command()?;
-        let store = self.store().filter(|store| store.exists());
-        let mut sde = Sde::builder();
-        if let Some(store) = store {
-            sde = sde.store(StoreOptions::new().read_only().open(store)?);
-        }
-        let sde = sde.build().map_err(told)?;
-        match command.peek(&sde) {
-            Ok(peek) => out.wrapped(peek.to_string(), 2)?,
-            Err(error) => return Ok(told_as(&error)),
-        }
-        out.flush()?;
-        Ok(0)
     }
 
     /// Gives the status to end with.

@@ -89,9 +89,13 @@ fn why_runs_nothing_and_makes_no_store() {
     says(&why, "would be computed");
     assert!(!desk.path("commands.sde").exists());
     desk.exec_script(&[], "some.sh").ends(0);
+    let why = desk.exec_script(&["--why"], "some.sh").well();
+    says(&why, "is in the store");
+    says(&why, "UTC, and passes: it would be given");
+    let fails = desk.exec_script(&["--why", "--reject", "out"], "some.sh");
     says(
-        &desk.exec_script(&["--why"], "some.sh").well(),
-        "is in the store",
+        &fails.well(),
+        "something that it wrote matches (reject out)",
     );
     let other = desk
         .exec_script(&["--why", "--env", "A=b"], "some.sh")

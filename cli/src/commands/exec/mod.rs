@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueHint};
-use sde::Sde;
+use sde::{Sde, SharedWork};
 use sde_command::{CommandError, Ran};
 
 use crate::args;
@@ -26,6 +26,10 @@ pub const FAILED: u8 = 125;
 
 /// With this variable programs are run, and nothing is remembered.
 const DISABLE: &str = "SDE_DISABLE";
+
+/// How long another process that runs the same is waited for: programs take long, and one that is killed, or does not tell
+/// that it lives, is not waited for.
+const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The app that keeps rules: its body is no program.
 const RULES: &str = "sde.rules";
@@ -217,6 +221,7 @@ impl Exec {
             .without_progress()
             .without_signals()
             .threads(1)
+            .shared_work(SharedWork::Within(PATIENCE))
             .observer(signals.observer());
         builder.build().map_err(told)
     }

@@ -1,7 +1,9 @@
 //! What runs, and what is remembered.
 
+use std::io::{BufRead, Write};
+
 use super::super::kit::says;
-use super::{Desk, is_there};
+use super::{Desk, Done, is_there};
 
 #[test]
 fn no_option_is_needed() {
@@ -75,7 +77,7 @@ fn with_sde_disable_nothing_is_kept() {
     for runs in 1..3 {
         let mut command = desk.script_command(&[], "some.sh");
         let done = command.env("SDE_DISABLE", "1").output().unwrap();
-        assert_eq!(super::Done::of(done).well(), "out\n");
+        assert_eq!(Done::of(done).well(), "out\n");
         assert_eq!(desk.runs(), runs);
     }
     assert!(!desk.path("commands.sde").exists());
@@ -145,14 +147,28 @@ fn two_that_ask_at_once_run_it_once() {
     let first = start();
     // Opened once the first reads from it.
     let mut open = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
-    let second = start();
-    // Asks too while the first runs: it would read from the gate, and take some of this.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    std::io::Write::write_all(&mut open, b"through").unwrap();
+    let is_announced = || {
+        let names = std::fs::read_dir(desk.path("s.sde/work"))
+            .into_iter()
+            .flatten();
+        let mut names = names.map(|entry| entry.unwrap().file_name());
+        names.any(|name| !name.to_string_lossy().contains('.'))
+    };
+    for _ in 0..2000 {
+        if is_announced() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mut second = start();
+    let mut told = std::io::BufReader::new(second.stderr.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    says(&line, "runs this already, and is waited for");
+    open.write_all(b"through").unwrap();
     drop(open);
     for one in [first, second] {
-        let done = super::Done::of(one.wait_with_output().unwrap());
-        assert_eq!(done.well(), "through");
+        assert_eq!(Done::of(one.wait_with_output().unwrap()).well(), "through");
     }
     assert_eq!(desk.runs(), 1);
 }

@@ -30,8 +30,8 @@ pub struct Export {
     /// What to write; without it what FILE ends in says: .cbor, .json, .npy or .npz
     #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
-    /// Which of several output files to write with --format raw, from 1 on
-    #[arg(long, value_name = "N")]
+    /// Which of several output files to write with --format raw, from 1 on; of a command's outputs also by name
+    #[arg(long, value_name = "N|NAME")]
     file: Option<String>,
     /// FILE may be there already, and is replaced
     #[arg(long)]

@@ -8,6 +8,7 @@
 
 mod builds;
 mod damage;
+mod exec;
 mod export;
 mod folders;
 mod kit;

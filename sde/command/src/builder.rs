@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::error::CommandError;
+use crate::outputs::Outputs;
 use crate::rules::{RuleError, Rules};
 
 /// A run of another program, remembered by all that it was given.
@@ -273,6 +275,15 @@ impl Command {
     pub fn compare(mut self, output: impl Into<String>) -> Self {
         self.compared.push(output.into());
         self
+    }
+
+    /// The rules by which runs are judged, that declared outputs must be written among them.
+    ///
+    /// # Errors
+    /// If an output is declared in a way that makes no sense.
+    pub fn rules(&self) -> Result<Rules, CommandError> {
+        let outputs = Outputs::new(&self.outputs)?;
+        Ok(self.rules.clone().outputs(outputs.required()))
     }
 
     /// Adds a status with which the run passes: see [`Rules`].

@@ -100,7 +100,7 @@ impl Plan {
             stdin,
             withheld: withheld(&code.environment),
             environment: code.environment,
-            rules: command.rules.clone().outputs(outputs.required()),
+            rules: command.rules()?,
             outputs,
             compared: command.compared.clone(),
             scratch: base.join(command.scratch.clone().unwrap_or_else(std::env::temp_dir)),

@@ -6,13 +6,13 @@
 mod given;
 mod signals;
 mod tell;
+mod why;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueHint};
-use sde::Sde;
-use sde_archives::StoreOptions;
+use sde::{Sde, SharedWork};
 use sde_command::{CommandError, Ran};
 
 use crate::args;
@@ -26,6 +26,10 @@ pub const FAILED: u8 = 125;
 
 /// With this variable programs are run, and nothing is remembered.
 const DISABLE: &str = "SDE_DISABLE";
+
+/// How long another process that runs the same is waited for: programs take long, and one that is killed, or does not tell
+/// that it lives, is not waited for.
+const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The app that keeps rules: its body is no program.
 const RULES: &str = "sde.rules";
@@ -158,22 +162,6 @@ impl Exec {
         Err(Failure::Status(status))
     }
 
-    fn explain(&self, out: &mut Output) -> Result<u8, Failure> {
-        let command = self.command()?;
-        let store = self.store().filter(|store| store.exists());
-        let mut sde = Sde::builder();
-        if let Some(store) = store {
-            sde = sde.store(StoreOptions::new().read_only().open(store)?);
-        }
-        let sde = sde.build().map_err(told)?;
-        match command.peek(&sde) {
-            Ok(peek) => out.wrapped(peek.to_string(), 2)?,
-            Err(error) => return Ok(told_as(&error)),
-        }
-        out.flush()?;
-        Ok(0)
-    }
-
     /// Gives the status to end with.
     fn execute(&self) -> Result<u8, Failure> {
         let signals = Signals::take()?;
@@ -233,6 +221,7 @@ impl Exec {
             .without_progress()
             .without_signals()
             .threads(1)
+            .shared_work(SharedWork::Within(PATIENCE))
             .observer(signals.observer());
         builder.build().map_err(told)
     }

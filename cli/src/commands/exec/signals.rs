@@ -10,6 +10,7 @@ use signal_hook::iterator;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::Failure;
+use crate::output::warn;
 
 /// What this process is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,13 +66,16 @@ impl Signals {
         self.state.phase.store(phase as u8, Ordering::SeqCst);
     }
 
-    /// Notes when the program starts.
+    /// Notes when the program starts, and tells for whom this one waits.
     pub fn observer(&self) -> impl Observer + 'static {
         let state = Arc::clone(&self.state);
         move |event: &Event| match event {
             Event::Started { app, .. } if **app != *super::RULES => {
                 state.phase.store(Phase::Running as u8, Ordering::SeqCst);
             }
+            Event::WaitingForProcess { host, process, .. } => warn(format!(
+                "process {process} on {host} runs this already, and is waited for"
+            )),
             _ => {}
         }
     }

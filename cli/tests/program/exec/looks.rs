@@ -1,0 +1,213 @@
+//! The other commands on runs of programs.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::super::kit::says;
+use super::{Desk, Done};
+
+/// Runs that pass, one that fails, and one that was ended.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    let script = r#"echo "energy $2.5"; printf '\033[2Jwarning\n' >&2
+echo "$2" > out.txt; echo log > log.txt
+test "$2" != 3 || exit 4; test "$2" != 9 || kill -9 $$"#;
+    desk.script("model.sh", script);
+    for (number, status) in [("1", 0), ("2", 0), ("3", 4), ("9", 137)] {
+        let options = "--name model -o out.txt -o ?log.txt --env A=b --get";
+        let mut options: Vec<&str> = options.split(' ').collect();
+        options.extend([r"energy=energy (\S+)", "--text", &desk.counter]);
+        options.extend(["--text", number]);
+        let done = desk.exec(&options, &["sh", "model.sh", &desk.counter, number]);
+        done.ends(status);
+    }
+    desk
+}
+
+fn keys(desk: &Desk) -> Vec<(String, Value)> {
+    let listed = desk.sde(&["ls", "--json"]).well();
+    let entries = listed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let entries: Vec<Value> = entries.collect();
+    let key = |entry: &Value| entry["key"].as_str().unwrap().to_owned();
+    entries
+        .into_iter()
+        .map(|entry| (key(&entry), entry))
+        .collect()
+}
+
+/// The key of the run with this number.
+fn key_of(desk: &Desk, number: &str) -> String {
+    let is_it = |entry: &Value| {
+        let command = entry["inputs"]["command"].as_str().unwrap();
+        command.ends_with(&format!(" {number}"))
+    };
+    keys(desk)
+        .into_iter()
+        .find(|(_, entry)| is_it(entry))
+        .unwrap()
+        .0
+}
+
+#[test]
+fn ls_tells_what_failed_and_hides_the_rules() {
+    let desk = desk();
+    let text = desk.sde(&["ls"]).well();
+    for part in [
+        "command=sh model.sh ",
+        "$A=b",
+        "status 4",
+        "ended",
+        "4 entries",
+    ] {
+        says(&text, part);
+    }
+    assert!(!text.contains("sde.rules"), "{text}");
+    says(&desk.sde(&["ls", "--app", "sde.rules"]).well(), "app=model");
+}
+
+#[test]
+fn table_has_the_runs_that_pass_with_their_values() {
+    let desk = desk();
+    let done = desk.sde(&["table", "--app", "model", "--csv"]);
+    let rows: Vec<Vec<&str>> = done
+        .out
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(
+        rows[0],
+        ["command", "./model.sh", "$A", "status", "energy", "key"]
+    );
+    let ends: Vec<&[&str]> = rows[1..].iter().map(|row| &row[2..5]).collect();
+    assert_eq!(ends, [["b", "0", "1.5"], ["b", "0", "2.5"]]);
+    assert!(rows[1][0].starts_with("sh model.sh "), "{rows:?}");
+    let told = [
+        "sde: left out, as failed: 1 run (did not end by itself)",
+        "sde: left out, as failed: 1 run (status 4)",
+    ];
+    assert_eq!(done.err.lines().collect::<Vec<_>>(), told);
+    let last = desk.sde(&["table", "--app", "model", "-n", "1", "--csv"]);
+    assert_eq!(last.out.lines().count(), 2, "{last:?}");
+    says(&last.out, ",2.5,");
+    let others = desk.sde(&[
+        "table",
+        "--get",
+        "n=out.txt:(.*)",
+        "--csv",
+        "--app",
+        "model",
+    ]);
+    says(&others.out, ",status,n,key");
+    says(&others.out, ",0,2,");
+    // The rules that were asked for last judge all.
+    let options = [
+        "--name",
+        "model",
+        "--reject",
+        "energy 1",
+        "--text",
+        &desk.counter,
+    ];
+    let line = ["sh", "model.sh", &desk.counter, "5"];
+    desk.exec(&options, &line).ends(0);
+    let judged = desk.sde(&["table", "--csv"]);
+    assert_eq!(judged.out.lines().count(), 3, "{judged:?}");
+    says(&judged.err, "1 run (reject energy 1)");
+}
+
+#[test]
+fn show_tells_the_command_and_how_it_went() {
+    let desk = desk();
+    let shown = desk.sde(&["show", &key_of(&desk, "2")]).well();
+    for part in [
+        "command     ",
+        "sh model.sh ",
+        "status      0",
+        "judged      passes",
+        "energy  2.5",
+        "out.txt  2 B",
+        "log.txt  4 B",
+        "standard output, 11 B\n  energy 2.5\n",
+        "  \\u{1b}[2Jwarning\n",
+    ] {
+        says(&shown, part);
+    }
+    let failed = desk.sde(&["show", &key_of(&desk, "3")]).well();
+    says(
+        &failed,
+        "judged      fails: its exit status is 4 (status 4)",
+    );
+    let ended = desk.sde(&["show", &key_of(&desk, "9")]).well();
+    says(&ended, "it was ended by signal 9");
+    let json = desk.sde(&["show", &key_of(&desk, "2"), "--json"]).well();
+    let run = &serde_json::from_str::<Value>(&json).unwrap()["run"];
+    assert_eq!(run["values"]["energy"], 2.5);
+    assert_eq!(run["stdout_end"], "energy 2.5\n");
+}
+
+#[test]
+fn show_has_the_end_of_long_output() {
+    let desk = Desk::new();
+    desk.script(
+        "long.sh",
+        "i=0; while [ $i -lt 1000 ]; do echo line $i; i=$((i+1)); done",
+    );
+    desk.exec_script(&[], "long.sh").ends(0);
+    let shown = desk.sde(&["show", &keys(&desk)[0].0]).well();
+    says(&shown, "the last 2000 bytes");
+    says(&shown, "  line 999\n");
+    assert!(!shown.contains("line 1\n"), "{shown}");
+}
+
+#[test]
+fn export_gives_what_it_printed_and_wrote() {
+    let desk = desk();
+    let key = key_of(&desk, "2");
+    let export = |name: &str, more: &[&str]| {
+        let options = ["export", &key, name, "--format", "raw"];
+        desk.sde(&[&options, more].concat())
+    };
+    assert_eq!(export("stdout", &[]).well(), "energy 2.5\n");
+    assert_eq!(export("stderr", &[]).well(), "\u{1b}[2Jwarning\n");
+    assert_eq!(export("files", &["--file", "out.txt"]).well(), "2\n");
+    assert_eq!(export("files", &["--file", "1"]).well(), "log\n");
+    export("files", &["--file", "log.txt", "-o", "copy"]).well();
+    assert_eq!(desk.read("copy"), "log\n");
+    says(&export("files", &["--file", "none"]).err, "or by its name");
+}
+
+#[test]
+fn gc_removes_the_folders_of_killed_runs() {
+    let desk = desk();
+    let killed = desk.scratch().join("sde-run-killed");
+    fs::create_dir_all(killed.join("work")).unwrap();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    fs::write(killed.join("lock"), host).unwrap();
+    desk.sde(&["gc", "--dry-run"]).well();
+    assert!(killed.exists());
+    says(
+        &desk.sde(&["gc"]).well(),
+        "1 folder of runs that were killed removed from ",
+    );
+    assert!(!killed.exists());
+}
+
+#[test]
+fn a_file_that_the_store_lost_is_told() {
+    let desk = desk();
+    let damaged = |done: &Done| done.status != 0;
+    for entry in fs::read_dir(desk.path("commands.sde/entries")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        // Half of each segment is lost.
+        bytes.truncate(bytes.len() / 2);
+        fs::write(path, bytes).unwrap();
+    }
+    for command in [&["ls"][..], &["table", "--csv"]] {
+        let done = desk.sde(command);
+        assert!(damaged(&done), "{done:?}");
+    }
+}

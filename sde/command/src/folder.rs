@@ -123,11 +123,14 @@ fn abandoned(folder: &Path) -> io::Result<Option<Option<File>>> {
         return Ok(None);
     }
     let path = folder.join(LOCK);
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    // Whatever it is: a link is not followed, and a pipe not waited for.
+    let careful = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
+        .bits()
+        .cast_signed();
     let lock = match OpenOptions::new()
         .read(true)
         .write(true)
-        .custom_flags(no_follow)
+        .custom_flags(careful)
         .open(&path)
     {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -86,7 +86,8 @@ fn a_process_in_the_background_is_left_behind() {
 #[test]
 fn who_ends_with_its_input_is_not_left_behind() {
     let mut trial = Trial::new();
-    let finished = trial.shell("mkfifo pipe; (cat pipe; echo late) & exec 3>pipe; echo text >&3");
+    let finished =
+        trial.shell("mkfifo pipe; (cat pipe; sleep 0.1; echo late) & exec 3>pipe; echo text >&3");
     assert!(matches!(finished.end, End::Exited(0)), "{finished:?}");
     assert!(finished.left.is_empty(), "{finished:?}");
     assert_eq!(trial.text("out"), "text\nlate\n");

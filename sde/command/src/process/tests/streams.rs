@@ -30,6 +30,11 @@ fn all_is_kept_when_the_readers_of_the_echo_are_gone() {
     assert!(trial.text("out") == much() && trial.text("err") == much());
 }
 
+/// More is read than the echo's pipe holds, so that the second part stays in the program's.
+const SCRIPT: &str = "seq 15000; seq 20000 >&2
+    until test $(stat -c %s $RUN/out) -gt 65536; do sleep 0.01; done
+    seq 5000; : > $RUN/ended";
+
 #[test]
 fn the_echo_gets_the_same_bytes_at_its_readers_pace() {
     let mut trial = Trial::new();
@@ -50,9 +55,9 @@ fn the_echo_gets_the_same_bytes_at_its_readers_pace() {
         errors.read_to_string(&mut text).unwrap();
         text
     });
-    let finished = trial.shell("seq 20000; seq 20000 >&2; : > $RUN/ended");
+    let finished = trial.shell(SCRIPT);
     assert!(matches!(finished.end, End::Exited(0)), "{finished:?}");
-    assert!(slow.join().unwrap() == trial.text("out") && trial.text("out").ends_with("\n20000\n"));
+    assert!(slow.join().unwrap() == trial.text("out") && trial.text("out").ends_with("\n5000\n"));
     assert!(other.join().unwrap() == trial.text("err") && trial.text("err").ends_with("\n20000\n"));
 }
 

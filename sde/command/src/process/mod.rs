@@ -9,7 +9,7 @@ mod strays;
 mod supervisor;
 mod watch;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;
 
 use std::ffi::{OsStr, OsString};

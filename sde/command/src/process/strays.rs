@@ -72,3 +72,22 @@ fn kill(process: &Path) -> Option<String> {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok()?;
     Some(format!("{} ({})", name.trim_end(), pid.as_raw_nonzero()))
 }
+
+#[cfg(test)]
+#[test]
+fn only_a_runs_folder_marks() {
+    let environment = |home: &str| {
+        [
+            ("PATH".into(), "/bin".into()),
+            ("HOME".into(), OsString::from(home)),
+        ]
+    };
+    let marks = |home, run| Marks::new(&environment(home), Path::new(run)).0;
+    assert_eq!(
+        marks("/s/sde-run-1/home", "/s/sde-run-1"),
+        [b"HOME=/s/sde-run-1/home"]
+    );
+    assert!(marks("/s/sde-run-12/home", "/s/sde-run-1").is_empty());
+    assert!(marks("/s/home", "/s").is_empty());
+    assert!(marks("/s/home", "/").is_empty());
+}

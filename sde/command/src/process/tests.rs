@@ -1,5 +1,7 @@
 //! Runs of programs, as they end.
 
+#![cfg(target_os = "linux")]
+
 mod ends;
 mod kills;
 mod streams;

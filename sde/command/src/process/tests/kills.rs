@@ -50,7 +50,7 @@ const FAMILY: &str = "setsid sh -c 'trap \"echo term > $RUN/term\" TERM; echo $$
     echo $PPID > $RUN/supervisor; echo $$ > $RUN/program; exec sleep 1000";
 
 #[test]
-#[ignore = "started by the test below"]
+#[ignore = "part of the test below"]
 fn run_a_family() {
     helped().shell(FAMILY);
 }
@@ -131,7 +131,7 @@ fn memory(name: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "started by the test below"]
+#[ignore = "part of the test below"]
 fn print_much() {
     let mut trial = helped();
     trial.stdout = Some(
@@ -166,7 +166,7 @@ fn memory_does_not_grow_with_what_is_printed() {
 }
 
 #[test]
-#[ignore = "started by the test below"]
+#[ignore = "part of the test below"]
 fn run_with_much_memory() {
     let much = vec![1_u8; 200 << 20];
     let script = "until test $(sed -n 's/RssAnon: *\\t *\\([0-9]*\\) kB/\\1/p' /proc/$PPID/status) -lt 20000; do sleep 0.01; done";
@@ -183,31 +183,5 @@ fn a_supervisor_keeps_no_copy_of_the_memory() {
             .wait()
             .unwrap()
             .success()
-    );
-}
-
-/// Prints what a run costs more than a plain child, as the median of 200 pairs.
-#[test]
-#[ignore = "a measurement"]
-fn cost() {
-    let mut trial = Trial::new();
-    let program = Path::new("/bin/true");
-    let mut costs: Vec<i128> = (0..200)
-        .map(|_| {
-            let start = std::time::Instant::now();
-            trial.program(program, &[], &|| None).unwrap();
-            let run = start.elapsed();
-            let start = std::time::Instant::now();
-            Command::new(program).stdin(Stdio::null()).output().unwrap();
-            run.as_nanos().cast_signed() - start.elapsed().as_nanos().cast_signed()
-        })
-        .collect();
-    costs.sort_unstable();
-    let microseconds = |at: usize| costs[at] / 1000;
-    println!(
-        "a run costs {} µs more (quartiles {}, {})",
-        microseconds(100),
-        microseconds(50),
-        microseconds(150)
     );
 }

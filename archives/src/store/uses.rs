@@ -72,7 +72,8 @@ impl DirStore {
         if frames.is_empty() {
             return Ok(());
         }
-        let written = self.0.writer.begin().finish(frames);
+        // Nothing rests on uses: a power failure may take the latest.
+        let written = self.0.writer.begin_written().finish(frames);
         if written.is_err() {
             self.0.journal.put_back();
             uses.iter().for_each(|uses| uses.put_back(taken.clone()));

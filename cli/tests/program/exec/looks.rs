@@ -119,6 +119,20 @@ fn table_has_the_runs_that_pass_with_their_values() {
 }
 
 #[test]
+fn the_last_rows_are_looked_for_behind_failures() {
+    let desk = Desk::new();
+    desk.write("fails.sh", "test $1 = pass");
+    let run = |with: &str| desk.exec(&["--name", "some"], &["sh", "fails.sh", with]);
+    run("pass").ends(0);
+    for number in 0..24 {
+        run(&number.to_string()).ends(1);
+    }
+    let done = desk.sde(&["table", "--app", "some", "-n", "1"]);
+    says(&done.out, "sh fails.sh pass");
+    says(&done.err, "24 runs (status 1)");
+}
+
+#[test]
 fn show_tells_the_command_and_how_it_went() {
     let desk = desk();
     let shown = desk.sde(&["show", &key_of(&desk, "2")]).well();

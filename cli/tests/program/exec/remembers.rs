@@ -140,7 +140,7 @@ fn two_that_ask_at_once_run_it_once() {
     let gate = gate.to_str().unwrap().to_owned();
     desk.script("slow.sh", &format!("cat < '{gate}'"));
     let start = || {
-        let mut command = desk.script_command(&["--store", "s.sde"], "slow.sh");
+        let mut command = desk.script_command(&["--store", "s.sde", "--timeout", "60s"], "slow.sh");
         let piped = std::process::Stdio::piped;
         command.stdout(piped()).stderr(piped()).spawn().unwrap()
     };

@@ -9,8 +9,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .args(["mol.xyz", "--opt"])
         .env("OMP_NUM_THREADS", "1");
     let xtb = xtb
-        .require("normal termination")?
-        .get("energy", r"TOTAL ENERGY +(\S+)")?;
+        .require("normal termination")
+        .get("energy", r"TOTAL ENERGY +(\S+)");
     let runs = sde.par_each(&files, |sde, file| {
         xtb.clone().input("mol.xyz", file).run(sde)
     });

@@ -72,8 +72,7 @@ impl DirStore {
         if frames.is_empty() {
             return Ok(());
         }
-        // Nothing rests on uses: a power failure may take the latest.
-        let written = self.0.writer.begin_written().finish(frames);
+        let written = self.0.writer.begin().finish(frames);
         if written.is_err() {
             self.0.journal.put_back();
             uses.iter().for_each(|uses| uses.put_back(taken.clone()));

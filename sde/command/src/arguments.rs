@@ -1,78 +1,22 @@
-//! What the arguments of a command name: inputs, programs, and what would be a trap.
-//!
-//! A path in an argument that is in no key gives old results once the file is edited. So whatever an argument names is an
-//! input, or is declared to be used or to be text; else the command is refused. The rules refuse too much rather than
-//! too little: `text` is the way out.
+//! What a command is given: the files that it names, and its arguments as the program gets them.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::builder::{Command, Content};
 use crate::error::CommandError;
+use crate::launched::{Kind, Launched};
 use crate::outputs::{Outputs, is_inside};
+use crate::paths::{Known, Paths, shown};
 
-/// Programs that start another one, which is among their arguments.
-const LAUNCHERS: &[&str] = &[
-    "aprun",
-    "bash",
-    "chrt",
-    "conda",
-    "dash",
-    "doas",
-    "env",
-    "fish",
-    "gdb",
-    "ibrun",
-    "ionice",
-    "jsrun",
-    "ksh",
-    "ltrace",
-    "micromamba",
-    "mpiexec",
-    "mpirun",
-    "nice",
-    "nohup",
-    "numactl",
-    "orterun",
-    "parallel",
-    "perf",
-    "prterun",
-    "prun",
-    "setsid",
-    "sh",
-    "singularity",
-    "apptainer",
-    "srun",
-    "stdbuf",
-    "strace",
-    "sudo",
-    "taskset",
-    "time",
-    "timeout",
-    "uv",
-    "valgrind",
-    "watch",
-    "wine",
-    "xargs",
-    "zsh",
-];
-
-/// Programs that run a script. A version may follow the name.
-const INTERPRETERS: &[&str] = &[
-    "R", "Rscript", "gnuplot", "java", "julia", "lua", "node", "octave", "perl", "php", "pypy",
-    "python", "ruby", "tclsh",
-];
-
-/// Options of interpreters that a program's text follows.
-const TEXT_FOLLOWS: &[&str] = &["-c", "-e", "-E", "--eval", "--execute"];
-
-/// The arguments as the program gets them, and the files that it is given.
 pub(crate) struct Arguments {
     pub(crate) args: Vec<String>,
+    /// The values of variables that count, as the program gets them.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) files: BTreeMap<String, Content>,
     pub(crate) trees: BTreeMap<String, PathBuf>,
     /// The script or program that an interpreter or a launcher runs, for the name of the app.
-    pub(crate) runs: Option<String>,
+    pub(crate) launched: Option<String>,
 }
 
 /// What the arguments are read with.
@@ -80,6 +24,7 @@ struct Reading<'a> {
     command: &'a Command,
     outputs: &'a Outputs,
     base: &'a Path,
+    is_launcher: bool,
     files: BTreeMap<String, Content>,
     trees: BTreeMap<String, PathBuf>,
     /// Names in the run's folder, by the paths that are declared as inputs and trees.
@@ -87,38 +32,55 @@ struct Reading<'a> {
 }
 
 impl Arguments {
-    /// `variables` are those that count. `finds` tells whether the run's `PATH` has a program of a name.
+    /// `program` is the file that runs, and `finds` tells whether the run's `PATH` has a program of a name.
     pub(crate) fn read(
         command: &Command,
+        program: &Path,
         outputs: &Outputs,
         base: &Path,
         variables: &BTreeMap<String, String>,
         finds: &dyn Fn(&str) -> bool,
     ) -> Result<Self, CommandError> {
+        let kind = Kind::of(program);
         let mut reading = Reading {
             command,
             outputs,
             base,
+            is_launcher: matches!(kind, Kind::Launcher { .. }),
             files: BTreeMap::new(),
             trees: BTreeMap::new(),
             names: BTreeMap::new(),
         };
         reading.declared()?;
-        let args = command.args.iter().map(|arg| reading.argument(arg));
+        let paths = reading.paths();
+        let args = command.args.iter().map(|arg| reading.argument(arg, &paths));
         let args = args.collect::<Result<Vec<_>, _>>()?;
-        for (name, value) in variables {
+        let replaced = variables.iter().map(|(name, value)| {
             // Counts as a text, and leads to programs, not to files.
-            if name != "PATH" {
-                reading.paths(value, &format!("the variable {name}"))?;
-            }
-        }
-        let runs = reading.launched(&args, finds)?;
+            let value = match name == "PATH" {
+                true => value.clone(),
+                false => paths.replaced(value, &format!("the variable {name}"))?,
+            };
+            Ok((name.clone(), value))
+        });
+        let variables = replaced.collect::<Result<_, CommandError>>()?;
+        let checked = Launched {
+            finds,
+            is_declared: &|word| reading.is_declared(word),
+            is_input: &|word| reading.is_input(word),
+        };
+        checked.check(&kind, &args)?;
+        let launched = match kind {
+            Kind::Other => None,
+            _ => reading.launched(&args),
+        };
         let Reading { files, trees, .. } = reading;
         Ok(Self {
             args,
+            variables,
             files,
             trees,
-            runs,
+            launched,
         })
     }
 }
@@ -134,40 +96,48 @@ impl Reading<'_> {
             self.add(name, input.content.clone())?;
         }
         for tree in &self.command.trees {
-            let name = name_of(tree)?;
             let path = self.base.join(tree);
             if !path.is_dir() {
+                let why = match path.exists() {
+                    true => "it is no folder; a file is an input: -i",
+                    false => "there is no such folder",
+                };
                 return Err(CommandError::refused(
                     format!("the tree {}", tree.display()),
-                    "it is no folder; a file is an input: -i",
+                    why,
                 ));
             }
+            let name = name_of(tree)?;
             self.names.insert(plain(&path), name.clone());
-            if let Some(other) = self
-                .trees
-                .insert(name.clone(), path.clone())
-                .filter(|other| *other != path)
-            {
+            let other = self.trees.insert(name.clone(), path.clone());
+            if let Some(other) = other.filter(|other| *other != path) {
                 return Err(clash(&name, &other.display().to_string()));
             }
         }
-        let below = |name: &String| {
-            self.trees
-                .keys()
-                .find(|tree| Path::new(name).starts_with(tree))
-        };
-        match self.files.keys().chain(self.trees.keys()).find_map(|name| {
-            below(name)
-                .filter(|tree| *tree != name)
-                .map(|tree| clash(name, tree))
-        }) {
-            Some(error) => Err(error),
-            None => Ok(()),
+        for tree in self.trees.keys() {
+            let is_within = |name: &&String| *name != tree && Path::new(name).starts_with(tree);
+            if let Some(name) = self.files.keys().chain(self.trees.keys()).find(is_within) {
+                return Err(clash(name, tree));
+            }
+            if self
+                .outputs
+                .names()
+                .iter()
+                .any(|name| Path::new(name).starts_with(tree))
+            {
+                let why = "an output that is put there makes it another input for the next call: have it written beside it";
+                return Err(CommandError::refused(
+                    format!("an output in the tree {tree}"),
+                    why,
+                ));
+            }
         }
+        Ok(())
     }
 
     /// Adds a file under a name.
     fn add(&mut self, name: String, content: Content) -> Result<(), CommandError> {
+        let name = plain(Path::new(&name)).to_string_lossy().into_owned();
         if !is_inside(&name) {
             return Err(CommandError::refused(
                 format!("the input {name:?}"),
@@ -182,7 +152,7 @@ impl Reading<'_> {
             if path.is_dir() {
                 return Err(CommandError::refused(
                     format!("the input {}", path.display()),
-                    format!("it is a folder: --tree {}", path.display()),
+                    "it is a folder: --tree takes folders",
                 ));
             }
             self.names.insert(plain(path), name.clone());
@@ -198,78 +168,97 @@ impl Reading<'_> {
         }
     }
 
+    /// What a text may name by a path.
+    fn paths(&self) -> Paths {
+        let named = self.names.iter().filter_map(|(path, name)| {
+            Some(Known {
+                path: path.to_str()?.to_owned(),
+                name: Some(self.spelled(name)),
+                is_folder: self.trees.contains_key(name),
+            })
+        });
+        let kept = |path: &String, is_folder| Known {
+            path: path.clone(),
+            name: None,
+            is_folder,
+        };
+        let used = self
+            .command
+            .uses
+            .iter()
+            .map(|used| kept(used, self.base.join(used).is_dir()));
+        let texts = self.command.texts.iter().map(|text| kept(text, false));
+        let known = named.chain(used).chain(texts);
+        Paths::new(known.filter(|known| !known.path.is_empty()).collect())
+    }
+
     /// An argument as the program gets it.
-    fn argument(&mut self, arg: &str) -> Result<String, CommandError> {
-        if self.is_declared(arg) || self.outputs.is_declared(arg.trim_end_matches('/')) {
+    fn argument(&mut self, arg: &str, paths: &Paths) -> Result<String, CommandError> {
+        let path = self.base.join(arg);
+        let own = plain(Path::new(arg)).to_string_lossy().into_owned();
+        if self.is_declared(arg) || !arg.is_empty() && self.outputs.is_named(&own) {
             return Ok(arg.to_owned());
         }
-        let path = self.base.join(arg);
-        let is_name = self.files.contains_key(arg) || self.trees.contains_key(arg);
+        let is_name = self.files.contains_key(&own) || self.trees.contains_key(&own);
         match self.names.get(&plain(&path)) {
-            Some(name) if is_name && name != arg => return Err(clash(arg, "another one")),
-            Some(name) => return Ok(name.clone()),
-            None if is_name => return Ok(arg.to_owned()),
-            None => {}
+            Some(name) if is_name && *name != own => return Err(clash(arg, "another one")),
+            Some(name) if *name != own => return Ok(self.spelled(name)),
+            None if !is_name => {}
+            // It leads there in the run's folder too.
+            _ => return Ok(arg.to_owned()),
         }
         let is_relative = !arg.is_empty() && !arg.starts_with('-') && !arg.starts_with('/');
-        if is_relative && !self.is_in_a_tree(&path) {
-            if path.is_dir() {
-                return Err(CommandError::refused(
-                    format!("the argument {arg:?}"),
-                    format!(
-                        "it is a folder, and is in no key: --tree {arg}, or --text {arg} if it is just a word"
-                    ),
-                ));
-            }
-            if path.is_file() {
-                let name = name_of(Path::new(arg))?;
-                self.add(name.clone(), Content::Path(PathBuf::from(arg)))?;
-                return Ok(name);
-            }
+        if !is_relative || self.is_in_a_tree(&own) {
+            return paths.replaced(arg, &format!("the argument {}", shown(arg)));
         }
-        self.paths(arg, "the argument")
-    }
-
-    /// A text with the absolute paths of inputs in it replaced by their names. Others are refused.
-    fn paths(&self, text: &str, what: &str) -> Result<String, CommandError> {
-        let mut read = String::new();
-        for piece in text.split_inclusive([':', '=', ',', ';', ' ', '\t', '\n', '"', '\'']) {
-            let end = piece.trim_end_matches([':', '=', ',', ';', ' ', '\t', '\n', '"', '\'']);
-            // Options such as -I/usr/include have no mark between.
-            let begin = match end.starts_with('-') {
-                true => end.find('/').unwrap_or(end.len()),
-                false => 0,
+        if path.is_file() {
+            return self.by_itself(arg);
+        }
+        if path.is_dir() {
+            let why = match own.is_empty() || own.contains("..") {
+                true => format!(
+                    "it is a folder that holds more than the run needs: name what it needs by -i and --tree, or --text {arg} if it is just a word"
+                ),
+                false => format!(
+                    "it is a folder: --tree {0} copies it into the run, --text {0} says that it is just a word",
+                    shown(arg)
+                ),
             };
-            let (before, path) = end.split_at(begin);
-            read.push_str(before);
-            match self.names.get(&plain(Path::new(path))) {
-                Some(name) => read.push_str(name),
-                None if path.starts_with('/') && self.is_trap(path) => {
-                    let why = format!(
-                        "{path} is in no key: -i {path} (or --tree) if it is an input, --uses {path} if its content counts where it lies, \
-                         --text {path} if nothing depends on it"
-                    );
-                    let what = match what {
-                        "the argument" => format!("the argument {text:?}"),
-                        what => what.to_owned(),
-                    };
-                    return Err(CommandError::refused(what, why));
-                }
-                None => read.push_str(path),
-            }
-            read.push_str(&piece[end.len()..]);
+            return Err(CommandError::refused(
+                format!("the argument {}", shown(arg)),
+                why,
+            ));
         }
-        Ok(read)
+        paths.replaced(arg, &format!("the argument {}", shown(arg)))
     }
 
-    /// Whether an absolute path leads, or may lead by the end of the run, to something that is not declared.
-    fn is_trap(&self, path: &str) -> bool {
-        let is_used = |used: &String| Path::new(path).starts_with(used);
-        let is_text = self.command.texts.iter().any(|text| text == path);
-        let path = Path::new(path);
-        let parent = path.parent().filter(|parent| *parent != Path::new("/"));
-        let exists = path.exists() || parent.is_some_and(Path::exists);
-        exists && path != Path::new("/") && !is_text && !self.command.uses.iter().any(is_used)
+    /// A file that an argument names is an input, unless it may be what an earlier run wrote.
+    fn by_itself(&mut self, arg: &str) -> Result<String, CommandError> {
+        let name = name_of(Path::new(arg))?;
+        if self.outputs.may_be(&name) {
+            return Err(CommandError::refused(
+                format!("the argument {}", shown(arg)),
+                format!(
+                    "a pattern of outputs has that name too: -i {0} if it is an input, -o {0} if it is written",
+                    shown(arg)
+                ),
+            ));
+        }
+        self.add(name.clone(), Content::Path(PathBuf::from(arg)))?;
+        let is_own = plain(Path::new(arg)) == Path::new(&name);
+        Ok(if is_own {
+            arg.to_owned()
+        } else {
+            self.spelled(&name)
+        })
+    }
+
+    /// A name that takes the place of a path: no option, and nothing that is looked for in `PATH`.
+    fn spelled(&self, name: &str) -> String {
+        match name.starts_with('-') || self.is_launcher && !name.contains('/') {
+            true => format!("./{name}"),
+            false => name.to_owned(),
+        }
     }
 
     fn is_declared(&self, arg: &str) -> bool {
@@ -280,80 +269,22 @@ impl Reading<'_> {
             .any(|there| there == arg)
     }
 
-    fn is_in_a_tree(&self, path: &Path) -> bool {
+    fn is_in_a_tree(&self, own: &str) -> bool {
         self.trees
-            .values()
-            .any(|tree| plain(path).starts_with(plain(tree)))
+            .keys()
+            .any(|tree| Path::new(own).starts_with(tree))
     }
 
-    /// What an interpreter or a launcher runs. It is refused if it is not declared.
-    fn launched(
-        &self,
-        args: &[String],
-        finds: &dyn Fn(&str) -> bool,
-    ) -> Result<Option<String>, CommandError> {
-        let program = Path::new(&self.command.program)
-            .file_name()
-            .unwrap_or_default();
-        let program = program.to_string_lossy();
-        let stem = program.split('.').next().unwrap_or_default();
-        let is_known = |arg: &String| {
-            let in_tree = |tree: &String| Path::new(arg).starts_with(tree);
-            self.files.contains_key(arg) || self.is_declared(arg) || self.trees.keys().any(in_tree)
-        };
-        if INTERPRETERS.contains(&stem.trim_end_matches(|c: char| c.is_ascii_digit())) {
-            return self.interpreted(args, &is_known);
-        }
-        if !LAUNCHERS.contains(&stem) {
-            return Ok(None);
-        }
-        for arg in args.iter().filter(|arg| !is_known(arg)) {
-            let words = arg.split(|c: char| c.is_whitespace() || ";|&()<>\"'`$={}".contains(c));
-            let mut hidden = words.filter(|word| {
-                !word.is_empty() && !word.contains('/') && !self.is_declared(word) && finds(word)
-            });
-            if let Some(word) = hidden.next() {
-                return Err(CommandError::refused(
-                    format!("the argument {arg:?} of {program}"),
-                    format!(
-                        "{word} is a program, and is in no key: --uses {word}, or --text {word} if it is just a word"
-                    ),
-                ));
-            }
-        }
+    /// Whether a word leads to an input in the run's folder.
+    fn is_input(&self, word: &str) -> bool {
+        let own = plain(Path::new(word)).to_string_lossy().into_owned();
+        self.files.contains_key(&own) || self.is_in_a_tree(&own)
+    }
+
+    fn launched(&self, args: &[String]) -> Option<String> {
         let used = self.command.uses.iter().find(|used| args.contains(used));
-        Ok(used
-            .or_else(|| args.iter().find(|arg| self.files.contains_key(*arg)))
-            .cloned())
-    }
-
-    fn interpreted(
-        &self,
-        args: &[String],
-        is_known: &dyn Fn(&String) -> bool,
-    ) -> Result<Option<String>, CommandError> {
-        let mut before = "";
-        for arg in args {
-            if TEXT_FOLLOWS.contains(&before) {
-                return Ok(None);
-            }
-            if is_known(arg) && !arg.starts_with('-') {
-                return Ok(Some(arg.clone()));
-            }
-            if !arg.starts_with('-') {
-                let why = match before {
-                    "-m" => format!(
-                        "the module {arg} is in no key: --uses its folder, and --text {arg}"
-                    ),
-                    _ => format!(
-                        "it is no file here, and is in no key: --text {arg} if it is just a word"
-                    ),
-                };
-                return Err(CommandError::refused(format!("the argument {arg:?}"), why));
-            }
-            before = arg;
-        }
-        Ok(None)
+        used.or_else(|| args.iter().find(|arg| self.is_input(arg)))
+            .cloned()
     }
 }
 
@@ -377,12 +308,12 @@ fn name_of(path: &Path) -> Result<String, CommandError> {
     name.ok_or_else(|| {
         CommandError::refused(
             format!("the input {}", path.display()),
-            "its path ends in no name that is text: -i SOURCE=NAME gives it one",
+            "its path ends in no name that is text: a file is given one by -i SOURCE=NAME, and of a folder name what the run needs",
         )
     })
 }
 
-/// A path without `.` and, where that is certain, `..`.
+/// A path without `.` and double slashes.
 fn plain(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| *part != Component::CurDir)

@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
@@ -15,6 +16,7 @@ use crate::folder::RunFolder;
 use crate::outputs::Files;
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
+use crate::results;
 use crate::tree;
 
 /// What a run that ended by itself gave.
@@ -49,10 +51,15 @@ impl Plan {
         let folder = Arc::new(RunFolder::make(&self.scratch).map_err(in_scratch)?);
         self.place_all(&folder.work())?;
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
+        let begun = Instant::now();
         let finished = self.launch(&folder, &stdout, &stderr, sde);
-        let finished = finished
-            .map_err(|error| failed(format!("running {}", self.program.display()), error))?;
-        let status = self.ended(finished.end, &folder, &stdout, &stderr)?;
+        let finished = finished.map_err(|error| {
+            failed(
+                format!("running {}", self.code.program.path.display()),
+                error,
+            )
+        })?;
+        let status = self.ended(finished.end, begun.elapsed(), &folder, [&stdout, &stderr])?;
         let taken = || -> io::Result<Whole> {
             let inputs: BTreeSet<String> = self
                 .files
@@ -63,6 +70,7 @@ impl Plan {
             if self.is_linked {
                 self.check_links()?;
             }
+            self.code.check()?;
             let (files, others) = self.outputs.take(&folder, &inputs)?;
             folder.clear()?;
             Ok(Whole {
@@ -126,7 +134,11 @@ impl Plan {
                 File::open(path)?
             }
         };
-        let mut environment = self.environment.clone();
+        let mut environment = self.code.environment.clone();
+        // Paths of inputs in them are names in the folder.
+        environment.retain(|(name, _)| !self.variables.keys().any(|counted| name == &**counted));
+        let counted = self.variables.iter();
+        environment.extend(counted.map(|(name, value)| (name.into(), value.into())));
         for (name, path) in [("HOME", folder.home()), ("TMPDIR", folder.tmp())] {
             if !environment.iter().any(|(there, _)| there == name) {
                 environment.push((name.into(), path.into()));
@@ -143,8 +155,8 @@ impl Plan {
             sent.filter(|_| !is_again).map(|(_, signal)| signal)
         };
         process::run(Launch {
-            program: &self.program,
-            arg0: OsStr::new(&self.program),
+            program: &self.code.program.path,
+            arg0: self.code.program.path.as_os_str(),
             args: &args,
             environment: &environment,
             folder: &folder.work(),
@@ -163,9 +175,9 @@ impl Plan {
     fn ended(
         &self,
         end: End,
+        took: Duration,
         folder: &RunFolder,
-        stdout: &Path,
-        stderr: &Path,
+        printed: [&Path; 2],
     ) -> Result<i32, AppError> {
         let (how, status) = match end {
             End::Exited(status) => match free(folder.path()) {
@@ -193,12 +205,14 @@ impl Plan {
             ),
             End::Lost => ("the process that watched it was ended".to_owned(), 125),
         };
-        let tail = tail(
-            &mut [stdout, stderr]
-                .into_iter()
-                .filter_map(|path| File::open(path).ok()),
-        );
-        Err(Ended { how, tail, status }.into())
+        let tail = tail(&mut printed.into_iter().filter_map(|path| File::open(path).ok()));
+        Err(Ended {
+            how,
+            took,
+            tail,
+            status,
+        }
+        .into())
     }
 }
 
@@ -215,13 +229,14 @@ impl Whole {
             .map(|(name, file)| (name.clone(), file.digest().to_string()))
             .collect();
         ResultMap::new()
-            .with("status", i64::from(self.status))
-            .with("command", plan.line())
-            .with("rules", plan.rules.to_string())
-            .with("stdout", self.stdout.clone())
-            .with("stderr", self.stderr.clone())
-            .with("files", self.files.clone())
-            .with("compared", compared)
+            .with(results::STATUS, i64::from(self.status))
+            .with(results::COMMAND, plan.line())
+            .with(results::RULES, plan.rules.to_string())
+            .with(results::DECLARED, plan.outputs.names())
+            .with(results::STDOUT, self.stdout.clone())
+            .with(results::STDERR, self.stderr.clone())
+            .with(results::FILES, self.files.clone())
+            .with(results::COMPARED, compared)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::rules::{RuleError, Rules};
 /// use sde_engine::Sde;
 ///
 /// let sde = Sde::new();
-/// let count = Command::new("wc").arg("-l").arg("lines").input_bytes("lines", "a\nb\n").get("lines", r"^ *(\d+)")?;
+/// let count = Command::new("wc").arg("-l").arg("lines").input_bytes("lines", "a\nb\n").get("lines", r"^ *(\d+)");
 /// assert_eq!(count.run(&sde)?.number("lines"), Some(2.0));
 /// assert!(count.run(&sde)?.is_remembered());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -48,6 +48,8 @@ pub struct Command {
     pub(crate) outputs: Vec<String>,
     pub(crate) compared: Vec<String>,
     pub(crate) rules: Rules,
+    /// The first rule that makes no sense.
+    pub(crate) bad_rule: Option<RuleError>,
     pub(crate) limit: Option<Duration>,
     pub(crate) grace: Duration,
     pub(crate) is_linked: bool,
@@ -133,6 +135,7 @@ impl Command {
             outputs: Vec::new(),
             compared: Vec::new(),
             rules: Rules::new(),
+            bad_rule: None,
             limit: None,
             grace: Duration::from_secs(10),
             is_linked: false,
@@ -236,7 +239,6 @@ impl Command {
     }
 
     fn variable(mut self, name: String, value: Option<String>, counts: bool) -> Self {
-        self.variables.retain(|there| there.name != name);
         let variable = Variable {
             name,
             value,
@@ -292,31 +294,26 @@ impl Command {
         self
     }
 
-    /// Demands that an expression matches a line of what the run writes: see [`Rules`].
-    ///
-    /// # Errors
-    /// As [`Rules::require`].
-    pub fn require(mut self, expression: &str) -> Result<Self, RuleError> {
-        self.rules.require(expression)?;
-        Ok(self)
+    /// Demands that an expression matches a line of what the run writes: see [`Rules`]. An expression that makes no
+    /// sense is an error of [`run`](Self::run), here and below.
+    pub fn require(self, expression: &str) -> Self {
+        self.ruled(|rules| rules.require(expression))
     }
 
     /// Demands that an expression matches no line of what the run writes: see [`Rules`].
-    ///
-    /// # Errors
-    /// As [`Rules::reject`].
-    pub fn reject(mut self, expression: &str) -> Result<Self, RuleError> {
-        self.rules.reject(expression)?;
-        Ok(self)
+    pub fn reject(self, expression: &str) -> Self {
+        self.ruled(|rules| rules.reject(expression))
     }
 
     /// Takes a value out of what the run writes: see [`Rules::get`].
-    ///
-    /// # Errors
-    /// As [`Rules::get`].
-    pub fn get(mut self, name: &str, expression: &str) -> Result<Self, RuleError> {
-        self.rules.get(name, expression)?;
-        Ok(self)
+    pub fn get(self, name: &str, expression: &str) -> Self {
+        self.ruled(|rules| rules.get(name, expression))
+    }
+
+    fn ruled(mut self, add: impl FnOnce(&mut Rules) -> Result<(), RuleError>) -> Self {
+        let added = add(&mut self.rules).err();
+        self.bad_rule = self.bad_rule.or(added);
+        self
     }
 
     /// Ends a run that takes longer, which then is an error and no result.

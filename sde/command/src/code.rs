@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use sde_engine::AppInfo;
@@ -10,8 +11,9 @@ use sde_engine::record::CodeId;
 
 use crate::builder::Command;
 use crate::error::CommandError;
-use crate::plan::described;
+use crate::given::Given;
 use crate::program::{self, Digests, Part, Program};
+use crate::results;
 use crate::tree;
 
 /// The program, and all else that counts as code.
@@ -21,21 +23,23 @@ pub(crate) struct Code {
     starts: Vec<Part>,
     /// Files and folders that it reads.
     reads: Vec<Part>,
-    pub(crate) path: OsString,
+    pub(crate) search: OsString,
     pub(crate) environment: Vec<(OsString, OsString)>,
+    digests: Digests,
 }
 
 impl Code {
     pub(crate) fn new(
         command: &Command,
         base: &Path,
-        digests: &Digests,
+        digests: Digests,
     ) -> Result<Self, CommandError> {
         let callers = std::env::var_os("PATH").unwrap_or_default();
         let failed = |error| CommandError::program(format!("running {}", command.program), error);
         let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
+        check_names(command, base, &callers)?;
         let mut environment = environment(command);
-        let program = match program::read(&path, &callers, &environment, digests) {
+        let program = match program::read(&path, &callers, &environment, &digests) {
             // Its text takes the place of what can't be told of it.
             Err(_) if command.program_is.is_some() => Program::untold(path),
             program => program.map_err(failed)?,
@@ -43,19 +47,51 @@ impl Code {
         let search = search(command, base, &callers, &program, &mut environment)?;
         let (mut starts, mut reads) = (Vec::new(), Vec::new());
         for used in &command.uses {
-            match read_only(used, base, digests)? {
+            match read_only(used, base, &digests)? {
                 Some(part) => reads.push(part),
                 None if command.program_is.is_some() => {}
-                None => starts.extend(started(used, base, &search, &environment, digests)?),
+                None => starts.extend(started(used, base, &search, &environment, &digests)?),
             }
         }
         Ok(Self {
             program,
             starts,
             reads,
-            path: search,
+            search,
             environment,
+            digests,
         })
+    }
+
+    /// Counts inputs that are programs: with their libraries and interpreters. What is none is a file.
+    pub(crate) fn add_inputs(&mut self, files: &BTreeMap<String, Given>) {
+        for (name, given) in files {
+            let read = given
+                .executable()
+                .map(|path| program::read(path, &self.search, &self.environment, &self.digests));
+            let parts = read
+                .and_then(Result::ok)
+                .map(|read| read.parts)
+                .unwrap_or_default();
+            // The file itself is an input.
+            self.starts
+                .extend(parts.into_iter().skip(1).map(|part| part.of(name)));
+        }
+    }
+
+    /// Whether all that counts where it lies is as it was when the key was made.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.digests.check()?;
+        let folders = self.reads.iter().filter(|part| part.path.is_dir());
+        for part in folders {
+            if tree::digest(&part.path).map_err(io::Error::other)? != part.digest {
+                return Err(io::Error::other(format!(
+                    "{} was changed while the program ran",
+                    part.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn info(&self, command: &Command, app: &str) -> AppInfo {
@@ -63,11 +99,14 @@ impl Code {
         let info = match (&command.program_is, &self.program.parts[..]) {
             (None, [own, parts @ ..]) => {
                 let info = AppInfo::with_code(app, CodeId::Source(own.digest));
-                with(info, parts.iter().chain(&self.starts))
+                with(info, parts.iter().chain(&self.starts).chain(&self.reads))
             }
-            (text, _) => AppInfo::new(app, text.clone().unwrap_or_default()),
+            (text, _) => {
+                let info = AppInfo::new(app, text.clone().unwrap_or_default());
+                with(info, self.reads.iter())
+            }
         };
-        described(with(info, self.reads.iter()))
+        results::of_run(info)
     }
 }
 
@@ -82,10 +121,14 @@ fn search(
     let failed = |error| CommandError::program(format!("running {}", command.program), error);
     let mut search = program::search_path(program, environment).map_err(failed)?;
     let named = command.uses.iter().filter(|used| is_name(used, base));
+    let missing = |used: &String| {
+        let why = "neither a file or folder here nor a program in PATH has that name";
+        CommandError::refused(format!("--uses {used}"), why)
+    };
     let found = |used: &String, path: &OsString| program::find(used.as_ref(), base, path);
     if !environment.iter().any(|(name, _)| name == "PATH") {
         for used in named.clone() {
-            let path = found(used, callers).map_err(failed)?;
+            let path = found(used, callers).map_err(|_| missing(used))?;
             search.push(":");
             search.push(path.parent().unwrap_or(base));
         }
@@ -132,7 +175,7 @@ fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>,
             .of(&path)
             .map_err(|error| CommandError::file("reading", &path, error))?
     };
-    let name = used.to_owned();
+    let name = format!("uses {used}");
     Ok(Some(Part { name, digest, path }))
 }
 
@@ -151,18 +194,32 @@ fn started(
     let read = path.and_then(|path| program::read(&path, search, environment, digests));
     let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
     let mut parts = read.map_err(failed)?.parts;
-    for (at, part) in parts.iter_mut().enumerate() {
-        part.name = match at {
-            0 => used.to_owned(),
-            _ => format!("{used}: {}", part.name),
-        };
+    if let Some(own) = parts.first_mut() {
+        own.name = String::new();
     }
-    Ok(parts)
+    Ok(parts.into_iter().map(|part| part.of(used)).collect())
 }
 
 /// Whether it is to be looked for in `PATH`: it is no path, and nothing here has that name.
 fn is_name(used: &str, base: &Path) -> bool {
     !used.contains('/') && !base.join(used).exists()
+}
+
+/// A name that is both a program's and that of something here says nothing.
+fn check_names(command: &Command, base: &Path, callers: &OsString) -> Result<(), CommandError> {
+    let is_both = |used: &&String| {
+        let is_here = !used.contains('/') && base.join(used).exists();
+        is_here && program::find(used.as_ref(), base, callers).is_ok()
+    };
+    match command.uses.iter().find(is_both) {
+        None => Ok(()),
+        Some(used) => {
+            let why = format!(
+                "PATH has a program of that name, and the folder something too: --uses ./{used} is the latter, an absolute path the former"
+            );
+            Err(CommandError::refused(format!("--uses {used}"), why))
+        }
+    }
 }
 
 pub(crate) fn is_executable(path: &Path) -> bool {

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sde_engine::{Error, Key};
 use thiserror::Error as ThisError;
 
 use crate::program::ProgramError;
 use crate::ran::Ran;
+use crate::rules::RuleError;
 use crate::tree::TreeError;
 
 /// The error of a command.
@@ -33,6 +35,9 @@ pub enum CommandError {
         /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A rule makes no sense.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
     /// A file can't be read or written.
     #[error("{doing} {}", path.display())]
     #[non_exhaustive]
@@ -47,7 +52,18 @@ pub enum CommandError {
     /// The run ended by itself, and fails by its rules.
     #[error("{0}")]
     Failed(Box<Failed>),
-    /// The engine failed, or the run did not end by itself: a signal, a time limit, a full disk.
+    /// The run did not end by itself: a signal, a time limit, a full disk.
+    #[error("{app}{} did not end by itself: {ended}", shown(*key))]
+    #[non_exhaustive]
+    Ended {
+        /// The app.
+        app: String,
+        /// The key of the record of it, with the end of what it printed.
+        key: Option<Key>,
+        /// How it ended.
+        ended: Ended,
+    },
+    /// The engine failed, or the run could not be made.
     #[error(transparent)]
     Engine(#[from] Error),
 }
@@ -115,6 +131,7 @@ impl CommandError {
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Failed(failed) => Some(failed.ran.key()),
+            Self::Ended { key, .. } => *key,
             Self::Engine(error) => error.key().copied(),
             _ => None,
         }
@@ -130,7 +147,7 @@ impl CommandError {
                 0 => 1,
                 status => status,
             },
-            Self::Engine(error) => error.app_error::<Ended>().map_or(125, |ended| ended.status),
+            Self::Ended { ended, .. } => ended.status,
             Self::Program { source, .. } => match source.downcast_ref::<ProgramError>() {
                 Some(ProgramError::NotFound { .. }) => 127,
                 Some(
@@ -148,12 +165,18 @@ impl CommandError {
 /// How a run ended that did not end by itself.
 #[derive(Clone, Debug, ThisError)]
 #[error("{how}{}", said(tail))]
-pub(crate) struct Ended {
+pub struct Ended {
     pub(crate) how: String,
+    pub(crate) took: Duration,
     /// The end of what it printed.
     pub(crate) tail: String,
     /// As shells tell of such ends.
     pub(crate) status: i32,
+}
+
+fn shown(key: Option<Key>) -> String {
+    key.map(|key| format!(" [{}]", key.short()))
+        .unwrap_or_default()
 }
 
 fn said(tail: &str) -> String {

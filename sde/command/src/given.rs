@@ -21,6 +21,14 @@ pub(crate) struct Given {
 }
 
 impl Given {
+    /// The file, if it may be a program.
+    pub(crate) fn executable(&self) -> Option<&Path> {
+        match &self.content {
+            Content::Path(path) if self.is_executable => Some(path),
+            _ => None,
+        }
+    }
+
     pub(crate) fn counted(&self) -> Counted {
         let executable = if self.is_executable {
             ", executable"

@@ -22,6 +22,34 @@ pub struct Judgement {
     pub values: BTreeMap<String, Data>,
 }
 
+/// What a call does with a run that is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It passes, and is given.
+    Given,
+    /// It fails by a rule by which it failed when it was made: the program runs again.
+    Again,
+    /// It fails so, and is given as the failure that it is, since the caller keeps failures.
+    Kept,
+    /// It fails only by rules that it did not fail by when it was made: the call fails, and nothing runs.
+    New,
+}
+
+impl Judgement {
+    /// What a call does with the run; `then` is how it is judged by the rules of the call that made it.
+    #[must_use]
+    pub fn verdict(&self, then: &Self, keeps_failures: bool) -> Verdict {
+        let is_old = |failure: &Failure| then.failures.iter().any(|old| old.rule == failure.rule);
+        match (self.failures.is_empty(), self.failures.iter().any(is_old)) {
+            (true, _) => Verdict::Given,
+            (false, true) if keeps_failures => Verdict::Kept,
+            (false, true) => Verdict::Again,
+            (false, false) => Verdict::New,
+        }
+    }
+}
+
 /// A rule by which a run fails.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -70,6 +70,17 @@ impl Outputs {
         self.0.contains_key(name)
     }
 
+    /// Whether it is an output declared by its own name, or lies in a folder that is.
+    pub(crate) fn is_named(&self, path: &str) -> bool {
+        let mut own = self.0.iter().filter(|(_, output)| output.pattern.is_none());
+        own.any(|(name, _)| is_or_is_in(path, name))
+    }
+
+    /// Whether a declared name or pattern stands for it.
+    pub(crate) fn may_be(&self, path: &str) -> bool {
+        self.0.iter().any(|(name, output)| output.has(name, path))
+    }
+
     /// Those that must be written.
     pub(crate) fn required(&self) -> impl Iterator<Item = &str> {
         let required = self.0.iter().filter(|(_, output)| !output.is_optional);

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sde_engine::key::Digest;
-use sde_engine::{AppInfo, Inputs, OutputFile, ResultSpec, inputs};
+use sde_engine::{AppInfo, Inputs, inputs};
 
 use crate::arguments::Arguments;
 use crate::builder::{Command, Content, Stop, Variable};
 use crate::code::Code;
 use crate::error::CommandError;
 use crate::given::{Counted, Given};
-use crate::outputs::{Files, Outputs};
+use crate::outputs::Outputs;
+use crate::paths::shown;
 use crate::program::{self, Digests};
 use crate::rules::Rules;
 use crate::tree;
@@ -22,13 +23,13 @@ use crate::tree;
 /// What a run is made of.
 pub(crate) struct Plan {
     pub(crate) app: String,
-    pub(crate) program: PathBuf,
+    pub(crate) code: Code,
     pub(crate) args: Vec<String>,
+    /// Those that count, as the program gets them.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) files: BTreeMap<String, Given>,
     pub(crate) trees: BTreeMap<String, (PathBuf, Digest)>,
     pub(crate) stdin: Option<Given>,
-    /// All of it but the folders of the run.
-    pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) outputs: Outputs,
     pub(crate) compared: Vec<String>,
     pub(crate) rules: Rules,
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) stop: Stop,
     /// Variables that the caller has and the program has not.
     pub(crate) withheld: Vec<String>,
+    /// Arguments that look like files and lead to none.
+    pub(crate) absent: Vec<String>,
     info: AppInfo,
     inputs: Inputs,
 }
@@ -47,24 +50,18 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
         let base = base(command)?;
-        let variables = variables(command)?;
-        let digests = Digests::new(command.rehashes);
-        let code = Code::new(command, &base, &digests)?;
         let outputs = Outputs::new(&command.outputs)?;
-        for compared in &command.compared {
-            if !outputs.is_declared(compared) {
-                let why = format!("it is no output: -o {compared}");
-                return Err(CommandError::refused(format!("--compare {compared}"), why));
-            }
-        }
-        let path = code.path.clone();
-        let finds = |word: &str| program::find(word.as_ref(), &base, &path).is_ok();
-        let arguments = Arguments::read(command, &outputs, &base, &variables, &finds)?;
-        check_rules(&command.rules, &outputs)?;
+        check(command, &outputs)?;
+        let variables = variables(command)?;
+        let mut code = Code::new(command, &base, Digests::new(command.rehashes))?;
+        let finds = |word: &str| program::find(word.as_ref(), &base, &code.search).is_ok();
+        let program = &code.program.path;
+        let arguments = Arguments::read(command, program, &outputs, &base, &variables, &finds)?;
         let given = |content: &Content| Given::read(content, &base);
         let files = arguments.files.iter();
         let files = files.map(|(name, content)| Ok((name.clone(), given(content)?)));
         let files: BTreeMap<_, _> = files.collect::<Result<_, CommandError>>()?;
+        code.add_inputs(&files);
         let trees = arguments.trees.into_iter().map(|(name, path)| {
             let digest = tree::digest(&path)
                 .map_err(|error| CommandError::tree(format!("reading the tree {name}"), error))?;
@@ -72,8 +69,8 @@ impl Plan {
         });
         let trees: BTreeMap<_, _> = trees.collect::<Result<_, CommandError>>()?;
         let stdin = command.stdin.as_ref().map(given).transpose()?;
-        let runs = arguments.runs.as_deref().unwrap_or(&command.program);
-        let app = command.name.clone().unwrap_or_else(|| last_name(runs));
+        let named = arguments.launched.as_deref().unwrap_or(&command.program);
+        let app = command.name.clone().unwrap_or_else(|| last_name(named));
         let mut inputs = inputs! { command: line(&last_name(&command.program), &arguments.args) };
         for (name, file) in &files {
             inputs = inputs.with(format!("./{name}"), file.counted());
@@ -84,26 +81,28 @@ impl Plan {
         if let Some(stdin) = &stdin {
             inputs = inputs.with("stdin", stdin.counted());
         }
-        for (name, value) in variables {
-            inputs = inputs.with(format!("${name}"), value);
+        for (name, value) in &arguments.variables {
+            inputs = inputs.with(format!("${name}"), value.clone());
         }
         if !command.outputs.is_empty() {
             inputs = inputs.with("outputs", words(&outputs.names()));
         }
+        let scratch = command.scratch.clone().unwrap_or_else(std::env::temp_dir);
         Ok(Self {
             info: code.info(command, &app),
+            withheld: withheld(&code.environment, &command.program),
+            absent: absent(command, &base, &outputs),
             app,
-            program: code.program.path,
+            code,
             args: arguments.args,
+            variables: arguments.variables,
             files,
             trees,
             stdin,
-            withheld: withheld(&code.environment),
-            environment: code.environment,
             rules: command.rules()?,
             outputs,
             compared: command.compared.clone(),
-            scratch: base.join(command.scratch.clone().unwrap_or_else(std::env::temp_dir)),
+            scratch: base.join(scratch),
             limit: command.limit,
             grace: command.grace,
             is_linked: command.is_linked,
@@ -120,42 +119,8 @@ impl Plan {
 
     /// The command as a person would type it.
     pub(crate) fn line(&self) -> String {
-        line(&self.program.to_string_lossy(), &self.args)
+        line(&self.code.program.path.to_string_lossy(), &self.args)
     }
-}
-
-/// The results that each run has.
-pub(crate) fn described(info: AppInfo) -> AppInfo {
-    info.result(ResultSpec::new::<i64>("status").about("the exit status"))
-        .result(
-            ResultSpec::new::<String>("command")
-                .not_compared()
-                .about("the command line"),
-        )
-        .result(
-            ResultSpec::new::<String>("rules")
-                .not_compared()
-                .about("the rules of the call that ran it"),
-        )
-        .result(
-            ResultSpec::new::<OutputFile>("stdout")
-                .not_compared()
-                .about("what it printed"),
-        )
-        .result(
-            ResultSpec::new::<OutputFile>("stderr")
-                .not_compared()
-                .about("what it printed as errors"),
-        )
-        .result(
-            ResultSpec::new::<Files>("files")
-                .not_compared()
-                .about("its outputs"),
-        )
-        .result(
-            ResultSpec::new::<BTreeMap<String, String>>("compared")
-                .about("the digests of outputs that must not differ"),
-        )
 }
 
 fn base(command: &Command) -> Result<PathBuf, CommandError> {
@@ -167,25 +132,39 @@ fn base(command: &Command) -> Result<PathBuf, CommandError> {
     })
 }
 
-/// A rule that begins with what looks like a file, and is none of the outputs, is a slip.
-fn check_rules(rules: &Rules, outputs: &Outputs) -> Result<(), CommandError> {
-    for rule in &rules.rules {
-        let (None, text) = rule.split(|name| outputs.is_declared(name)) else {
+/// Refuses what makes no sense by itself.
+fn check(command: &Command, outputs: &Outputs) -> Result<(), CommandError> {
+    if let Some(error) = command.bad_rule.clone() {
+        return Err(error.into());
+    }
+    let is_taken = |name: &String| name.is_empty() || name.starts_with("sde.");
+    if command.name.as_ref().is_some_and(is_taken) {
+        let why = "an app needs a name, and those that begin with `sde.` are taken";
+        return Err(CommandError::refused("--name", why));
+    }
+    if command.program_is.as_ref().is_some_and(String::is_empty) {
+        let why = "say which program it is, such as \"xtb 6.5.1\"";
+        return Err(CommandError::refused("--program-is", why));
+    }
+    for compared in &command.compared {
+        if !outputs.is_declared(compared) {
+            let why = format!("it is no output: -o {}", shown(compared));
+            return Err(CommandError::refused(format!("--compare {compared}"), why));
+        }
+    }
+    for rule in &command.rules.rules {
+        // What begins with a file, and none of the outputs, is a slip.
+        let (None, text) = rule.split(|name| outputs.may_be(name)) else {
             continue;
         };
         let before = text.split_once(':').map_or("", |(before, _)| before);
-        let is_file = before.contains('.')
-            && before
-                .chars()
-                .all(|c| c.is_alphanumeric() || "._-/".contains(c));
-        if is_file && !before.starts_with('.') && !before.ends_with('.') {
+        let is_name = |c: char| c.is_alphanumeric() || "._-/*".contains(c);
+        let is_file = before.contains(['.', '/', '*']) && before.chars().all(is_name);
+        if is_file && !before.starts_with(".*") && !before.ends_with(['.', '*']) {
             let why = format!(
                 "{before} is no output: -o {before}; if it is part of the expression, write [:] for the colon"
             );
-            return Err(CommandError::refused(
-                format!("the rule {:?}", rule.to_string()),
-                why,
-            ));
+            return Err(CommandError::refused(format!("the rule {rule}"), why));
         }
     }
     Ok(())
@@ -193,6 +172,16 @@ fn check_rules(rules: &Rules, outputs: &Outputs) -> Result<(), CommandError> {
 
 /// The variables that count, with their values. One that is not set has none.
 fn variables(command: &Command) -> Result<BTreeMap<String, String>, CommandError> {
+    let refused =
+        |name: &str, why: &str| CommandError::refused(format!("the variable {name:?}"), why);
+    let mut names: Vec<&str> = command.variables.iter().map(|one| &*one.name).collect();
+    names.sort_unstable();
+    if let Some([name, _]) = names.array_windows().find(|[one, other]| one == other) {
+        return Err(refused(
+            name,
+            "it is named twice; --pass is for variables that don't count",
+        ));
+    }
     let mut variables = BTreeMap::new();
     for Variable {
         name,
@@ -200,13 +189,19 @@ fn variables(command: &Command) -> Result<BTreeMap<String, String>, CommandError
         counts,
     } in &command.variables
     {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(refused(
+                name,
+                "a name has no `=`; --pass takes no value, --env NAME=VALUE does",
+            ));
+        }
         let value = value.clone().map_or_else(|| std::env::var(name), Ok);
         match value {
             Ok(value) if *counts => drop(variables.insert(name.clone(), value)),
             Err(VarError::NotUnicode(_)) if *counts => {
                 let why =
                     "its value is no text, so it can't be counted; give it one: --env NAME=VALUE";
-                return Err(CommandError::refused(format!("the variable {name}"), why));
+                return Err(refused(name, why));
             }
             _ => {}
         }
@@ -214,44 +209,69 @@ fn variables(command: &Command) -> Result<BTreeMap<String, String>, CommandError
     Ok(variables)
 }
 
-fn withheld(environment: &[(OsString, OsString)]) -> Vec<String> {
-    let own = ["HOME", "TMPDIR", "PATH", "PWD", "OLDPWD", "SHLVL", "_"];
+/// Variables that the program has not. Those that it is likelier to look for come first.
+fn withheld(environment: &[(OsString, OsString)], program: &str) -> Vec<String> {
+    let own = [
+        "HOME",
+        "TMPDIR",
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+        "LANG",
+        "TERM",
+        "LS_COLORS",
+    ];
     let is_given = |name: &OsString| environment.iter().any(|(there, _)| there == name);
     let names = std::env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| !is_given(name));
-    let mut names: Vec<String> = names
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect();
-    names.retain(|name| !own.contains(&&**name));
-    names.sort();
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| !own.contains(&&**name)).collect();
+    let stem = last_name(program).to_uppercase();
+    let stem: String = stem.chars().take_while(|c| c.is_alphanumeric()).collect();
+    names.sort_by_key(|name| (!name.starts_with(&stem), name.clone()));
     names
+}
+
+/// Arguments that look like files and lead to none. A slip in a file's name is seen by nobody but the program.
+fn absent(command: &Command, base: &Path, outputs: &Outputs) -> Vec<String> {
+    let is_file = |arg: &&String| {
+        let is_named = Path::new(arg)
+            .extension()
+            .is_some_and(|end| !end.is_empty());
+        is_named && !arg.starts_with('-') && !arg.contains([' ', '=', '('])
+    };
+    let is_given = |arg: &String| {
+        command
+            .inputs
+            .iter()
+            .any(|one| one.name.as_ref() == Some(arg))
+    };
+    let files = command.args.iter().filter(is_file);
+    let absent =
+        files.filter(|arg| !base.join(arg).exists() && !outputs.may_be(arg) && !is_given(arg));
+    absent.cloned().collect()
 }
 
 /// Words as a shell would read them: other words are another text.
 fn words(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    quoted.join(" ")
+    let shown: Vec<String> = words.iter().map(|word| shown(word)).collect();
+    shown.join(" ")
 }
 
 fn line(program: &str, args: &[String]) -> String {
     match args {
-        [] => quoted(program),
-        args => format!("{} {}", quoted(program), words(args)),
+        [] => shown(program),
+        args => format!("{} {}", shown(program), words(args)),
     }
 }
 
 fn last_name(path: &str) -> String {
-    let name = Path::new(path)
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| path.to_owned())
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
+    let name = Path::new(path).file_name();
+    name.map_or_else(
+        || path.to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }

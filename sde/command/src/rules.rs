@@ -48,7 +48,7 @@ pub(crate) enum RuleKind {
 }
 
 /// A rule that makes no sense.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[error("{rule}: {why}")]
 pub struct RuleError {
     pub(crate) rule: String,
@@ -115,6 +115,12 @@ impl Rules {
             RuleKind::Get { name, .. } => Some(&**name),
             _ => None,
         })
+    }
+
+    /// Whether there is no rule but that the status is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ok_status.is_empty() && self.rules.is_empty() && self.outputs.is_empty()
     }
 
     fn add(&mut self, kind: RuleKind, text: &str) -> Result<(), RuleError> {

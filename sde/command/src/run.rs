@@ -4,20 +4,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use sde_engine::{
-    AppInfo, Cost, DynApp, Error, ErrorKind, Handle, Outcome, Peek, Policy, ResultMap, ResultSpec,
-    Source, inputs,
+    AppInfo, Cost, DynApp, Handle, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Source,
+    inputs,
 };
 
 use crate::body::{self, Whole};
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
-use crate::judge::{Failure, Judgement};
+use crate::judge::{Judgement, Verdict};
 use crate::plan::Plan;
 use crate::ran::Ran;
+use crate::results;
 use crate::rules::Rules;
-
-/// The app that keeps which rules were asked for last, of each app of commands.
-const RULES: &str = "sde.rules";
 
 /// With this variable programs are run, and nothing is remembered.
 const DISABLE: &str = "SDE_DISABLE";
@@ -36,9 +34,8 @@ impl Command {
     pub fn run(&self, sde: &Handle) -> Result<Ran, CommandError> {
         let call = Call::new(self, sde)?;
         if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
-            return call.settle(call.ask(Policy::Bypass)?);
+            return call.judged(call.ask(Policy::Bypass)?);
         }
-        call.keep_rules()?;
         if self.is_again {
             return call.settle(call.ask(Policy::Refresh)?);
         }
@@ -51,19 +48,22 @@ impl Command {
         }
         let ran = call.ran(&found)?;
         let judged = ran.judge(&call.plan.rules)?;
-        if judged.failures.is_empty() {
-            return Ok(ran.with(judged));
-        }
-        let failed_then = ran.judge(&rules_of(&found.results)?)?.failures;
-        let is_old = |failure: &Failure| failed_then.iter().any(|then| then.rule == failure.rule);
-        if !judged.failures.iter().any(is_old) {
-            let advice = "nothing was run, since it is remembered and did not fail so before: if the rule is right, \
-                          --again runs it";
-            return Err(call.failed(ran, judged, advice));
-        }
-        match self.keeps_failures {
-            true => Err(call.failed(ran, judged, "it is remembered, and was not run again")),
-            false => call.settle(call.ask(Policy::Refresh)?),
+        let then = ran.judge(&rules_of(&found.results)?)?;
+        match judged.verdict(&then, self.keeps_failures) {
+            Verdict::Given => {
+                call.keep_rules()?;
+                Ok(ran.with(judged))
+            }
+            Verdict::Again => call.settle(call.ask(Policy::Refresh)?),
+            Verdict::Kept => {
+                Err(call.failed(ran, judged, "it is remembered, and was not run again"))
+            }
+            Verdict::New => Err(call.failed(
+                ran,
+                judged,
+                "nothing was run, since it is remembered and did not fail so before: if the rule is right, \
+                 --again runs it",
+            )),
         }
     }
 
@@ -114,42 +114,42 @@ impl<'a> Call<'a> {
     fn ask(&self, policy: Policy) -> Result<Outcome, CommandError> {
         let (_, inputs) = self.plan.call();
         let done = self.sde.request(&self.app, &inputs).policy(policy).run();
-        done.map_err(|error| {
-            self.record(&error);
-            error.into()
+        done.map_err(|error| match error.app_error::<Ended>() {
+            Some(ended) => {
+                let (app, ended) = (self.plan.app.clone(), ended.clone());
+                let key = self.record(&ended);
+                CommandError::Ended { app, key, ended }
+            }
+            None => error.into(),
         })
     }
 
-    /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it.
-    fn record(&self, error: &Error) {
-        let ErrorKind::App { .. } = error.kind() else {
-            return;
-        };
-        let Some(ended) = error.app_error::<Ended>().cloned() else {
-            return;
-        };
+    /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it. A store
+    /// that fails tells so itself.
+    fn record(&self, ended: &Ended) -> Option<Key> {
         let (info, inputs) = self.plan.call();
-        let inputs = inputs.with("ended", ended.how);
+        let inputs = inputs.with(results::ENDED, ended.how.clone());
         let info = AppInfo::with_code(info.name().to_owned(), info.code().clone());
-        let info = info
-            .result(ResultSpec::new::<String>("command"))
-            .result(ResultSpec::new::<String>("printed").not_compared());
-        let line = self.plan.line();
-        let record = DynApp::new(info, move |_, _| {
-            Ok(ResultMap::new()
-                .with("command", line.clone())
-                .with("printed", ended.tail.clone()))
+        let (line, ended) = (self.plan.line(), ended.clone());
+        let record = DynApp::new(results::of_record(info), move |sde, _| {
+            sde.took(ended.took);
+            Ok(results::record(line.clone(), ended.tail.clone()))
         });
-        // The error is what counts; a store that fails tells so itself.
-        let _ = self
+        let done = self
             .sde
             .request(&record, &inputs)
             .policy(Policy::Refresh)
             .run();
+        done.ok().map(|record| record.key)
     }
 
     /// Judges a run that was just made.
     fn settle(&self, done: Outcome) -> Result<Ran, CommandError> {
+        self.keep_rules()?;
+        self.judged(done)
+    }
+
+    fn judged(&self, done: Outcome) -> Result<Ran, CommandError> {
         let ran = self.ran(&done)?;
         let judged = ran.judge(&self.plan.rules)?;
         match judged.failures.is_empty() {
@@ -195,19 +195,23 @@ impl<'a> Call<'a> {
         }))
     }
 
-    /// Keeps these rules as the last ones of the app, by which `sde ls` and `sde table` judge.
+    /// Keeps these rules as the last ones of the app, by which `sde ls` and `sde table` judge. A call without rules
+    /// keeps those of the calls before it.
     fn keep_rules(&self) -> Result<(), CommandError> {
+        if self.plan.rules.is_empty() {
+            return Ok(());
+        }
         let rules = self.plan.rules.to_string();
-        let info =
-            AppInfo::new(RULES, "1").result(ResultSpec::new::<String>("rules").not_compared());
+        let info = AppInfo::new(results::RULES_APP, "1");
+        let info = info.result(ResultSpec::new::<String>(results::RULES).not_compared());
         let kept = DynApp::new(info, {
             let rules = rules.clone();
-            move |_, _| Ok(ResultMap::new().with("rules", rules.clone()))
+            move |_, _| Ok(ResultMap::new().with(results::RULES, rules.clone()))
         });
         let inputs = inputs! { app: self.plan.app.clone() };
         let ask = |policy| self.sde.request(&kept, &inputs).policy(policy).run();
         let last = ask(Policy::Use)?;
-        if *last.results.get::<String>("rules")? != rules {
+        if *last.results.get::<String>(results::RULES)? != rules {
             ask(Policy::Refresh)?;
         }
         Ok(())
@@ -215,7 +219,7 @@ impl<'a> Call<'a> {
 }
 
 fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
-    let rules = results.get::<String>("rules")?;
+    let rules = results.get::<String>(results::RULES)?;
     let unread = |error: crate::RuleError| {
         CommandError::refused("what is stored of its rules", error.to_string())
     };

@@ -94,15 +94,15 @@ impl Exec {
             command = command.ok_status((*status).into());
         }
         for expression in &self.require {
-            command = command.require(expression)?;
+            command = command.require(expression);
         }
         for expression in &self.reject {
-            command = command.reject(expression)?;
+            command = command.reject(expression);
         }
         for value in &self.get {
             // Without a name there is none before the `=`, which is refused.
             let (name, expression) = value.split_once('=').unwrap_or(("", value));
-            command = command.get(name, expression)?;
+            command = command.get(name, expression);
         }
         Ok(command)
     }

@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
@@ -17,6 +18,8 @@ pub(crate) struct Digests {
     /// None: nothing is kept.
     folder: Option<PathBuf>,
     rehash: bool,
+    /// What was read, as it was then.
+    read: Mutex<Vec<(PathBuf, Digest)>>,
 }
 
 impl Digests {
@@ -37,12 +40,37 @@ impl Digests {
             let metadata = folder.symlink_metadata();
             metadata.is_ok_and(|metadata| metadata.is_dir() && only_ours(&metadata))
         });
-        Self { folder, rehash }
+        Self {
+            folder,
+            rehash,
+            read: Mutex::default(),
+        }
     }
 
     /// The BLAKE3 digest of a regular file's content. A file that changes while it is read twice is an error.
     pub(crate) fn of(&self, path: &Path) -> io::Result<Digest> {
         self.of_at(path, SystemTime::now())
+    }
+
+    /// Whether all files that were read are as they were. One that was changed and changed back is not.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        for (path, before) in self
+            .read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
+            if identity(&open(path)?.metadata()?) != *before {
+                let why = format!("{} was changed while the program ran", path.display());
+                return Err(io::Error::other(why));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, path: &Path, about: &Metadata) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.push((path.to_owned(), identity(about)));
     }
 
     fn of_at(&self, path: &Path, now: SystemTime) -> io::Result<Digest> {
@@ -54,9 +82,11 @@ impl Digests {
             .filter(|_| is_settled(before.ctime(), before.ctime_nsec(), now));
         let kept = kept.map(|folder| folder.join(identity(&before).to_string()));
         if let Some(digest) = kept.as_deref().filter(|_| !self.rehash).and_then(load) {
+            self.note(path, &before);
             return Ok(digest);
         }
         let (digest, after) = hash_unchanged(path)?;
+        self.note(path, &after);
         if let Some(kept) = kept.filter(|_| identity(&before) == identity(&after)) {
             // A folder that can't be written costs time, and nothing else.
             let _ = store(&kept, digest);

@@ -50,10 +50,21 @@ impl Program {
 /// One file of a program's code.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// For people: `xtb`, `interpreter python3.11`, `libgfortran.so.5`, `pyvenv.cfg`.
+    /// For people: `xtb`, `interpreter python3.11`, `libgfortran.so.5`.
     pub(crate) name: String,
     pub(crate) digest: Digest,
     pub(crate) path: PathBuf,
+}
+
+impl Part {
+    /// The part as one of something that a command uses.
+    pub(crate) fn of(self, used: &str) -> Self {
+        let name = match self.name.is_empty() {
+            true => format!("uses {used}"),
+            false => format!("uses {used}: {}", self.name),
+        };
+        Self { name, ..self }
+    }
 }
 
 /// Reads what counts as the code of the program at the absolute `path`, under the environment that it will have.
@@ -221,7 +232,8 @@ impl Reader<'_> {
         for folder in path.ancestors().skip(1).take(2) {
             let settings = folder.join("pyvenv.cfg");
             if settings.is_file() {
-                self.part("pyvenv.cfg".to_owned(), &settings)?;
+                // Two environments may have one text, and other packages.
+                self.part(settings.display().to_string(), &settings)?;
             }
         }
         Ok(())

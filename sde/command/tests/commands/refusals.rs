@@ -42,7 +42,7 @@ fn each_trap_is_refused_and_nothing_runs() {
         (job().output("../x"), "without `..`".to_owned()),
         (job().output("/x"), "without `..`".to_owned()),
         (job().compare("x"), "-o x".to_owned()),
-        (job().require("x.log:done").unwrap(), "-o x.log".to_owned()),
+        (job().require("x.log:done"), "-o x.log".to_owned()),
         (job().uses("no-such-program"), "no-such-program".to_owned()),
         (sh().args(["-c", "ls | wc -l"]), "--uses ls".to_owned()),
         (
@@ -55,7 +55,7 @@ fn each_trap_is_refused_and_nothing_runs() {
         ),
         (
             lab.command(Path::new("/usr/bin/perl")).arg("nothing.pl"),
-            "it is no file here".to_owned(),
+            "there is no file nothing.pl here".to_owned(),
         ),
         (
             lab.command(Path::new("/no/such/program")),
@@ -91,7 +91,8 @@ fn each_way_out_is_taken() {
         job().arg("elsewhere/data"),
         sh().args(["-c", "ls | wc -l"]).uses("ls").uses("wc"),
         sh().args(["-c", "ls"]).text("ls"),
-        job().arg("/"),
+        job().arg("/").text("/"),
+        job().arg("1 / 2"),
     ];
     for command in commands {
         lab.run(&command);

@@ -14,14 +14,8 @@ fn values_are_numbers_where_they_read_as_such() {
     let command = lab.command(&script).output("log");
     let command = command
         .get("energy", r"E = (\S+)")
-        .unwrap()
-        .get("state", r"state: (\w+)")
-        .unwrap();
-    let command = command
-        .get("n", r"log:n=(\d+)")
-        .unwrap()
-        .get("?none", "nothing")
-        .unwrap();
+        .get("state", r"state: (\w+)");
+    let command = command.get("n", r"log:n=(\d+)").get("?none", "nothing");
     let ran = lab.run(&command);
     assert_eq!(ran.number("energy"), Some(-5.0));
     assert_eq!(ran.number("n"), Some(7.0));
@@ -55,7 +49,7 @@ fn what_fails_by_a_new_rule_is_not_run_but_by_again() {
     let script = lab.script("job", "echo done");
     let job = || lab.command(&script);
     lab.run(&job());
-    let mistyped = job().require("doen").unwrap();
+    let mistyped = job().require("doen");
     let error = lab.error(&mistyped);
     assert!(
         error.contains("require doen") && error.contains("--again"),
@@ -70,7 +64,7 @@ fn what_fails_by_a_new_rule_is_not_run_but_by_again() {
     assert_eq!(lab.runs(), 2);
     lab.error(&mistyped);
     assert_eq!(lab.runs(), 3);
-    assert!(lab.run(&job().require("done").unwrap()).is_remembered());
+    assert!(lab.run(&job().require("done")).is_remembered());
 }
 
 #[test]
@@ -79,12 +73,9 @@ fn each_rule_fails_with_its_words_and_the_end_of_the_output() {
     let script = lab.script("job", "echo not converged");
     let job = || lab.command(&script);
     let cases = [
-        (
-            job().reject("not converged").unwrap(),
-            "reject not converged",
-        ),
-        (job().require("^converged").unwrap(), "require ^converged"),
-        (job().get("e", "E=(.*)").unwrap(), "get e=E=(.*)"),
+        (job().reject("not converged"), "reject not converged"),
+        (job().require("^converged"), "require ^converged"),
+        (job().get("e", "E=(.*)"), "get e=E=(.*)"),
         (job().output("log"), "it wrote no output \"log\""),
         (job().output("*.log"), "it wrote no output \"*.log\""),
         (job().ok_status(1), "its exit status is 0"),

@@ -11,11 +11,7 @@ fn another_process_finds_the_run_with_all_it_wrote() {
         "job",
         "echo printed; echo warned >&2; echo 1 > a; chmod 700 a",
     );
-    let command = lab
-        .command(&script)
-        .output("a")
-        .get("what", r"(\w+ed)$")
-        .unwrap();
+    let command = lab.command(&script).output("a").get("what", r"(\w+ed)$");
     let store = lab.path("store.sde");
     for round in 0..2 {
         let sde = sde_archives::builder(&store)

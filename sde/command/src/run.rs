@@ -9,6 +9,7 @@ use sde_engine::{
 };
 
 use crate::body::{self, Whole};
+use crate::DISABLE;
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
 use crate::judge::{Judgement, Verdict};
@@ -16,9 +17,6 @@ use crate::plan::Plan;
 use crate::ran::Ran;
 use crate::results;
 use crate::rules::Rules;
-
-/// With this variable programs are run, and nothing is remembered.
-const DISABLE: &str = "SDE_DISABLE";
 
 impl Command {
     /// Gives the remembered run, or runs the program; and judges it by the rules.

@@ -38,6 +38,8 @@ pub struct RunResults {
     pub files: BTreeMap<String, FileContent>,
     /// The names and patterns of the declared outputs.
     declared: Vec<String>,
+    /// What a list says of a run with status 0 that does not pass.
+    pub judged: &'static str,
 }
 
 /// What a file holds.
@@ -69,6 +71,7 @@ impl Run {
             stderr: FileContent::of(&result(results::STDERR)?)?,
             files: named_files(&result(results::FILES)?)?,
             declared: texts(result(results::DECLARED)?)?,
+            judged: "",
         }))
     }
 
@@ -84,7 +87,7 @@ impl Run {
         match self {
             Self::Ended(..) => "ended".to_owned(),
             Self::Whole(run) if run.status != 0 => format!("status {}", run.status),
-            Self::Whole(_) => String::new(),
+            Self::Whole(run) => run.judged.to_owned(),
         }
     }
 
@@ -101,22 +104,29 @@ impl Run {
     /// The cells of what it was given: the command as one text, its files and folders as one, with the first digits
     /// of their digests, and variables. A column for each file would be one for each run where they are inputs by name.
     pub fn given(&self, entry: &Entry, columns: &mut Columns) -> Cells {
-        let (mut files, mut cells) = (Vec::new(), Cells::new());
+        let inputs = &entry.record.inputs;
+        let digits = |input| text(input).chars().take(DIGITS).collect::<String>();
+        let files = inputs.iter().filter_map(|input| {
+            let name = input.name.strip_prefix("./")?;
+            Some(format!("{name} {}", digits(input)))
+        });
+        let files = files.collect::<Vec<_>>().join(", ");
+        let mut cells = Cells::new();
         let mut add = |name: &str, given: String| {
-            cells.push((columns.column(Kind::Input, name), Cell::Text(given.into())));
+            let cell = Cell::Text(given.into());
+            cells.push((columns.column(Kind::Input, name), cell));
         };
-        for input in entry.record.inputs.iter() {
-            let digits = || text(input).chars().take(DIGITS).collect::<String>();
-            match (&*input.name, input.name.strip_prefix("./")) {
-                (_, Some(name)) => files.push(format!("{name} {}", digits())),
-                (results::COMMAND, _) => add(results::COMMAND, self.line().to_owned()),
-                ("outputs" | results::ENDED, _) => {}
-                ("stdin", _) => add("stdin", digits()),
-                (name, _) => add(name, text(input)),
-            }
-        }
+        add(results::COMMAND, self.line().to_owned());
         if !files.is_empty() {
-            add("inputs", files.join(", "));
+            add("inputs", files);
+        }
+        for input in inputs.iter() {
+            match &*input.name {
+                results::COMMAND | "outputs" | results::ENDED => {}
+                name if name.starts_with("./") => {}
+                "stdin" => add("stdin", digits(input)),
+                name => add(name, text(input)),
+            }
         }
         cells
     }

@@ -92,7 +92,12 @@ impl fmt::Display for Failed {
             self.rules.join("; ")
         )?;
         if !self.advice.is_empty() {
-            write!(f, "; {}", self.advice)?;
+            let mark = if self.advice.starts_with('\n') {
+                ""
+            } else {
+                "; "
+            };
+            write!(f, "{mark}{}", self.advice)?;
         }
         match self.tail.is_empty() {
             true => Ok(()),

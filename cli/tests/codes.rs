@@ -144,7 +144,7 @@ fn the_page_is_true() {
             .unwrap()
             .contains(">carp")
     );
-    assert_eq!(lab.computed(), 1);
+    assert_eq!(lab.computed(), 12);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub enum CommandError {
         /// The key of the record of it, with the end of what it printed.
         key: Option<Key>,
         /// How it ended.
-        ended: Ended,
+        ended: Box<Ended>,
     },
     /// The engine failed, or the run could not be made.
     #[error(transparent)]

@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
         let done = self.sde.request(&self.app, &inputs).policy(policy).run();
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
-                let (app, ended) = (self.plan.app.clone(), ended.clone());
+                let (app, ended) = (self.plan.app.clone(), Box::new(ended.clone()));
                 let key = self.record(&ended);
                 CommandError::Ended { app, key, ended }
             }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use sde_engine::key::commit;
+use sde_engine::{InputFile, OutputFile};
+
 use crate::kit::{Lab, text};
 
 #[test]
@@ -143,4 +146,24 @@ fn what_a_kill_leaves_beside_outputs_is_removed() {
     fs::write(left.join("lock"), host).unwrap();
     ran.put_all(&place).unwrap();
     assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
+}
+
+/// An output of one command as the input of an app: it counts by content, in another process too.
+#[test]
+fn an_output_is_an_input_by_its_content() {
+    let key = |lines: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "line\n".repeat(lines)).unwrap();
+        let held = OutputFile::without_place(&path, dir).unwrap();
+        let bytes = serde_json::to_vec(&held).unwrap();
+        let sent: OutputFile = serde_json::from_slice(&bytes).unwrap();
+        let here = commit(&InputFile::new(&path)).unwrap();
+        assert_eq!(
+            [commit(&held).unwrap(), commit(&sent).unwrap()],
+            [here.clone(), here.clone()]
+        );
+        here
+    };
+    assert_ne!(key(1), key(2));
 }

@@ -31,6 +31,7 @@ pub struct Ran {
     values: BTreeMap<String, Data>,
     others: Vec<String>,
     left: Vec<String>,
+    unshown: Option<String>,
 }
 
 impl Ran {
@@ -42,8 +43,8 @@ impl Ran {
     ) -> Result<Self, CommandError> {
         let results = &done.results;
         let file = |name: &str| results.get::<OutputFile>(name).map(|file| (*file).clone());
-        let (others, left) = whole
-            .map(|whole| (whole.others, whole.left))
+        let (others, left, unshown) = whole
+            .map(|whole| (whole.others, whole.left, whole.unshown))
             .unwrap_or_default();
         Ok(Self {
             sde: sde.clone(),
@@ -58,6 +59,7 @@ impl Ran {
             values: BTreeMap::new(),
             others,
             left,
+            unshown,
         })
     }
 
@@ -219,6 +221,13 @@ impl Ran {
     #[must_use]
     pub fn left_behind(&self) -> &[String] {
         &self.left
+    }
+
+    /// What could not be passed on of what it printed, if this call ran it with [`echo`](crate::Command::echo): the
+    /// stream and the error, such as a full disk. A reader that left is none. What is kept of the run is whole.
+    #[must_use]
+    pub fn unshown(&self) -> Option<&str> {
+        self.unshown.as_deref()
     }
 
     /// The files with what it printed, as far as they can be read.

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) is_linked: bool,
     pub(crate) is_echoed: bool,
     pub(crate) stop: Stop,
+    /// What was sent before the call, to other runs.
+    pub(crate) heard: Option<(u32, i32)>,
     /// Variables that the caller has and the program has not.
     pub(crate) withheld: Vec<String>,
     /// Arguments that look like files and lead to none.
@@ -49,6 +51,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
+        let heard = command.stop.sent();
         let base = base(command)?;
         let outputs = Outputs::new(&command.outputs)?;
         check(command, &outputs)?;
@@ -108,6 +111,7 @@ impl Plan {
             is_linked: command.is_linked,
             is_echoed: command.is_echoed,
             stop: command.stop.clone(),
+            heard,
             inputs,
         })
     }

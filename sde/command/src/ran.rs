@@ -34,6 +34,7 @@ pub struct Ran {
     unkept: Vec<String>,
     left: Vec<String>,
     scratch: PathBuf,
+    unshown: Option<String>,
 }
 
 impl Ran {
@@ -45,8 +46,8 @@ impl Ran {
     ) -> Result<Self, CommandError> {
         let results = &done.results;
         let file = |name: &str| results.get::<OutputFile>(name).map(|file| (*file).clone());
-        let (others, unkept, left) = whole
-            .map(|whole| (whole.others, whole.unkept, whole.left))
+        let (others, unkept, left, unshown) = whole
+            .map(|whole| (whole.others, whole.unkept, whole.left, whole.unshown))
             .unwrap_or_default();
         Ok(Self {
             sde: sde.clone(),
@@ -63,6 +64,7 @@ impl Ran {
             unkept,
             left,
             scratch: plan.scratch.clone(),
+            unshown,
         })
     }
 
@@ -244,6 +246,13 @@ impl Ran {
     #[must_use]
     pub fn left_behind(&self) -> &[String] {
         &self.left
+    }
+
+    /// What could not be passed on of what it printed, if this call ran it with [`echo`](crate::Command::echo): the
+    /// stream and the error, such as a full disk. A reader that left is none. What is kept of the run is whole.
+    #[must_use]
+    pub fn unshown(&self) -> Option<&str> {
+        self.unshown.as_deref()
     }
 
     /// The files with what it printed, as far as they can be read.

@@ -74,7 +74,7 @@ impl Lab {
         let listed = done(&mut self.sde(&["ls", "--app", "xtb", "--all", "--json"]));
         text(&listed.stdout)
             .lines()
-            .filter(|line| !line.contains("\"ended="))
+            .filter(|line| !line.contains("\"note\":\"ended\""))
             .count()
     }
 }
@@ -144,7 +144,7 @@ fn the_page_is_true() {
             .unwrap()
             .contains(">carp")
     );
-    assert_eq!(lab.computed(), 1);
+    assert_eq!(lab.computed(), 12);
 }
 
 #[test]

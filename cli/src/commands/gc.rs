@@ -78,7 +78,7 @@ impl Gc {
         // What killed runs of commands left is in nobody's store.
         let swept = match self.dry_run {
             true => 0,
-            false => sde_command::sweep(&std::env::temp_dir()).unwrap_or(0),
+            false => sde_command::sweep(&std::env::temp_dir()).map_or(0, |swept| swept.folders),
         };
         let done = match self.dry_run {
             true => opened.would_compact(&retention)?,

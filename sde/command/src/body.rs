@@ -13,7 +13,7 @@ use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
 use crate::error::Ended;
 use crate::folder::RunFolder;
-use crate::outputs::Files;
+use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
@@ -28,14 +28,16 @@ pub(crate) struct Whole {
     pub(crate) files: Files,
     /// Files that nobody declared.
     pub(crate) others: Vec<String>,
+    /// Outputs that could not be kept, and why.
+    pub(crate) unkept: Vec<String>,
     /// Processes that it left behind, and which were ended.
     pub(crate) left: Vec<String>,
+    /// Why what it printed was not passed on as a whole.
+    pub(crate) unshown: Option<String>,
 }
 
 /// How much of what a run printed an error shows.
 const SHOWN: u64 = 2_000;
-/// How much a folder's disk must have free at the end. Programs that meet a full one may not tell.
-const LEAST_FREE: u64 = 1 << 20;
 
 impl Plan {
     /// Runs the program. An error says that it did not end by itself, or could not be run.
@@ -49,17 +51,30 @@ impl Plan {
             )
         };
         let folder = Arc::new(RunFolder::make(&self.scratch).map_err(in_scratch)?);
-        self.place_all(&folder.work())?;
+        // TERM, as from a batch system.
+        let cancelled = || sde.is_some_and(Handle::is_cancelled).then_some(15);
+        // A signal is passed on when the answer before was another, so one that is sent again follows on none.
+        let last = Cell::new(None);
+        let told = || {
+            let sent = self.stop.sent().filter(|&sent| Some(sent) != self.heard);
+            let is_again = last.replace(sent).is_some_and(|last| Some(last) != sent);
+            sent.filter(|_| !is_again).map(|(_, signal)| signal)
+        };
+        let stop = || told().or_else(cancelled);
+        let stopped = self.place_all(&folder.work(), &stop)?;
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
         let begun = Instant::now();
-        let finished = self.launch(&folder, &stdout, &stderr, sde);
+        let finished = match stopped {
+            Some(signal) => Ok(Finished::not_started(signal)),
+            None => self.launch(&folder, &stdout, &stderr, &stop),
+        };
         let finished = finished.map_err(|error| {
             failed(
                 format!("running {}", self.code.program.path.display()),
                 error,
             )
         })?;
-        let status = self.ended(finished.end, begun.elapsed(), &folder, [&stdout, &stderr])?;
+        let status = self.ended(finished.end, begun.elapsed(), [&stdout, &stderr])?;
         let taken = || -> io::Result<Whole> {
             let inputs: BTreeSet<String> = self
                 .files
@@ -71,22 +86,32 @@ impl Plan {
                 self.check_links()?;
             }
             self.code.check()?;
-            let (files, others) = self.outputs.take(&folder, &inputs)?;
+            let taken = self.outputs.take(&folder, &inputs)?;
             folder.clear()?;
             Ok(Whole {
                 status,
                 stdout: OutputFile::without_place(stdout, Arc::clone(&folder))?,
                 stderr: OutputFile::without_place(stderr, Arc::clone(&folder))?,
-                files,
-                others,
+                files: taken.files,
+                others: taken.others,
+                unkept: taken.unkept,
                 left: finished.left,
+                unshown: finished.unshown,
             })
         };
         taken().map_err(|error| failed("taking what it wrote".into(), error))
     }
 
-    fn place_all(&self, work: &Path) -> Result<(), AppError> {
+    /// Copies the inputs, or a part of them: up to a signal, which is given.
+    fn place_all(
+        &self,
+        work: &Path,
+        stop: &dyn Fn() -> Option<i32>,
+    ) -> Result<Option<i32>, AppError> {
         for (name, (path, digest)) in &self.trees {
+            if let Some(signal) = stop() {
+                return Ok(Some(signal));
+            }
             let to = work.join(name);
             let failed = |why: String| AppError::message(format!("copying the tree {name}: {why}"));
             if let Some(parent) = to.parent() {
@@ -100,11 +125,14 @@ impl Plan {
             }
         }
         for (name, file) in &self.files {
+            if let Some(signal) = stop() {
+                return Ok(Some(signal));
+            }
             let placed = file.place(&work.join(name), self.is_linked);
             placed
                 .map_err(|error| AppError::message(format!("copying the input {name}: {error}")))?;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Linked files may have been written to, by the program too.
@@ -124,7 +152,7 @@ impl Plan {
         folder: &Arc<RunFolder>,
         stdout: &Path,
         stderr: &Path,
-        sde: Option<&Handle>,
+        stop: &dyn Fn() -> Option<i32>,
     ) -> io::Result<Finished> {
         let stdin = match &self.stdin {
             None => File::open("/dev/null")?,
@@ -145,15 +173,6 @@ impl Plan {
             }
         }
         let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
-        // TERM, as from a batch system.
-        let cancelled = || sde.is_some_and(Handle::is_cancelled).then_some(15);
-        // A signal is passed on when the answer before was another, so one that is sent again follows on none.
-        let last = Cell::new(None);
-        let told = || {
-            let sent = self.stop.sent();
-            let is_again = last.replace(sent).is_some_and(|last| Some(last) != sent);
-            sent.filter(|_| !is_again).map(|(_, signal)| signal)
-        };
         process::run(Launch {
             program: &self.code.program.path,
             arg0: self.code.program.path.as_os_str(),
@@ -167,29 +186,14 @@ impl Plan {
             limit: self.limit,
             grace: self.grace,
             lock: folder.lock(),
-            stop: &|| told().or_else(cancelled),
+            stop,
         })
     }
 
     /// The status of a run that ended by itself.
-    fn ended(
-        &self,
-        end: End,
-        took: Duration,
-        folder: &RunFolder,
-        printed: [&Path; 2],
-    ) -> Result<i32, AppError> {
+    fn ended(&self, end: End, took: Duration, printed: [&Path; 2]) -> Result<i32, AppError> {
         let (how, status) = match end {
-            End::Exited(status) => match free(folder.path()) {
-                Some(free) if free < LEAST_FREE => {
-                    let scratch = self.scratch.display();
-                    (
-                        format!("the disk of {scratch} is full, so its files may be cut off"),
-                        125,
-                    )
-                }
-                _ => return Ok(status),
-            },
+            End::Exited(status) => return Ok(status),
             End::Signal(signal) => (format!("it was ended by signal {signal}"), 128 + signal),
             End::TimeLimit(limit) => (
                 format!("it took longer than {limit:?}, its time limit"),
@@ -199,10 +203,13 @@ impl Plan {
                 format!("it was told to end (signal {signal})"),
                 128 + signal,
             ),
-            End::Full(error) => (
-                format!("what it printed could not be written: {error}"),
-                125,
-            ),
+            End::Full(error) => {
+                let scratch = self.scratch.display();
+                (
+                    format!("{error} (its folder is in {scratch}, --scratch names another)"),
+                    125,
+                )
+            }
             End::Lost => ("the process that watched it was ended".to_owned(), 125),
         };
         let tail = tail(&mut printed.into_iter().filter_map(|path| File::open(path).ok()));
@@ -220,9 +227,8 @@ impl Whole {
     pub(crate) fn results(&self, plan: &Plan) -> ResultMap {
         let digests = self.files.iter().filter(|(name, _)| {
             plan.compared.iter().any(|output| {
-                plan.outputs
-                    .named(output, self.files.keys().map(|name| &**name))
-                    .is_some_and(|files| files.contains(name))
+                // It is one of the declared.
+                Outputs::new(std::slice::from_ref(output)).is_ok_and(|one| one.may_be(name))
             })
         });
         let compared: BTreeMap<String, String> = digests
@@ -253,9 +259,4 @@ pub(crate) fn tail(files: &mut dyn Iterator<Item = File>) -> String {
         .filter_map(|file| read(file).ok())
         .filter(|text| !text.trim().is_empty());
     texts.collect::<Vec<_>>().join("")
-}
-
-fn free(folder: &Path) -> Option<u64> {
-    let about = rustix::fs::statvfs(folder).ok()?;
-    Some(about.f_bavail.saturating_mul(about.f_frsize))
 }

@@ -84,7 +84,8 @@ pub(crate) struct Variable {
 
 /// Passes signals on to the programs of commands that run.
 ///
-/// A program that got one is not judged and not remembered, whatever its status.
+/// A program that got one is not judged and not remembered, whatever its status. One that has not started when its
+/// command gets one is not started. A signal does not reach commands that are run after it.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicU64>);
 

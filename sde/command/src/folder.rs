@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::process::strays::Marks;
+
 /// What the names of runs' folders begin with.
 pub(crate) const PREFIX: &str = "sde-run-";
 const LOCK: &str = "lock";
@@ -97,23 +99,40 @@ impl Drop for RunFolder {
     }
 }
 
-/// Removes the folders of runs that were killed, and gives how many.
+/// What [`sweep`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Swept {
+    /// How many folders it removed.
+    pub folders: usize,
+    /// The processes of such runs that it killed, as `name (pid)`.
+    pub ended: Vec<String>,
+}
+
+/// Removes the folders of runs that were killed, and kills what still runs of them.
+///
+/// `sde`'s own process has another one end the program if it is killed. If both were, descendants of the program may
+/// live on: they are known by a `HOME` or `TMPDIR` in the folder.
 ///
 /// A folder goes if it is in `scratch` itself, this user's, of this host, and nobody has its lock. On a file
 /// system whose locks are not seen on other hosts, a run of another host would look like one that is over.
 ///
 /// # Errors
 /// `scratch` can't be read. A folder that can't be removed is left, and not counted.
-pub fn sweep(scratch: &Path) -> io::Result<usize> {
-    let mut removed = 0;
+pub fn sweep(scratch: &Path) -> io::Result<Swept> {
+    let mut swept = Swept::default();
     for entry in fs::read_dir(scratch)?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && abandoned(&entry.path()).is_ok_and(|lock| lock.is_some())
-        {
-            removed += usize::from(remove_run(&entry.path()).is_ok());
+        let folder = entry.path();
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        // The lock is held until the folder is gone.
+        if let Ok(Some(_lock)) = abandoned(&folder) {
+            swept.ended.extend(Marks::new(&folder).kill());
+            swept.folders += usize::from(remove_run(&folder).is_ok());
         }
     }
-    Ok(removed)
+    Ok(swept)
 }
 
 /// The lock of a run that is over, taken: nobody else removes the folder meanwhile. `Some(None)` where there is none.

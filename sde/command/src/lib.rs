@@ -28,7 +28,7 @@ mod tree;
 
 pub use builder::{Command, Stop};
 pub use error::{CommandError, Ended, Failed};
-pub use folder::sweep;
+pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};

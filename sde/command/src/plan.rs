@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) is_linked: bool,
     pub(crate) is_echoed: bool,
     pub(crate) stop: Stop,
+    /// What was sent before the call, to other runs.
+    pub(crate) heard: Option<(u32, i32)>,
     /// Variables that the caller has and the program has not.
     pub(crate) withheld: Vec<String>,
     /// Arguments that look like files and lead to none.
@@ -49,6 +51,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
+        let heard = command.stop.sent();
         let base = base(command)?;
         let outputs = Outputs::new(&command.outputs)?;
         check(command, &outputs)?;
@@ -108,6 +111,7 @@ impl Plan {
             is_linked: command.is_linked,
             is_echoed: command.is_echoed,
             stop: command.stop.clone(),
+            heard,
             inputs,
         })
     }
@@ -176,7 +180,7 @@ fn variables(command: &Command) -> Result<BTreeMap<String, String>, CommandError
         |name: &str, why: &str| CommandError::refused(format!("the variable {name:?}"), why);
     let mut names: Vec<&str> = command.variables.iter().map(|one| &*one.name).collect();
     names.sort_unstable();
-    if let Some([name, _]) = names.array_windows().find(|[one, other]| one == other) {
+    if let Some([name, _]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(refused(
             name,
             "it is named twice; --pass is for variables that don't count",

@@ -50,7 +50,7 @@ fn what_killed_runs_left_goes_and_what_is_locked_stays() {
     let (one, two) = (killed(scratch.path()), scratch.path().join("sde-run-2"));
     fs::create_dir(&two).unwrap();
     fs::write(two.join(LOCK), host()).unwrap();
-    assert_eq!(sweep(scratch.path()).unwrap(), 2);
+    assert_eq!(sweep(scratch.path()).unwrap().folders, 2);
     assert!(!one.exists() && !two.exists() && alive.work().exists());
     let left = killed(scratch.path());
     let next = RunFolder::make(scratch.path()).unwrap();
@@ -64,10 +64,10 @@ fn a_folder_that_is_being_made_stays_for_an_hour() {
     let folder = scratch.path().join("sde-run-new");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join(UNLOCKED), host()).unwrap();
-    assert_eq!(sweep(scratch.path()).unwrap(), 0);
+    assert_eq!(sweep(scratch.path()).unwrap().folders, 0);
     let past = std::time::SystemTime::now() - super::MAKING - std::time::Duration::from_secs(1);
     File::open(&folder).unwrap().set_modified(past).unwrap();
-    assert_eq!(sweep(scratch.path()).unwrap(), 1);
+    assert_eq!(sweep(scratch.path()).unwrap().folders, 1);
     assert!(!folder.exists());
 }
 
@@ -93,7 +93,7 @@ fn others_folders_stay() {
         std::os::unix::fs::chown(&other_user, Some(65534), None).unwrap();
     }
     let before = names(scratch.path());
-    assert_eq!(sweep(scratch.path()).unwrap(), 0);
+    assert_eq!(sweep(scratch.path()).unwrap().folders, 0);
     assert_eq!(names(scratch.path()), before);
     assert!(elsewhere.path().join(LOCK).exists());
 }

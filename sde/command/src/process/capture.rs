@@ -20,6 +20,8 @@ pub(super) struct Stream {
     /// False once a write to the file failed.
     keeps: bool,
     echo: Option<OwnedFd>,
+    /// Why the echo was given up, other than by its reader.
+    failed: Option<io::Error>,
     /// Since when the echo's reader takes nothing.
     stalled: Option<Instant>,
     buffer: Vec<u8>,
@@ -36,6 +38,7 @@ impl Stream {
             file,
             keeps: true,
             echo,
+            failed: None,
             stalled: None,
             buffer: Vec::with_capacity(CHUNK),
             echoed: 0,
@@ -49,6 +52,11 @@ impl Stream {
 
     pub(super) fn over(&self) -> bool {
         self.pipe.is_none() && !self.pending()
+    }
+
+    /// Why what was printed was not passed on as a whole. A reader that left, or that stalls at the end, is no reason.
+    pub(super) fn unshown(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
     }
 
     /// What this stream waits for.
@@ -101,7 +109,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Echoes a piece; whether more may go at once. A reader that is gone is forgotten, the capture goes on.
+    /// Echoes a piece; whether more may go at once. An echo that fails is given up, the capture goes on.
     fn echo_some(&mut self) -> bool {
         let Some(echo) = &self.echo else { return false };
         if !ready(echo) {
@@ -116,7 +124,8 @@ impl Stream {
                 true
             }
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => false,
-            Err(_) => {
+            Err(error) => {
+                self.failed = (error != rustix::io::Errno::PIPE).then(|| error.into());
                 self.echo = None;
                 false
             }

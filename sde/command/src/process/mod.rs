@@ -5,7 +5,7 @@
 //! it can be found and ended. It outlives this process if that is killed, and ends the rest then.
 
 mod capture;
-mod strays;
+pub(crate) mod strays;
 mod supervisor;
 mod watch;
 
@@ -41,7 +41,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) grace: Duration,
     /// The locked file of the run's folder. The supervisor keeps it open too: the lock is free when nobody is left.
     pub(crate) lock: &'a File,
-    /// Asked every 50 ms for a signal to pass on. A signal is passed on when the answer before was another.
+    /// Asked before the start, and then every 50 ms, for a signal to pass on. A signal is passed on when the answer
+    /// before was another.
     pub(crate) stop: &'a dyn Fn() -> Option<i32>,
 }
 
@@ -52,9 +53,9 @@ pub(crate) enum End {
     /// A signal that this process did not send ended the program.
     Signal(i32),
     TimeLimit(Duration),
-    /// This signal was passed on to the program, which may have ended by any status.
+    /// This signal was passed on to the program, which may have ended by any status, or came before its start.
     Interrupted(i32),
-    /// Its output could not be written.
+    /// What it printed could not be written, or its disk was full at a time: what it wrote may be cut off.
     Full(io::Error),
     /// The supervisor was killed, and the program with it.
     Lost,
@@ -66,6 +67,19 @@ pub(crate) struct Finished {
     pub(crate) end: End,
     /// Processes that the program left behind when it ended by itself, as `name (pid)`. They were ended.
     pub(crate) left: Vec<String>,
+    /// Why what it printed was not passed on as a whole. A reader that left is no reason.
+    pub(crate) unshown: Option<String>,
+}
+
+impl Finished {
+    /// The end of a run that a signal kept from its start.
+    pub(crate) fn not_started(signal: i32) -> Self {
+        Self {
+            end: End::Interrupted(signal),
+            left: Vec::new(),
+            unshown: None,
+        }
+    }
 }
 
 /// Runs a program until it and all its descendants have ended.
@@ -86,10 +100,19 @@ pub(crate) fn run(launch: Launch<'_>) -> io::Result<Finished> {
             io::stderr().as_fd().try_clone_to_owned().ok(),
         ];
     }
-    run_with(launch, echoes)
+    // Open all the while, and on the disk of the run's folder, wherever the program moves that.
+    let lock = launch.lock;
+    run_with(launch, echoes, &|| watch::free(lock))
 }
 
-fn run_with(launch: Launch<'_>, echoes: [Option<OwnedFd>; 2]) -> io::Result<Finished> {
+fn run_with(
+    launch: Launch<'_>,
+    echoes: [Option<OwnedFd>; 2],
+    free: &dyn Fn() -> Option<u64>,
+) -> io::Result<Finished> {
+    if let Some(signal) = (launch.stop)() {
+        return Ok(Finished::not_started(signal));
+    }
     let mut started = supervisor::start(&launch)?;
     let missing = || io::Error::other("a program's pipe is missing");
     let out = started.child.stdout.take().ok_or_else(missing)?;
@@ -100,11 +123,12 @@ fn run_with(launch: Launch<'_>, echoes: [Option<OwnedFd>; 2]) -> io::Result<Fini
         capture::Stream::new(err.into(), launch.stderr, to_err)?,
     ];
     let run = launch.folder.parent().unwrap_or(launch.folder);
-    let marks = strays::Marks::new(launch.environment, run);
+    let marks = strays::Marks::new(run);
     let rules = watch::Rules {
         limit: launch.limit,
         grace: launch.grace,
         stop: launch.stop,
+        free,
         marks,
     };
     watch::Watch::new(started, streams, rules).until_over()

@@ -1,37 +1,34 @@
 //! Processes of a run whose supervisor was killed: they are nobody's children.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::folder::PREFIX;
 
-/// What a run's processes are known by: the entries of their environment that name the run's folder.
-pub(super) struct Marks(Vec<Vec<u8>>);
+/// What a run's processes are known by: its folder, in which their `HOME` or `TMPDIR` lies.
+pub(crate) struct Marks {
+    run: PathBuf,
+    /// The folder without links: whoever looks for it may name it in another way than the run did.
+    real: PathBuf,
+}
 
 impl Marks {
-    /// A program's descendants inherit `HOME` and `TMPDIR`, which lie in the run's folder, and no other's do.
-    /// In a folder that is no run's nothing is marked.
-    pub(super) fn new(environment: &[(OsString, OsString)], run: &Path) -> Self {
-        let is_run = run
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-        let inside = environment
-            .iter()
-            .filter(|(_, value)| is_run && Path::new(value).starts_with(run));
-        Self(
-            inside
-                .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
-                .collect(),
-        )
+    /// A program's descendants inherit `HOME` and `TMPDIR`, and no other's lie in the run's folder. Other variables,
+    /// such as `PWD`, may be those of a shell of somebody who looks into it.
+    pub(crate) fn new(run: &Path) -> Self {
+        Self {
+            run: run.to_owned(),
+            real: run.canonicalize().unwrap_or_else(|_| run.to_owned()),
+        }
     }
 
     /// Kills every process of the run, and gives their names.
     ///
     /// Needs `/proc`, and takes about 20 µs for each process of this machine. A process that cleared its
     /// environment is not found, one that can't be killed is given up after a second.
-    pub(super) fn kill(&self) -> Vec<String> {
+    pub(crate) fn kill(&self) -> Vec<String> {
         let mut names = Vec::new();
         // Who forks while it is looked for is found the next time, and so is who has not gone yet.
         for _ in 0..100 {
@@ -49,12 +46,27 @@ impl Marks {
         names
     }
 
-    /// A process that has ended has no environment.
+    /// A process that has ended has no environment. This one is no stray, also where a run started it.
     fn are_of(&self, process: &Path) -> bool {
         let environ = std::fs::read(process.join("environ")).unwrap_or_default();
-        environ
-            .split(|&byte| byte == 0)
-            .any(|entry| self.0.iter().any(|mark| mark == entry))
+        let me = std::process::id().to_string();
+        process.file_name() != Some(me.as_ref())
+            && environ.split(|&byte| byte == 0).any(|entry| {
+                let value = [&b"HOME="[..], b"TMPDIR="].into_iter();
+                let mut value = value.filter_map(|name| entry.strip_prefix(name));
+                value.any(|value| self.hold(Path::new(OsStr::from_bytes(value))))
+            })
+    }
+
+    /// Whether a path lies in the run's folder. A folder that is no run's has nothing.
+    fn hold(&self, path: &Path) -> bool {
+        let is_run = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
+        let name = self.run.file_name().filter(|name| is_run(name));
+        name.is_some()
+            && path.ancestors().any(|above| {
+                let is_same = || above.canonicalize().is_ok_and(|above| above == self.real);
+                above.file_name() == name && (above == self.run || is_same())
+            })
     }
 }
 
@@ -75,19 +87,18 @@ fn kill(process: &Path) -> Option<String> {
 
 #[cfg(test)]
 #[test]
-fn only_a_runs_folder_marks() {
-    let environment = |home: &str| {
-        [
-            ("PATH".into(), "/bin".into()),
-            ("HOME".into(), OsString::from(home)),
-        ]
-    };
-    let marks = |home, run| Marks::new(&environment(home), Path::new(run)).0;
-    assert_eq!(
-        marks("/s/sde-run-1/home", "/s/sde-run-1"),
-        [b"HOME=/s/sde-run-1/home"]
-    );
-    assert!(marks("/s/sde-run-12/home", "/s/sde-run-1").is_empty());
-    assert!(marks("/s/home", "/s").is_empty());
-    assert!(marks("/s/home", "/").is_empty());
+fn only_a_runs_folder_holds_marks() {
+    let holds = |run: &str, home: &str| Marks::new(Path::new(run)).hold(Path::new(home));
+    assert!(holds("/s/sde-run-1", "/s/sde-run-1/home"));
+    assert!(holds("/s//sde-run-1", "/s/sde-run-1/tmp/sde-run-2/home"));
+    assert!(!holds("/s/sde-run-1", "/s/sde-run-12/home"));
+    assert!(!holds("/s/sde-run-1", "/t/sde-run-1/home"));
+    assert!(!holds("/s", "/s/home"));
+    assert!(!holds("/", "/s/home"));
+    let scratch = tempfile::tempdir().unwrap();
+    let (real, link) = (scratch.path().join("real"), scratch.path().join("link"));
+    std::fs::create_dir_all(real.join("sde-run-1")).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let marks = Marks::new(&link.join("sde-run-1"));
+    assert!(marks.hold(&real.join("sde-run-1/home")));
 }

@@ -26,6 +26,7 @@ struct Trial {
     _scratch: Option<tempfile::TempDir>,
     stdout: Option<File>,
     echoes: [Option<OwnedFd>; 2],
+    free: Box<dyn Fn() -> Option<u64>>,
     limit: Option<Duration>,
     grace: Duration,
 }
@@ -45,6 +46,7 @@ impl Trial {
             _scratch: None,
             stdout: None,
             echoes: [None, None],
+            free: Box::new(|| None),
             limit: Some(MINUTE),
             grace: MINUTE,
         }
@@ -100,7 +102,7 @@ impl Trial {
             stop,
         };
         let [out, err] = &mut self.echoes;
-        run_with(launch, [out.take(), err.take()])
+        run_with(launch, [out.take(), err.take()], &self.free)
     }
 }
 

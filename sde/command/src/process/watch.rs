@@ -1,5 +1,6 @@
 //! The side of a run that stays in this process: one thread, which waits for all at once.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -12,8 +13,10 @@ use super::strays::Marks;
 use super::supervisor::{END, ENDED, ENDING, LEFT, MESSAGE, Started};
 use super::{End, Finished};
 
-/// How often the caller is asked for a signal, in ms.
+/// How often the caller is asked for a signal, and the disk for its room, in ms.
 const TICK: u32 = 50;
+/// How much the disk must have free, in bytes. Programs that meet a full one may not tell.
+const LEAST_FREE: u64 = 1 << 20;
 /// How long the supervisor has to take an order, and pipes that someone else holds to be closed.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long after KILL a process may take to go; one that waits for a device can't before that answers.
@@ -23,6 +26,8 @@ pub(super) struct Rules<'a> {
     pub(super) limit: Option<Duration>,
     pub(super) grace: Duration,
     pub(super) stop: &'a dyn Fn() -> Option<i32>,
+    /// How many bytes the disk of the run has free, if that can be told.
+    pub(super) free: &'a dyn Fn() -> Option<u64>,
     pub(super) marks: Marks,
 }
 
@@ -37,6 +42,10 @@ pub(super) struct Watch<'a> {
     /// Why the run counts as ended early.
     cause: Option<End>,
     last_stop: Option<i32>,
+    /// When the disk was looked at last.
+    looked: Option<Instant>,
+    /// Whether the disk was full at a time: a program may free it again, and its files stay cut off.
+    was_full: bool,
     /// When the order to end was given.
     ordered: Option<Instant>,
     /// Since when the supervisor ends what is left.
@@ -58,6 +67,8 @@ impl<'a> Watch<'a> {
             left,
             cause: None,
             last_stop,
+            looked: None,
+            was_full: false,
             ordered,
             ending: None,
             until: None,
@@ -82,6 +93,12 @@ impl<'a> Watch<'a> {
                 return Ok(());
             }
             self.decide();
+            if self
+                .looked
+                .is_none_or(|last| last.elapsed() >= Duration::from_millis(TICK.into()))
+            {
+                self.look();
+            }
             let before = Instant::now();
             let line = self.until.is_none().then(|| self.started.line.as_fd());
             capture::wait(line, &self.streams, TICK)?;
@@ -219,6 +236,11 @@ impl<'a> Watch<'a> {
         }
     }
 
+    fn look(&mut self) {
+        self.looked = Some(Instant::now());
+        self.was_full |= (self.rules.free)().is_some_and(|free| free < LEAST_FREE);
+    }
+
     fn advance(&mut self) {
         let hurried = self.cause.is_some() || self.ordered.is_some();
         for at in 0..self.streams.len() {
@@ -227,14 +249,16 @@ impl<'a> Watch<'a> {
             }
             if let Err(error) = self.streams[at].advance() {
                 if !matches!(self.cause, Some(End::Full(_))) {
-                    self.cause = Some(End::Full(error));
+                    let why = format!("what it printed could not be written: {error}");
+                    self.cause = Some(End::Full(io::Error::new(error.kind(), why)));
                 }
                 self.end_all();
             }
         }
     }
 
-    fn finish(self) -> Finished {
+    fn finish(mut self) -> Finished {
+        self.look();
         let end = match (self.cause, self.status) {
             (Some(cause), _) => cause,
             (None, Some(status)) => status
@@ -242,9 +266,28 @@ impl<'a> Watch<'a> {
                 .map_or_else(|| End::Signal(status.signal().unwrap_or(0)), End::Exited),
             (None, None) => End::Lost,
         };
+        let why = "the disk of its folder was full at a time, so its files may be cut off";
+        let end = match end {
+            End::Exited(_) if self.was_full => {
+                End::Full(io::Error::new(io::ErrorKind::StorageFull, why))
+            }
+            end => end,
+        };
+        let named = ["standard output", "standard error"];
+        let unshown = named.iter().zip(&self.streams);
+        let unshown =
+            unshown.filter_map(|(name, stream)| Some(format!("its {name}: {}", stream.unshown()?)));
+        let unshown: Vec<String> = unshown.collect();
         Finished {
             end,
             left: self.left,
+            unshown: (!unshown.is_empty()).then(|| unshown.join("; ")),
         }
     }
+}
+
+/// How many bytes are free on the disk of a file. Some kinds have no size that could be told.
+pub(super) fn free(file: &File) -> Option<u64> {
+    let about = rustix::fs::fstatvfs(file).ok()?;
+    (about.f_blocks > 0).then(|| about.f_bavail.saturating_mul(about.f_frsize))
 }

@@ -60,6 +60,10 @@ where
     Ok(None)
 }
 
+/// Where a loader is asked: relative entries of LD_LIBRARY_PATH and of programs are relative to the folder of the
+/// run, which has no library but inputs. Here are but numbers, and nothing need be made that a kill would leave.
+const NOWHERE: &str = "/proc/self/task";
+
 /// Asks `loader` which libraries `program` loads under exactly this environment, in the loader's order.
 ///
 /// Costs the start of one process.
@@ -72,22 +76,23 @@ pub(super) fn list(
     let real = program
         .canonicalize()
         .map_err(|error| read_error(program, error))?;
-    // A relative entry of LD_LIBRARY_PATH is relative to the folder of the run, which has no library but inputs.
-    let nowhere = tempfile::tempdir().map_err(|error| read_error(&std::env::temp_dir(), error))?;
     let output = Command::new(loader)
         .arg("--list")
         .arg(real)
         .env_clear()
         .envs(environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(nowhere.path())
+        .current_dir(NOWHERE)
         .stdin(Stdio::null())
-        .output()
-        .map_err(|error| read_error(loader, error))?;
+        .output();
     let failed = |said: &[u8]| ProgramError::Loader {
         loader: loader.to_owned(),
         program: program.to_owned(),
         said: String::from_utf8_lossy(said).trim().to_owned(),
     };
+    let output = output.map_err(|error| match Path::new(NOWHERE).metadata() {
+        Ok(_) => read_error(loader, error),
+        Err(error) => failed(format!("no folder {NOWHERE} to ask it in: {error}").as_bytes()),
+    })?;
     let missing = |library| ProgramError::Library {
         program: program.to_owned(),
         library,

@@ -7,4 +7,5 @@ mod keys;
 mod kit;
 mod refusals;
 mod rules;
+mod signals;
 mod stores;

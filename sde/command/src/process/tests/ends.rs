@@ -131,6 +131,67 @@ fn a_signal_is_passed_on_once_and_the_run_is_interrupted_whatever_its_status() {
 }
 
 #[test]
+fn a_signal_before_the_start_keeps_the_program_from_it() {
+    let mut trial = Trial::new();
+    let finished = trial.shell_until(": > $RUN/started", &|| Some(INT));
+    assert!(
+        matches!(finished.end, End::Interrupted(INT)),
+        "{finished:?}"
+    );
+    assert!(!trial.path("started").exists());
+}
+
+#[test]
+fn a_disk_that_was_full_for_a_time_makes_an_end_that_is_no_exit() {
+    let mut trial = Trial::new();
+    let (full, seen) = (trial.path("full"), trial.path("seen"));
+    trial.free = Box::new(move || {
+        if !full.exists() || seen.exists() {
+            return Some(1 << 30);
+        }
+        File::create(&seen).unwrap();
+        Some((1 << 20) - 1)
+    });
+    let finished =
+        trial.shell(": > $RUN/full; until test -e $RUN/seen; do sleep 0.01; done; exit 0");
+    let End::Full(error) = &finished.end else {
+        panic!("{finished:?}")
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn a_disk_is_looked_at_when_the_run_is_over() {
+    let mut trial = Trial::new();
+    let supervisor = trial.path("supervisor");
+    trial.free = Box::new(move || {
+        let pid = std::fs::read_to_string(&supervisor).unwrap_or_default();
+        Some(if pid.ends_with('\n') && !runs(pid.trim()) {
+            0
+        } else {
+            1 << 30
+        })
+    });
+    let finished = trial.shell("echo $PPID > $RUN/supervisor");
+    assert!(matches!(finished.end, End::Full(_)), "{finished:?}");
+}
+
+#[test]
+fn a_full_disk_is_not_told_for_another_end() {
+    let mut trial = Trial::new();
+    trial.free = Box::new(|| Some(0));
+    let finished = trial.shell("kill -SEGV $$");
+    assert!(matches!(finished.end, End::Signal(11)), "{finished:?}");
+}
+
+#[test]
+fn free_room_is_told_where_a_disk_has_a_size() {
+    use crate::process::watch::free;
+    assert!(free(&tempfile::tempfile().unwrap()).unwrap() > 0);
+    assert_eq!(free(&File::open("/proc/version").unwrap()), None);
+}
+
+#[test]
 fn a_signal_after_the_program_ended_does_not_interrupt_it() {
     let mut trial = Trial::new();
     let pid = trial.path("pid");

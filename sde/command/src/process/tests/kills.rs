@@ -1,12 +1,13 @@
 //! Runs whose processes are killed, and what runs cost. Each helper is this test program, started again.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{End, Trial, runs, until};
+use crate::folder::{Swept, sweep};
 
 const HELPED: &str = "SDE_TEST_HELPED";
 
@@ -46,7 +47,7 @@ fn said(path: &Path) -> String {
     text
 }
 
-const FAMILY: &str = "setsid sh -c 'trap \"echo term > $RUN/term\" TERM; echo $$ > $RUN/child; while :; do sleep 0.01; done' &
+const FAMILY: &str = "setsid sh -c 'trap \"echo term > $RUN/term\" TERM; echo $$ > $RUN/child; while test -e $RUN/child; do sleep 0.01; done' &
     echo $PPID > $RUN/supervisor; echo $$ > $RUN/program; exec sleep 1000";
 
 #[test]
@@ -55,35 +56,59 @@ fn run_a_family() {
     helped().shell(FAMILY);
 }
 
+/// The folder of a family's run, and its numbers: the child, the program and the supervisor.
+fn family(scratch: &Path) -> (PathBuf, [String; 3]) {
+    let mut run = None;
+    until("the run's folder", || {
+        run = std::fs::read_dir(scratch).unwrap().next();
+        run.is_some()
+    });
+    let run = run.unwrap().unwrap().path();
+    let numbers = ["child", "program", "supervisor"];
+    let numbers = numbers.map(|name| said(&run.join(name)).trim().to_owned());
+    (run, numbers)
+}
+
 #[test]
 fn a_run_ends_with_its_process_and_its_lock_with_the_run() {
     let scratch = tempfile::tempdir().unwrap();
     let mut parent = helper("run_a_family", scratch.path());
-    let mut run = None;
-    until("the run's folder", || {
-        run = std::fs::read_dir(scratch.path()).unwrap().next();
-        run.is_some()
-    });
-    let run = run.unwrap().unwrap().path();
-    let (child, program, supervisor) = (
-        said(&run.join("child")),
-        said(&run.join("program")),
-        said(&run.join("supervisor")),
-    );
+    let (run, [child, program, supervisor]) = family(scratch.path());
     parent.kill().unwrap();
     parent.wait().unwrap();
-    until("the program's end", || !runs(program.trim()));
+    until("the program's end", || !runs(&program));
     // The child has handled its TERM, and has a minute.
     said(&run.join("term"));
     let lock = File::open(run.join("lock")).unwrap();
-    assert!(runs(child.trim()) && runs(supervisor.trim()));
+    assert!(runs(&child) && runs(&supervisor));
     assert!(lock.try_lock().is_err(), "somebody is left");
-    assert_eq!(crate::folder::sweep(scratch.path()).unwrap(), 0);
+    assert_eq!(sweep(scratch.path()).unwrap(), Swept::default());
     kill(&child, Signal::KILL);
     until("a free lock", || lock.try_lock().is_ok());
-    assert!(!runs(child.trim()));
+    assert!(!runs(&child));
     lock.unlock().unwrap();
-    assert_eq!(crate::folder::sweep(scratch.path()).unwrap(), 1);
+    let swept = sweep(scratch.path()).unwrap();
+    assert_eq!((swept.folders, swept.ended), (1, Vec::new()));
+}
+
+#[test]
+fn a_sweep_ends_what_escaped_when_all_who_watched_were_killed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut parent = helper("run_a_family", scratch.path());
+    let (run, [child, program, supervisor]) = family(scratch.path());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    // The child has handled its TERM, and has a minute.
+    said(&run.join("term"));
+    kill(&supervisor, Signal::KILL);
+    let lock = File::open(run.join("lock")).unwrap();
+    until("a free lock", || lock.try_lock().is_ok());
+    drop(lock);
+    assert!(runs(&child) && !runs(&program));
+    let swept = sweep(scratch.path()).unwrap();
+    assert_eq!(swept.folders, 1);
+    assert!(swept.ended.contains(&format!("sh ({child})")), "{swept:?}");
+    assert!(!runs(&child) && !run.exists());
 }
 
 #[test]

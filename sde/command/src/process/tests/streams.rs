@@ -27,6 +27,20 @@ fn all_is_kept_when_the_readers_of_the_echo_are_gone() {
     ];
     let finished = trial.shell(MUCH);
     assert!(matches!(finished.end, End::Exited(0)), "{finished:?}");
+    assert_eq!(finished.unshown, None, "they wanted no more");
+    assert!(trial.text("out") == much() && trial.text("err") == much());
+}
+
+#[test]
+fn an_echo_that_fails_is_told_and_all_is_kept() {
+    let mut trial = Trial::new();
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    trial.echoes = [Some(full().into()), Some(full().into())];
+    let finished = trial.shell(MUCH);
+    assert!(matches!(finished.end, End::Exited(0)), "{finished:?}");
+    let why = std::io::Error::from(rustix::io::Errno::NOSPC);
+    let unshown = format!("its standard output: {why}; its standard error: {why}");
+    assert_eq!(finished.unshown, Some(unshown));
     assert!(trial.text("out") == much() && trial.text("err") == much());
 }
 
@@ -99,6 +113,7 @@ fn an_echo_that_nobody_reads_does_not_keep_a_program_from_its_last_words() {
         "trap 'seq 100000; : > $RUN/saved; exit 0' TERM; seq 20000; while :; do sleep 0.01; done",
     );
     assert!(matches!(finished.end, End::TimeLimit(SOON)), "{finished:?}");
+    assert_eq!(finished.unshown, None);
     assert!(trial.path("saved").exists() && trial.text("out").ends_with("\n100000\n"));
 }
 

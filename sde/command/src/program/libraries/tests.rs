@@ -51,3 +51,25 @@ fn absent_library_is_told_from_other_failures() {
         None
     );
 }
+
+#[test]
+#[ignore = "part of the test below"]
+fn libraries_of_a_shell() {
+    let shell = Path::new("/bin/sh");
+    let head = std::fs::read(shell).unwrap();
+    let loader = loader(shell, File::open(shell).unwrap(), &head);
+    if let Some(loader) = loader.unwrap() {
+        assert!(!list(&loader, shell, &[]).unwrap().is_empty());
+    }
+}
+
+/// Nothing is made there that a kill would leave.
+#[test]
+fn libraries_are_told_where_no_temporary_folder_can_be_made() {
+    let helper = "program::libraries::tests::libraries_of_a_shell";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let command = command.args([helper, "--exact", "--ignored"]);
+    let output = command.env("TMPDIR", "/proc/self/none").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "{said}");
+}

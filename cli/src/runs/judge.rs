@@ -70,8 +70,8 @@ impl Judged for Stored<'_> {
         self.run.status
     }
 
-    fn is_declared(&self, output: &str) -> bool {
-        self.run.declared.iter().any(|name| name == output)
+    fn declared(&self) -> Vec<String> {
+        self.run.declared.clone()
     }
 
     fn files(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! What `sde exec` prints: what the program printed before, and little of its own.
 
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use sde_command::Ran;
@@ -12,10 +13,15 @@ use crate::output::warn;
 /// The most names that are told.
 const TOLD: usize = 8;
 
-/// Prints what a remembered run printed. That of another was passed on while it ran.
+/// Prints what a remembered run printed. That of another was passed on while it ran, as far as that could be.
 pub fn print(ran: &Ran, signals: &Signals) -> Result<(), Failure> {
+    let failed = |why: &dyn Display| {
+        Failure::told(format!(
+            "what the program printed is kept, and can't be printed: {why}"
+        ))
+    };
     if !ran.is_remembered() {
-        return Ok(());
+        return ran.unshown().map_or(Ok(()), |why| Err(failed(&why)));
     }
     signals.enter(Phase::Idle);
     // One that came while outputs were put.
@@ -24,11 +30,7 @@ pub fn print(ran: &Ran, signals: &Signals) -> Result<(), Failure> {
         &mut Open(Some(io::stdout().lock())),
         &mut Open(Some(io::stderr().lock())),
     );
-    printed.map_err(|error| {
-        Failure::told(format!(
-            "what the program printed when it ran can't be printed: {error}"
-        ))
-    })
+    printed.map_err(|error| failed(&error))
 }
 
 /// A stream of this process, until its reader has closed it: as for the program itself, that is no error.
@@ -68,6 +70,12 @@ pub fn notes(ran: &Ran) {
         let names = some(undeclared);
         warn(format!(
             "{app} wrote {names}, which nobody declared: -o {first} keeps it"
+        ));
+    }
+    if !ran.unkept().is_empty() {
+        warn(format!(
+            "{app}: outputs are not kept: {}",
+            some(ran.unkept())
         ));
     }
     if !left.is_empty() {

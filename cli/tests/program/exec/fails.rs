@@ -14,16 +14,19 @@ fn to_full_disk(mut command: Command) -> Done {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_is_remembered_is_put_though_it_can_not_be_printed() {
+fn outputs_are_put_though_nothing_can_be_printed() {
     let desk = Desk::new();
     desk.script("writes.sh", "echo out; echo one > one.txt");
     let options = ["-o", "one.txt"];
-    desk.exec_script(&options, "writes.sh").well();
-    fs::remove_file(desk.path("one.txt")).unwrap();
-    let done = to_full_disk(desk.script_command(&options, "writes.sh"));
-    done.ends(125);
-    says(&done.err, "can't be printed: No space left on device");
-    assert_eq!(desk.read("one.txt"), "one\n");
+    // Made by the first call, remembered by the second.
+    for stream in ["its standard output: ", ""] {
+        let done = to_full_disk(desk.script_command(&options, "writes.sh"));
+        done.ends(125);
+        let told = format!("can't be printed: {stream}No space left on device");
+        says(&done.err, &told);
+        assert_eq!((desk.read("one.txt"), desk.runs()), ("one\n".to_owned(), 1));
+        fs::remove_file(desk.path("one.txt")).unwrap();
+    }
     // Of a failure both are told.
     desk.script("fails.sh", "echo out; exit 3");
     desk.exec_script(&[], "fails.sh").ends(3);

@@ -90,6 +90,17 @@ fn a_run_that_fails_puts_nothing() {
 }
 
 #[test]
+fn an_output_that_can_not_be_kept_is_told() {
+    let desk = Desk::new();
+    desk.script("pipe.sh", "echo one > one.txt; mkfifo pipe");
+    let options = ["-o", "one.txt", "-o", "?pipe", "--uses", "mkfifo"];
+    let done = desk.exec_script(&options, "pipe.sh");
+    done.ends(0);
+    says(&done.err, "sde: pipe.sh: outputs are not kept: pipe (");
+    assert_eq!(desk.read("one.txt"), "one\n");
+}
+
+#[test]
 fn what_nobody_declared_is_named_once() {
     let desk = Desk::new();
     desk.script("writes.sh", WRITES);

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use sde_archives::inspect::{NamedValue, Snapshot, StoredValue};
 use serde_json::Map;
 
-use super::raw::Raw;
+use super::raw::{Raw, has_files};
 use crate::args::Place;
 use crate::failure::Failure;
 use crate::find::find;
@@ -104,7 +104,7 @@ impl Export {
 /// The format where none is asked for: of one result that is an output file, or has such, what it holds.
 fn default_format(results: &[NamedValue]) -> Result<Format, Failure> {
     match results {
-        [only] if !only.contents.is_empty() => Ok(Format::Raw),
+        [only] if has_files(only) => Ok(Format::Raw),
         _ => Err(Failure::told(
             "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
         )),

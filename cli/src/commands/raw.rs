@@ -8,7 +8,7 @@ use sde_archives::inspect::{Decoded, NamedValue, Snapshot, StoredValue};
 
 use crate::failure::Failure;
 use crate::file;
-use crate::runs::{Contents, named_files};
+use crate::runs::{Contents, FileContent, named_files};
 
 /// The bytes to write.
 pub enum Raw {
@@ -38,8 +38,10 @@ impl Raw {
             let files = named_files(&result.payload.as_ref()?.value(limit).ok()?)?;
             files.get(name).copied()
         });
-        if let Some(held) = named {
-            return content(store, held.digest);
+        match named {
+            Some(empty) if empty.length == 0 => return Ok(Self::Held(Vec::new())),
+            Some(file) => return content(store, file.digest),
+            None => {}
         }
         let number = file.map(|file| file.parse().unwrap_or(0));
         match (&result.payload, &result.contents[..], number) {
@@ -67,6 +69,7 @@ impl Raw {
             None => match payload.value(limit)? {
                 Decoded::Text(text) => return Ok(Self::Held(text.into_bytes())),
                 Decoded::Bytes(bytes) => return Ok(Self::Held(bytes)),
+                value if is_empty_file(&value) => return Ok(Self::Held(Vec::new())),
                 _ => {}
             },
         }
@@ -81,6 +84,23 @@ impl Raw {
             Self::Stored(payload, at) => file::copy(payload, *at, to),
         }
     }
+}
+
+/// The largest value that is read to see whether it is an output file.
+const SMALL: u64 = 64 << 10;
+
+/// Whether a result is an output file, or has such.
+pub fn has_files(saved: &NamedValue) -> bool {
+    let value = || saved.payload.as_ref()?.value(SMALL).ok();
+    !saved.contents.is_empty() || value().is_some_and(|value| is_empty_file(&value))
+}
+
+/// Whether it is an output file without content, or a map of such: for these there is no content in the store.
+fn is_empty_file(value: &Decoded) -> bool {
+    let files = named_files(value).filter(|files| !files.is_empty());
+    let is_empty = |file: &FileContent| file.length == 0;
+    FileContent::of(value).is_some_and(|file| is_empty(&file))
+        || files.is_some_and(|files| files.values().all(is_empty))
 }
 
 /// The content of an output file: its first whole copy.

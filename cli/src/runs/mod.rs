@@ -141,7 +141,8 @@ impl RunResults {
 }
 
 impl FileContent {
-    fn of(file: &Decoded) -> Option<Self> {
+    /// `None` if it is no output file.
+    pub fn of(file: &Decoded) -> Option<Self> {
         let Decoded::Map(fields) = file else {
             return None;
         };

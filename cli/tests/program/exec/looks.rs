@@ -40,9 +40,14 @@ fn keys(desk: &Desk) -> Vec<(String, Value)> {
 
 /// The key of the run with this number.
 fn key_of(desk: &Desk, number: &str) -> String {
+    key_of_command(desk, &format!(" {number}"))
+}
+
+/// The key of the run whose command ends so.
+fn key_of_command(desk: &Desk, end: &str) -> String {
     let is_it = |entry: &Value| {
         let command = entry["inputs"]["command"].as_str().unwrap();
-        command.ends_with(&format!(" {number}"))
+        command.ends_with(end)
     };
     keys(desk)
         .into_iter()
@@ -194,6 +199,14 @@ fn export_gives_what_it_printed_and_wrote() {
         export("stdout", &["--format", "raw"]).well(),
         "energy 2.5\n"
     );
+    // What is empty is that.
+    desk.write("touch.sh", ": > empty");
+    desk.exec(&["-o", "empty", "--name", "touch"], &["sh", "touch.sh"])
+        .well();
+    let empty = key_of_command(&desk, "sh touch.sh");
+    for name in [&["stdout"][..], &["files", "--file", "empty"], &["files"]] {
+        assert_eq!(desk.sde(&[&["export", &empty], name].concat()).well(), "");
+    }
     // What is no output file has no format by itself.
     for export in [export("status", &[]), desk.sde(&["export", &key])] {
         export.ends(2);

@@ -8,6 +8,7 @@ use sde_engine::{
     inputs,
 };
 
+use crate::DISABLE;
 use crate::body::{self, Whole};
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
@@ -16,9 +17,6 @@ use crate::plan::Plan;
 use crate::ran::Ran;
 use crate::results;
 use crate::rules::Rules;
-
-/// With this variable programs are run, and nothing is remembered.
-const DISABLE: &str = "SDE_DISABLE";
 
 impl Command {
     /// Gives the remembered run, or runs the program; and judges it by the rules.

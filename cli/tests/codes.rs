@@ -74,7 +74,7 @@ impl Lab {
         let listed = done(&mut self.sde(&["ls", "--app", "xtb", "--all", "--json"]));
         text(&listed.stdout)
             .lines()
-            .filter(|line| !line.contains("\"ended="))
+            .filter(|line| !line.contains("\"note\":\"ended\""))
             .count()
     }
 }

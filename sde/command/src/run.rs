@@ -8,8 +8,8 @@ use sde_engine::{
     inputs,
 };
 
-use crate::body::{self, Whole};
 use crate::DISABLE;
+use crate::body::{self, Whole};
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
 use crate::judge::{Judgement, Verdict};

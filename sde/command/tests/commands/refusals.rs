@@ -80,6 +80,16 @@ fn each_trap_is_refused_and_nothing_runs() {
                 .pass("A"),
             "named twice".to_owned(),
         ),
+        (
+            lab.command(Path::new("/usr/bin/perl")).arg("-mstrict"),
+            "--text strict".to_owned(),
+        ),
+        (
+            job()
+                .uses("ls")
+                .env("PATH", lab.path("elsewhere").to_str().unwrap()),
+            "--uses ls".to_owned(),
+        ),
         (job().pass("A=1"), "--env NAME=VALUE".to_owned()),
         (
             job().tree("elsewhere").output("elsewhere/out"),

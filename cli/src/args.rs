@@ -99,6 +99,12 @@ fn text(path: &Path) -> Result<String, Failure> {
     text.ok_or_else(|| Failure::told(format!("{} is no text", path.display())))
 }
 
+/// The name and the expression of a `--get`.
+pub fn named_value(get: &str) -> Result<(&str, &str), Failure> {
+    let split = get.split_once('=');
+    split.ok_or_else(|| Failure::told(format!("--get {get}: write NAME=REGEX")))
+}
+
 /// The name of an app as a user writes it.
 #[derive(Clone)]
 pub struct App(String);

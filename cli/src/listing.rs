@@ -12,11 +12,12 @@ use sde_archives::Class;
 use sde_archives::inspect::{
     Computations, Entry, Listed, Resolved, SavedState, Snapshot, Standing, Wanted,
 };
+use sde_command::results::RULES_APP;
 
 use crate::args::App;
 use crate::columns::{Cells, Columns};
 use crate::failure::Failure;
-use crate::runs::{RULES, Run};
+use crate::runs::Run;
 use crate::time;
 
 #[derive(Args)]
@@ -179,7 +180,7 @@ impl Listing {
         let wanted = keys.map(|_| &is_of_keys as Wanted<'_>);
         let is_of_app = |app: &str| match &choice.app {
             Some(chosen) => chosen.is(app),
-            None => app != RULES,
+            None => app != RULES_APP,
         };
         store.walk(wanted, |_, item| {
             found.add(item, |entry| {

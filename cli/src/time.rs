@@ -48,8 +48,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let days = SpanRelativeTo::days_are_24_hours();
     let span = text.parse::<jiff::Span>();
     let duration = span.and_then(|span| span.to_duration(days)?.try_into());
-    duration.map_err(|_| "it is no time: 30s, 10m, 2h, 3d or 1w".to_owned())
+    duration.map_err(|_| NO_TIME.to_owned())
 }
+
+/// A time after which something ends.
+pub fn limit(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|limit| match limit.is_zero() {
+        true => Err(NO_TIME.to_owned()),
+        false => Ok(limit),
+    })
+}
+
+const NO_TIME: &str = "it is no time: 30s, 10m, 2h, 3d or 1w";
 
 #[cfg(test)]
 mod tests {
@@ -76,6 +86,8 @@ mod tests {
         ] {
             assert!(when(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(limit("1ms"), Ok(Duration::from_millis(1)));
+        assert!(limit("0s").is_err() && limit("0").is_err());
         assert_eq!(text(of_nanos(u64::MAX)), "2554-07-21 23:34:33");
         assert_eq!(minute(of(SystemTime::UNIX_EPOCH)), "1970-01-01 00:00");
     }

@@ -74,7 +74,7 @@ impl Lab {
         let listed = done(&mut self.sde(&["ls", "--app", "xtb", "--all", "--json"]));
         text(&listed.stdout)
             .lines()
-            .filter(|line| !line.contains("\"ended="))
+            .filter(|line| !line.contains("\"note\":\"ended\""))
             .count()
     }
 }
@@ -144,7 +144,7 @@ fn the_page_is_true() {
             .unwrap()
             .contains(">carp")
     );
-    assert_eq!(lab.computed(), 1);
+    assert_eq!(lab.computed(), 12);
 }
 
 #[test]
@@ -296,4 +296,32 @@ fn four_processes_at_once_share_the_work() {
         .collect();
     sweeps.into_iter().for_each(|sweep| sweep.join().unwrap());
     assert_eq!(lab.computed(), 12);
+}
+
+/// The same in Rust, by the program of the guide.
+#[test]
+fn the_example_in_rust_computes_each_molecule_once() {
+    let test = "the_example_in_rust_computes_each_molecule_once";
+    let Some(lab) = Lab::new(test, &["xtb"]) else {
+        return;
+    };
+    let built = Path::new(env!("CARGO_BIN_EXE_sde")).with_file_name("examples/molecules");
+    if !built.exists() {
+        println!("skipped {test}: `cargo build --examples` builds it");
+        return;
+    }
+    let run = || {
+        let mut example = Command::new(&built);
+        example
+            .args(molecules())
+            .current_dir(lab.0.path())
+            .env("XDG_CACHE_HOME", lab.path("cache"));
+        text(&done(&mut example).stdout)
+    };
+    let first = run();
+    assert!(first.contains("water.xyz: -5.070544 hartree"), "{first}");
+    assert_eq!(first.lines().count(), 12);
+    assert_eq!(first, run());
+    let list = done(&mut lab.sde(&["ls", "molecules.sde", "--app", "xtb", "--all", "--json"]));
+    assert_eq!(text(&list.stdout).lines().count(), 12);
 }

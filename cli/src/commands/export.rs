@@ -27,10 +27,10 @@ pub struct Export {
     /// Where to; without it, or as `-`, standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// What to write; without it what FILE ends in says: .cbor, .json, .npy or .npz
+    /// What to write; without it what FILE ends in says: .cbor, .json, .npy or .npz; else an output file as it is
     #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
-    /// Which of several output files to write with --format raw, from 1 on; of a command's outputs also by name
+    /// Which of several output files to write, from 1 on; of a command's outputs also by name
     #[arg(long, value_name = "N|NAME")]
     file: Option<String>,
     /// FILE may be there already, and is replaced
@@ -57,11 +57,12 @@ const IN_MEMORY: u64 = 1 << 30;
 
 impl Export {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let format = self.format(out)?;
+        let asked = self.format(out)?;
         let (path, [key, name]) = self.place.with([&self.key, &self.name])?;
         let key = super::needed(key)?;
         let (store, (job, is_all)) = store::read(&path, |store| {
             let (results, is_all) = results(store, &key, name.as_deref())?;
+            let format = asked.map_or_else(|| default_format(&results), Ok)?;
             let job = match format {
                 Format::Raw => Job::Raw(Raw::of(store, results, self.file.as_deref(), IN_MEMORY)?),
                 _ => {
@@ -78,28 +79,35 @@ impl Export {
         store::conclude(&store, out)
     }
 
-    fn format(&self, out: &Output) -> Result<Format, Failure> {
+    /// The format that is asked for, or that FILE ends in.
+    fn format(&self, out: &Output) -> Result<Option<Format>, Failure> {
         let ending = self.output.as_ref().and_then(|path| path.extension());
         let by_ending = ending.and_then(|ending| Format::from_str(ending.to_str()?, true).ok());
         let asked = out.json.then_some(Format::Json);
         let format = match (self.format.or(asked), by_ending) {
             // Any file name suits an output file's content.
-            (Some(Format::Raw), _) => Format::Raw,
+            (Some(Format::Raw), _) => Some(Format::Raw),
             (Some(asked), Some(ending)) if asked != ending => {
                 return Err(Failure::told(
                     "FILE ends in another format than that which is asked for; give it the ending of that, or none",
                 ));
             }
-            (asked, by_ending) => asked.or(by_ending).ok_or_else(|| {
-                Failure::told(
-                    "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
-                )
-            })?,
+            (asked, by_ending) => asked.or(by_ending),
         };
         match (format, &self.file) {
-            (Format::Raw, _) | (_, None) => Ok(format),
+            (None | Some(Format::Raw), _) | (_, None) => Ok(format),
             _ => Err(Failure::told("--file is for --format raw")),
         }
+    }
+}
+
+/// The format where none is asked for: of one result that is an output file, or has such, what it holds.
+fn default_format(results: &[NamedValue]) -> Result<Format, Failure> {
+    match results {
+        [only] if !only.contents.is_empty() => Ok(Format::Raw),
+        _ => Err(Failure::told(
+            "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
+        )),
     }
 }
 

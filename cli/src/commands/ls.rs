@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use sde_archives::Class;
-use sde_archives::inspect::Standing;
+use sde_archives::inspect::{Snapshot, Standing};
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
@@ -14,7 +14,7 @@ use crate::columns::{self, Cell, Columns, Kind};
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
-use crate::runs::Run;
+use crate::runs::{self, Contents, Run, RunResults};
 use crate::table::TextTable;
 use crate::{json, store, text, time};
 
@@ -31,7 +31,7 @@ pub struct Ls {
     /// The order: latest first, largest first, the one that took longest first, or by name
     #[arg(long, value_name = "BY", value_enum, default_value_t = Sort::Time)]
     sort: Sort,
-    /// Only the first N lines; by time no more is read than it takes
+    /// Only the first N lines; by time no more is read than it takes, but for the rules of commands
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// Also what was replaced by a later run, or marked as not to be used
@@ -59,22 +59,24 @@ impl Ls {
             is_shown && self.class.is_none_or(|class| line.has(class))
         };
         let last = self.limit.filter(|_| self.sort == Sort::Time);
-        let (store, mut listing) = store::read(&self.place.only()?, |store| {
+        let (store, (listing, total)) = store::read(&self.place.only()?, |store| {
             let keep = &|entry: &_, run: Option<&Run>, columns: &mut Columns| match run {
                 Some(run) => run.given(entry, columns),
                 None => columns.given(entry),
             };
-            Listing::of(store, &self.choice, last, wanted, keep)
+            let mut listing = Listing::of(store, &self.choice, last, wanted, keep)?;
+            let lines = &mut listing.lines;
+            match self.sort {
+                Sort::Time => {}
+                Sort::Size => lines.sort_by_key(|line| Reverse(line.bytes())),
+                Sort::Cost => lines.sort_by(|a, b| b.seconds.total_cmp(&a.seconds)),
+                Sort::App => lines.sort_by(|a, b| a.app.cmp(&b.app)),
+            }
+            let total = lines.len();
+            lines.truncate(self.limit.unwrap_or(total));
+            judge(store, lines)?;
+            Ok((listing, total))
         })?;
-        let lines = &mut listing.lines;
-        match self.sort {
-            Sort::Time => {}
-            Sort::Size => lines.sort_by_key(|line| Reverse(line.bytes())),
-            Sort::Cost => lines.sort_by(|a, b| b.seconds.total_cmp(&a.seconds)),
-            Sort::App => lines.sort_by(|a, b| a.app.cmp(&b.app)),
-        }
-        let total = lines.len();
-        lines.truncate(self.limit.unwrap_or(total));
         match out.json {
             true => listing
                 .lines
@@ -84,6 +86,32 @@ impl Ls {
         }
         store::conclude(&store, out)
     }
+}
+
+/// Notes which of these runs fail though their status is 0: only such are read.
+fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
+    let mut runs: Vec<(&str, &mut RunResults)> = Vec::new();
+    for line in lines {
+        if let Some(Run::Whole(run)) = &mut line.run
+            && run.status == 0
+        {
+            runs.push((&line.app, run));
+        }
+    }
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let rules = runs::kept_rules(store)?;
+    runs.retain(|(app, _)| rules.contains_key(*app));
+    let contents = Contents::of(store, runs.iter().flat_map(|(_, run)| run.digests()));
+    for (app, run) in runs {
+        run.judged = match runs::judge(run, &rules[app], &contents) {
+            Ok(judged) if judged.failures.is_empty() => "",
+            Ok(_) => "fails",
+            Err(_) => "not judged",
+        };
+    }
+    Ok(())
 }
 
 fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failure> {
@@ -184,5 +212,6 @@ fn object(line: &Line, listing: &Listing) -> Json {
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "state": line.state(),
+        "note": line.run.as_ref().map(Run::note).filter(|note| !note.is_empty()),
     })
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use sde::key::Digest;
 use sde_archives::inspect::{Item, Listed, Snapshot, StoredValue};
 
-use super::Held;
+use super::FileContent;
 
 /// Where the contents of some files are in a store.
 pub struct Contents(HashMap<Digest, Vec<StoredValue>>);
@@ -36,7 +36,7 @@ impl Contents {
         self.0.get(digest)?.iter().find(is_whole)
     }
 
-    pub fn open(&self, file: Held) -> io::Result<Box<dyn Read>> {
+    pub fn open(&self, file: FileContent) -> io::Result<Box<dyn Read>> {
         if file.length == 0 {
             return Ok(Box::new(io::empty()));
         }
@@ -46,7 +46,7 @@ impl Contents {
     }
 
     /// The last bytes of a file, at most so many, as text.
-    pub fn tail(&self, file: Held, most: u64) -> io::Result<String> {
+    pub fn tail(&self, file: FileContent, most: u64) -> io::Result<String> {
         let mut from = self.open(file)?;
         let before = file.length.saturating_sub(most);
         io::copy(&mut (&mut from).take(before), &mut io::sink())?;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 
 use sde_archives::inspect::{Computations, Decoded, Entry, Listed, Snapshot, Standing};
-use sde_command::{Judged, Judgement, Rules, Stream};
+use sde_command::{Judged, Judgement, Rules, Stream, results};
 
-use super::{Contents, RULES, Whole, text};
+use super::{Contents, RunResults, text};
 use crate::failure::Failure;
 
 /// The longest rules that are read.
@@ -36,7 +36,7 @@ pub fn kept_rules(store: &mut Snapshot) -> Result<HashMap<String, Rules>, Failur
 
 /// The app whose rules an entry keeps, and these.
 fn rules_of(entry: &Entry) -> Option<(String, String)> {
-    if *entry.record.app != *RULES {
+    if *entry.record.app != *results::RULES_APP {
         return None;
     }
     let app = entry
@@ -55,13 +55,13 @@ fn rules_of(entry: &Entry) -> Option<(String, String)> {
 }
 
 /// Judges a run.
-pub fn judge(run: &Whole, rules: &Rules, contents: &Contents) -> Result<Judgement, Failure> {
+pub fn judge(run: &RunResults, rules: &Rules, contents: &Contents) -> Result<Judgement, Failure> {
     let judged = rules.judge(&Stored { run, contents });
     judged.map_err(|error| Failure::told(format!("{} can't be judged: {error}", run.line)))
 }
 
 struct Stored<'a> {
-    run: &'a Whole,
+    run: &'a RunResults,
     contents: &'a Contents,
 }
 
@@ -70,8 +70,8 @@ impl Judged for Stored<'_> {
         self.run.status
     }
 
-    fn is_declared(&self, output: &str) -> bool {
-        self.run.is_declared(output)
+    fn declared(&self) -> Vec<String> {
+        self.run.declared.clone()
     }
 
     fn files(&self) -> Vec<String> {

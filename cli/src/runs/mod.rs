@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use sde::key::Digest;
 use sde::record::ValueSummary;
 use sde_archives::inspect::{Decoded, Entry};
+use sde_command::{RuleError, Rules, results};
 
 use crate::columns::{self, Cell, Cells, Columns, Kind};
+use crate::failure::Failure;
 
 pub use contents::Contents;
 pub use judge::{judge, kept_rules};
-
-/// The app that keeps which rules were asked for last, of each app of commands.
-pub const RULES: &str = "sde.rules";
 
 /// The largest list of outputs that is read.
 const LONGEST: u64 = 64 << 20;
@@ -25,25 +24,27 @@ const DIGITS: usize = 12;
 
 /// An entry that is a run of a command, or the record of one that did not end by itself.
 pub enum Run {
-    Whole(Whole),
+    Whole(RunResults),
     /// Its command line.
     Ended(String),
 }
 
 /// A run that ended by itself.
-pub struct Whole {
+pub struct RunResults {
     pub status: i32,
     pub line: String,
-    pub stdout: Held,
-    pub stderr: Held,
-    pub files: BTreeMap<String, Held>,
-    /// The names of the declared outputs, as a record has them: cut off if they are many.
-    declared: String,
+    pub stdout: FileContent,
+    pub stderr: FileContent,
+    pub files: BTreeMap<String, FileContent>,
+    /// The names and patterns of the declared outputs.
+    declared: Vec<String>,
+    /// What a list says of a run with status 0 that does not pass.
+    pub judged: &'static str,
 }
 
 /// What a file holds.
 #[derive(Clone, Copy)]
-pub struct Held {
+pub struct FileContent {
     pub digest: Digest,
     pub length: u64,
 }
@@ -51,32 +52,30 @@ pub struct Held {
 impl Run {
     pub fn of(entry: &Entry) -> Option<Self> {
         let input = |name: &str| entry.record.inputs.iter().find(|one| one.name == name);
-        let result = |name: &str| {
-            let saved = entry.results.iter().find(|saved| saved.name == name)?;
-            saved.payload.as_ref()?.value(LONGEST).ok()
-        };
+        let result = |name: &str| result(entry, name);
         // Read only if the names are those of a command.
-        input("command")?;
-        let Decoded::Text(line) = result("command")? else {
+        input(results::COMMAND)?;
+        let Decoded::Text(line) = result(results::COMMAND)? else {
             return None;
         };
-        if input("ended").is_some() {
+        if input(results::ENDED).is_some() {
             return Some(Self::Ended(line));
         }
-        let Decoded::Integer(status) = result("status")? else {
+        let Decoded::Integer(status) = result(results::STATUS)? else {
             return None;
         };
-        Some(Self::Whole(Whole {
+        Some(Self::Whole(RunResults {
             status: i32::try_from(status).ok()?,
             line,
-            stdout: Held::of(&result("stdout")?)?,
-            stderr: Held::of(&result("stderr")?)?,
-            files: named_files(&result("files")?)?,
-            declared: input("outputs").map(text).unwrap_or_default(),
+            stdout: FileContent::of(&result(results::STDOUT)?)?,
+            stderr: FileContent::of(&result(results::STDERR)?)?,
+            files: named_files(&result(results::FILES)?)?,
+            declared: texts(result(results::DECLARED)?)?,
+            judged: "",
         }))
     }
 
-    pub fn whole(&self) -> Option<&Whole> {
+    pub fn whole(&self) -> Option<&RunResults> {
         match self {
             Self::Whole(run) => Some(run),
             Self::Ended(..) => None,
@@ -88,13 +87,13 @@ impl Run {
         match self {
             Self::Ended(..) => "ended".to_owned(),
             Self::Whole(run) if run.status != 0 => format!("status {}", run.status),
-            Self::Whole(_) => String::new(),
+            Self::Whole(run) => run.judged.to_owned(),
         }
     }
 
     /// The command as it was typed, without the folder of the program.
     pub fn line(&self) -> &str {
-        let (Self::Ended(line) | Self::Whole(Whole { line, .. })) = self;
+        let (Self::Ended(line) | Self::Whole(RunResults { line, .. })) = self;
         let program = line.split(' ').next().unwrap_or_default();
         match program.contains('\'') {
             true => line,
@@ -102,39 +101,46 @@ impl Run {
         }
     }
 
-    /// The cells of what it was given: the command as one text, inputs by the first digits of their digests, variables.
+    /// The cells of what it was given: the command as one text, its files and folders as one, with the first digits
+    /// of their digests, and variables. A column for each file would be one for each run where they are inputs by name.
     pub fn given(&self, entry: &Entry, columns: &mut Columns) -> Cells {
-        let inputs = entry.record.inputs.iter();
-        let cells = inputs.filter_map(|input| {
-            let given = match &*input.name {
-                "command" => self.line().to_owned(),
-                "outputs" | "ended" => return None,
-                name if name.starts_with("./") || name == "stdin" => {
-                    text(input).chars().take(DIGITS).collect()
-                }
-                _ => text(input),
-            };
-            let cell = Cell::Text(given.into());
-            Some((columns.column(Kind::Input, &input.name), cell))
+        let inputs = &entry.record.inputs;
+        let digits = |input| text(input).chars().take(DIGITS).collect::<String>();
+        let files = inputs.iter().filter_map(|input| {
+            let name = input.name.strip_prefix("./")?;
+            Some(format!("{name} {}", digits(input)))
         });
-        cells.collect()
+        let files = files.collect::<Vec<_>>().join(", ");
+        let mut cells = Cells::new();
+        let mut add = |name: &str, given: String| {
+            let cell = Cell::Text(given.into());
+            cells.push((columns.column(Kind::Input, name), cell));
+        };
+        add(results::COMMAND, self.line().to_owned());
+        if !files.is_empty() {
+            add("inputs", files);
+        }
+        for input in inputs.iter() {
+            match &*input.name {
+                results::COMMAND | "outputs" | results::ENDED => {}
+                name if name.starts_with("./") => {}
+                "stdin" => add("stdin", digits(input)),
+                name => add(name, text(input)),
+            }
+        }
+        cells
     }
 }
 
-impl Whole {
+impl RunResults {
     /// The digests of all that it wrote.
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
         let printed = [&self.stdout, &self.stderr].into_iter();
         printed.chain(self.files.values()).map(|file| file.digest)
     }
-
-    /// Whether this was declared as an output.
-    fn is_declared(&self, output: &str) -> bool {
-        self.files.contains_key(output) || self.declared.contains(&format!("{output:?}"))
-    }
 }
 
-impl Held {
+impl FileContent {
     fn of(file: &Decoded) -> Option<Self> {
         let Decoded::Map(fields) = file else {
             return None;
@@ -166,13 +172,44 @@ impl Held {
     }
 }
 
+/// The rules of the call that made a run.
+pub fn rules_then(entry: &Entry) -> Result<Rules, Failure> {
+    let unread = |why: &str| {
+        Failure::told(format!(
+            "the rules that it was made with can't be read: {why}"
+        ))
+    };
+    match result(entry, results::RULES) {
+        Some(Decoded::Text(rules)) => rules
+            .parse()
+            .map_err(|error: RuleError| unread(&error.to_string())),
+        _ => Err(unread("the store does not have them")),
+    }
+}
+
+fn result(entry: &Entry, name: &str) -> Option<Decoded> {
+    let saved = entry.results.iter().find(|saved| saved.name == name)?;
+    saved.payload.as_ref()?.value(LONGEST).ok()
+}
+
+fn texts(list: Decoded) -> Option<Vec<String>> {
+    let Decoded::List(items) = list else {
+        return None;
+    };
+    let text = |item| match item {
+        Decoded::Text(text) => Some(text),
+        _ => None,
+    };
+    items.into_iter().map(text).collect()
+}
+
 /// The files of a map of such by name.
-pub fn named_files(value: &Decoded) -> Option<BTreeMap<String, Held>> {
+pub fn named_files(value: &Decoded) -> Option<BTreeMap<String, FileContent>> {
     let Decoded::Map(files) = value else {
         return None;
     };
     let file = |(name, file): &(Decoded, Decoded)| match name {
-        Decoded::Text(name) => Some((name.clone(), Held::of(file)?)),
+        Decoded::Text(name) => Some((name.clone(), FileContent::of(file)?)),
         _ => None,
     };
     files.iter().map(file).collect()

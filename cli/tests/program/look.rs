@@ -328,7 +328,6 @@ fn what_makes_no_sense_is_status_2() {
         (&["show", path, "0123456789abcdef"], "no entry has a key"),
         (&["explain", path], "which entry?"),
         (&["diff", path], "two stores"),
-        (&["export", path, "00"], "which format?"),
         (
             &["export", path, "00", "--json", "-o", "x.npz"],
             "FILE ends in another format",

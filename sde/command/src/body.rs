@@ -13,7 +13,7 @@ use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
 use crate::error::Ended;
 use crate::folder::RunFolder;
-use crate::outputs::Files;
+use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
@@ -28,6 +28,8 @@ pub(crate) struct Whole {
     pub(crate) files: Files,
     /// Files that nobody declared.
     pub(crate) others: Vec<String>,
+    /// Outputs that could not be kept, and why.
+    pub(crate) unkept: Vec<String>,
     /// Processes that it left behind, and which were ended.
     pub(crate) left: Vec<String>,
     /// Why what it printed was not passed on as a whole.
@@ -84,14 +86,15 @@ impl Plan {
                 self.check_links()?;
             }
             self.code.check()?;
-            let (files, others) = self.outputs.take(&folder, &inputs)?;
+            let taken = self.outputs.take(&folder, &inputs)?;
             folder.clear()?;
             Ok(Whole {
                 status,
                 stdout: OutputFile::without_place(stdout, Arc::clone(&folder))?,
                 stderr: OutputFile::without_place(stderr, Arc::clone(&folder))?,
-                files,
-                others,
+                files: taken.files,
+                others: taken.others,
+                unkept: taken.unkept,
                 left: finished.left,
                 unshown: finished.unshown,
             })
@@ -224,9 +227,8 @@ impl Whole {
     pub(crate) fn results(&self, plan: &Plan) -> ResultMap {
         let digests = self.files.iter().filter(|(name, _)| {
             plan.compared.iter().any(|output| {
-                plan.outputs
-                    .named(output, self.files.keys().map(|name| &**name))
-                    .is_some_and(|files| files.contains(name))
+                // It is one of the declared.
+                Outputs::new(std::slice::from_ref(output)).is_ok_and(|one| one.may_be(name))
             })
         });
         let compared: BTreeMap<String, String> = digests

@@ -61,7 +61,7 @@ pub enum CommandError {
         /// The key of the record of it, with the end of what it printed.
         key: Option<Key>,
         /// How it ended.
-        ended: Ended,
+        ended: Box<Ended>,
     },
     /// The engine failed, or the run could not be made.
     #[error(transparent)]
@@ -92,7 +92,12 @@ impl fmt::Display for Failed {
             self.rules.join("; ")
         )?;
         if !self.advice.is_empty() {
-            write!(f, "; {}", self.advice)?;
+            let mark = if self.advice.starts_with('\n') {
+                ""
+            } else {
+                "; "
+            };
+            write!(f, "{mark}{}", self.advice)?;
         }
         match self.tail.is_empty() {
             true => Ok(()),

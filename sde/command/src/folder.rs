@@ -135,8 +135,9 @@ pub fn sweep(scratch: &Path) -> io::Result<Swept> {
     Ok(swept)
 }
 
-/// The lock of a run that is over, taken: nobody else removes the folder meanwhile. `Some(None)` where there is none.
-fn abandoned(folder: &Path) -> io::Result<Option<Option<File>>> {
+/// The lock of a run that is over, taken: nobody else removes the folder meanwhile. A folder without a lock is no run's,
+/// whatever its name: it goes only if it is empty, since a kill while it was made left it so.
+fn abandoned(folder: &Path) -> io::Result<Option<File>> {
     let metadata = folder.symlink_metadata()?;
     if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
         return Ok(None);
@@ -156,7 +157,11 @@ fn abandoned(folder: &Path) -> io::Result<Option<Option<File>>> {
             let age = SystemTime::now()
                 .duration_since(metadata.modified()?)
                 .unwrap_or_default();
-            return Ok((age > MAKING).then_some(None));
+            if age > MAKING {
+                let _ = fs::remove_file(folder.join(UNLOCKED));
+                let _ = fs::remove_dir(folder);
+            }
+            return Ok(None);
         }
         other => other?,
     };
@@ -169,7 +174,7 @@ fn abandoned(folder: &Path) -> io::Result<Option<Option<File>>> {
     let same = path
         .symlink_metadata()
         .is_ok_and(|now| lock.metadata().is_ok_and(|taken| taken.ino() == now.ino()));
-    Ok(same.then_some(Some(lock)))
+    Ok(same.then_some(lock))
 }
 
 fn host() -> String {

@@ -130,3 +130,21 @@ fn digest_of(path: &Path) -> io::Result<(u64, Digest)> {
         Digest::from_bytes(*hasher.finalize().as_bytes()),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the result of the new content would be that of the old one's key.
+    #[test]
+    fn a_file_that_was_edited_since_its_key_was_made_is_not_placed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("data");
+        fs::write(&file, "1").unwrap();
+        let given = Given::read(&Content::Path(file.clone()), dir.path()).unwrap();
+        given.place(&dir.path().join("one/copy"), false).unwrap();
+        fs::write(&file, "2").unwrap();
+        let error = given.place(&dir.path().join("other"), false).unwrap_err();
+        assert!(error.to_string().contains("it was changed"), "{error}");
+    }
+}

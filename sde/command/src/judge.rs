@@ -10,7 +10,9 @@ use crate::outputs::Outputs;
 use crate::rules::{Rule, RuleKind, Rules};
 
 /// A line that is longer is matched in pieces of this length, so that memory stays small.
-const LONGEST_LINE: u64 = 1 << 20;
+const LONGEST_LINE: usize = 1 << 20;
+/// A match of this length is found wherever a line is cut.
+const OVERLAP: usize = 1 << 16;
 
 /// What came of judging a run.
 #[derive(Debug, Default)]
@@ -75,8 +77,8 @@ pub enum Stream<'a> {
 pub trait Judged {
     /// The exit status.
     fn status(&self) -> i32;
-    /// Whether this was declared as an output: a name or a pattern, without `?`.
-    fn is_declared(&self, output: &str) -> bool;
+    /// The names and patterns of its declared outputs, without `?`.
+    fn declared(&self) -> Vec<String>;
     /// The paths of the outputs that it wrote.
     fn files(&self) -> Vec<String>;
     /// What it wrote there, from the beginning.
@@ -84,14 +86,6 @@ pub trait Judged {
     /// # Errors
     /// If it can't be read.
     fn open(&self, stream: Stream<'_>) -> io::Result<Box<dyn Read + '_>>;
-}
-
-/// The outputs that a name or a pattern stands for; `None` if none was declared so.
-fn named(run: &dyn Judged, output: &str) -> Option<Vec<String>> {
-    let outputs = Outputs::new(&[output.to_owned()]).ok()?;
-    let files = run.files();
-    run.is_declared(output)
-        .then(|| outputs.named(output, files.iter().map(|file| &**file)))?
 }
 
 /// A rule while its lines go by.
@@ -117,15 +111,27 @@ impl Rules {
                 format!("its exit status is {status}"),
             );
         }
-        let is_missing =
-            |output: &&String| named(run, output).is_some_and(|files| files.is_empty());
-        for output in self.outputs.iter().filter(is_missing) {
-            fails(
-                format!("output {output}"),
-                format!("it wrote no output {output:?}"),
-            );
+        // What is stored was checked when it was declared.
+        let declared = Outputs::new(&run.declared()).map_err(io::Error::other)?;
+        let files = run.files();
+        let named = |output: &str| -> io::Result<Vec<String>> {
+            let one = Outputs::new(&[output.to_owned()]).map_err(io::Error::other)?;
+            let is_it = |file: &&String| one.may_be(file);
+            Ok(files.iter().filter(is_it).cloned().collect())
+        };
+        for output in self
+            .outputs
+            .iter()
+            .filter(|output| declared.is_declared(output))
+        {
+            if named(output)?.is_empty() {
+                fails(
+                    format!("output {output}"),
+                    format!("it wrote no output {output:?}"),
+                );
+            }
         }
-        let is_output = |name: &str| run.is_declared(name);
+        let is_output = |name: &str| declared.may_be(name);
         let mut by_file: BTreeMap<Option<&str>, Vec<Watched<'_>>> = BTreeMap::new();
         for rule in &self.rules {
             let (file, expression) = rule.split(is_output);
@@ -144,7 +150,7 @@ impl Rules {
                     each_line(&mut run.open(Stream::Error)?, &mut watched)?;
                 }
                 Some(file) => {
-                    for name in named(run, file).unwrap_or_default() {
+                    for name in named(file)? {
                         each_line(&mut run.open(Stream::File(&name))?, &mut watched)?;
                     }
                 }
@@ -155,25 +161,32 @@ impl Rules {
     }
 }
 
+/// A carriage return ends a line too: progress is printed so. The pieces of a line that is too long overlap.
 fn each_line(from: &mut dyn Read, watched: &mut [Watched<'_>]) -> io::Result<()> {
     let (mut from, mut line) = (BufReader::with_capacity(1 << 16, from), Vec::new());
     loop {
-        line.clear();
+        let more = LONGEST_LINE - line.len();
         if from
             .by_ref()
-            .take(LONGEST_LINE)
+            .take(more as u64)
             .read_until(b'\n', &mut line)?
             == 0
         {
             return Ok(());
         }
-        while line
-            .last()
-            .is_some_and(|last| matches!(last, b'\n' | b'\r'))
-        {
-            line.pop();
+        let whole = line.strip_suffix(b"\n").unwrap_or(&line);
+        let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
+        for part in whole.split(|byte| *byte == b'\r') {
+            watched.iter_mut().for_each(|one| one.see(part));
         }
-        watched.iter_mut().for_each(|one| one.see(&line));
+        let is_cut = line.len() == LONGEST_LINE && !line.ends_with(b"\n");
+        line.drain(
+            ..if is_cut {
+                LONGEST_LINE - OVERLAP
+            } else {
+                line.len()
+            },
+        );
     }
 }
 
@@ -214,13 +227,19 @@ fn value(found: &Captures<'_>) -> Data {
         .or_else(|| found.get(0))
         .map_or(&b""[..], |one| one.as_bytes());
     let text = String::from_utf8_lossy(text);
-    if let Ok(number) = text.parse::<i64>() {
-        return Data::Int(number);
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(&text);
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number that would lose digits is a text.
+        let number = text.parse::<i64>().ok();
+        let is_whole = |number: &i64| number.unsigned_abs().to_string() == digits;
+        return number
+            .filter(is_whole)
+            .map_or_else(|| Data::Text(text.clone().into_owned()), Data::Int);
     }
     // Fortran writes 1.0D+00.
     let number = text.replace(['d', 'D'], "e").parse::<f64>();
     match number {
-        Ok(number) if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
+        Ok(number) if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
             Data::Float(number)
         }
         _ => Data::Text(text.into_owned()),

@@ -148,13 +148,13 @@ impl Launched<'_> {
             .and_then(|rest| rest.get(1..))
             .unwrap_or_default();
         let words = arg.split(is_mark).chain(joined.split(is_mark));
-        let mut programs = words.filter(|word| {
-            !word.is_empty()
-                && !word.contains('/')
-                && !(is_shell && BUILTIN.contains(word))
-                && !(self.is_declared)(word)
-                && (self.finds)(word)
-        });
+        let is_told = |word: &&str| {
+            word.is_empty()
+                || word.contains('/')
+                || is_shell && BUILTIN.contains(word)
+                || (self.is_declared)(word)
+        };
+        let mut programs = words.filter(|word| !is_told(word) && (self.finds)(word));
         match programs.next() {
             None => Ok(()),
             Some(word) => Err(CommandError::refused(

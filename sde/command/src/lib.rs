@@ -32,3 +32,6 @@ pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
+
+/// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
+pub const DISABLE: &str = "SDE_DISABLE";

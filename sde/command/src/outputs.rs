@@ -87,17 +87,6 @@ impl Outputs {
         required.map(|(name, _)| &**name)
     }
 
-    /// Those of these files that a declared name stands for; `None` if it is not declared.
-    pub(crate) fn named<'a>(
-        &self,
-        name: &str,
-        files: impl Iterator<Item = &'a str>,
-    ) -> Option<Vec<String>> {
-        let output = self.0.get(name)?;
-        let named = files.filter(|file| output.has(name, file));
-        Some(named.map(str::to_owned).collect())
-    }
-
     /// Moves what is declared out of the folder in which the program ran. Gives it, and the other files that are
     /// neither declared nor inputs.
     ///
@@ -107,26 +96,57 @@ impl Outputs {
         &self,
         folder: &Arc<RunFolder>,
         inputs: &BTreeSet<String>,
-    ) -> io::Result<(Files, Vec<String>)> {
+    ) -> io::Result<Taken> {
+        let mut taken = Taken::default();
         let mut written = Vec::new();
-        walk(&folder.work(), &mut PathBuf::new(), &mut written)?;
+        walk(
+            &folder.work(),
+            &mut PathBuf::new(),
+            &mut written,
+            &mut taken.unkept,
+        );
         let kept = folder.path().join("out");
         fs::create_dir(&kept)?;
-        let (mut files, mut others) = (Files::new(), Vec::new());
+        let (mut moved, mut copied) = (Vec::new(), Vec::new());
         for path in written {
             let is_input = is_or_is_below(&path, inputs);
             let wanted = self.0.iter().any(|(name, output)| {
                 output.has(name, &path) && (output.pattern.is_none() || !is_input)
             });
-            if wanted {
-                let file = keep(folder, &path, kept.join(files.len().to_string()))?;
-                files.insert(path, file);
-            } else if !is_input {
-                others.push(path);
+            match (wanted, fs::symlink_metadata(folder.work().join(&path))) {
+                (true, Ok(about)) if about.is_file() => moved.push(path),
+                (true, _) => copied.push(path),
+                (false, _) if !is_input => taken.others.push(path),
+                (false, _) => {}
             }
         }
-        Ok((files, others))
+        // What links lead to is read before it is moved.
+        for (paths, is_moved) in [(copied, false), (moved, true)] {
+            for path in paths {
+                let from = folder.work().join(&path);
+                let to = kept.join(taken.files.len().to_string());
+                let done = match is_moved {
+                    true => fs::rename(&from, &to),
+                    false => copy(&from, &to),
+                };
+                match done.and_then(|()| OutputFile::without_place(&to, Arc::clone(folder))) {
+                    Ok(file) => drop(taken.files.insert(path, file)),
+                    Err(error) => taken.unkept.push(format!("{path} ({error})")),
+                }
+            }
+        }
+        Ok(taken)
     }
+}
+
+/// What a program wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) files: Files,
+    /// Files that are neither declared nor inputs.
+    pub(crate) others: Vec<String>,
+    /// What could not be kept, and why.
+    pub(crate) unkept: Vec<String>,
 }
 
 impl Output {
@@ -156,32 +176,36 @@ fn is_or_is_below(path: &str, names: &BTreeSet<String>) -> bool {
     names.iter().any(|name| is_or_is_in(path, name))
 }
 
-/// All files below a folder, links that lead to files among them.
-fn walk(root: &Path, below: &mut PathBuf, found: &mut Vec<String>) -> io::Result<()> {
-    let mut entries: Vec<_> = fs::read_dir(root.join(&*below))?.collect::<io::Result<_>>()?;
+/// All below a folder that is no folder. What can't be read is told.
+fn walk(root: &Path, below: &mut PathBuf, found: &mut Vec<String>, unread: &mut Vec<String>) {
+    let entries =
+        fs::read_dir(root.join(&*below)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => return unread.push(format!("{} ({error})", below.display())),
+    };
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         below.push(entry.file_name());
-        match entry.file_type()? {
-            kind if kind.is_dir() => walk(root, below, found)?,
-            _ => found.push(below.to_string_lossy().into_owned()),
+        match (
+            entry.file_type().is_ok_and(|kind| kind.is_dir()),
+            below.to_str(),
+        ) {
+            (true, _) => walk(root, below, found, unread),
+            (false, Some(path)) => found.push(path.to_owned()),
+            (false, None) => unread.push(format!("{} (its name is no text)", below.display())),
         }
         below.pop();
     }
-    Ok(())
 }
 
-fn keep(folder: &Arc<RunFolder>, path: &str, to: PathBuf) -> io::Result<OutputFile> {
-    let from = folder.work().join(path);
-    match fs::symlink_metadata(&from)?.file_type() {
-        kind if kind.is_file() => fs::rename(&from, &to)?,
-        kind if kind.is_symlink() && fs::metadata(&from).is_ok_and(|about| about.is_file()) => {
-            fs::copy(&from, &to).map(drop)?;
-        }
-        _ => {
-            let why = format!("its output {path} is no regular file");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
+/// Copies what a link leads to. Opening a pipe would wait.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::metadata(from)?.is_file() {
+        true => fs::copy(from, to).map(drop),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "no regular file",
+        )),
     }
-    OutputFile::without_place(to, Arc::clone(folder))
 }

@@ -66,8 +66,8 @@ impl Paths {
         if path.split('/').any(|part| part == "..") {
             return true;
         }
-        if path.starts_with('~') {
-            return path[1..].starts_with(char::is_alphanumeric);
+        if let Some(user) = path.strip_prefix('~') {
+            return user.starts_with(char::is_alphanumeric);
         }
         if !path.starts_with('/') {
             return false;

@@ -180,7 +180,7 @@ fn variables(command: &Command) -> Result<BTreeMap<String, String>, CommandError
         |name: &str, why: &str| CommandError::refused(format!("the variable {name:?}"), why);
     let mut names: Vec<&str> = command.variables.iter().map(|one| &*one.name).collect();
     names.sort_unstable();
-    if let Some([name, _]) = names.array_windows().find(|[one, other]| one == other) {
+    if let Some([name, _]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(refused(
             name,
             "it is named twice; --pass is for variables that don't count",

@@ -11,6 +11,7 @@ use sde_engine::{Data, Handle, InputFile, Key, Outcome, OutputFile};
 
 use crate::body::Whole;
 use crate::error::CommandError;
+use crate::folder::RunFolder;
 use crate::judge::{Judged, Judgement, Stream};
 use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
@@ -30,7 +31,9 @@ pub struct Ran {
     outputs: Outputs,
     values: BTreeMap<String, Data>,
     others: Vec<String>,
+    unkept: Vec<String>,
     left: Vec<String>,
+    scratch: PathBuf,
     unshown: Option<String>,
 }
 
@@ -43,8 +46,8 @@ impl Ran {
     ) -> Result<Self, CommandError> {
         let results = &done.results;
         let file = |name: &str| results.get::<OutputFile>(name).map(|file| (*file).clone());
-        let (others, left, unshown) = whole
-            .map(|whole| (whole.others, whole.left, whole.unshown))
+        let (others, unkept, left, unshown) = whole
+            .map(|whole| (whole.others, whole.unkept, whole.left, whole.unshown))
             .unwrap_or_default();
         Ok(Self {
             sde: sde.clone(),
@@ -58,7 +61,9 @@ impl Ran {
             outputs: plan.outputs.clone(),
             values: BTreeMap::new(),
             others,
+            unkept,
             left,
+            scratch: plan.scratch.clone(),
             unshown,
         })
     }
@@ -183,7 +188,7 @@ impl Ran {
     /// # Errors
     /// As [`put_all`](Self::put_all).
     pub fn put_each(&self, path: impl Fn(&str) -> PathBuf) -> io::Result<()> {
-        let mut ready: Vec<(tempfile::TempPath, PathBuf)> = Vec::new();
+        let mut wanted: Vec<(&OutputFile, PathBuf)> = Vec::new();
         for (name, file) in &self.files {
             let place = std::path::absolute(path(name))?;
             if fs::symlink_metadata(&place).is_ok_and(|about| !about.is_file()) {
@@ -193,22 +198,42 @@ impl Ran {
                 );
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
-            if is_there(file, &place) {
-                continue;
+            if !is_there(file, &place) {
+                wanted.push((file, place));
             }
-            let beside = place.parent().unwrap_or(&place);
-            fs::create_dir_all(beside)?;
-            let unfinished = tempfile::Builder::new()
-                .prefix(".sde-")
-                .tempfile_in(beside)?
-                .into_temp_path();
-            self.sde.put(file, &unfinished)?;
-            ready.push((unfinished, place));
         }
-        for (unfinished, place) in ready {
-            unfinished.persist(place)?;
+        let Some((_, first)) = wanted.first() else {
+            return Ok(());
+        };
+        // A kill leaves a folder that the next call removes.
+        let here = first.ancestors().skip(1).find(|folder| folder.is_dir());
+        let stage = RunFolder::make(here.unwrap_or(first))?;
+        let staged = |at: usize| stage.path().join(at.to_string());
+        let at_place = |place: &Path, error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", place.display()))
+        };
+        for (at, (file, place)) in wanted.iter().enumerate() {
+            let ready = self.sde.put(file, &staged(at));
+            let ready = ready.and_then(|()| fs::create_dir_all(place.parent().unwrap_or(place)));
+            ready.map_err(|error| at_place(place, error))?;
+        }
+        for (at, (file, place)) in wanted.iter().enumerate() {
+            let put = match fs::rename(staged(at), place) {
+                // A place on another disk gets it by itself.
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    self.sde.put(file, place)
+                }
+                renamed => renamed,
+            };
+            put.map_err(|error| at_place(place, error))?;
         }
         Ok(())
+    }
+
+    /// Outputs that could not be kept, and why, if this call ran it.
+    #[must_use]
+    pub fn unkept(&self) -> &[String] {
+        &self.unkept
     }
 
     /// Files that it wrote and nobody declared, if this call ran it. They are gone.
@@ -254,10 +279,20 @@ impl Ran {
         Ok(bytes)
     }
 
-    /// A file without a name that holds what this one does.
+    /// What a file holds, to be read: the file itself, or one without a name.
     fn content(&self, file: &OutputFile) -> io::Result<File> {
-        let mut content = tempfile::tempfile()?;
-        self.sde.content(file, &mut content)?;
+        if file.is_unchanged().unwrap_or(false) {
+            return File::open(file.path());
+        }
+        let failed = |error: io::Error| {
+            let why = format!(
+                "in {} (--scratch names another folder): {error}",
+                self.scratch.display()
+            );
+            io::Error::new(error.kind(), why)
+        };
+        let mut content = tempfile::tempfile_in(&self.scratch).map_err(failed)?;
+        self.sde.content(file, &mut content).map_err(failed)?;
         content.rewind()?;
         Ok(content)
     }
@@ -277,8 +312,8 @@ impl Judged for Ran {
         self.status
     }
 
-    fn is_declared(&self, output: &str) -> bool {
-        self.outputs.is_declared(output)
+    fn declared(&self) -> Vec<String> {
+        self.outputs.names()
     }
 
     fn files(&self) -> Vec<String> {

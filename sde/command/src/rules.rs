@@ -99,6 +99,9 @@ impl Rules {
             rule: format!("get {name}"),
             why: why.to_owned(),
         };
+        if ["status", "command", "key"].contains(&name) {
+            return Err(refused("a table has a column of that name; choose another"));
+        }
         if name.is_empty() || name.contains(['=', '\n']) {
             return Err(refused("the value needs a name without `=`"));
         }
@@ -200,7 +203,7 @@ impl FromStr for Rules {
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let mut rules = Self::new();
-        for line in text.lines() {
+        for line in text.split('\n').filter(|line| !line.is_empty()) {
             let unknown = || RuleError {
                 rule: line.to_owned(),
                 why: "this is no rule".to_owned(),

@@ -8,6 +8,7 @@ use sde_engine::{
     inputs,
 };
 
+use crate::DISABLE;
 use crate::body::{self, Whole};
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
@@ -16,9 +17,6 @@ use crate::plan::Plan;
 use crate::ran::Ran;
 use crate::results;
 use crate::rules::Rules;
-
-/// With this variable programs are run, and nothing is remembered.
-const DISABLE: &str = "SDE_DISABLE";
 
 impl Command {
     /// Gives the remembered run, or runs the program; and judges it by the rules.
@@ -116,7 +114,7 @@ impl<'a> Call<'a> {
         let done = self.sde.request(&self.app, &inputs).policy(policy).run();
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
-                let (app, ended) = (self.plan.app.clone(), ended.clone());
+                let (app, ended) = (self.plan.app.clone(), Box::new(ended.clone()));
                 let key = self.record(&ended);
                 CommandError::Ended { app, key, ended }
             }
@@ -154,22 +152,32 @@ impl<'a> Call<'a> {
         let judged = ran.judge(&self.plan.rules)?;
         match judged.failures.is_empty() {
             true => Ok(ran.with(judged)),
-            false => Err(self.failed(ran, judged, &self.withheld())),
+            false => {
+                let mut advice = self.missed();
+                if !ran.unkept().is_empty() {
+                    advice += &format!("\nnot kept: {}", ran.unkept().join(", "));
+                }
+                Err(self.failed(ran, judged, &advice))
+            }
         }
     }
 
-    /// A program that misses a variable rarely says so.
-    fn withheld(&self) -> String {
+    /// What a program may miss, and rarely says.
+    fn missed(&self) -> String {
         let most = 12;
-        let names = &self.plan.withheld;
-        match names.len() {
-            0 => String::new(),
-            many => format!(
-                "it had none of the caller's variables {}{} (--env NAME, or --pass NAME for one that does not count)",
-                names[..many.min(most)].join(", "),
-                if many > most { ", .." } else { "" }
-            ),
+        let (absent, withheld) = (&self.plan.absent, &self.plan.withheld);
+        let mut told = String::new();
+        if !absent.is_empty() {
+            told += &format!("\nthere was no file {} here", absent.join(", "));
         }
+        if !withheld.is_empty() {
+            let more = if withheld.len() > most { ", .." } else { "" };
+            let names = withheld[..withheld.len().min(most)].join(", ");
+            told += &format!(
+                "\nnot passed on: {names}{more} (--env NAME counts, --pass NAME does not)"
+            );
+        }
+        told
     }
 
     fn ran(&self, done: &Outcome) -> Result<Ran, CommandError> {

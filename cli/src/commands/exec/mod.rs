@@ -3,7 +3,7 @@
 //! The guide's page is `docs/guide/10-commands.md`. Standard output is the program's alone: what `sde` has to tell goes
 //! to standard error. The exit status is the program's, where others would be confused with it they are those of shells.
 
-mod given;
+mod options;
 mod signals;
 mod tell;
 mod why;
@@ -24,15 +24,9 @@ use signals::{Phase, Signals};
 /// The status of what is no end of the program: it was refused, or its result could not be saved.
 pub const FAILED: u8 = 125;
 
-/// With this variable programs are run, and nothing is remembered.
-const DISABLE: &str = "SDE_DISABLE";
-
 /// How long another process that runs the same is waited for: programs take long, and one that is killed, or does not tell
 /// that it lives, is not waited for.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// The app that keeps rules: its body is no program.
-const RULES: &str = "sde.rules";
 
 const GIVEN: &str = "What it is given";
 const GIVES: &str = "What it gives";
@@ -106,7 +100,7 @@ pub struct Exec {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = HOW)]
     scratch: Option<PathBuf>,
     /// When it is ended: after 30m, 2h
-    #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
+    #[arg(long, value_name = "TIME", value_parser = time::limit, help_heading = HOW)]
     timeout: Option<Duration>,
     /// And killed, so long after that [10s]
     #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
@@ -165,7 +159,8 @@ impl Exec {
     /// Gives the status to end with.
     fn execute(&self) -> Result<u8, Failure> {
         let signals = Signals::take()?;
-        let command = self.command()?.echo().stop(&signals.stop);
+        let (command, _stdin) = self.command()?;
+        let command = command.echo().stop(&signals.stop);
         let sde = self.engine(&signals)?;
         let given = match command.run(&sde) {
             Ok(ran) => self.give(&ran, &signals),
@@ -177,39 +172,50 @@ impl Exec {
             Failure::told(format!("the result is not kept: {}", tell::chain(&error)))
         });
         drop(sde);
+        // What can't be removed now is in nobody's way.
+        let _ = sde_command::sweep(&self.scratch_folder());
         let status = given.and_then(|status| kept.map(|()| status))?;
         signals.end();
         Ok(status)
     }
 
     fn fail(&self, error: &CommandError, signals: &Signals) -> Result<u8, Failure> {
-        if let CommandError::Failed(failed) = error {
-            tell::print(&failed.ran, signals)?;
-            tell::notes(&failed.ran);
-        }
-        Ok(told_as(error))
+        let CommandError::Failed(failed) = error else {
+            return Ok(told_as(error));
+        };
+        let printed = tell::print(&failed.ran, signals);
+        tell::notes(&failed.ran);
+        let status = told_as(error);
+        printed.map(|()| status)
     }
 
     fn give(&self, ran: &Ran, signals: &Signals) -> Result<u8, Failure> {
-        tell::print(ran, signals)?;
-        tell::notes(ran);
         signals.enter(Phase::Keeping);
         let places = self.places()?;
-        let put = ran.put_each(|name| given::place(&places, name));
+        let put = ran.put_each(|name| options::place(&places, name));
+        // Neither keeps the other from being done.
+        let printed = tell::print(ran, signals);
+        tell::notes(ran);
         put.map_err(|error| {
             Failure::told(format!(
                 "the program's outputs are not put here, but kept: {error}"
             ))
         })?;
+        printed?;
         Ok(u8::try_from(ran.status()).unwrap_or(FAILED))
     }
 
     /// The store, unless nothing is remembered.
     fn store(&self) -> Option<PathBuf> {
         let is_disabled =
-            std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0");
+            std::env::var_os(sde_command::DISABLE).is_some_and(|set| !set.is_empty() && set != "0");
         let store = || args::named_store(self.store.as_ref());
         (!is_disabled).then(|| store().unwrap_or_else(|| args::STORE.into()))
+    }
+
+    /// Where the run's folder is made.
+    fn scratch_folder(&self) -> PathBuf {
+        self.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
 
     fn engine(&self, signals: &Signals) -> Result<Sde, Failure> {
@@ -231,8 +237,9 @@ fn opened(store: &Path) -> Result<sde::Builder, Failure> {
     let is_first = !store.exists() && store == Path::new(args::STORE);
     let builder = sde_archives::builder(store).map_err(|error| {
         Failure::told(format!(
-            "{}; SDE_STORE or --store names another store, and with SDE_DISABLE=1 nothing is kept",
-            tell::chain(&error)
+            "{}; SDE_STORE or --store names another store, and with {}=1 nothing is kept",
+            tell::chain(&error),
+            sde_command::DISABLE
         ))
     })?;
     if is_first {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use sde::{Event, Observer};
 use sde_command::Stop;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator;
+use sde_command::results::RULES_APP;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::emulate_default_handler;
+use signal_hook::{flag, iterator};
 
 use crate::failure::Failure;
 use crate::output::warn;
@@ -42,6 +43,11 @@ impl Signals {
         let failed = |error| Failure::told(format!("listening to signals failed: {error}"));
         let (stop, state) = (Stop::new(), Arc::new(State::default()));
         let ignored = ignored();
+        // A file that gets too large (`ulimit -f`) is an error then, and no death. It is not ignored, since programs would
+        // ignore it too.
+        if ignored >> (SIGXFSZ - 1) & 1 == 0 {
+            flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
+        }
         let mut taken = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT];
         taken.retain(|signal| ignored >> (signal - 1) & 1 == 0);
         let mut signals = iterator::Signals::new(taken).map_err(failed)?;
@@ -70,7 +76,7 @@ impl Signals {
     pub fn observer(&self) -> impl Observer + 'static {
         let state = Arc::clone(&self.state);
         move |event: &Event| match event {
-            Event::Started { app, .. } if **app != *super::RULES => {
+            Event::Started { app, .. } if **app != *RULES_APP => {
                 state.phase.store(Phase::Running as u8, Ordering::SeqCst);
             }
             Event::WaitingForProcess { host, process, .. } => warn(format!(

@@ -18,6 +18,8 @@ pub fn print(ran: &Ran, signals: &Signals) -> Result<(), Failure> {
         return Ok(());
     }
     signals.enter(Phase::Idle);
+    // One that came while outputs were put.
+    signals.end();
     let printed = ran.print(
         &mut Open(Some(io::stdout().lock())),
         &mut Open(Some(io::stderr().lock())),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sde::{Key, Peek, Sde};
 use sde_archives::StoreOptions;
-use sde_command::Rules;
+use sde_command::{Rules, Verdict};
 
 use super::{Exec, told, told_as};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::{store, time};
 impl Exec {
     /// Runs nothing, and makes no store.
     pub fn explain(&self, out: &mut Output) -> Result<u8, Failure> {
-        let command = self.command()?;
+        let (command, _stdin) = self.command()?;
         let store = self.store().filter(|store| store.exists());
         let mut sde = Sde::builder();
         if let Some(store) = &store {
@@ -27,33 +27,43 @@ impl Exec {
             (Ok(peek), Ok(rules)) => (peek, rules),
             (Err(error), _) | (_, Err(error)) => return Ok(told_as(&error)),
         };
-        out.wrapped(peek.to_string(), 2)?;
-        if let (Some(store), Peek::Load { key, .. }) = (store, peek) {
-            out.wrapped(remembered(&store, key, &rules)?, 2)?;
+        match (store, &peek) {
+            (Some(store), Peek::Load { key, .. }) => {
+                out.wrapped(format!("[{}] is in the store", key.short()), 2)?;
+                out.wrapped(self.remembered(&store, *key, &rules)?, 2)?;
+            }
+            _ => out.wrapped(peek.to_string(), 2)?,
         }
         out.flush()?;
         Ok(0)
     }
-}
 
-/// When a run was made, and how it is judged.
-fn remembered(store: &Path, key: Key, rules: &Rules) -> Result<String, Failure> {
-    let (_, text) = store::read(store, |store| {
-        let entry = find(store, &key.to_string())?.swap_remove(0).entry;
-        let made = time::text(time::of(entry.record.made_at));
-        let mut text = format!("made {made} UTC");
-        if let Some(Run::Whole(run)) = Run::of(&entry) {
+    /// When a run was made, and what a call does with it.
+    fn remembered(&self, store: &Path, key: Key, rules: &Rules) -> Result<String, Failure> {
+        let (_, text) = store::read(store, |store| {
+            let entry = find(store, &key.to_string())?.swap_remove(0).entry;
+            let made = time::text(time::of(entry.record.made_at));
+            let Some(Run::Whole(run)) = Run::of(&entry) else {
+                return Ok(format!("made {made} UTC"));
+            };
             let contents = Contents::of(store, run.digests());
             let judged = runs::judge(&run, rules, &contents)?;
-            text.push_str(match judged.failures.is_empty() {
-                true => ", and passes: it would be given",
-                false => ", and fails: if it failed so then, it would run again; else the call would fail",
-            });
+            let then = runs::judge(&run, &runs::rules_then(&entry)?, &contents)?;
+            let how = match judged.verdict(&then, self.keep_failures) {
+                _ if self.again => "would run, since --again",
+                Verdict::Given => "passes: it would be given",
+                Verdict::Again => "fails: it would run again, since it failed so when it was made",
+                Verdict::Kept => "fails: it would be given as a failure",
+                _ => {
+                    "fails: the call would fail and nothing run, since that rule is new: --again runs it"
+                }
+            };
+            let mut text = format!("made {made} UTC; {how}");
             for failure in judged.failures {
                 text.push_str(&format!("; {} ({})", failure.why, failure.rule));
             }
-        }
+            Ok(text)
+        })?;
         Ok(text)
-    })?;
-    Ok(text)
+    }
 }

@@ -10,14 +10,14 @@ use serde_json::{Value as Json, json};
 use super::{INDENT, list};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Contents, Run, Whole};
+use crate::runs::{self, Contents, Run, RunResults};
 use crate::text;
 
 /// How much of each stream is shown.
 const SHOWN: u64 = 2_000;
 
 pub struct ShownRun {
-    run: Whole,
+    run: RunResults,
     judged: Judgement,
     /// The ends of its standard output and error.
     printed: [String; 2],

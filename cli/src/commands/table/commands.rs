@@ -1,15 +1,17 @@
 //! Rows of commands: only runs that pass have one, with the values that rules take.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use sde::Data;
 use sde_archives::inspect::Snapshot;
 use sde_command::{Judgement, Rules};
 
+use crate::args;
 use crate::columns::{Cell, Columns, Kind};
 use crate::failure::Failure;
 use crate::listing::{Line, Listing};
-use crate::runs::{self, Contents, Run, Whole};
+use crate::runs::{self, Contents, Run, RunResults};
 use crate::text;
 
 /// Leaves out the runs of commands that fail, and gives the others their values. Gives texts that tell what was left out.
@@ -21,23 +23,28 @@ pub fn judge(
     if rows.lines.iter().all(|line| line.run.is_none()) {
         return Ok(Vec::new());
     }
-    let mut kept = runs::kept_rules(store)?;
+    let kept = runs::kept_rules(store)?;
+    let mut by_app: HashMap<Arc<str>, Rules> = HashMap::new();
     let whole = rows
         .lines
         .iter()
         .filter_map(|line| line.run.as_ref()?.whole());
-    let contents = Contents::of(store, whole.flat_map(Whole::digests));
+    let contents = Contents::of(store, whole.flat_map(RunResults::digests));
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     let mut lines = Vec::new();
     for mut line in std::mem::take(&mut rows.lines) {
-        let rules = kept.entry(line.app.to_string()).or_default();
+        if !by_app.contains_key(&line.app) {
+            let rules = with_gets(kept.get(&*line.app), gets)?;
+            by_app.insert(Arc::clone(&line.app), rules);
+        }
+        let rules = &by_app[&line.app];
         match line.run.take() {
             None => lines.push(line),
             Some(Run::Ended(..)) => {
                 *failures.entry("did not end by itself".into()).or_default() += 1
             }
             Some(Run::Whole(run)) => {
-                let judged = runs::judge(&run, &with_gets(rules, gets)?, &contents)?;
+                let judged = runs::judge(&run, rules, &contents)?;
                 match judged.failures.first() {
                     Some(first) => *failures.entry(first.rule.clone()).or_default() += 1,
                     None => {
@@ -57,22 +64,23 @@ pub fn judge(
 }
 
 /// These rules, but with these values, if there are any.
-fn with_gets(rules: &Rules, gets: &[String]) -> Result<Rules, Failure> {
+fn with_gets(rules: Option<&Rules>, gets: &[String]) -> Result<Rules, Failure> {
+    let rules = rules.cloned().unwrap_or_default();
     if gets.is_empty() {
-        return Ok(rules.clone());
+        return Ok(rules);
     }
     let kept = rules.to_string();
     let others = kept.lines().filter(|rule| !rule.starts_with("get "));
     let others: String = others.flat_map(|rule| [rule, "\n"]).collect();
     let mut rules: Rules = others.parse().map_err(Failure::told)?;
     for get in gets {
-        let (name, expression) = get.split_once('=').unwrap_or(("", get));
+        let (name, expression) = args::named_value(get)?;
         rules.get(name, expression).map_err(Failure::told)?;
     }
     Ok(rules)
 }
 
-fn add(run: &Whole, judged: Judgement, columns: &mut Columns, line: &mut Line) {
+fn add(run: &RunResults, judged: Judgement, columns: &mut Columns, line: &mut Line) {
     let mut add = |name: &str, cell: Cell| {
         line.cells.push((columns.column(Kind::Result, name), cell));
     };

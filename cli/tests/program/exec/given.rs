@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
 
 use super::super::kit::{says, sde_wide};
 use super::{Desk, Done};
@@ -49,6 +50,46 @@ fn our_standard_input_is_read_if_asked_for() {
 }
 
 #[test]
+fn a_time_limit_is_some_time() {
+    let desk = Desk::new();
+    for limit in ["0", "0s"] {
+        let done = desk.exec(&["--timeout", limit], &["ls"]);
+        done.ends(125);
+        says(&done.err, "it is no time: 30s");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn our_standard_input_is_kept_in_a_file_that_no_end_leaves_behind() {
+    let desk = Desk::new();
+    let mut command = desk.command(["exec", "--stdin", "-", "wc", "-c"]);
+    command.stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let bytes = vec![b'a'; 1 << 20];
+    child.stdin.as_mut().unwrap().write_all(&bytes).unwrap();
+    let files = format!("/proc/{}/fd", child.id());
+    let is_kept = || {
+        let files = std::fs::read_dir(&files).unwrap();
+        files.flatten().any(|file| {
+            let of = std::fs::read_link(file.path()).unwrap_or_default();
+            let length = || std::fs::metadata(file.path()).map_or(0, |about| about.len());
+            of.starts_with(desk.scratch()) && length() == 1 << 20
+        })
+    };
+    while !is_kept() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read_dir(desk.scratch()).unwrap().count(), 0);
+    let done = desk.exec(&["--stdin", "-", "--scratch", "none"], &["wc", "-c"]);
+    done.ends(125);
+    says(&done.err, "--scratch names another folder");
+}
+
+#[test]
 fn what_is_refused_names_what_to_write() {
     let desk = Desk::new();
     desk.write("a", "");
@@ -72,7 +113,12 @@ fn what_is_refused_names_what_to_write() {
     refused(&["--compare", "c"], &["ls"], &["-o c"]);
     refused(&["-o", "../c"], &["ls"], &["without `..`"]);
     refused(&["--require", "c.log:x"], &["ls"], &["-o c.log"]);
-    refused(&["--get", "no name"], &["ls"], &["needs a name"]);
+    refused(
+        &["--get", "energy"],
+        &["ls"],
+        &["--get energy: write NAME=REGEX"],
+    );
+    refused(&["--pass", "A=b"], &["ls"], &["--env NAME=VALUE does"]);
     refused(
         &["--scratch", "none"],
         &["cat", "a"],

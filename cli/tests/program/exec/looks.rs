@@ -79,11 +79,12 @@ fn table_has_the_runs_that_pass_with_their_values() {
         .collect();
     assert_eq!(
         rows[0],
-        ["command", "./model.sh", "$A", "status", "energy", "key"]
+        ["command", "inputs", "$A", "status", "energy", "key"]
     );
     let ends: Vec<&[&str]> = rows[1..].iter().map(|row| &row[2..5]).collect();
     assert_eq!(ends, [["b", "0", "1.5"], ["b", "0", "2.5"]]);
     assert!(rows[1][0].starts_with("sh model.sh "), "{rows:?}");
+    assert_eq!((&rows[1][1][..9], rows[1][1].len()), ("model.sh ", 9 + 12));
     let told = [
         "sde: left out, as failed: 1 run (did not end by itself)",
         "sde: left out, as failed: 1 run (status 4)",
@@ -154,8 +155,6 @@ fn show_tells_the_command_and_how_it_went() {
         &failed,
         "judged      fails: its exit status is 4 (status 4)",
     );
-    let ended = desk.sde(&["show", &key_of(&desk, "9")]).well();
-    says(&ended, "it was ended by signal 9");
     let json = desk.sde(&["show", &key_of(&desk, "2"), "--json"]).well();
     let run = &serde_json::from_str::<Value>(&json).unwrap()["run"];
     assert_eq!(run["values"]["energy"], 2.5);
@@ -181,7 +180,7 @@ fn export_gives_what_it_printed_and_wrote() {
     let desk = desk();
     let key = key_of(&desk, "2");
     let export = |name: &str, more: &[&str]| {
-        let options = ["export", &key, name, "--format", "raw"];
+        let options = ["export", &key, name];
         desk.sde(&[&options, more].concat())
     };
     assert_eq!(export("stdout", &[]).well(), "energy 2.5\n");
@@ -191,6 +190,15 @@ fn export_gives_what_it_printed_and_wrote() {
     export("files", &["--file", "log.txt", "-o", "copy"]).well();
     assert_eq!(desk.read("copy"), "log\n");
     says(&export("files", &["--file", "none"]).err, "or by its name");
+    assert_eq!(
+        export("stdout", &["--format", "raw"]).well(),
+        "energy 2.5\n"
+    );
+    // What is no output file has no format by itself.
+    for export in [export("status", &[]), desk.sde(&["export", &key])] {
+        export.ends(2);
+        says(&export.err, "which format?");
+    }
 }
 
 #[test]

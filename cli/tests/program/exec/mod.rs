@@ -1,7 +1,9 @@
 //! `sde exec`, with real small programs.
 
 mod ends;
+mod fails;
 mod given;
+mod judged;
 mod looks;
 mod outputs;
 mod remembers;

@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use sde_engine::key::commit;
+use sde_engine::{InputFile, OutputFile};
+
 use crate::kit::{Lab, text};
 
 #[test]
@@ -100,11 +103,67 @@ fn the_run_sees_its_inputs_and_nothing_else() {
 }
 
 #[test]
-fn an_output_that_is_no_file_is_an_error() {
+fn an_output_that_is_no_file_is_told_and_missing() {
     let lab = Lab::new();
     let script = lab.script("job", "mkfifo pipe");
     let error = lab.error(&lab.command(&script).output("pipe"));
-    assert!(error.contains("no regular file"), "{error}");
+    assert!(
+        error.contains("not kept: pipe (no regular file)"),
+        "{error}"
+    );
     // Nobody asked for it.
     lab.run(&lab.command(&script));
+}
+
+/// What a program wrote never loses the run.
+#[test]
+fn all_that_can_be_kept_is_kept() {
+    let lab = Lab::new();
+    let script = lab.script(
+        "job",
+        "mkdir d; echo 1 > d/a; ln -s a d/b; ln -s nowhere d/c; ln -s . d/e; mkfifo d/f; echo 2 > d/$(printf 'x\\377')",
+    );
+    let ran = lab.run(&lab.command(&script).output("d"));
+    assert_eq!(ran.outputs().collect::<Vec<_>>(), ["d/a", "d/b"]);
+    assert_eq!(text(ran.read("d/b")), "1\n");
+    let unkept = ran.unkept().join(" ");
+    for part in ["d/c (", "d/e (", "d/f (", "its name is no text"] {
+        assert!(unkept.contains(part), "{unkept}");
+    }
+}
+
+/// A kill while outputs are put leaves a folder, which the next call takes away.
+#[test]
+fn what_a_kill_leaves_beside_outputs_is_removed() {
+    let lab = Lab::new();
+    let script = lab.script("job", "echo 1 > a");
+    let ran = lab.run(&lab.command(&script).output("a"));
+    let place = lab.path("place");
+    let left = place.join("sde-run-killed");
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("0"), "half").unwrap();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    fs::write(left.join("lock"), host).unwrap();
+    ran.put_all(&place).unwrap();
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
+}
+
+/// An output of one command as the input of an app: it counts by content, in another process too.
+#[test]
+fn an_output_is_an_input_by_its_content() {
+    let key = |lines: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "line\n".repeat(lines)).unwrap();
+        let held = OutputFile::without_place(&path, dir).unwrap();
+        let bytes = serde_json::to_vec(&held).unwrap();
+        let sent: OutputFile = serde_json::from_slice(&bytes).unwrap();
+        let here = commit(&InputFile::new(&path)).unwrap();
+        assert_eq!(
+            [commit(&held).unwrap(), commit(&sent).unwrap()],
+            [here.clone(), here.clone()]
+        );
+        here
+    };
+    assert_ne!(key(1), key(2));
 }

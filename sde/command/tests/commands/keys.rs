@@ -253,3 +253,92 @@ fn the_app_is_named_by_the_program_or_the_script() {
     assert_eq!(lab.run(&lab.command(&script)).app(), "job");
     assert_eq!(lab.run(&lab.command(&script).name("mine")).app(), "mine");
 }
+
+/// The old result would be given for the old content, though the program may have read the new one.
+#[test]
+fn what_counts_where_it_lies_must_not_change_while_the_program_runs() {
+    let lab = Lab::new();
+    let table = lab.write("table", "1");
+    let folder = lab.write("folder/x", "1");
+    let edits = |path: &Path| format!("echo 2 > {0}; cat {0}; echo 1 > {0}", path.display());
+    let job = |name: &str, path: &Path| lab.command(&lab.script(name, &edits(path)));
+    let cases = [
+        job("one", &table).uses("table"),
+        job("two", &folder).uses("folder"),
+        lab.command(&lab.script("three", "echo '# more' >> $0")),
+    ];
+    for command in cases {
+        let error = lab.error(&command);
+        assert!(
+            error.contains("was changed while the program ran"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_variable_with_the_path_of_an_input_has_its_name() {
+    let lab = Lab::new();
+    let script = lab.script("job", "echo $DATA; cat $DATA");
+    let file = lab.write("elsewhere/data", "1");
+    let file = file.to_str().unwrap();
+    let command = || lab.command(&script).input_file(file).env("DATA", file);
+    assert_eq!(
+        text(lab.run(&command().env("OTHER", "1")).stdout())
+            .lines()
+            .next(),
+        Some("data")
+    );
+    assert!(computes_after(&lab, &command, || fs::write(file, "2").unwrap()));
+}
+
+#[test]
+fn a_program_that_is_an_input_counts_with_its_interpreter() {
+    let lab = Lab::new();
+    let shell = lab.path("shell");
+    fs::copy("/bin/sh", &shell).unwrap();
+    let prog = lab.write("bin/prog", &format!("#!{}\necho 1", shell.display()));
+    fs::set_permissions(&prog, fs::Permissions::from_mode(0o755)).unwrap();
+    let count = lab.script("count_it", "\"$@\"");
+    let command = || lab.command(&count).args(["./bin/prog"]).name("counted");
+    lab.run(&command());
+    assert!(lab.run(&command()).is_remembered());
+    let mut other = fs::read(&shell).unwrap();
+    other.push(0);
+    fs::write(&shell, other).unwrap();
+    assert!(!lab.run(&command()).is_remembered());
+}
+
+#[test]
+fn a_relative_program_is_started_as_it_is_spelled() {
+    let lab = Lab::new();
+    lab.script("prog", "echo here");
+    let env = || lab.command(Path::new("/usr/bin/env"));
+    assert_eq!(text(lab.run(&env().arg("./prog")).stdout()), "here\n");
+    // An absolute one becomes a path too, not a name that PATH is searched for.
+    let prog = lab.path("prog");
+    let prog = prog.to_str().unwrap();
+    assert_eq!(
+        text(lab.run(&env().arg(prog).input_file(prog)).stdout()),
+        "here\n"
+    );
+}
+
+/// Put back by the first call, it must not be an input of the second.
+#[test]
+fn an_output_is_no_input_however_it_is_spelled() {
+    let lab = Lab::new();
+    let script = lab.script("job", "mkdir -p d; echo 1 > out; echo 1 > d/a");
+    let command = lab
+        .command(&script)
+        .args(["./out", "d/a", "d/"])
+        .output("out")
+        .output("d");
+    lab.run(&command).put_all(lab.path(".")).unwrap();
+    assert!(lab.run(&command).is_remembered());
+    let pattern = lab.command(&script).arg("out").output("o*");
+    assert!(
+        lab.error(&pattern)
+            .contains("-i out if it is an input, -o out if it is written")
+    );
+}

@@ -39,6 +39,73 @@ fn each_trap_is_refused_and_nothing_runs() {
             job().tree("elsewhere").input("elsewhere/x", "here"),
             "has that place".to_owned(),
         ),
+        (job().arg("/t*p/x"), "--text".to_owned()),
+        (job().arg("/tm?/x"), "--text".to_owned()),
+        (
+            job().arg(format!("{}*/data", folder.trim_end_matches('e'))),
+            "--text".to_owned(),
+        ),
+        (job().arg(format!("<{file}")), format!("--uses {file}")),
+        (job().arg(format!("--x=@{file}")), format!("--uses {file}")),
+        (job().arg(format!("file://{file}")), "--text".to_owned()),
+        (
+            job().arg("--in=../../../etc/passwd"),
+            "leads out".to_owned(),
+        ),
+        (
+            job().arg(format!("{folder}/../here")).uses(folder),
+            "--text".to_owned(),
+        ),
+        (job().arg("~root/x"), "leads out".to_owned()),
+        (job().arg("/"), "--text /".to_owned()),
+        (job().arg("."), "it is a folder".to_owned()),
+        (
+            sh().args(["-c", "cat ../../../etc/passwd"]),
+            "leads out".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/usr/bin/nice"))
+                .arg("ls")
+                .input("ls", "here"),
+            "--uses ls".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/usr/bin/env")).arg("-Sls"),
+            "--uses ls".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/usr/bin/perl"))
+                .arg("-e")
+                .env("A", "1")
+                .pass("A"),
+            "named twice".to_owned(),
+        ),
+        (
+            lab.command(Path::new("/usr/bin/perl")).arg("-mstrict"),
+            "--text strict".to_owned(),
+        ),
+        (
+            job()
+                .uses("ls")
+                .env("PATH", lab.path("elsewhere").to_str().unwrap()),
+            "--uses ls".to_owned(),
+        ),
+        (job().pass("A=1"), "--env NAME=VALUE".to_owned()),
+        (
+            job().tree("elsewhere").output("elsewhere/out"),
+            "beside it".to_owned(),
+        ),
+        (
+            job().input("d/./b", "here").input("d/b", file),
+            "has that place".to_owned(),
+        ),
+        (job().name("sde.rules"), "are taken".to_owned()),
+        (job().program_is(""), "which program".to_owned()),
+        (
+            job().output("logs").reject("other/x:ERROR"),
+            "-o other/x".to_owned(),
+        ),
+        (job().get("status", "x"), "choose another".to_owned()),
         (job().output("../x"), "without `..`".to_owned()),
         (job().output("/x"), "without `..`".to_owned()),
         (job().compare("x"), "-o x".to_owned()),

@@ -140,3 +140,60 @@ fn a_time_limit_ends_it() {
         .timeout(std::time::Duration::from_millis(100));
     assert!(lab.error(&command).contains("its time limit"));
 }
+
+#[test]
+fn lines_end_at_carriage_returns_and_long_ones_are_seen_whole() {
+    let lab = Lab::new();
+    let script = lab.script(
+        "job",
+        r"printf '10%%\rdone 1\r\n'; head -c 1048574 /dev/zero | tr '\0' x; echo ERROR",
+    );
+    let job = || lab.command(&script);
+    assert_eq!(
+        lab.run(&job().get("n", r"^done (\d)$")).number("n"),
+        Some(1.0)
+    );
+    assert!(lab.error(&job().reject("ERROR")).contains("reject ERROR"));
+}
+
+#[test]
+fn a_number_that_would_lose_digits_is_a_text() {
+    let lab = Lab::new();
+    let script = lab.script(
+        "job",
+        "echo a=0012345678901234567890 b=007 c=+7 d=-9223372036854775808",
+    );
+    let job = ["a", "b", "c", "d"]
+        .iter()
+        .fold(lab.command(&script), |job, name| {
+            job.get(name, &format!(r"{name}=(\S+)"))
+        });
+    let values: Vec<String> = lab
+        .run(&job)
+        .values()
+        .map(|(_, value)| format!("{value:?}"))
+        .collect();
+    let wanted = [
+        "Text(\"0012345678901234567890\")",
+        "Text(\"007\")",
+        "Int(7)",
+        "Int(-9223372036854775808)",
+    ];
+    assert_eq!(values, wanted);
+}
+
+#[test]
+fn a_rule_may_look_into_a_file_of_a_declared_folder() {
+    let lab = Lab::new();
+    let script = lab.script("job", "mkdir logs; echo ERROR > logs/a");
+    let job = || lab.command(&script).output("logs");
+    assert!(
+        lab.error(&job().reject("logs/a:ERROR"))
+            .contains("logs/a:ERROR")
+    );
+    assert!(
+        lab.error(&job().again().reject("logs:ERROR"))
+            .contains("logs:ERROR")
+    );
+    lab.run(&job().require("logs/a:ERROR"));
+}

@@ -100,6 +100,20 @@ pub(crate) fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
     ))
 }
 
+/// The content of a file, as it counts wherever the file lies.
+pub(crate) fn content(
+    to: &mut Encoder<'_>,
+    length: u64,
+    digest: Digest,
+) -> Result<(), FingerprintError> {
+    to.item(|parts| {
+        parts.bytes([item::FILE]);
+        parts.bytes(length.to_le_bytes());
+        parts.bytes(*digest.as_bytes());
+        Ok(())
+    })
+}
+
 impl Fingerprint for InputFile {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         // Also where it can't be read: it may be there next time.
@@ -109,12 +123,7 @@ impl Fingerprint for InputFile {
             Err(error) => return to.item(|_| Err(error)),
         };
         to.file_seen(self.path.clone(), length, digest);
-        to.item(|parts| {
-            parts.bytes([item::FILE]);
-            parts.bytes(length.to_le_bytes());
-            parts.bytes(*digest.as_bytes());
-            Ok(())
-        })
+        content(to, length, digest)
     }
 
     fn describe(&self, out: &mut Short) {

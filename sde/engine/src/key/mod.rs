@@ -63,7 +63,7 @@ pub use fingerprint::Fingerprint;
 #[doc(hidden)]
 pub use hasher::{BuildKeyHasher, KeyHasher};
 pub use input_file::InputFile;
-pub(crate) use input_file::digest_file;
+pub(crate) use input_file::{content, digest_file};
 pub use items::Fields;
 pub use rounded::{Round, Rounded};
 pub(crate) use scalar::SCALAR_TEXT;

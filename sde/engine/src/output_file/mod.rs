@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, InputFile, Short, TypeWriter};
+use crate::key::{
+    Digest, Encoder, Fingerprint, FingerprintError, InputFile, Short, TypeWriter, content,
+};
 use crate::sync::lock;
 use identity::Seen;
 
@@ -45,7 +47,8 @@ pub(crate) use put_back::Content;
 /// It is a result like any other and is sent to other ranks as the description that it is. On a machine that does not see the
 /// file, and has no store with its content, a hit is a miss.
 ///
-/// As an input it counts as an [`InputFile`] of its path: by what the file holds when the key is made.
+/// As an input it counts as an [`InputFile`] of its path: by what the file holds when the key is made. One
+/// [without a place](Self::without_place) counts by what it held when it was described.
 ///
 /// ```
 /// use std::path::Path;
@@ -316,11 +319,22 @@ impl<'de> Deserialize<'de> for OutputFile {
 
 impl Fingerprint for OutputFile {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        InputFile::new(self.path()).fingerprint(to)
+        match self.has_place() {
+            true => InputFile::new(self.path()).fingerprint(to),
+            // Nobody can write to it.
+            false => content(to, self.length(), self.digest()),
+        }
     }
 
     fn describe(&self, out: &mut Short) {
-        InputFile::new(self.path()).describe(out);
+        match self.has_place() {
+            true => InputFile::new(self.path()).describe(out),
+            false => out.show(format_args!(
+                "{} bytes {}",
+                self.length(),
+                self.digest().short()
+            )),
+        }
     }
 
     fn shape(to: &mut TypeWriter<'_, '_>) {

@@ -1,4 +1,4 @@
-//! What output files hold, for who wants it elsewhere.
+//! Putting and reading the content of output files.
 
 use std::fs::File;
 use std::io;

@@ -1,22 +1,27 @@
 //! The options as a command.
 
-use std::io::Read;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use sde_command::{Command, RuleError};
+use sde_command::Command;
+use tempfile::NamedTempFile;
 
 use super::Exec;
+use crate::args;
 use crate::failure::Failure;
 
 impl Exec {
-    pub fn command(&self) -> Result<Command, Failure> {
+    /// The command, and the file that its standard input is read from, if that is this process's.
+    pub fn command(&self) -> Result<(Command, Option<NamedTempFile>), Failure> {
         let (program, args) = self
             .line
             .split_first()
             .ok_or_else(|| Failure::told("which program?"))?;
         let mut command = Command::new(program).args(args);
-        command = self.inputs(command)?;
-        command = self.rules(command).map_err(Failure::told)?;
+        command = self.inputs(command);
+        command = self.rules(command)?;
         for (name, _) in self.outputs() {
             command = command.output(name);
         }
@@ -50,10 +55,21 @@ impl Exec {
                 command = set(command);
             }
         }
-        Ok(command)
+        // Read last: what is refused is refused before somebody types.
+        Ok(match &self.stdin {
+            None => (command, None),
+            Some(file) if file == Path::new("-") => {
+                let spooled = spooled(&self.scratch_folder());
+                let (path, spooled) = spooled.map_err(|error| {
+                    Failure::told(format!("keeping standard input for the program: {error}; --scratch names another folder"))
+                })?;
+                (command.stdin(path), Some(spooled))
+            }
+            Some(file) => (command.stdin(file), None),
+        })
     }
 
-    fn inputs(&self, mut command: Command) -> Result<Command, Failure> {
+    fn inputs(&self, mut command: Command) -> Command {
         for input in &self.input {
             command = match input
                 .rsplit_once('=')
@@ -74,22 +90,10 @@ impl Exec {
         }
         command = self.pass.iter().fold(command, Command::pass);
         command = self.uses.iter().fold(command, Command::uses);
-        command = self.text.iter().fold(command, Command::text);
-        match &self.stdin {
-            None => Ok(command),
-            Some(file) if file == Path::new("-") => {
-                let mut bytes = Vec::new();
-                let read = std::io::stdin().read_to_end(&mut bytes);
-                read.map_err(|error| {
-                    Failure::told(format!("standard input can't be read: {error}"))
-                })?;
-                Ok(command.stdin_bytes(bytes))
-            }
-            Some(file) => Ok(command.stdin(file)),
-        }
+        self.text.iter().fold(command, Command::text)
     }
 
-    fn rules(&self, mut command: Command) -> Result<Command, RuleError> {
+    fn rules(&self, mut command: Command) -> Result<Command, Failure> {
         for status in &self.ok_status {
             command = command.ok_status((*status).into());
         }
@@ -100,8 +104,7 @@ impl Exec {
             command = command.reject(expression);
         }
         for value in &self.get {
-            // Without a name there is none before the `=`, which is refused.
-            let (name, expression) = value.split_once('=').unwrap_or(("", value));
+            let (name, expression) = args::named_value(value)?;
             command = command.get(name, expression);
         }
         Ok(command)
@@ -135,6 +138,21 @@ impl Exec {
         }
         Ok(places)
     }
+}
+
+/// The whole standard input in a file, with a path to read it by. It has no name where a path by its number leads to it:
+/// a kill leaves nothing then.
+fn spooled(folder: &Path) -> io::Result<(PathBuf, NamedTempFile)> {
+    let mut file = tempfile::Builder::new()
+        .prefix("sde-stdin-")
+        .tempfile_in(folder)?;
+    let mut path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    match path.exists() {
+        true => fs::remove_file(&file)?,
+        false => path = file.path().to_owned(),
+    }
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    Ok((path, file))
 }
 
 /// Where a file is put: at the path that was given for it or for the folder that it is in, else under its name.

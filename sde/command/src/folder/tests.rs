@@ -142,3 +142,23 @@ fn a_removal_copes_with_folders_that_may_not_be_changed() {
     drop(run);
     assert_eq!(names(scratch.path()), 0);
 }
+
+#[test]
+#[ignore = "part of the test below"]
+fn sweep_from_inside() {
+    let run = std::env::var_os("HOME").unwrap();
+    let scratch = Path::new(&run).ancestors().nth(2).unwrap();
+    assert_eq!(sweep(scratch).unwrap().folders, 1);
+}
+
+/// A run that was killed may have started `sde`, which lives on and sweeps.
+#[test]
+fn a_sweep_does_not_end_its_own_process() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run = killed(scratch.path());
+    let mut inside = std::process::Command::new(std::env::current_exe().unwrap());
+    inside.args(["folder::tests::sweep_from_inside", "--exact", "--ignored"]);
+    inside.stdout(std::process::Stdio::null());
+    let status = inside.env("HOME", run.join("home")).status().unwrap();
+    assert!(status.success() && !run.exists(), "{status}");
+}

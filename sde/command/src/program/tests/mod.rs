@@ -161,10 +161,17 @@ fn settings_of_a_virtual_environment_count() {
     symlink(room.at("python"), room.at("venv/bin/python")).unwrap();
     let script = room.script("tool", format!("#!{}\n", room.text("venv/bin/python")));
     let without = room.read(&script, &[], &[]).unwrap();
-    assert!(names(&without).iter().all(|name| !name.ends_with("pyvenv.cfg")));
+    assert!(
+        names(&without)
+            .iter()
+            .all(|name| !name.ends_with("pyvenv.cfg"))
+    );
     fs::write(room.at("venv/pyvenv.cfg"), "home = /usr/bin").unwrap();
     let one = room.read(&script, &[], &[]).unwrap();
-    assert_eq!(part(&one, &room.text("venv/pyvenv.cfg")).path, room.at("venv/pyvenv.cfg"));
+    assert_eq!(
+        part(&one, &room.text("venv/pyvenv.cfg")).path,
+        room.at("venv/pyvenv.cfg")
+    );
     fs::write(room.at("venv/pyvenv.cfg"), "home = /opt/bin").unwrap();
     let other = room.read(&script, &[], &[]).unwrap();
     assert_ne!(digests_of(&one), digests_of(&other));

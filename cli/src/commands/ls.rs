@@ -101,7 +101,7 @@ fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
     if runs.is_empty() {
         return Ok(());
     }
-    let rules = runs::kept_rules(store)?;
+    let rules = runs::kept_rules(store, runs.iter().map(|(app, _)| *app))?;
     runs.retain(|(app, _)| rules.contains_key(*app));
     let contents = Contents::of(store, runs.iter().flat_map(|(_, run)| run.digests()));
     for (app, run) in runs {

@@ -1,6 +1,6 @@
 //! Whether stored runs pass, by the rules last asked for of their apps.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 
 use sde_archives::inspect::{Computations, Decoded, Entry, Listed, Snapshot, Standing};
@@ -12,10 +12,22 @@ use crate::failure::Failure;
 /// The longest rules that are read.
 const LONGEST: u64 = 1 << 20;
 
-/// The rules that were last asked for, by app.
-pub fn kept_rules(store: &mut Snapshot) -> Result<HashMap<String, Rules>, Failure> {
+/// The rules that were last asked for of these apps, by app.
+pub fn kept_rules<'a>(
+    store: &mut Snapshot,
+    apps: impl Iterator<Item = &'a str>,
+) -> Result<HashMap<String, Rules>, Failure> {
+    let keys: BTreeMap<&str, _> = apps.map(|app| (app, sde_command::rules_key(app))).collect();
+    let unknown = |error| Failure::told(format!("the rules can't be looked for: {error}"));
+    let keys = keys
+        .into_values()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unknown)?;
     let mut found = Computations::default();
-    let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark();
+    let wanted = |listed: &Listed| {
+        let is_kept = || keys.iter().any(|key| listed.may_be_of(key));
+        (listed.is_entry() || listed.is_mark()) && is_kept()
+    };
     store.walk(Some(&wanted), |_, item| {
         found.add(item, |entry| rules_of(&entry));
     });

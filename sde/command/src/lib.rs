@@ -32,6 +32,7 @@ pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
+pub use run::rules_key;
 
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
 pub const DISABLE: &str = "SDE_DISABLE";

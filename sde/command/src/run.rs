@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use sde_engine::{
-    AppInfo, Cost, DynApp, Handle, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Source,
-    inputs,
+    AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
+    Source, inputs,
 };
 
 use crate::DISABLE;
@@ -210,13 +210,7 @@ impl<'a> Call<'a> {
             return Ok(());
         }
         let rules = self.plan.rules.to_string();
-        let info = AppInfo::new(results::RULES_APP, "1");
-        let info = info.result(ResultSpec::new::<String>(results::RULES).not_compared());
-        let kept = DynApp::new(info, {
-            let rules = rules.clone();
-            move |_, _| Ok(ResultMap::new().with(results::RULES, rules.clone()))
-        });
-        let inputs = inputs! { app: self.plan.app.clone() };
+        let (kept, inputs) = keeper(&self.plan.app, rules.clone());
         let ask = |policy| self.sde.request(&kept, &inputs).policy(policy).run();
         let last = ask(Policy::Use)?;
         if *last.results.get::<String>(results::RULES)? != rules {
@@ -224,6 +218,26 @@ impl<'a> Call<'a> {
         }
         Ok(())
     }
+}
+
+/// The app that keeps rules of an app, and its inputs.
+fn keeper(app: &str, rules: String) -> (DynApp, Inputs) {
+    let info = AppInfo::new(results::RULES_APP, "1");
+    let info = info.result(ResultSpec::new::<String>(results::RULES).not_compared());
+    let keeper = DynApp::new(info, move |_, _| {
+        Ok(ResultMap::new().with(results::RULES, rules.clone()))
+    });
+    (keeper, inputs! { app: app.to_owned() })
+}
+
+/// The key of the entry that keeps the rules last asked for of an app, with the result
+/// [`RULES`](results::RULES).
+///
+/// # Errors
+/// None but those of the engine.
+pub fn rules_key(app: &str) -> Result<Key, CommandError> {
+    let (keeper, inputs) = keeper(app, String::new());
+    Ok(Sde::new().peek(&keeper, &inputs)?.key())
 }
 
 fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {

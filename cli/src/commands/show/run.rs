@@ -29,7 +29,8 @@ impl ShownRun {
         let Some(Run::Whole(run)) = Run::of(entry) else {
             return Ok(None);
         };
-        let mut rules: HashMap<String, Rules> = runs::kept_rules(store)?;
+        let mut rules: HashMap<String, Rules> =
+            runs::kept_rules(store, std::iter::once(&*entry.record.app))?;
         let rules = rules.remove(&*entry.record.app).unwrap_or_default();
         let contents = Contents::of(store, run.digests());
         // Of a damaged one the rest is shown.

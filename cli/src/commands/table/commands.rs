@@ -23,7 +23,8 @@ pub fn judge(
     if rows.lines.iter().all(|line| line.run.is_none()) {
         return Ok(Vec::new());
     }
-    let kept = runs::kept_rules(store)?;
+    let apps = rows.lines.iter().filter(|line| line.run.is_some());
+    let kept = runs::kept_rules(store, apps.map(|line| &*line.app))?;
     let mut by_app: HashMap<Arc<str>, Rules> = HashMap::new();
     let whole = rows
         .lines

@@ -31,7 +31,7 @@ pub struct Ls {
     /// The order: latest first, largest first, the one that took longest first, or by name
     #[arg(long, value_name = "BY", value_enum, default_value_t = Sort::Time)]
     sort: Sort,
-    /// Only the first N lines; by time no more is read than it takes, but for the rules of commands
+    /// Only the first N lines; by time no more is read than it takes
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// Also what was replaced by a later run, or marked as not to be used

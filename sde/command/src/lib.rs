@@ -7,8 +7,8 @@
 #![deny(unsafe_code)]
 
 mod arguments;
-mod body;
 mod builder;
+mod call;
 mod code;
 mod error;
 mod folder;
@@ -27,12 +27,12 @@ mod run;
 mod tree;
 
 pub use builder::{Command, Stop};
+pub use call::rules_key;
 pub use error::{CommandError, Ended, Failed};
 pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
-pub use run::rules_key;
 
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
 pub const DISABLE: &str = "SDE_DISABLE";

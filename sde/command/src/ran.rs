@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use sde_engine::{Data, Handle, InputFile, Key, Outcome, OutputFile};
 
-use crate::body::Whole;
 use crate::error::CommandError;
 use crate::folder::RunFolder;
 use crate::judge::{Judged, Judgement, Stream};
 use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
 use crate::rules::Rules;
+use crate::run::Whole;
 
 /// A run that passed: what the program printed and wrote, and the values that were taken out of that.
 #[derive(Clone)]

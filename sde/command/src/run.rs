@@ -1,255 +1,262 @@
-//! Asking for a command: what is remembered is judged, and what is not is run.
+//! One run: the folder, the inputs, the program, and what came of it.
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use sde_engine::{
-    AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
-    Source, inputs,
-};
+use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
-use crate::DISABLE;
-use crate::body::{self, Whole};
-use crate::builder::Command;
-use crate::error::{CommandError, Ended, Failed};
-use crate::judge::{Judgement, Verdict};
+use crate::error::Ended;
+use crate::folder::RunFolder;
+use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
-use crate::ran::Ran;
+use crate::process::{self, End, Finished, Launch};
 use crate::results;
-use crate::rules::Rules;
+use crate::tree;
 
-impl Command {
-    /// Gives the remembered run, or runs the program; and judges it by the rules.
-    ///
-    /// A remembered run that fails by rules by which it failed when it was made is made again, unless there is
-    /// [`keep_failures`](Self::keep_failures). If it fails by others only, nothing is run, and the error names them: the rule may be mistyped.
-    /// A run that did not end by itself is an error, and is never given.
-    ///
-    /// Costs the reading of the inputs, the program's loader run once to list libraries, and a look into the store.
-    ///
-    /// # Errors
-    /// If the command is refused, the program can't be found or run, did not end by itself, or the run fails by its rules.
-    pub fn run(&self, sde: &Handle) -> Result<Ran, CommandError> {
-        let call = Call::new(self, sde)?;
-        if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
-            return call.judged(call.ask(Policy::Bypass)?);
-        }
-        if self.is_again {
-            return call.settle(call.ask(Policy::Refresh)?);
-        }
-        let began = SystemTime::now();
-        let found = call.ask(Policy::Use)?;
-        let is_earlier =
-            matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < began;
-        if !is_earlier {
-            return call.settle(found);
-        }
-        let ran = call.ran(&found)?;
-        let judged = ran.judge(&call.plan.rules)?;
-        let then = ran.judge(&rules_of(&found.results)?)?;
-        match judged.verdict(&then, self.keeps_failures) {
-            Verdict::Given => {
-                call.keep_rules()?;
-                Ok(ran.with(judged))
-            }
-            Verdict::Again => call.settle(call.ask(Policy::Refresh)?),
-            Verdict::Kept => {
-                Err(call.failed(ran, judged, "it is remembered, and was not run again"))
-            }
-            Verdict::New => Err(call.failed(
-                ran,
-                judged,
-                "nothing was run, since it is remembered and did not fail so before: if the rule is right, \
-                 --again runs it",
-            )),
-        }
-    }
-
-    /// Tells what [`run`](Self::run) would do, and why, without running the program.
-    ///
-    /// # Errors
-    /// If the command is refused, or the program can't be found.
-    pub fn peek(&self, sde: &Handle) -> Result<Peek, CommandError> {
-        let call = Call::new(self, sde)?;
-        let (_, inputs) = call.plan.call();
-        Ok(sde.peek(&call.app, &inputs)?)
-    }
+/// What a run that ended by itself gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    pub(crate) status: i32,
+    pub(crate) stdout: OutputFile,
+    pub(crate) stderr: OutputFile,
+    pub(crate) files: Files,
+    /// Files that nobody declared.
+    pub(crate) others: Vec<String>,
+    /// Outputs that could not be kept, and why.
+    pub(crate) unkept: Vec<String>,
+    /// Processes that it left behind, and which were ended.
+    pub(crate) left: Vec<String>,
+    /// Why what it printed was not passed on as a whole.
+    pub(crate) unshown: Option<String>,
 }
 
-/// One call of a command.
-struct Call<'a> {
-    sde: &'a Handle,
-    plan: Arc<Plan>,
-    app: DynApp,
-    /// What the program wrote besides its outputs, if this call ran it.
-    whole: Arc<Mutex<Option<Whole>>>,
-}
+/// How much of what a run printed an error shows.
+const SHOWN: u64 = 2_000;
 
-impl<'a> Call<'a> {
-    fn new(command: &Command, sde: &'a Handle) -> Result<Self, CommandError> {
-        let plan = Arc::new(Plan::new(command)?);
-        let whole = Arc::new(Mutex::new(None));
-        let (info, _) = plan.call();
-        let app = DynApp::new(info, {
-            let (plan, whole) = (Arc::clone(&plan), Arc::clone(&whole));
-            move |sde, _| {
-                let done = plan.execute(Some(sde))?;
-                let results = done.results(&plan);
-                *lock(&whole) = Some(done);
-                Ok(results)
-            }
-        });
-        // So that two processes never both begin.
-        let app = app.expecting(Cost::new(Duration::from_secs(1)));
-        Ok(Self {
-            sde,
-            plan,
-            app,
-            whole,
-        })
-    }
-
-    fn ask(&self, policy: Policy) -> Result<Outcome, CommandError> {
-        let (_, inputs) = self.plan.call();
-        let done = self.sde.request(&self.app, &inputs).policy(policy).run();
-        done.map_err(|error| match error.app_error::<Ended>() {
-            Some(ended) => {
-                let (app, ended) = (self.plan.app.clone(), Box::new(ended.clone()));
-                let key = self.record(&ended);
-                CommandError::Ended { app, key, ended }
-            }
-            None => error.into(),
-        })
-    }
-
-    /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it. A store
-    /// that fails tells so itself.
-    fn record(&self, ended: &Ended) -> Option<Key> {
-        let (info, inputs) = self.plan.call();
-        let inputs = inputs.with(results::ENDED, ended.how.clone());
-        let info = AppInfo::with_code(info.name().to_owned(), info.code().clone());
-        let (line, ended) = (self.plan.line(), ended.clone());
-        let record = DynApp::new(results::of_record(info), move |sde, _| {
-            sde.took(ended.took);
-            Ok(results::record(line.clone(), ended.tail.clone()))
-        });
-        let done = self
-            .sde
-            .request(&record, &inputs)
-            .policy(Policy::Refresh)
-            .run();
-        done.ok().map(|record| record.key)
-    }
-
-    /// Judges a run that was just made.
-    fn settle(&self, done: Outcome) -> Result<Ran, CommandError> {
-        self.keep_rules()?;
-        self.judged(done)
-    }
-
-    fn judged(&self, done: Outcome) -> Result<Ran, CommandError> {
-        let ran = self.ran(&done)?;
-        let judged = ran.judge(&self.plan.rules)?;
-        match judged.failures.is_empty() {
-            true => Ok(ran.with(judged)),
-            false => {
-                let mut advice = self.missed();
-                if !ran.unkept().is_empty() {
-                    advice += &format!("\nnot kept: {}", ran.unkept().join(", "));
-                }
-                Err(self.failed(ran, judged, &advice))
-            }
-        }
-    }
-
-    /// What a program may miss, and rarely says.
-    fn missed(&self) -> String {
-        let most = 12;
-        let (absent, withheld) = (&self.plan.absent, &self.plan.withheld);
-        let mut told = String::new();
-        if !absent.is_empty() {
-            told += &format!("\nthere was no file {} here", absent.join(", "));
-        }
-        if !withheld.is_empty() {
-            let more = if withheld.len() > most { ", .." } else { "" };
-            let names = withheld[..withheld.len().min(most)].join(", ");
-            told += &format!(
-                "\nnot passed on: {names}{more} (--env NAME counts, --pass NAME does not)"
-            );
-        }
-        told
-    }
-
-    fn ran(&self, done: &Outcome) -> Result<Ran, CommandError> {
-        Ran::new(self.sde, &self.plan, done, lock(&self.whole).take())
-    }
-
-    fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {
-        let failures = judged.failures.iter();
-        let rules = failures
-            .map(|failure| format!("{} ({})", failure.why, failure.rule))
-            .collect();
-        let tail = match self.plan.is_echoed {
-            true => String::new(),
-            false => body::tail(&mut ran.printed()),
+impl Plan {
+    /// Runs the program. An error says that it did not end by itself, or could not be run.
+    pub(crate) fn execute(&self, sde: Option<&Handle>) -> Result<Whole, AppError> {
+        let failed = |what: String, error: io::Error| AppError::message(format!("{what}: {error}"));
+        let in_scratch = |error| {
+            let scratch = self.scratch.display();
+            failed(
+                format!("making the run's folder in {scratch} (--scratch names another)"),
+                error,
+            )
         };
-        let ran = ran.with(judged);
-        let advice = advice.to_owned();
-        CommandError::Failed(Box::new(Failed {
-            ran,
-            rules,
-            advice,
+        let folder = Arc::new(RunFolder::make(&self.scratch).map_err(in_scratch)?);
+        // TERM, as from a batch system.
+        let cancelled = || sde.is_some_and(Handle::is_cancelled).then_some(15);
+        // A signal is passed on when the answer before was another, so one that is sent again follows on none.
+        let last = Cell::new(None);
+        let told = || {
+            let sent = self.stop.sent().filter(|&sent| Some(sent) != self.heard);
+            let is_again = last.replace(sent).is_some_and(|last| Some(last) != sent);
+            sent.filter(|_| !is_again).map(|(_, signal)| signal)
+        };
+        let stop = || told().or_else(cancelled);
+        let stopped = self.place_all(&folder.work(), &stop)?;
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
+        let begun = Instant::now();
+        let finished = match stopped {
+            Some(signal) => Ok(Finished::not_started(signal)),
+            None => self.launch(&folder, &stdout, &stderr, &stop),
+        };
+        let finished = finished.map_err(|error| {
+            failed(
+                format!("running {}", self.code.program.path.display()),
+                error,
+            )
+        })?;
+        let status = self.ended(finished.end, begun.elapsed(), [&stdout, &stderr])?;
+        let taken = || -> io::Result<Whole> {
+            let inputs: BTreeSet<String> = self
+                .files
+                .keys()
+                .chain(self.trees.keys())
+                .cloned()
+                .collect();
+            if self.is_linked {
+                self.check_links()?;
+            }
+            self.code.check()?;
+            let taken = self.outputs.take(&folder, &inputs)?;
+            folder.clear()?;
+            Ok(Whole {
+                status,
+                stdout: OutputFile::without_place(stdout, Arc::clone(&folder))?,
+                stderr: OutputFile::without_place(stderr, Arc::clone(&folder))?,
+                files: taken.files,
+                others: taken.others,
+                unkept: taken.unkept,
+                left: finished.left,
+                unshown: finished.unshown,
+            })
+        };
+        taken().map_err(|error| failed("taking what it wrote".into(), error))
+    }
+
+    /// Copies the inputs, or a part of them: up to a signal, which is given.
+    fn place_all(
+        &self,
+        work: &Path,
+        stop: &dyn Fn() -> Option<i32>,
+    ) -> Result<Option<i32>, AppError> {
+        for (name, (path, digest)) in &self.trees {
+            if let Some(signal) = stop() {
+                return Ok(Some(signal));
+            }
+            let to = work.join(name);
+            let failed = |why: String| AppError::message(format!("copying the tree {name}: {why}"));
+            if let Some(parent) = to.parent() {
+                fs::create_dir_all(parent).map_err(|error| failed(error.to_string()))?;
+            }
+            tree::copy(path, &to).map_err(|error| failed(error.to_string()))?;
+            if tree::digest(&to).map_err(|error| failed(error.to_string()))? != *digest {
+                return Err(failed(
+                    "it was changed since the run's key was made; run it again".into(),
+                ));
+            }
+        }
+        for (name, file) in &self.files {
+            if let Some(signal) = stop() {
+                return Ok(Some(signal));
+            }
+            let placed = file.place(&work.join(name), self.is_linked);
+            placed
+                .map_err(|error| AppError::message(format!("copying the input {name}: {error}")))?;
+        }
+        Ok(None)
+    }
+
+    /// Linked files may have been written to, by the program too.
+    fn check_links(&self) -> io::Result<()> {
+        self.files
+            .iter()
+            .try_for_each(|(name, file)| match &file.content {
+                crate::builder::Content::Path(path) => file
+                    .check(path)
+                    .map_err(|error| io::Error::other(format!("the linked input {name}: {error}"))),
+                crate::builder::Content::Bytes(_) => Ok(()),
+            })
+    }
+
+    fn launch(
+        &self,
+        folder: &Arc<RunFolder>,
+        stdout: &Path,
+        stderr: &Path,
+        stop: &dyn Fn() -> Option<i32>,
+    ) -> io::Result<Finished> {
+        let stdin = match &self.stdin {
+            None => File::open("/dev/null")?,
+            Some(given) => {
+                let path = folder.path().join("stdin");
+                given.place(&path, false)?;
+                File::open(path)?
+            }
+        };
+        let mut environment = self.code.environment.clone();
+        // Paths of inputs in them are names in the folder.
+        environment.retain(|(name, _)| !self.variables.keys().any(|counted| name == &**counted));
+        let counted = self.variables.iter();
+        environment.extend(counted.map(|(name, value)| (name.into(), value.into())));
+        for (name, path) in [("HOME", folder.home()), ("TMPDIR", folder.tmp())] {
+            if !environment.iter().any(|(there, _)| there == name) {
+                environment.push((name.into(), path.into()));
+            }
+        }
+        let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
+        process::run(Launch {
+            program: &self.code.program.path,
+            arg0: self.code.program.path.as_os_str(),
+            args: &args,
+            environment: &environment,
+            folder: &folder.work(),
+            stdin,
+            stdout: File::create_new(stdout)?,
+            stderr: File::create_new(stderr)?,
+            echo: self.is_echoed,
+            limit: self.limit,
+            grace: self.grace,
+            lock: folder.lock(),
+            stop,
+        })
+    }
+
+    /// The status of a run that ended by itself.
+    fn ended(&self, end: End, took: Duration, printed: [&Path; 2]) -> Result<i32, AppError> {
+        let (how, status) = match end {
+            End::Exited(status) => return Ok(status),
+            End::Signal(signal) => (format!("it was ended by signal {signal}"), 128 + signal),
+            End::TimeLimit(limit) => (
+                format!("it took longer than {limit:?}, its time limit"),
+                124,
+            ),
+            End::Interrupted(signal) => (
+                format!("it was told to end (signal {signal})"),
+                128 + signal,
+            ),
+            End::Full(error) => {
+                let scratch = self.scratch.display();
+                (
+                    format!("{error} (its folder is in {scratch}, --scratch names another)"),
+                    125,
+                )
+            }
+            End::Lost => ("the process that watched it was ended".to_owned(), 125),
+        };
+        let tail = tail(&mut printed.into_iter().filter_map(|path| File::open(path).ok()));
+        Err(Ended {
+            how,
+            took,
             tail,
-        }))
-    }
-
-    /// Keeps these rules as the last ones of the app, by which `sde ls` and `sde table` judge. A call without rules
-    /// keeps those of the calls before it.
-    fn keep_rules(&self) -> Result<(), CommandError> {
-        if self.plan.rules.is_empty() {
-            return Ok(());
+            status,
         }
-        let rules = self.plan.rules.to_string();
-        let (kept, inputs) = keeper(&self.plan.app, rules.clone());
-        let ask = |policy| self.sde.request(&kept, &inputs).policy(policy).run();
-        let last = ask(Policy::Use)?;
-        if *last.results.get::<String>(results::RULES)? != rules {
-            ask(Policy::Refresh)?;
-        }
-        Ok(())
+        .into())
     }
 }
 
-/// The app that keeps rules of an app, and its inputs.
-fn keeper(app: &str, rules: String) -> (DynApp, Inputs) {
-    let info = AppInfo::new(results::RULES_APP, "1");
-    let info = info.result(ResultSpec::new::<String>(results::RULES).not_compared());
-    let keeper = DynApp::new(info, move |_, _| {
-        Ok(ResultMap::new().with(results::RULES, rules.clone()))
-    });
-    (keeper, inputs! { app: app.to_owned() })
+impl Whole {
+    pub(crate) fn results(&self, plan: &Plan) -> ResultMap {
+        let digests = self.files.iter().filter(|(name, _)| {
+            plan.compared.iter().any(|output| {
+                // It is one of the declared.
+                Outputs::new(std::slice::from_ref(output)).is_ok_and(|one| one.may_be(name))
+            })
+        });
+        let compared: BTreeMap<String, String> = digests
+            .map(|(name, file)| (name.clone(), file.digest().to_string()))
+            .collect();
+        ResultMap::new()
+            .with(results::STATUS, i64::from(self.status))
+            .with(results::COMMAND, plan.line())
+            .with(results::RULES, plan.rules.to_string())
+            .with(results::DECLARED, plan.outputs.names())
+            .with(results::STDOUT, self.stdout.clone())
+            .with(results::STDERR, self.stderr.clone())
+            .with(results::FILES, self.files.clone())
+            .with(results::COMPARED, compared)
+    }
 }
 
-/// The key of the entry that keeps the rules last asked for of an app, with the result
-/// [`RULES`](results::RULES).
-///
-/// # Errors
-/// None but those of the engine.
-pub fn rules_key(app: &str) -> Result<Key, CommandError> {
-    let (keeper, inputs) = keeper(app, String::new());
-    Ok(Sde::new().peek(&keeper, &inputs)?.key())
-}
-
-fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
-    let rules = results.get::<String>(results::RULES)?;
-    let unread = |error: crate::RuleError| {
-        CommandError::refused("what is stored of its rules", error.to_string())
+/// The end of what was printed.
+pub(crate) fn tail(files: &mut dyn Iterator<Item = File>) -> String {
+    let read = |mut file: File| -> io::Result<String> {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(SHOWN)))?;
+        let mut bytes = Vec::new();
+        file.take(SHOWN).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    rules.parse().map_err(unread)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    let texts = files
+        .filter_map(|file| read(file).ok())
+        .filter(|text| !text.trim().is_empty());
+    texts.collect::<Vec<_>>().join("")
 }

@@ -171,7 +171,7 @@ pub const COMMAND: Layered = Layered {
         &["folder", "process", "program", "rules", "tree"],
         &[
             "arguments",
-            "body",
+            "call",
             "builder",
             "code",
             "error",

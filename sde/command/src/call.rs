@@ -1,0 +1,255 @@
+//! Asking for a command: what is remembered is judged, and what is not is run.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use sde_engine::{
+    AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
+    Source, inputs,
+};
+
+use crate::DISABLE;
+use crate::builder::Command;
+use crate::error::{CommandError, Ended, Failed};
+use crate::judge::{Judgement, Verdict};
+use crate::plan::Plan;
+use crate::ran::Ran;
+use crate::results;
+use crate::rules::Rules;
+use crate::run::{self, Whole};
+
+impl Command {
+    /// Gives the remembered run, or runs the program; and judges it by the rules.
+    ///
+    /// A remembered run that fails by rules by which it failed when it was made is made again, unless there is
+    /// [`keep_failures`](Self::keep_failures). If it fails by others only, nothing is run, and the error names them: the rule may be mistyped.
+    /// A run that did not end by itself is an error, and is never given.
+    ///
+    /// Costs the reading of the inputs, the program's loader run once to list libraries, and a look into the store.
+    ///
+    /// # Errors
+    /// If the command is refused, the program can't be found or run, did not end by itself, or the run fails by its rules.
+    pub fn run(&self, sde: &Handle) -> Result<Ran, CommandError> {
+        let call = Call::new(self, sde)?;
+        if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
+            return call.judged(call.ask(Policy::Bypass)?);
+        }
+        if self.is_again {
+            return call.settle(call.ask(Policy::Refresh)?);
+        }
+        let began = SystemTime::now();
+        let found = call.ask(Policy::Use)?;
+        let is_earlier =
+            matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < began;
+        if !is_earlier {
+            return call.settle(found);
+        }
+        let ran = call.ran(&found)?;
+        let judged = ran.judge(&call.plan.rules)?;
+        let then = ran.judge(&rules_of(&found.results)?)?;
+        match judged.verdict(&then, self.keeps_failures) {
+            Verdict::Given => {
+                call.keep_rules()?;
+                Ok(ran.with(judged))
+            }
+            Verdict::Again => call.settle(call.ask(Policy::Refresh)?),
+            Verdict::Kept => {
+                Err(call.failed(ran, judged, "it is remembered, and was not run again"))
+            }
+            Verdict::New => Err(call.failed(
+                ran,
+                judged,
+                "nothing was run, since it is remembered and did not fail so before: if the rule is right, \
+                 --again runs it",
+            )),
+        }
+    }
+
+    /// Tells what [`run`](Self::run) would do, and why, without running the program.
+    ///
+    /// # Errors
+    /// If the command is refused, or the program can't be found.
+    pub fn peek(&self, sde: &Handle) -> Result<Peek, CommandError> {
+        let call = Call::new(self, sde)?;
+        let (_, inputs) = call.plan.call();
+        Ok(sde.peek(&call.app, &inputs)?)
+    }
+}
+
+/// One call of a command.
+struct Call<'a> {
+    sde: &'a Handle,
+    plan: Arc<Plan>,
+    app: DynApp,
+    /// What the program wrote besides its outputs, if this call ran it.
+    whole: Arc<Mutex<Option<Whole>>>,
+}
+
+impl<'a> Call<'a> {
+    fn new(command: &Command, sde: &'a Handle) -> Result<Self, CommandError> {
+        let plan = Arc::new(Plan::new(command)?);
+        let whole = Arc::new(Mutex::new(None));
+        let (info, _) = plan.call();
+        let app = DynApp::new(info, {
+            let (plan, whole) = (Arc::clone(&plan), Arc::clone(&whole));
+            move |sde, _| {
+                let done = plan.execute(Some(sde))?;
+                let results = done.results(&plan);
+                *lock(&whole) = Some(done);
+                Ok(results)
+            }
+        });
+        // So that two processes never both begin.
+        let app = app.expecting(Cost::new(Duration::from_secs(1)));
+        Ok(Self {
+            sde,
+            plan,
+            app,
+            whole,
+        })
+    }
+
+    fn ask(&self, policy: Policy) -> Result<Outcome, CommandError> {
+        let (_, inputs) = self.plan.call();
+        let done = self.sde.request(&self.app, &inputs).policy(policy).run();
+        done.map_err(|error| match error.app_error::<Ended>() {
+            Some(ended) => {
+                let (app, ended) = (self.plan.app.clone(), Box::new(ended.clone()));
+                let key = self.record(&ended);
+                CommandError::Ended { app, key, ended }
+            }
+            None => error.into(),
+        })
+    }
+
+    /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it. A store
+    /// that fails tells so itself.
+    fn record(&self, ended: &Ended) -> Option<Key> {
+        let (info, inputs) = self.plan.call();
+        let inputs = inputs.with(results::ENDED, ended.how.clone());
+        let info = AppInfo::with_code(info.name().to_owned(), info.code().clone());
+        let (line, ended) = (self.plan.line(), ended.clone());
+        let record = DynApp::new(results::of_record(info), move |sde, _| {
+            sde.took(ended.took);
+            Ok(results::record(line.clone(), ended.tail.clone()))
+        });
+        let done = self
+            .sde
+            .request(&record, &inputs)
+            .policy(Policy::Refresh)
+            .run();
+        done.ok().map(|record| record.key)
+    }
+
+    /// Judges a run that was just made.
+    fn settle(&self, done: Outcome) -> Result<Ran, CommandError> {
+        self.keep_rules()?;
+        self.judged(done)
+    }
+
+    fn judged(&self, done: Outcome) -> Result<Ran, CommandError> {
+        let ran = self.ran(&done)?;
+        let judged = ran.judge(&self.plan.rules)?;
+        match judged.failures.is_empty() {
+            true => Ok(ran.with(judged)),
+            false => {
+                let mut advice = self.missed();
+                if !ran.unkept().is_empty() {
+                    advice += &format!("\nnot kept: {}", ran.unkept().join(", "));
+                }
+                Err(self.failed(ran, judged, &advice))
+            }
+        }
+    }
+
+    /// What a program may miss, and rarely says.
+    fn missed(&self) -> String {
+        let most = 12;
+        let (absent, withheld) = (&self.plan.absent, &self.plan.withheld);
+        let mut told = String::new();
+        if !absent.is_empty() {
+            told += &format!("\nthere was no file {} here", absent.join(", "));
+        }
+        if !withheld.is_empty() {
+            let more = if withheld.len() > most { ", .." } else { "" };
+            let names = withheld[..withheld.len().min(most)].join(", ");
+            told += &format!(
+                "\nnot passed on: {names}{more} (--env NAME counts, --pass NAME does not)"
+            );
+        }
+        told
+    }
+
+    fn ran(&self, done: &Outcome) -> Result<Ran, CommandError> {
+        Ran::new(self.sde, &self.plan, done, lock(&self.whole).take())
+    }
+
+    fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {
+        let failures = judged.failures.iter();
+        let rules = failures
+            .map(|failure| format!("{} ({})", failure.why, failure.rule))
+            .collect();
+        let tail = match self.plan.is_echoed {
+            true => String::new(),
+            false => run::tail(&mut ran.printed()),
+        };
+        let ran = ran.with(judged);
+        let advice = advice.to_owned();
+        CommandError::Failed(Box::new(Failed {
+            ran,
+            rules,
+            advice,
+            tail,
+        }))
+    }
+
+    /// Keeps these rules as the last ones of the app, by which `sde ls` and `sde table` judge. A call without rules
+    /// keeps those of the calls before it.
+    fn keep_rules(&self) -> Result<(), CommandError> {
+        if self.plan.rules.is_empty() {
+            return Ok(());
+        }
+        let rules = self.plan.rules.to_string();
+        let (kept, inputs) = keeper(&self.plan.app, rules.clone());
+        let ask = |policy| self.sde.request(&kept, &inputs).policy(policy).run();
+        let last = ask(Policy::Use)?;
+        if *last.results.get::<String>(results::RULES)? != rules {
+            ask(Policy::Refresh)?;
+        }
+        Ok(())
+    }
+}
+
+/// The app that keeps rules of an app, and its inputs.
+fn keeper(app: &str, rules: String) -> (DynApp, Inputs) {
+    let info = AppInfo::new(results::RULES_APP, "1");
+    let info = info.result(ResultSpec::new::<String>(results::RULES).not_compared());
+    let keeper = DynApp::new(info, move |_, _| {
+        Ok(ResultMap::new().with(results::RULES, rules.clone()))
+    });
+    (keeper, inputs! { app: app.to_owned() })
+}
+
+/// The key of the entry that keeps the rules last asked for of an app, with the result
+/// [`RULES`](results::RULES).
+///
+/// # Errors
+/// None but those of the engine.
+pub fn rules_key(app: &str) -> Result<Key, CommandError> {
+    let (keeper, inputs) = keeper(app, String::new());
+    Ok(Sde::new().peek(&keeper, &inputs)?.key())
+}
+
+fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
+    let rules = results.get::<String>(results::RULES)?;
+    let unread = |error: crate::RuleError| {
+        CommandError::refused("what is stored of its rules", error.to_string())
+    };
+    rules.parse().map_err(unread)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

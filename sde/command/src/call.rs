@@ -114,8 +114,12 @@ impl<'a> Call<'a> {
         let done = self.sde.request(&self.app, &inputs).policy(policy).run();
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
-                let (app, ended) = (self.plan.app.clone(), Box::new(ended.clone()));
+                let (app, mut ended) = (self.plan.app.clone(), Box::new(ended.clone()));
                 let key = self.record(&ended);
+                // What was shown as it came is not shown again.
+                if self.plan.is_echoed {
+                    ended.tail.clear();
+                }
                 CommandError::Ended { app, key, ended }
             }
             None => error.into(),

@@ -99,11 +99,10 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     while let Some(cause) = next {
         next = cause.source();
         let text = cause.to_string();
-        let text = text.lines().next().unwrap_or_default();
         // Some texts have that of their cause in them.
-        if !all.contains(text) {
+        if !all.contains(&text) {
             all.push_str(if all.is_empty() { "" } else { ": " });
-            all.push_str(text);
+            all.push_str(&text);
         }
     }
     all

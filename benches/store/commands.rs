@@ -38,7 +38,7 @@ fn main() {
     };
     let kept = folder.path().join("kept");
     exec(&[], &kept);
-    let mut tries = Tries::new(200, Duration::from_secs(60));
+    let mut tries = Tries::new(40, Duration::from_secs(60));
     tries.case(TRUE, || took(&mut Command::new("/bin/true")));
     tries.case(ALONE, || {
         took(

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::builder::{Command, Content};
+use crate::code::is_executable;
 use crate::error::CommandError;
 use crate::launched::{Kind, Launched};
-use crate::outputs::{Outputs, is_inside};
+use crate::outputs::{Outputs, is_inside, plain};
 use crate::paths::{Known, Paths, shown};
 
 pub(crate) struct Arguments {
@@ -32,14 +33,14 @@ struct Reading<'a> {
 }
 
 impl Arguments {
-    /// `program` is the file that runs, and `finds` tells whether the run's `PATH` has a program of a name.
+    /// `program` is the file that runs, and `find` looks for a program in the run's `PATH`.
     pub(crate) fn read(
         command: &Command,
         program: &Path,
         outputs: &Outputs,
         base: &Path,
         variables: &BTreeMap<String, String>,
-        finds: &dyn Fn(&str) -> bool,
+        find: &dyn Fn(&str) -> Option<PathBuf>,
     ) -> Result<Self, CommandError> {
         let kind = Kind::of(program);
         let mut reading = Reading {
@@ -52,12 +53,12 @@ impl Arguments {
             names: BTreeMap::new(),
         };
         reading.declared()?;
-        let paths = reading.paths();
+        let paths = reading.paths(matches!(kind, Kind::Launcher { is_shell: true }));
         let args = command.args.iter().map(|arg| reading.argument(arg, &paths));
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let replaced = variables.iter().map(|(name, value)| {
-            // Counts as a text, and leads to programs, not to files.
-            let value = match name == "PATH" {
+            // These lead to programs and libraries, which count.
+            let value = match name == "PATH" || name == "LD_LIBRARY_PATH" {
                 true => value.clone(),
                 false => paths.replaced(value, &format!("the variable {name}"))?,
             };
@@ -65,15 +66,12 @@ impl Arguments {
         });
         let variables = replaced.collect::<Result<_, CommandError>>()?;
         let checked = Launched {
-            finds,
-            is_declared: &|word| reading.is_declared(word),
+            find,
+            is_declared: &|word| reading.is_declared(word) || reading.is_used(word, find),
             is_input: &|word| reading.is_input(word),
+            is_program: &|word| reading.is_program(word),
         };
-        checked.check(&kind, &args)?;
-        let launched = match kind {
-            Kind::Other => None,
-            _ => reading.launched(&args),
-        };
+        let launched = checked.check(&kind, &args)?;
         let Reading { files, trees, .. } = reading;
         Ok(Self {
             args,
@@ -108,7 +106,7 @@ impl Reading<'_> {
                 ));
             }
             let name = name_of(tree)?;
-            self.names.insert(plain(&path), name.clone());
+            self.names.insert(plain_path(&path), name.clone());
             let other = self.trees.insert(name.clone(), path.clone());
             if let Some(other) = other.filter(|other| *other != path) {
                 return Err(clash(&name, &other.display().to_string()));
@@ -137,7 +135,7 @@ impl Reading<'_> {
 
     /// Adds a file under a name.
     fn add(&mut self, name: String, content: Content) -> Result<(), CommandError> {
-        let name = plain(Path::new(&name)).to_string_lossy().into_owned();
+        let name = plain(&name);
         if !is_inside(&name) {
             return Err(CommandError::refused(
                 format!("the input {name:?}"),
@@ -155,10 +153,10 @@ impl Reading<'_> {
                     "it is a folder: --tree takes folders",
                 ));
             }
-            self.names.insert(plain(path), name.clone());
+            self.names.insert(plain_path(path), name.clone());
         }
         let same = |other: &Content| match (other, &content) {
-            (Content::Path(one), Content::Path(other)) => plain(one) == plain(other),
+            (Content::Path(one), Content::Path(other)) => plain_path(one) == plain_path(other),
             (Content::Bytes(one), Content::Bytes(other)) => one == other,
             _ => false,
         };
@@ -169,7 +167,7 @@ impl Reading<'_> {
     }
 
     /// What a text may name by a path.
-    fn paths(&self) -> Paths {
+    fn paths(&self, is_shell: bool) -> Paths {
         let named = self.names.iter().filter_map(|(path, name)| {
             Some(Known {
                 path: path.to_str()?.to_owned(),
@@ -178,7 +176,7 @@ impl Reading<'_> {
             })
         });
         let kept = |path: &String, is_folder| Known {
-            path: path.clone(),
+            path: plain(path),
             name: None,
             is_folder,
         };
@@ -189,18 +187,21 @@ impl Reading<'_> {
             .map(|used| kept(used, self.base.join(used).is_dir()));
         let texts = self.command.texts.iter().map(|text| kept(text, false));
         let known = named.chain(used).chain(texts);
-        Paths::new(known.filter(|known| !known.path.is_empty()).collect())
+        Paths::new(
+            known.filter(|known| known.path.starts_with('/')).collect(),
+            is_shell,
+        )
     }
 
     /// An argument as the program gets it.
     fn argument(&mut self, arg: &str, paths: &Paths) -> Result<String, CommandError> {
         let path = self.base.join(arg);
-        let own = plain(Path::new(arg)).to_string_lossy().into_owned();
+        let own = plain(arg);
         if self.is_declared(arg) || !arg.is_empty() && self.outputs.is_named(&own) {
             return Ok(arg.to_owned());
         }
         let is_name = self.files.contains_key(&own) || self.trees.contains_key(&own);
-        match self.names.get(&plain(&path)) {
+        match self.names.get(&plain_path(&path)) {
             Some(name) if is_name && *name != own => return Err(clash(arg, "another one")),
             Some(name) if *name != own => return Ok(self.spelled(name)),
             None if !is_name => {}
@@ -245,7 +246,7 @@ impl Reading<'_> {
             ));
         }
         self.add(name.clone(), Content::Path(PathBuf::from(arg)))?;
-        let is_own = plain(Path::new(arg)) == Path::new(&name);
+        let is_own = plain(arg) == name;
         Ok(if is_own {
             arg.to_owned()
         } else {
@@ -277,14 +278,32 @@ impl Reading<'_> {
 
     /// Whether a word leads to an input in the run's folder.
     fn is_input(&self, word: &str) -> bool {
-        let own = plain(Path::new(word)).to_string_lossy().into_owned();
+        let own = plain(word);
         self.files.contains_key(&own) || self.is_in_a_tree(&own)
     }
 
-    fn launched(&self, args: &[String]) -> Option<String> {
-        let used = self.command.uses.iter().find(|used| args.contains(used));
-        used.or_else(|| args.iter().find(|arg| self.is_input(arg)))
-            .cloned()
+    /// Whether a program that is started by its name is one of those that are used by their paths.
+    fn is_used(&self, word: &str, find: &dyn Fn(&str) -> Option<PathBuf>) -> bool {
+        let real = |path: PathBuf| path.canonicalize().ok();
+        let Some(program) = find(word).and_then(real) else {
+            return false;
+        };
+        let mut used = self.command.uses.iter().filter(|used| used.contains('/'));
+        used.any(|used| real(self.base.join(used)).is_some_and(|used| used == program))
+    }
+
+    fn is_program(&self, word: &str) -> bool {
+        let is_file = |path: &Path| path.is_file() && is_executable(path);
+        let own = plain(word);
+        match self.files.get(&own) {
+            Some(Content::Path(path)) => is_file(path),
+            Some(Content::Bytes(_)) => false,
+            None => {
+                let is_it = |used: &&String| *used == word;
+                let used = self.command.uses.iter().find(is_it);
+                used.is_some_and(|used| !used.contains('/') || is_file(&self.base.join(used)))
+            }
+        }
     }
 }
 
@@ -299,7 +318,7 @@ fn clash(name: &str, other: &str) -> CommandError {
 fn name_of(path: &Path) -> Result<String, CommandError> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let name = match path.components().all(is_plain) {
-        true => Some(plain(path)),
+        true => Some(plain_path(path)),
         false => path.file_name().map(PathBuf::from),
     };
     let name = name
@@ -313,8 +332,7 @@ fn name_of(path: &Path) -> Result<String, CommandError> {
     })
 }
 
-/// A path without `.` and double slashes.
-fn plain(path: &Path) -> PathBuf {
+fn plain_path(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| *part != Component::CurDir)
         .collect()

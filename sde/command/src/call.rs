@@ -8,7 +8,6 @@ use sde_engine::{
     Source, inputs,
 };
 
-use crate::DISABLE;
 use crate::builder::Command;
 use crate::error::{CommandError, Ended, Failed};
 use crate::judge::{Judgement, Verdict};
@@ -17,6 +16,9 @@ use crate::ran::Ran;
 use crate::results;
 use crate::rules::Rules;
 use crate::run::{self, Whole};
+
+/// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
+pub const DISABLE: &str = "SDE_DISABLE";
 
 impl Command {
     /// Gives the remembered run, or runs the program; and judges it by the rules.
@@ -54,6 +56,7 @@ impl Command {
             }
             Verdict::Again => call.settle(call.ask(Policy::Refresh)?),
             Verdict::Kept => {
+                call.keep_rules()?;
                 Err(call.failed(ran, judged, "it is remembered, and was not run again"))
             }
             Verdict::New => Err(call.failed(

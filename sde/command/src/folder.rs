@@ -103,7 +103,7 @@ impl Drop for RunFolder {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
-    /// How many folders it removed.
+    /// The number of folders that it removed.
     pub folders: usize,
     /// The processes of such runs that it killed, as `name (pid)`.
     pub ended: Vec<String>,

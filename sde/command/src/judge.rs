@@ -239,7 +239,10 @@ fn value(found: &Captures<'_>) -> Data {
     // Fortran writes 1.0D+00.
     let number = text.replace(['d', 'D'], "e").parse::<f64>();
     match number {
-        Ok(number) if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+        Ok(number)
+            if number.is_finite()
+                && digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') =>
+        {
             Data::Float(number)
         }
         _ => Data::Text(text.into_owned()),

@@ -27,12 +27,9 @@ mod run;
 mod tree;
 
 pub use builder::{Command, Stop};
-pub use call::rules_key;
+pub use call::{DISABLE, rules_key};
 pub use error::{CommandError, Ended, Failed};
 pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
-
-/// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
-pub const DISABLE: &str = "SDE_DISABLE";

@@ -1,6 +1,6 @@
 //! The files that a run is to write.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -39,7 +39,7 @@ impl Outputs {
         for declared in declared {
             let name = declared.strip_prefix('?');
             let (name, is_optional) = (name.unwrap_or(declared), name.is_some());
-            let name = name.trim_end_matches('/').to_owned();
+            let name = plain(name);
             if !is_inside(&name) || name.contains('\n') {
                 return Err(CommandError::refused(
                     format!("the output {declared:?}"),
@@ -92,11 +92,7 @@ impl Outputs {
     ///
     /// An input that the program has changed is an output only if it is declared by its own name: put back, it would be
     /// another input of the next call.
-    pub(crate) fn take(
-        &self,
-        folder: &Arc<RunFolder>,
-        inputs: &BTreeSet<String>,
-    ) -> io::Result<Taken> {
+    pub(crate) fn take(&self, folder: &Arc<RunFolder>, placed: &Placed) -> io::Result<Taken> {
         let mut taken = Taken::default();
         let mut written = Vec::new();
         walk(
@@ -109,15 +105,17 @@ impl Outputs {
         fs::create_dir(&kept)?;
         let (mut moved, mut copied) = (Vec::new(), Vec::new());
         for path in written {
-            let is_input = is_or_is_below(&path, inputs);
+            let input = placed.0.get(&path);
             let wanted = self.0.iter().any(|(name, output)| {
-                output.has(name, &path) && (output.pattern.is_none() || !is_input)
+                output.has(name, &path) && (output.pattern.is_none() || input.is_none())
             });
-            match (wanted, fs::symlink_metadata(folder.work().join(&path))) {
+            let about = fs::symlink_metadata(folder.work().join(&path));
+            match (wanted, about) {
                 (true, Ok(about)) if about.is_file() => moved.push(path),
                 (true, _) => copied.push(path),
-                (false, _) if !is_input => taken.others.push(path),
-                (false, _) => {}
+                (false, Ok(about)) if input == Some(&identity(&about)) => {}
+                (false, _) if input.is_some() => taken.others.push(format!("{path} (an input)")),
+                (false, _) => taken.others.push(path),
             }
         }
         // What links lead to is read before it is moved.
@@ -137,6 +135,31 @@ impl Outputs {
         }
         Ok(taken)
     }
+}
+
+/// The files that a run's folder has when the program begins, as they are then.
+pub(crate) struct Placed(BTreeMap<String, [i64; 4]>);
+
+impl Placed {
+    pub(crate) fn new(work: &Path) -> Self {
+        let mut files = Vec::new();
+        walk(work, &mut PathBuf::new(), &mut files, &mut Vec::new());
+        let known = files.into_iter().filter_map(|path| {
+            let about = fs::symlink_metadata(work.join(&path)).ok()?;
+            Some((path, identity(&about)))
+        });
+        Self(known.collect())
+    }
+}
+
+fn identity(about: &fs::Metadata) -> [i64; 4] {
+    use std::os::unix::fs::MetadataExt;
+    [
+        about.ino().cast_signed(),
+        about.size().cast_signed(),
+        about.ctime(),
+        about.ctime_nsec(),
+    ]
 }
 
 /// What a program wrote.
@@ -161,6 +184,14 @@ impl Output {
     }
 }
 
+/// A path without `.`, double slashes and a slash at the end.
+pub(crate) fn plain(path: &str) -> String {
+    let parts = Path::new(path)
+        .components()
+        .filter(|part| *part != Component::CurDir);
+    parts.collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
 /// Whether a path leads to something below the folder that it starts in.
 pub(crate) fn is_inside(path: &str) -> bool {
     let mut parts = Path::new(path).components().peekable();
@@ -170,10 +201,6 @@ pub(crate) fn is_inside(path: &str) -> bool {
 fn is_or_is_in(path: &str, name: &str) -> bool {
     path.strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn is_or_is_below(path: &str, names: &BTreeSet<String>) -> bool {
-    names.iter().any(|name| is_or_is_in(path, name))
 }
 
 /// All below a folder that is no folder. What can't be read is told.

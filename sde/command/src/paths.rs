@@ -21,10 +21,21 @@ pub(crate) struct Known {
 pub(crate) struct Paths {
     known: Vec<Known>,
     root: Vec<String>,
+    /// Whether a shell reads the texts: it puts paths together from pieces.
+    is_shell: bool,
 }
 
+/// They are nobody's.
+const FREE: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
+
 impl Paths {
-    pub(crate) fn new(mut known: Vec<Known>) -> Self {
+    pub(crate) fn new(mut known: Vec<Known>, is_shell: bool) -> Self {
+        let free = FREE.iter().map(|path| Known {
+            path: (*path).to_owned(),
+            name: None,
+            is_folder: false,
+        });
+        known.extend(free);
         // The longest that fits counts.
         known.sort_by_key(|one| std::cmp::Reverse(one.path.len()));
         let root = fs::read_dir("/").into_iter().flatten().flatten();
@@ -32,6 +43,7 @@ impl Paths {
         Self {
             known,
             root: root.collect(),
+            is_shell,
         }
     }
 
@@ -40,50 +52,60 @@ impl Paths {
     pub(crate) fn replaced(&self, text: &str, what: &str) -> Result<String, CommandError> {
         let (mut read, mut at) = (String::new(), 0);
         while let Some(next) = text[at..].chars().next() {
-            let rest = &text[at..];
-            let length = if begins(text, at) {
-                if let Some(known) = self.known.iter().find(|known| known.is_at(rest)) {
-                    read.push_str(known.name.as_ref().unwrap_or(&known.path));
-                    at += known.path.len();
-                    continue;
-                }
-                if self.is_trap(rest) {
-                    return Err(refused(rest, what));
-                }
-                word(rest).len().max(1)
-            } else {
-                next.len_utf8()
+            let (before, rest) = text.split_at(at);
+            let known = match next == '/' && !before.ends_with('/') {
+                true => self.known.iter().find(|known| known.is_at(rest)),
+                false => None,
             };
-            read.push_str(&rest[..length]);
-            at += length;
+            if let Some(known) = known.filter(|known| begins(before) || known.name.is_none()) {
+                read.push_str(known.name.as_ref().unwrap_or(&known.path));
+                at += known.path.len();
+            } else if self.is_trap(before, rest) {
+                return Err(refused(rest, what));
+            } else {
+                read.push(next);
+                at += next.len_utf8();
+            }
         }
         Ok(read)
     }
 
-    /// Whether a path, with what follows it, leads to something that exists or may exist.
-    fn is_trap(&self, rest: &str) -> bool {
-        let path = word(rest);
-        if path.split('/').any(|part| part == "..") {
-            return true;
+    /// Whether what stands here leads to something that exists or may exist.
+    fn is_trap(&self, before: &str, rest: &str) -> bool {
+        if rest.starts_with('/') {
+            return !before.ends_with('/') && self.is_absolute_trap(before, rest);
         }
-        if let Some(user) = path.strip_prefix('~') {
-            return user.starts_with(char::is_alphanumeric);
-        }
-        if !path.starts_with('/') {
+        if !is_new(before) {
             return false;
         }
-        let below = rest.trim_start_matches(['/', '.']);
-        if below.is_empty() {
+        match rest.strip_prefix('~') {
+            Some(user) => is_user(user),
+            None => leaves(word(rest)),
+        }
+    }
+
+    fn is_absolute_trap(&self, before: &str, rest: &str) -> bool {
+        // Wherever it stands, it may be taken out of the text.
+        if exists(rest) {
             return true;
         }
+        if !begins(before) {
+            return false;
+        }
+        let below = rest.trim_start_matches('/');
         let first = below.split('/').next().unwrap_or_default();
-        let is_open = word(first).contains(['*', '?', '[', '$']);
-        // A name there may have blanks in it.
         let is_named = |entry: &String| {
+            // A name there may have blanks in it.
             let after = below.strip_prefix(&**entry);
             after.is_some_and(|after| !after.starts_with(is_part))
         };
-        path.len() > 1 && (is_open || self.root.iter().any(is_named))
+        let is_root = first.is_empty() || first == "." || first == "..";
+        let is_plain = !first.is_empty() && first.chars().all(is_part);
+        self.root.iter().any(is_named)
+            || is_root && before.is_empty()
+            || is_open(first) && is_clean(before)
+            || self.is_shell && !is_plain
+            || before.ends_with("file:")
     }
 }
 
@@ -92,31 +114,35 @@ impl Known {
         let Some(after) = rest.strip_prefix(&*self.path) else {
             return false;
         };
-        let is_end = !after.starts_with(|c| is_part(c) || c == '/');
-        let is_below = self.is_folder
-            && after.starts_with('/')
-            && !word(after).split('/').any(|part| part == "..");
-        is_end || is_below
+        match after.chars().next() {
+            None => true,
+            Some('/') => self.is_folder && !word(after).split('/').any(|part| part == ".."),
+            // A name with a blank in it may go on here.
+            Some(c) if c.is_whitespace() => {
+                let longer = rest.split(is_closing).next().unwrap_or_default();
+                !Path::new(longer.trim_end()).exists() || longer.trim_end() == self.path
+            }
+            Some(c) => is_closing(c),
+        }
     }
 }
 
-/// Whether a path may begin here: not within a word.
-fn begins(text: &str, at: usize) -> bool {
-    let before = text[..at].chars().next_back();
-    let is_new = before.is_none_or(|c| !is_part(c) && c != '/');
-    match text[at..].chars().next() {
-        // An option's letters may stand before it.
-        Some('/') => {
-            is_new || {
-                let start = text[..at].rfind(|c| !is_part(c)).map_or(0, |end| end + 1);
-                text[start..at].starts_with('-')
-            }
-        }
-        Some('~') => is_new,
-        // Of a relative path only `..` matters.
-        Some(_) => is_new && word(&text[at..]).split('/').any(|part| part == ".."),
-        None => false,
+/// Whether a path may begin after this: not within a word, unless that is an option.
+fn begins(before: &str) -> bool {
+    is_new(before) && !before.ends_with('/') || {
+        let start = before.rfind(|c| !is_part(c)).map_or(0, |end| end + 1);
+        before[start..].starts_with('-') && !before.ends_with('/')
     }
+}
+
+fn is_new(before: &str) -> bool {
+    !before.ends_with(|c| is_part(c) || c == '/')
+}
+
+/// Whether a word begins after this, and not only something within one.
+fn is_clean(before: &str) -> bool {
+    let is_mark = |c: char| c.is_whitespace() || is_closing(c) || c == '=' || c == '(';
+    before.is_empty() || before.ends_with(is_mark) || before.starts_with('-')
 }
 
 /// What may stand in a path without a doubt.
@@ -124,25 +150,77 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || "._-".contains(c)
 }
 
+/// What may end a path, and is hardly part of one.
+fn is_closing(c: char) -> bool {
+    "\"',;:)<>|&`\n".contains(c)
+}
+
 /// The path at the beginning of a text.
 fn word(text: &str) -> &str {
-    let is_end = |c: char| c.is_whitespace() || ":=,;\"'<>()|&`".contains(c);
+    let is_end = |c: char| c.is_whitespace() || is_closing(c) || c == '=' || c == '(';
     text.split(is_end).next().unwrap_or_default()
 }
 
+/// Whether a part of a path stands for others: a pattern, or a variable.
+fn is_open(part: &str) -> bool {
+    let is_variable = |(at, _): (usize, &str)| {
+        part[at + 1..].starts_with(|c: char| c.is_alphabetic() || c == '{' || c == '(')
+    };
+    word(part).contains(['*', '?', '[', '{']) || part.match_indices('$').any(is_variable)
+}
+
+/// Whether an absolute path below a folder of the root exists, as far as it is plain.
+fn exists(rest: &str) -> bool {
+    let word = word(rest);
+    let plain = word
+        .split(['*', '?', '[', '{', '$', '\\'])
+        .next()
+        .unwrap_or_default();
+    let path = match plain.len() < word.len() {
+        true => plain.rsplit_once('/').map_or("", |(folder, _)| folder),
+        false => plain,
+    };
+    let path = Path::new(path);
+    path.components().count() > 2 && path.exists()
+}
+
+/// Whether a relative path leads above the folder that it starts in.
+fn leaves(path: &str) -> bool {
+    let mut depth = 0_i32;
+    path.split('/').any(|part| {
+        match part {
+            "" | "." => {}
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+        depth < 0
+    })
+}
+
+fn is_user(name: &str) -> bool {
+    let name = name.split(|c| !is_part(c)).next().unwrap_or_default();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    !name.is_empty()
+        && users
+            .lines()
+            .any(|line| line.split(':').next() == Some(name))
+}
+
 fn refused(rest: &str, what: &str) -> CommandError {
-    let whole = Path::new(rest).exists();
-    let path = if whole { rest } else { word(rest) };
+    let is_whole = Path::new(rest).exists();
+    let path = if is_whole { rest } else { word(rest) };
     let is_folder = Path::new(path).is_dir();
-    let (copied, path) = (if is_folder { "--tree" } else { "-i" }, shown(path));
-    let why = match path.starts_with('/') {
-        true => format!(
-            "nobody would notice if {path} changed: {copied} {path} copies it into the run, --uses {path} counts it where it lies, \
-             --text {path} says that nothing depends on it"
+    let name = shown(path);
+    let why = match (path.starts_with('/'), path.trim_matches('/').is_empty()) {
+        (true, false) => format!(
+            "nobody would notice if {name} changed: {} {name} copies it into the run, --uses {name} counts it where it lies, \
+             --text with the whole word says that nothing depends on it",
+            if is_folder { "--tree" } else { "-i" }
         ),
-        false => format!(
-            "{path} leads out of the run's folder, and nobody would notice a change there: name the file by an argument \
-             of its own, or by an absolute path; --text takes the whole argument as a word"
+        (true, true) => "the root of the file system may be read by it: --text with the whole word says that it is not".to_owned(),
+        (false, _) => format!(
+            "{name} leads out of the run's folder, and nobody would notice a change there: write the absolute path in its \
+             place; or --text with the whole word says that nothing depends on it"
         ),
     };
     CommandError::refused(what, why)

@@ -57,9 +57,9 @@ impl Plan {
         check(command, &outputs)?;
         let variables = variables(command)?;
         let mut code = Code::new(command, &base, Digests::new(command.rehashes))?;
-        let finds = |word: &str| program::find(word.as_ref(), &base, &code.search).is_ok();
+        let find = |word: &str| program::find(word.as_ref(), &base, &code.search).ok();
         let program = &code.program.path;
-        let arguments = Arguments::read(command, program, &outputs, &base, &variables, &finds)?;
+        let arguments = Arguments::read(command, program, &outputs, &base, &variables, &find)?;
         let given = |content: &Content| Given::read(content, &base);
         let files = arguments.files.iter();
         let files = files.map(|(name, content)| Ok((name.clone(), given(content)?)));

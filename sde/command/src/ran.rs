@@ -198,10 +198,15 @@ impl Ran {
                 );
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
-            if !is_there(file, &place) {
-                wanted.push((file, place));
-            }
+            wanted.push((file, place));
         }
+        let mut places: Vec<&Path> = wanted.iter().map(|(_, place)| &**place).collect();
+        places.sort();
+        if let Some([_, within]) = places.windows(2).find(|pair| pair[1].starts_with(pair[0])) {
+            let why = format!("two outputs would be put at {}", within.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
+        wanted.retain(|(file, place)| !is_there(file, place));
         let Some((_, first)) = wanted.first() else {
             return Ok(());
         };

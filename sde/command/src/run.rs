@@ -1,7 +1,7 @@
 //! One run: the folder, the inputs, the program, and what came of it.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
 use crate::error::Ended;
 use crate::folder::RunFolder;
-use crate::outputs::{Files, Outputs};
+use crate::outputs::{Files, Outputs, Placed};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
@@ -62,6 +62,7 @@ impl Plan {
         };
         let stop = || told().or_else(cancelled);
         let stopped = self.place_all(&folder.work(), &stop)?;
+        let placed = Placed::new(&folder.work());
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
         let begun = Instant::now();
         let finished = match stopped {
@@ -76,17 +77,11 @@ impl Plan {
         })?;
         let status = self.ended(finished.end, begun.elapsed(), [&stdout, &stderr])?;
         let taken = || -> io::Result<Whole> {
-            let inputs: BTreeSet<String> = self
-                .files
-                .keys()
-                .chain(self.trees.keys())
-                .cloned()
-                .collect();
             if self.is_linked {
                 self.check_links()?;
             }
             self.code.check()?;
-            let taken = self.outputs.take(&folder, &inputs)?;
+            let taken = self.outputs.take(&folder, &placed)?;
             folder.clear()?;
             Ok(Whole {
                 status,

@@ -64,8 +64,13 @@ impl Desk {
     }
 
     fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
-        let mut command = kit::program();
+        // A shell that starts tests in the background has them ignore INT.
+        let program = kit::program();
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal=INT,QUIT")
+            .arg(program.get_program())
+            .args(program.get_args())
             .args(arguments)
             .current_dir(&self.path)
             .env("TMPDIR", self.scratch());

@@ -21,7 +21,7 @@ fn outputs_are_put_where_they_are_wanted_with_their_modes() {
         .output("?none");
     let ran = lab.run(&command);
     assert_eq!(ran.outputs().collect::<Vec<_>>(), ["b.log", "out/deep/a"]);
-    assert_eq!(ran.undeclared(), ["c"]);
+    assert_eq!(ran.undeclared(), ["c", "in (an input)"]);
     for folder in ["one", "two"] {
         lab.run(&command).put_all(lab.path(folder)).unwrap();
         let file = lab.path(folder).join("b.log");
@@ -166,4 +166,33 @@ fn an_output_is_an_input_by_its_content() {
         here
     };
     assert_ne!(key(1), key(2));
+}
+
+#[test]
+fn two_outputs_have_two_places() {
+    let lab = Lab::new();
+    let script = lab.script("job", "echo 1 > a; mkdir d; echo 2 > d/b");
+    let ran = lab.run(&lab.command(&script).output("./a").output("d//b"));
+    assert_eq!(ran.outputs().collect::<Vec<_>>(), ["a", "d/b"]);
+    let place = lab.path("place");
+    for places in [["x", "x"], ["x", "x/y"]] {
+        let put = ran.put_each(|name| place.join(places[usize::from(name == "a")]));
+        assert!(put.unwrap_err().to_string().contains("two outputs"));
+    }
+    assert!(!place.exists());
+}
+
+#[test]
+fn what_is_written_into_a_tree_is_told_or_kept() {
+    let lab = Lab::new();
+    let script = lab.script("job", "echo 2 >> tree/old; echo 1 > tree/new");
+    lab.write("tree/old", "1");
+    lab.write("tree/same", "1");
+    let command = || lab.command(&script).tree("tree");
+    assert_eq!(
+        lab.run(&command()).undeclared(),
+        ["tree/new", "tree/old (an input)"]
+    );
+    let ran = lab.run(&command().output("*/new"));
+    assert_eq!(ran.outputs().collect::<Vec<_>>(), ["tree/new"]);
 }

@@ -208,11 +208,8 @@ fn a_linked_input_that_the_program_writes_to_is_an_error() {
         error.contains("the linked input data: it was changed"),
         "{error}"
     );
-    assert!(
-        lab.run(&lab.command(&script).arg("data"))
-            .undeclared()
-            .is_empty()
-    );
+    let copied = lab.run(&lab.command(&script).arg("data"));
+    assert_eq!(copied.undeclared(), ["data (an input)"]);
 }
 
 #[test]
@@ -341,4 +338,30 @@ fn an_output_is_no_input_however_it_is_spelled() {
         lab.error(&pattern)
             .contains("-i out if it is an input, -o out if it is written")
     );
+}
+
+#[test]
+fn an_app_is_named_after_what_runs_and_never_after_data() {
+    let lab = Lab::new();
+    lab.script("prog", "");
+    lab.script("time.py", "");
+    lab.write("data.csv", "");
+    lab.write("fit.pl", "1");
+    let app = |program: &str, args: &[&str]| {
+        let command = lab.command(Path::new(program)).args(args.iter().copied());
+        lab.run(&command.text("ls")).app().to_owned()
+    };
+    assert_eq!(app("/usr/bin/perl", &["-e", "1", "data.csv"]), "perl");
+    assert_eq!(app("/usr/bin/perl", &["-ne", "print", "data.csv"]), "perl");
+    assert_eq!(
+        app("/usr/bin/perl", &["-w", "fit.pl", "data.csv"]),
+        "fit.pl"
+    );
+    assert_eq!(app("/usr/bin/env", &["./prog", "data.csv"]), "prog");
+    assert_eq!(
+        app("/usr/bin/env", &["-u", "X", "./prog", "data.csv"]),
+        "prog"
+    );
+    let own = lab.path("time.py");
+    assert_eq!(app(own.to_str().unwrap(), &["data.csv", "ls"]), "time.py");
 }

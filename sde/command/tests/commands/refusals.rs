@@ -57,7 +57,32 @@ fn each_trap_is_refused_and_nothing_runs() {
             "--text".to_owned(),
         ),
         (job().arg("~root/x"), "leads out".to_owned()),
-        (job().arg("/"), "--text /".to_owned()),
+        (job().arg("/"), "the root of the file system".to_owned()),
+        (
+            job().arg(format!("{file}+1")).uses(file),
+            format!("--uses {file}+1"),
+        ),
+        (
+            job().arg(format!("{file}*.dat")).text(file),
+            "--text".to_owned(),
+        ),
+        (
+            job().arg(format!("{file}~")).text(file),
+            "--text".to_owned(),
+        ),
+        (job().arg(format!("$r{file}")), format!("--uses {file}")),
+        (job().arg(format!("/x/r{file}")), format!("--uses {file}")),
+        (job().arg(format!("%s{folder}/*")), "--text".to_owned()),
+        (job().arg("file://localhost/x"), "--text".to_owned()),
+        (sh().args(["-c", "cd / && pwd"]), "the root".to_owned()),
+        (sh().args(["-c", "cd /\"tmp\"/x"]), "--text".to_owned()),
+        (sh().args(["-c", "cd /{tmp,x}/y"]), "--text".to_owned()),
+        (sh().args(["-c", "\\\\ls"]), "--uses ls".to_owned()),
+        (sh().args(["-c", "l\"s\""]), "--uses ls".to_owned()),
+        (
+            sh().args(["-c", "ls | sort"]),
+            "--uses ls --uses sort".to_owned(),
+        ),
         (job().arg("."), "it is a folder".to_owned()),
         (
             sh().args(["-c", "cat ../../../etc/passwd"]),
@@ -145,6 +170,10 @@ fn each_way_out_is_taken() {
     let script = lab.script("job", "");
     let file = lab.write("elsewhere/data", "1");
     let file = file.to_str().unwrap();
+    lab.script("bin/helper", "");
+    lab.write("helper", "a file of that name");
+    let helper = lab.path("bin/helper");
+    let helper = helper.to_str().unwrap();
     let job = || lab.command(&script);
     let sh = || lab.command(Path::new("/bin/sh"));
     let commands = [
@@ -160,6 +189,29 @@ fn each_way_out_is_taken() {
         sh().args(["-c", "ls"]).text("ls"),
         job().arg("/").text("/"),
         job().arg("1 / 2"),
+        job()
+            .arg("kcal/mol")
+            .arg("2026/11/26")
+            .arg("3/4")
+            .arg("s/home/x/")
+            .arg("s/../X/"),
+        job()
+            .arg("-d/")
+            .arg("/^$/d")
+            .arg("[O-]/[N+]")
+            .arg("log(y)~x")
+            .arg("T=~5"),
+        job()
+            .arg("https://example.org/tmp/x")
+            .arg("--out=/dev/null"),
+        job().env("LD_LIBRARY_PATH", "/usr/lib"),
+        sh().args(["-c", "echo 1 > /dev/null"]),
+        lab.command(Path::new("/usr/bin/perl"))
+            .args(["-lane", "print 1", "elsewhere/data"]),
+        lab.command(Path::new("/bin/sh"))
+            .args(["-c", "helper"])
+            .uses(helper)
+            .env("PATH", lab.path("bin").to_str().unwrap()),
     ];
     for command in commands {
         lab.run(&command);

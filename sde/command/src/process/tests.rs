@@ -65,9 +65,7 @@ impl Trial {
     }
 
     fn shell_until(&mut self, script: &str, stop: &dyn Fn() -> Option<i32>) -> Finished {
-        // A shell that starts tests in the background has them ignore INT.
-        let shell = ["--default-signal=INT,QUIT", "sh", "-c", script];
-        self.program(Path::new("/usr/bin/env"), &shell, stop)
+        self.program(Path::new("/bin/sh"), &["-c", script], stop)
             .unwrap()
     }
 

@@ -122,7 +122,10 @@ fn a_signal_is_passed_on_once_and_the_run_is_interrupted_whatever_its_status() {
         signal
     };
     let script = "trap 'echo got; : > $RUN/seen' INT; : > $RUN/ready; until test -e $RUN/enough; do sleep 0.01; done";
-    let finished = trial.shell_until(script, &stop);
+    // A shell that starts tests in the background has them ignore INT.
+    let shell = ["--default-signal=INT", "sh", "-c", script];
+    let finished = trial.program(Path::new("/usr/bin/env"), &shell, &stop);
+    let finished = finished.unwrap();
     assert!(
         matches!(finished.end, End::Interrupted(INT)),
         "{finished:?}"

@@ -58,7 +58,8 @@ impl Arguments {
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let replaced = variables.iter().map(|(name, value)| {
             // These lead to programs and libraries, which count.
-            let value = match name == "PATH" || name == "LD_LIBRARY_PATH" {
+            let is_free = name == "PATH" || name == "LD_LIBRARY_PATH" || reading.is_declared(value);
+            let value = match is_free {
                 true => value.clone(),
                 false => paths.replaced(value, &format!("the variable {name}"))?,
             };

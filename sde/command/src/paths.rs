@@ -61,7 +61,7 @@ impl Paths {
                 read.push_str(known.name.as_ref().unwrap_or(&known.path));
                 at += known.path.len();
             } else if self.is_trap(before, rest) {
-                return Err(refused(rest, what));
+                return Err(refused(text, rest, what));
             } else {
                 read.push(next);
                 at += next.len_utf8();
@@ -206,7 +206,8 @@ fn is_user(name: &str) -> bool {
             .any(|line| line.split(':').next() == Some(name))
 }
 
-fn refused(rest: &str, what: &str) -> CommandError {
+fn refused(text: &str, rest: &str, what: &str) -> CommandError {
+    let text = shown(text);
     let is_whole = Path::new(rest).exists();
     let path = if is_whole { rest } else { word(rest) };
     let is_folder = Path::new(path).is_dir();
@@ -214,13 +215,15 @@ fn refused(rest: &str, what: &str) -> CommandError {
     let why = match (path.starts_with('/'), path.trim_matches('/').is_empty()) {
         (true, false) => format!(
             "nobody would notice if {name} changed: {} {name} copies it into the run, --uses {name} counts it where it lies, \
-             --text with the whole word says that nothing depends on it",
+             --text {text} says that nothing depends on it",
             if is_folder { "--tree" } else { "-i" }
         ),
-        (true, true) => "the root of the file system may be read by it: --text with the whole word says that it is not".to_owned(),
+        (true, true) => format!(
+            "the root of the file system may be read by it: --text {text} says that it is not"
+        ),
         (false, _) => format!(
             "{name} leads out of the run's folder, and nobody would notice a change there: write the absolute path in its \
-             place; or --text with the whole word says that nothing depends on it"
+             place; or --text {text} says that nothing depends on it"
         ),
     };
     CommandError::refused(what, why)

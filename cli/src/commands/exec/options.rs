@@ -27,6 +27,7 @@ impl Exec {
         }
         // Refused before anything runs.
         self.places()?;
+        self.check_store()?;
         for name in &self.compare {
             command = command.compare(name);
         }
@@ -120,9 +121,49 @@ impl Exec {
             })
     }
 
+    /// Each run writes to the store: a folder that holds it would be another input each time.
+    fn check_store(&self) -> Result<(), Failure> {
+        let real = |path: &Path| {
+            std::path::absolute(path)
+                .and_then(|path| path.canonicalize())
+                .ok()
+        };
+        // It may not be there yet, but the folder that it will be in is.
+        let store = self.store().and_then(|store| {
+            let store = std::path::absolute(store).ok()?;
+            Some(real(store.parent()?)?.join(store.file_name()?))
+        });
+        let mut folders = self
+            .tree
+            .iter()
+            .cloned()
+            .chain(self.uses.iter().map(PathBuf::from));
+        let holds = |store: &PathBuf| {
+            folders.find(|folder| {
+                real(folder).is_some_and(|real| real.is_dir() && store.starts_with(real))
+            })
+        };
+        match store.as_ref().and_then(holds) {
+            None => Ok(()),
+            Some(folder) => Err(Failure::told(format!(
+                "{} is refused: the store lies in it, and is written by each run; name what the run needs of it, or another \
+                 store (--store)",
+                folder.display()
+            ))),
+        }
+    }
+
     /// The outputs that are not put below the current folder under their names, and where they are put.
     pub fn places(&self) -> Result<Vec<(&str, PathBuf)>, Failure> {
         let mut places = Vec::new();
+        let mut names: Vec<&str> = self.outputs().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Failure::told(format!(
+                "the output {:?} is refused: it is named twice, and has one place",
+                pair[0]
+            )));
+        }
         for (name, path) in self.outputs() {
             let Some(path) = path else {
                 continue;

@@ -105,12 +105,16 @@ fn what_is_refused_names_what_to_write() {
     let path = ["-i /etc/passwd", "--uses /etc/passwd", "--text /etc/passwd"];
     refused(&[], &["cat", "/etc/passwd"], &path);
     refused(&["--env", "A=/etc/passwd"], &["cat", "a"], &path);
+    let free = ["--env", "A=x:/etc/passwd", "--text", "x:/etc/passwd"];
+    desk.exec(&free, &["cat", "a"]).well();
     refused(&[], &["ls", "folder"], &["--tree folder", "--text folder"]);
     refused(&[], &["nice", "cat", "a"], &["--uses cat", "--text cat"]);
     refused(&["-i", "folder"], &["ls"], &["--tree "]);
     refused(&["-i", "a=b", "-i", "b"], &["ls"], &["-i SOURCE=NAME"]);
     refused(&["-i", "a=../b"], &["ls"], &["-i SOURCE=NAME"]);
     refused(&["--compare", "c"], &["ls"], &["-o c"]);
+    refused(&["-o", "c", "-o", "c"], &["ls"], &["named twice"]);
+    refused(&["--uses", "."], &["ls"], &["the store lies in it"]);
     refused(&["-o", "../c"], &["ls"], &["without `..`"]);
     refused(&["--require", "c.log:x"], &["ls"], &["-o c.log"]);
     refused(

@@ -193,7 +193,7 @@ fn each_way_out_is_taken() {
             .arg("kcal/mol")
             .arg("2026/11/26")
             .arg("3/4")
-            .arg("s/home/x/")
+            .arg("s/one/x/")
             .arg("s/../X/"),
         job()
             .arg("-d/")

@@ -20,6 +20,7 @@ const CRATES: &[&str] = &[
     "sde",
     "sde_engine",
     "sde_arrays",
+    "sde_command",
     "sde_archives",
     "sde_mpi",
     "sde_opencl",

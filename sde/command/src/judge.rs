@@ -101,6 +101,7 @@ impl Rules {
     ///
     /// # Errors
     /// If what it wrote can't be read.
+    #[doc(hidden)]
     pub fn judge(&self, run: &dyn Judged) -> io::Result<Judgement> {
         let mut judged = Judgement::default();
         let mut fails = |rule: String, why: String| judged.failures.push(Failure { rule, why });

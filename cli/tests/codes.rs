@@ -298,7 +298,7 @@ fn four_processes_at_once_share_the_work() {
     assert_eq!(lab.computed(), 12);
 }
 
-/// The same in Rust, by the program of the guide.
+/// The program of the guide computes the twelve molecules once.
 #[test]
 fn the_example_in_rust_computes_each_molecule_once() {
     let test = "the_example_in_rust_computes_each_molecule_once";

@@ -195,7 +195,7 @@ fn remove_run(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what is there, whatever the modes of the folders in it. Links are removed, not followed.
+/// Removes a file or a folder, whatever the modes of the folders in it. Links are removed, not followed.
 fn remove(path: &Path) -> io::Result<()> {
     let removed = match path.symlink_metadata() {
         Ok(metadata) if !metadata.is_dir() => return fs::remove_file(path),

@@ -89,7 +89,7 @@ impl Desk {
         self.sde(&[&["exec"], options, &["--"], line].concat())
     }
 
-    /// The same of a script.
+    /// What came of `sde exec` on a script of `sh`.
     fn exec_script(&self, options: &[&str], script: &str) -> Done {
         self.script_command(options, script)
             .output()

@@ -1,6 +1,9 @@
 //! Commands on a store.
 
 use std::fs;
+use std::path::Path;
+
+use sde_engine::Sde;
 
 use crate::kit::{Lab, run, text};
 
@@ -14,12 +17,7 @@ fn another_process_finds_the_run_with_all_it_wrote() {
     let command = lab.command(&script).output("a").get("what", r"(\w+ed)$");
     let store = lab.path("store.sde");
     for round in 0..2 {
-        let sde = sde_archives::builder(&store)
-            .unwrap()
-            .quiet()
-            .without_signals()
-            .build()
-            .unwrap();
+        let sde = opened(&store);
         let ran = run(&command, &sde);
         assert_eq!(ran.is_remembered(), round == 1);
         assert_eq!(text(ran.stdout()), "printed\n");
@@ -34,6 +32,11 @@ fn another_process_finds_the_run_with_all_it_wrote() {
     assert_eq!(lab.runs(), 1);
 }
 
+fn opened(store: impl AsRef<Path>) -> Sde {
+    let builder = sde_archives::builder(store).unwrap();
+    builder.quiet().without_signals().build().unwrap()
+}
+
 /// A run's folder goes once its files are saved: a sweep would fill the disk.
 #[test]
 fn nothing_is_left_in_scratch() {
@@ -42,12 +45,7 @@ fn nothing_is_left_in_scratch() {
     fs::create_dir(&scratch).unwrap();
     let script = lab.script("job", "echo 1 > a; mkdir closed; chmod 0 closed");
     let command = lab.command(&script).output("a").scratch(&scratch);
-    let sde = sde_archives::builder(lab.path("store.sde"))
-        .unwrap()
-        .quiet()
-        .without_signals()
-        .build()
-        .unwrap();
+    let sde = opened(lab.path("store.sde"));
     let ran = run(&command, &sde);
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 1);
     sde.finish().unwrap();

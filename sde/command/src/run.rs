@@ -170,7 +170,6 @@ impl Plan {
         let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
         process::run(Launch {
             program: &self.code.program.path,
-            arg0: self.code.program.path.as_os_str(),
             args: &args,
             environment: &environment,
             folder: &folder.work(),

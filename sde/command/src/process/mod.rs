@@ -12,7 +12,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,10 +21,8 @@ use std::time::Duration;
 
 /// What is run, and how.
 pub(crate) struct Launch<'a> {
-    /// The file that is executed, by absolute path.
+    /// The file that is executed, by absolute path; it is the first argument too.
     pub(crate) program: &'a Path,
-    pub(crate) arg0: &'a OsStr,
-    /// What follows `arg0`.
     pub(crate) args: &'a [OsString],
     /// The whole environment.
     pub(crate) environment: &'a [(OsString, OsString)],

@@ -7,7 +7,7 @@ mod kills;
 mod streams;
 
 use std::cell::Cell;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -88,7 +88,6 @@ impl Trial {
             .map_or_else(|| File::create(self.path("out")), Ok)?;
         let launch = Launch {
             program,
-            arg0: OsStr::new("name"),
             args: &args,
             environment: &environment,
             folder: &self.folder.work(),
@@ -134,7 +133,7 @@ fn the_status_and_what_is_printed() {
     let (home, work) = (trial.folder.home(), trial.folder.work());
     assert_eq!(
         trial.text("out"),
-        format!("name {}\n{}\n", home.display(), work.display())
+        format!("/bin/sh {}\n{}\n", home.display(), work.display())
     );
     assert_eq!(trial.text("err"), "no\n");
 }

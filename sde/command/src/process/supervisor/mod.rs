@@ -115,7 +115,7 @@ impl Image {
             };
         let bytes = |text: &OsStr| text.as_bytes().to_vec();
         let arguments = list(
-            &mut std::iter::once(launch.arg0)
+            &mut std::iter::once(launch.program.as_os_str())
                 .chain(launch.args.iter().map(AsRef::as_ref))
                 .map(bytes),
         )?;

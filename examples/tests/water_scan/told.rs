@@ -76,7 +76,9 @@ impl Told {
     pub fn session(&mut self, said: &str) {
         let mut threads: HashMap<&str, Thread> = HashMap::new();
         let lines = said.split_inclusive('\n');
-        for line in lines.filter_map(|line| line.strip_suffix('\n')) {
+        let lines = lines.filter_map(|line| line.strip_suffix('\n'));
+        // A kill may cut a save short, and the next session tells of that.
+        for line in lines.filter(|line| !line.contains("a save was cut short")) {
             let rest = line.strip_prefix("thread ");
             let (thread, what) = rest
                 .and_then(|rest| rest.split_once(": "))

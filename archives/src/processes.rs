@@ -19,11 +19,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use sde::Key;
-use sde::archiver::ArchiveError;
+use sde::archiver::{ArchiveError, StopRequest};
 
 use crate::work;
-
-pub use sde::archiver::StopRequest as Told;
 
 /// A process that uses a store, or did so until it was killed.
 #[derive(Clone, Debug)]
@@ -44,7 +42,7 @@ pub struct Process {
     /// The runs that it has announced.
     pub runs: Vec<Running>,
     /// What it was told.
-    pub told: Option<Told>,
+    pub told: Option<StopRequest>,
 }
 
 /// A run that goes on.

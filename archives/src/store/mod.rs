@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use sde::Key;
 use sde::archiver::{
     Announced, ArchiveError, Archiver, Batch, EncodedSave, Holder, Journal, Mark, Payload, Saved,
-    Selection, StopRequest, StoredEntry,
+    Selection, StopListener, StoredEntry,
 };
 use sde::key::Digest;
 use sde::ranks::ProcessGroup;
@@ -355,7 +355,7 @@ impl Archiver for DirStore {
         self.attend_work()
     }
 
-    fn heed(&self, told: Arc<dyn Fn(Option<&StopRequest>) -> bool + Send + Sync>) {
+    fn heed(&self, told: StopListener) {
         self.heed_requests(told);
     }
 

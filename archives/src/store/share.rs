@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sde::Key;
-use sde::archiver::{Announced, ArchiveError, Batch};
+use sde::archiver::{Announced, ArchiveError, Batch, StopListener};
 
 use super::DirStore;
 use crate::locks::lock;
-use crate::work::{Listener, Work};
+use crate::work::Work;
 
 /// A store's state for sharing work.
 pub(crate) struct Sharing {
@@ -59,7 +59,7 @@ impl DirStore {
         self.work_of_one()?.attend()
     }
 
-    pub(crate) fn heed_requests(&self, told: Listener) {
+    pub(crate) fn heed_requests(&self, told: StopListener) {
         if let Some(work) = self.work_of_one() {
             work.heed(told);
         }

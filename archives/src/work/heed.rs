@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use sde::archiver::{StopListener, StopRequest};
+
 use super::request::{self, Version};
 use crate::format::id::UniqueId;
 use crate::locks::lock;
-use crate::processes::Told;
-
-/// A function that is told what the store asks of this process: `None` once a request is taken back. It gives `false`
-/// when nobody listens any more.
-pub(crate) type Listener = Arc<dyn Fn(Option<&Told>) -> bool + Send + Sync>;
 
 /// What a store's processes are asked to do.
 pub(super) struct Heed {
@@ -23,8 +20,8 @@ pub(super) struct Heed {
 struct HeedState {
     /// The file that was read last, whether or not it could be followed.
     seen: Option<Version>,
-    told: Option<Told>,
-    listeners: Vec<Listener>,
+    told: Option<StopRequest>,
+    listeners: Vec<StopListener>,
 }
 
 impl Heed {
@@ -37,7 +34,7 @@ impl Heed {
     }
 
     /// Tells this function from now on what is asked of this process, and what was asked of it before.
-    pub(super) fn listen(&self, listener: Listener) {
+    pub(super) fn listen(&self, listener: StopListener) {
         let told = {
             let mut state = lock(&self.state);
             state.listeners.push(Arc::clone(&listener));
@@ -74,7 +71,7 @@ impl Heed {
         };
         let mut gone = listeners;
         gone.retain(|listener| !listener(told.as_ref()));
-        let is_gone = |of: &Listener| gone.iter().any(|gone| Arc::ptr_eq(of, gone));
+        let is_gone = |of: &StopListener| gone.iter().any(|gone| Arc::ptr_eq(of, gone));
         lock(&self.state)
             .listeners
             .retain(|listener| !is_gone(listener));

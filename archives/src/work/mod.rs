@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::Key;
-use sde::archiver::{Announced, Holder};
+use sde::archiver::{Announced, Holder, StopListener};
 
 use crate::format::directory::FORMAT;
 use crate::format::id::UniqueId;
@@ -38,7 +38,6 @@ use crate::locks::{MutexGuard, lock};
 
 use beat::AtWork;
 use heed::Heed;
-pub(crate) use heed::Listener;
 use lease::Lease;
 use other::HolderState;
 pub(crate) use present::{cancel_stop, processes, remove_if_over, tell_to_stop};
@@ -119,7 +118,7 @@ impl Work {
     }
 
     /// Tells this function of requests to stop, from now on and while this process is at work.
-    pub(crate) fn heed(&self, listener: Listener) {
+    pub(crate) fn heed(&self, listener: StopListener) {
         self.heed.listen(listener);
     }
 

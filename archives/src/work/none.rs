@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sde::Key;
-use sde::archiver::{Announced, Holder};
+use sde::archiver::{Announced, Holder, StopListener};
 
-use crate::processes::{Process, Told};
-
-pub(crate) type Listener = Arc<dyn Fn(Option<&Told>) -> bool + Send + Sync>;
+use crate::processes::Process;
 
 /// The announcements of a store, always empty.
 pub(crate) struct Work;
@@ -42,7 +40,7 @@ impl Work {
         None
     }
 
-    pub(crate) fn heed(&self, _: Listener) {}
+    pub(crate) fn heed(&self, _: StopListener) {}
 }
 
 pub(crate) fn processes(_: &Path) -> io::Result<Vec<Process>> {

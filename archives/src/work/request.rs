@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
+use sde::archiver::StopRequest;
 
 use crate::format::about::About;
 use crate::format::directory::UNFINISHED;
 use crate::format::id::UniqueId;
-use crate::processes::Told;
 
 /// The file's name in the store.
 const NAME: &str = "STOP";
@@ -73,10 +73,10 @@ impl Request {
     }
 
     /// What it says to the process of this lease.
-    pub(super) fn to(&self, id: &UniqueId) -> Option<Told> {
+    pub(super) fn to(&self, id: &UniqueId) -> Option<StopRequest> {
         let named = self.named.iter().find(|named| named.id == *id)?;
         let at = UNIX_EPOCH + Duration::from_secs(named.second);
-        Some(Told::new(&*self.by, &*self.host, at))
+        Some(StopRequest::new(&*self.by, &*self.host, at))
     }
 
     fn text(&self) -> String {

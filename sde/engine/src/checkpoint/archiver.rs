@@ -222,7 +222,7 @@ pub trait Archiver: Send + Sync {
     /// Calls `told` when this process is told to stop, and with `None` when that is taken back, while it
     /// [attends](Self::attend) or has something [announced](Self::announce). `told` gives `false` when nobody
     /// listens any more. The engine calls it when it gets the store.
-    fn heed(&self, told: Arc<dyn Fn(Option<&StopRequest>) -> bool + Send + Sync>) {}
+    fn heed(&self, told: StopListener) {}
 
     /// The other process that has [announced](Self::announce) a key and lives, as far as can be told.
     fn announced_by(&self, key: &Key) -> Option<Holder> {
@@ -323,6 +323,9 @@ impl fmt::Debug for Announced {
         }
     }
 }
+
+/// A function that hears what a process was told; see [`Archiver::heed`].
+pub type StopListener = Arc<dyn Fn(Option<&StopRequest>) -> bool + Send + Sync>;
 
 /// What a process was told by `sde stop`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use crate::cache::AppStats;
 
 pub use archiver::{
-    Announced, Archiver, EncodedSave, Holder, StopRequest, StoredEntry, StoredResult,
+    Announced, Archiver, EncodedSave, Holder, StopListener, StopRequest, StoredEntry, StoredResult,
 };
 pub use batch::{Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection};
 pub use memory::MemoryArchiver;

@@ -34,6 +34,7 @@ mod signals;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod told;
 mod uses;
 mod wait;
 

@@ -50,7 +50,10 @@ pub fn ahead(text: &str) -> Result<Timestamp, String> {
 }
 
 fn ahead_of(now: &ZonedDateTime, text: &str) -> Result<Timestamp, String> {
-    if let Ok(wait) = limit(text) {
+    // 18:00:00 is a duration too, and no person means that.
+    if !text.contains(':')
+        && let Ok(wait) = limit(text)
+    {
         let at = now.timestamp().checked_add(wait);
         return at.map_err(|error| error.to_string());
     }

@@ -14,7 +14,9 @@ pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
 pub use kind::ErrorKind;
 pub use text::said;
-pub(crate) use text::{advise, debug_as_said, join_names, panic_message, printable, told};
+pub(crate) use text::{
+    advise, debug_as_said, join_names, panic_message, panic_text, printable, told,
+};
 
 use std::error::Error as _;
 use std::fmt;

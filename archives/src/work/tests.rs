@@ -171,6 +171,45 @@ fn what_was_taken_over_is_not_given_up_by_who_had_it() {
     );
 }
 
+/// A lease whose lock this machine does not show.
+#[test]
+fn who_is_elsewhere_is_seen_as_long_as_the_lease_is_renewed() {
+    let place = Place::new();
+    let dir = place.store.join(FOLDER);
+    fs::create_dir(&dir).unwrap();
+    let now = SystemTime::now();
+    let lease = |text: &str, at| {
+        let path = dir.join(format!("{}.lease", UniqueId::new()));
+        fs::write(&path, text).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(at).unwrap();
+    };
+    lease("near\n1\nelsewhere\n", now);
+    lease("late\n2\nelsewhere\n", now - 2 * LEASE);
+    lease("ahead\n3\nelsewhere\n", now + 2 * LEASE);
+    lease(&format!("here\n4\n{}\n", this_machine()), now);
+    lease("", now);
+    lease("", now - 2 * LEASE);
+    fs::create_dir(dir.join(format!("{}.lease", UniqueId::new()))).unwrap();
+    let alive = || {
+        let all = processes(&place.store).unwrap().into_iter();
+        let mut alive: Vec<_> = all.map(|one| (one.host, one.process, one.alive)).collect();
+        alive.sort();
+        alive
+    };
+    let named = |host: &str, process, is_alive| (host.to_owned(), process, is_alive);
+    let expected = [
+        named("", 0, false),
+        named("", 0, true),
+        named("ahead", 3, false),
+        named("here", 4, false),
+        named("late", 2, false),
+        named("near", 1, true),
+    ];
+    assert_eq!(alive(), expected);
+    assert_eq!(tell_to_stop(&place.store, None).unwrap().len(), 2);
+}
+
 #[test]
 fn what_the_dead_left_is_removed() {
     let place = Place::new();

@@ -9,8 +9,12 @@ use crate::checkpoint::{Archiver, SavePolicy, StopRequest};
 use crate::event::Event;
 
 impl Engine {
-    /// Has the store tell this engine when people tell the process to stop.
+    /// Has the store tell this engine when people tell the process to stop. One of several ranks is not told: all of
+    /// them would have to be at once.
     pub(super) fn heed(self: &Arc<Self>, archiver: &dyn Archiver) {
+        if self.rank.is_some() {
+            return;
+        }
         let engine = Arc::downgrade(self);
         archiver.heed(Arc::new(move |told| {
             let engine = engine.upgrade();

@@ -95,7 +95,7 @@ fn show(path: &Path, costs: &mut Costs, out: &mut Output) -> Result<(), Failure>
         .flat_map(|process| Row::of(process, now, costs))
         .collect();
     if out.json {
-        return out.object(&rows);
+        return rows.iter().try_for_each(|row| out.object(row));
     }
     if rows.is_empty() {
         return out.wrapped(
@@ -110,10 +110,10 @@ fn show(path: &Path, costs: &mut Costs, out: &mut Output) -> Result<(), Failure>
         .least(12)
         .left("APP", 5, |row| row.app.clone().unwrap_or_default())
         .least(10)
-        .left("KEY", 4, |row| row.key_short.clone().unwrap_or_default())
-        .right("FOR", 3, |row| seconds(row.seconds))
+        .left("KEY", 2, |row| row.key_short.clone().unwrap_or_default())
+        .right("FOR", 4, |row| seconds(row.seconds))
         .right("USUAL", 1, |row| seconds(row.usual_seconds))
-        .left("NOTE", 2, Row::note)
+        .left("NOTE", 3, Row::note)
         .least(10)
         .write(out)?;
     Ok(())

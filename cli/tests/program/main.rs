@@ -17,5 +17,6 @@ mod names;
 mod part;
 mod rank;
 mod rooms;
+mod stopping;
 mod stores;
 mod table;

@@ -209,7 +209,7 @@ impl KernelDir {
 
     /// Keeps other processes from building or capturing a program while this lives; `None` if one is doing so.
     pub(crate) fn announce(&self, key: &Key) -> Option<Announced> {
-        let announced = self.0.store.announce(key);
+        let announced = self.0.store.announce(Build::NAME, key);
         (!matches!(announced, Announced::Others(_))).then_some(announced)
     }
 }

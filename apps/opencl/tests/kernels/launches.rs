@@ -33,7 +33,7 @@ pub fn announce(dir: &Path) {
     let store = DirStore::open(dir).unwrap();
     let announced = entries(dir)
         .into_iter()
-        .map(|entry| store.announce(&entry.record.key));
+        .map(|entry| store.announce(&entry.record.app, &entry.record.key));
     let announced: Vec<_> = announced.collect();
     let mut each = announced.iter();
     assert!(each.all(|one| matches!(one, Announced::Mine(_))));

@@ -69,12 +69,10 @@ impl Stop {
         };
         out.found |= !left.is_empty();
         if out.json {
-            let of = |of: &Process| json!({ "id": of.id, "host": of.host, "process": of.process });
+            let of = |of: &Process| json!({ "host": of.host, "process": of.process, "id": of.id });
             let [told, left] = [&told, &left].map(|all| all.iter().map(of).collect::<Vec<_>>());
-            return match self.wait {
-                true => out.object(&json!({ "told": told, "at": self.after, "left": left })),
-                false => out.object(&json!({ "told": told, "at": self.after })),
-            };
+            let left = self.wait.then_some(left);
+            return out.object(&json!({ "told": told, "at": self.after, "left": left }));
         }
         if !left.is_empty() {
             let programs = text::count(left.len(), "program goes", "programs go");

@@ -83,7 +83,7 @@ impl Beat {
         let run = run.map(|(key, app)| Arc::new(Begun::now(*key, app)));
         let mut state = lock(&self.state);
         state.at_work += 1;
-        state.is_untold |= run.is_some();
+        state.is_untold = true;
         state.runs.extend(run.clone());
         if !state.has_thread {
             let of_thread = Arc::clone(self);
@@ -128,7 +128,7 @@ impl Beat {
             self.heed.look(&self.id);
             // If these fail, others take over in the end, or do not see what this process is at.
             let _ = self.tell();
-            let _ = self.renew(every / 2);
+            let _ = self.renew(every - beat);
             let state = wait_timeout(&self.changed, lock(&self.state), beat).0;
             let mut state = state;
             if state.at_work == 0 {

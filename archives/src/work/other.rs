@@ -72,9 +72,7 @@ pub(super) fn look(
         return Ok(HolderState::Alive(holder_of(&lease::this()).0));
     };
     let locked = lease::try_lock(&file);
-    let mut text = String::new();
-    // A file without valid text names no machine.
-    let _ = (&file).take(MOST).read_to_string(&mut text);
+    let text = text_of(&file, MOST);
     let (holder, is_here) = holder_of(&text);
     let is_dead = match (locked, is_here) {
         (Locked::Taken, true) => true,
@@ -89,6 +87,13 @@ pub(super) fn look(
         true => HolderState::Dead(Dead { id, _locked: file }),
         false => HolderState::Alive(holder),
     })
+}
+
+/// The text of a lease. It may be cut off within a letter; one that can't be read names no machine.
+pub(super) fn text_of(file: &File, most: u64) -> String {
+    let mut text = Vec::new();
+    let _ = file.take(most).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The holder named in a lease, and whether it is on this machine.

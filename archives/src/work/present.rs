@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
@@ -173,8 +173,7 @@ fn look(path: &Path, now: SystemTime) -> Option<(FileId, Lease)> {
     let Some(file) = lease::keep_if_own(file, id) else {
         return lease(String::new(), true);
     };
-    let mut read = String::new();
-    let _ = (&file).take(text::LONGEST).read_to_string(&mut read);
+    let read = other::text_of(&file, text::LONGEST);
     let (_, is_here) = other::holder_of(&read);
     let alive = match is_here.then(|| is_locked(&file)).flatten() {
         Some(locked) => locked,

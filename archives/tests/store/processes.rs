@@ -124,6 +124,7 @@ fn a_process_that_attends_is_told_and_one_that_comes_later_is_not() {
     let (first, told) = heeding();
     let _at_work = first.attend().unwrap();
     let named = tell_to_stop(dir.path(), None).unwrap();
+    assert!(listed(dir.path(), |all| all[0].since.is_some())[0].alive);
     let (later, told_later) = heeding();
     let _at_work_too = later.attend().unwrap();
     assert_eq!(told.recv_timeout(LIMIT).unwrap(), named[0].told);

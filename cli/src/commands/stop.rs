@@ -59,7 +59,12 @@ impl Stop {
             };
         }
         let at = self.after.map(SystemTime::try_from).transpose();
-        let told = processes::tell_to_stop(&path, at.map_err(Failure::told)?)?;
+        let told = processes::tell_to_stop(&path, at.map_err(Failure::told)?);
+        let told = told.map_err(|error| {
+            Failure::told(format!(
+                "{error}; who can write to the store's folder can do it"
+            ))
+        })?;
         if !out.json {
             self.print(&told, out)?;
         }

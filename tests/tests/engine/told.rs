@@ -38,7 +38,7 @@ impl Process {
 
     /// How many of three items are done, and how many were not begun. Something happens while the first is in hand, and the
     /// process has looked whether it is told to stop.
-    fn sweeps(&self, store: &Path, from: u64, meanwhile: impl FnOnce()) -> (usize, usize) {
+    fn sweeps(&self, store: &Path, from: i32, meanwhile: impl FnOnce()) -> (usize, usize) {
         let (app, list) = (self.app(), (from..from + 3).map(x).collect::<Vec<_>>());
         let results = thread::scope(|scope| {
             let sweep = scope.spawn(|| self.sde.par_map(&app, &list));
@@ -114,7 +114,7 @@ fn who_is_told_to_stop_later_goes_on_until_then_and_may_be_told_otherwise() {
     let (_dog, folder) = watched();
     let store = folder.path();
     let process = Process::new(store);
-    let hours = |hours| SystemTime::now() + Duration::from_secs(3600 * hours);
+    let hours = |hours: u64| SystemTime::now() + Duration::from_secs(3600 * hours);
     assert_eq!(process.sde.time_left(), None);
     let ended = process.sweeps(store, 0, || {
         processes::tell_to_stop(store, Some(hours(10))).unwrap();

@@ -12,6 +12,7 @@ mod request;
 mod scratch;
 mod source;
 mod subset;
+mod sweep;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

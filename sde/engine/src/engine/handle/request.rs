@@ -61,6 +61,8 @@ pub(crate) struct Options<'a> {
     pub(crate) tags: &'a [(String, Tags)],
     /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
     pub(crate) waits_for_processes: bool,
+    /// The computation that a refresh is to replace. Any other that a process has made of the key serves as well.
+    pub(crate) replaced: Option<RunId>,
 }
 
 impl Default for Options<'_> {
@@ -70,6 +72,7 @@ impl Default for Options<'_> {
             names: None,
             tags: &[],
             waits_for_processes: true,
+            replaced: None,
         }
     }
 }
@@ -91,6 +94,7 @@ impl<G: FromResults> TypedOptions<G> {
         },
         tags: &[],
         waits_for_processes: true,
+        replaced: None,
     };
 }
 

@@ -91,6 +91,15 @@ impl Command {
         let (_, inputs) = call.plan.call();
         Ok(sde.peek(&call.app, &inputs)?)
     }
+
+    /// The name of its app.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    #[doc(hidden)]
+    pub fn app(&self) -> Result<String, CommandError> {
+        Ok(Plan::new(self)?.app)
+    }
 }
 
 /// One call of a command.

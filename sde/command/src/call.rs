@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use sde_engine::record::RunId;
 use sde_engine::{
     AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
-    Source, inputs,
+    Source, Sweep, inputs,
 };
 
 use crate::builder::Command;
@@ -33,17 +33,22 @@ impl Command {
     /// # Errors
     /// If the command is refused, the program can't be found or run, did not end by itself, or the run fails by its rules.
     pub fn run(&self, sde: &Handle) -> Result<Ran, CommandError> {
-        self.run_in(&Call::new(self, sde, true)?)
+        self.run_in(&Call::new(self, sde, None)?)
     }
 
-    /// The same, but gives none if another process is at the run.
+    /// The same as a part of a list; gives none if another process is at the run, unless it waits for that one.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run); and if there is too little time left for the run.
     #[doc(hidden)]
-    pub fn run_unless_elsewhere(&self, sde: &Handle) -> Result<Option<Ran>, CommandError> {
-        match self.run_in(&Call::new(self, sde, false)?) {
-            Err(CommandError::Engine(error)) if error.is_elsewhere() => Ok(None),
+    pub fn run_in_sweep(
+        &self,
+        sde: &Handle,
+        sweep: &Sweep<'_>,
+        waits: bool,
+    ) -> Result<Option<Ran>, CommandError> {
+        match self.run_in(&Call::new(self, sde, Some((sweep, waits)))?) {
+            Err(CommandError::Engine(error)) if !waits && error.is_elsewhere() => Ok(None),
             done => done.map(Some),
         }
     }
@@ -87,7 +92,7 @@ impl Command {
     /// # Errors
     /// If the command is refused, or the program can't be found.
     pub fn peek(&self, sde: &Handle) -> Result<Peek, CommandError> {
-        let call = Call::new(self, sde, true)?;
+        let call = Call::new(self, sde, None)?;
         let (_, inputs) = call.plan.call();
         Ok(sde.peek(&call.app, &inputs)?)
     }
@@ -109,8 +114,8 @@ struct Call<'a> {
     app: DynApp,
     /// What the program wrote besides its outputs, if this call ran it.
     whole: Arc<Mutex<Option<Whole>>>,
-    /// Whether another process that is at the run is waited for.
-    waits: bool,
+    /// The list that it belongs to, and whether another process that is at the run is waited for.
+    sweep: Option<(&'a Sweep<'a>, bool)>,
 }
 
 /// What the engine is asked for.
@@ -130,7 +135,7 @@ fn is_earlier(found: &Outcome, since: SystemTime) -> bool {
 }
 
 impl<'a> Call<'a> {
-    fn new(command: &Command, sde: &'a Handle, waits: bool) -> Result<Self, CommandError> {
+    fn new(command: &Command, sde: &'a Handle, sweep: Option<(&'a Sweep<'a>, bool)>) -> Result<Self, CommandError> {
         let plan = Arc::new(Plan::new(command)?);
         let whole = Arc::new(Mutex::new(None));
         let (info, _) = plan.call();
@@ -150,7 +155,7 @@ impl<'a> Call<'a> {
             plan,
             app,
             whole,
-            waits,
+            sweep,
         })
     }
 
@@ -163,9 +168,9 @@ impl<'a> Call<'a> {
             Asked::InPlaceOf(old) => request.in_place_of(old),
             Asked::Alone => request.policy(Policy::Bypass),
         };
-        let request = match self.waits {
-            true => request,
-            false => request.unless_elsewhere(),
+        let request = match self.sweep {
+            Some((sweep, waits)) => request.in_sweep(sweep, waits),
+            None => request,
         };
         let done = request.run();
         done.map_err(|error| match error.app_error::<Ended>() {

@@ -245,6 +245,11 @@ impl Exec {
             None => sde::Builder::for_program(),
             Some(store) => opened(&store)?,
         };
+        let builder = match self.each {
+            Some(_) => builder,
+            // A single run is begun whatever time is left.
+            None => builder.without_time_limit(),
+        };
         let builder = builder
             .without_progress()
             .without_signals()

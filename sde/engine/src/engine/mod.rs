@@ -16,6 +16,7 @@ mod compare;
 mod evict;
 mod exclusive;
 mod execute;
+mod gate;
 mod handle;
 mod invalidate;
 mod load;
@@ -41,9 +42,9 @@ pub use app_store::Apps;
 pub use builder::Builder;
 pub use handle::{
     AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
-    Request, Scratch, Subset, Transfer,
+    Request, Scratch, Subset, Sweep, Transfer,
 };
-pub(crate) use handle::{Loop, Options, led};
+pub(crate) use handle::{Ended, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
 pub(crate) use publish::{ToSave, Unpublished};
@@ -67,6 +68,7 @@ use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::entry::{Entry, PERIODS, epoch_of};
 use crate::error::{Error, ErrorKind, panic_message};
 use crate::event::{Event, Observer, RunId};
+use crate::job::Job;
 use crate::key::Key;
 use crate::parallel::Helpers;
 use crate::ranks::{Sets, not_here};
@@ -93,6 +95,14 @@ impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.engine == other.engine
     }
+}
+
+/// How far long work has come.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SoFar {
+    pub(crate) done: usize,
+    /// How many of these have failed.
+    pub(crate) failed: usize,
 }
 
 /// The waiting graph of this program, for all engines: a run of one may need a run of another that needs the first.
@@ -140,6 +150,8 @@ pub(crate) struct Engine {
     evictions_fail: AtomicBool,
     /// The apps that runs rest on whose records have left memory.
     forgotten: Mutex<BTreeSet<Arc<str>>>,
+    /// The job that the program runs in, as for its time.
+    pub(crate) job: Job,
 }
 
 impl Engine {
@@ -204,10 +216,11 @@ impl Engine {
     }
 
     /// Tells how far long work has come.
-    pub(crate) fn progress(&self, label: &str, done: usize, total: usize, nested: bool) {
+    pub(crate) fn progress(&self, label: &str, so_far: SoFar, total: usize, nested: bool) {
         self.tell(|| Event::Progress {
             label: Arc::from(label),
-            done,
+            done: so_far.done,
+            failed: so_far.failed,
             total,
             nested,
         });

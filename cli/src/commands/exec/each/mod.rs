@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use sde::{Event, Handle, Key, Sde};
-use sde_command::{CommandError, Ran};
+use sde::{Event, Handle, Key, Sde, Sweep};
+use sde_command::{CommandError, Ran, Stop};
 
 use super::signals::{Phase, Signals};
 use super::{Exec, options, tell};
@@ -24,6 +24,18 @@ use rows::Rows;
 /// The most rows that are told to have failed.
 const TOLD: usize = 100;
 
+/// What the runs of rows share.
+struct List<'a> {
+    sde: Handle,
+    sweep: Sweep<'a>,
+    stop: Stop,
+    /// Failures since then are not run again.
+    began: SystemTime,
+}
+
+/// The status if rows are left, which tells a batch script to queue the job again.
+const LEFT: u8 = 75;
+
 /// What came of a row.
 enum Row {
     Passed(Passed),
@@ -32,7 +44,7 @@ enum Row {
         why: String,
         ran: bool,
     },
-    /// It was not begun, or was ended by a signal to this process.
+    /// There was too little time for it, or a signal to this process kept or ended it.
     Left,
 }
 
@@ -70,11 +82,19 @@ impl Exec {
         let progress = Progress::new(all.len(), at_once);
         signals.enter(Phase::Running);
         let handle = sde.with_cancel(&signals.cancel);
+        // Of rows with several programs the first one's costs are taken for all.
+        let app = all.iter().find_map(|one| one.command().ok()?.0.app().ok());
+        let list = List {
+            sweep: sde.sweep(&app.unwrap_or_default()),
+            sde: handle,
+            stop: signals.stop.clone().lasting(),
+            began,
+        };
         let each = |one: &Exec, waits: bool| {
             let begun = Instant::now();
             let row = match signals.stop.is_sent() {
                 true => Row::Left,
-                false => one.run_row(&handle, &signals, began, waits)?,
+                false => one.run_row(&list, waits)?,
             };
             progress.done(matches!(row, Row::Failed { .. }), row.took(begun));
             Some(row)
@@ -85,7 +105,7 @@ impl Exec {
         let kept = sde.finish().map_err(|error| {
             Failure::told(format!("results are not kept: {}", tell::chain(&error)))
         });
-        drop(handle);
+        drop(list);
         drop(sde);
         let _ = sde_command::sweep(&self.scratch_folder());
         let status = conclude(&rows, done);
@@ -109,26 +129,18 @@ impl Exec {
     }
 
     /// `None` if another process is at the run.
-    fn run_row(
-        &self,
-        sde: &Handle,
-        signals: &Signals,
-        began: SystemTime,
-        waits: bool,
-    ) -> Option<Row> {
+    fn run_row(&self, list: &List<'_>, waits: bool) -> Option<Row> {
         let command = match self.command() {
             Ok((command, _)) => command,
             Err(failure) => return Some(Row::refused(failure)),
         };
-        let command = command.stop(&signals.stop.clone().lasting()).since(began);
-        let ran = match waits {
-            true => command.run(sde).map(Some),
-            false => command.run_unless_elsewhere(sde),
-        };
+        let command = command.stop(&list.stop).since(list.began);
+        let ran = command.run_in_sweep(&list.sde, &list.sweep, waits);
         let passed = match ran.transpose()? {
             Ok(ran) => self.put_row(&ran).map(|()| Passed::of(&ran)),
             // It did not end by itself, and runs again when it is asked for.
-            Err(_) if signals.stop.is_sent() => return Some(Row::Left),
+            Err(_) if list.stop.is_sent() => return Some(Row::Left),
+            Err(CommandError::Engine(error)) if error.is_out_of_time() => return Some(Row::Left),
             Err(error) => return Some(Row::failed(&error)),
         };
         Some(passed.map_or_else(Row::refused, Row::Passed))
@@ -239,7 +251,8 @@ fn conclude(rows: &Rows, done: Vec<Option<Row>>) -> u8 {
     ));
     match (failed.len(), left) {
         (0, 0) => 0,
-        _ => 1,
+        (_, 0) => 1,
+        _ => LEFT,
     }
 }
 

@@ -93,9 +93,7 @@ pub trait CallApp: App + Sized {
         I: IntoIterator<Item = Self::Args>,
     {
         let list: Vec<_> = items.into_iter().map(Self::to_inputs).collect();
-        // After an early end some are missing, and one or more are errors.
-        let all = sde.each_of_list(self, Self::resolved(), &list, true)?;
-        all.into_iter().collect()
+        sde.all_of_list(self, Self::resolved(), &list)
     }
 
     /// Calls the app with each of many arguments, and gives the value or the error of each: an error of one stops no
@@ -105,7 +103,7 @@ pub trait CallApp: App + Sized {
         I: IntoIterator<Item = Self::Args>,
     {
         let list: Vec<_> = items.into_iter().map(Self::to_inputs).collect();
-        let all = sde.each_of_list(self, Self::resolved(), &list, false);
+        let all = sde.each_of_list(self, Self::resolved(), &list);
         all.unwrap_or_else(|error| list.iter().map(|_| Err(error.clone())).collect())
     }
 

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub use call_app::{CallApp, CallRequest, Called};
-pub(crate) use items::{Loop, led};
+pub(crate) use items::{Ended, Loop, led};
 pub use par_call::GoesOn;
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
@@ -27,8 +27,9 @@ pub use scratch::Scratch;
 pub use source::AppSource;
 pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
+pub use sweep::Sweep;
 
-use super::Engine;
+use super::{Engine, SoFar};
 use crate::app::{
     App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Settings, Setup, ThreadContext,
 };
@@ -307,6 +308,29 @@ impl Handle {
         }
     }
 
+    /// How much time the job has left: none once its end has come; `None` if it is not known to end. Costs some
+    /// nanoseconds.
+    ///
+    /// An engine that is built [for a program](crate::Builder::for_program), as `sde::open` does, knows its end from the
+    /// first of these that is set:
+    ///
+    /// - `SDE_TIME_LIMIT`: the time from the start of the process (`90`, `90s`, `15m`, `2h`, `1h30m`, `1d`,
+    ///   `HH:MM:SS`), the end as `@` and seconds since 1970, or `none`;
+    /// - `SLURM_JOB_END_TIME`, which new releases of Slurm set;
+    /// - `SLURM_JOB_ID`, `FLUX_JOB_ID` or `PBS_JOBID`: then `squeue`, `flux` or `qstat` is asked once, and if it has not
+    ///   answered in two seconds, the end is not known, and a warning says so.
+    ///
+    /// Other engines have no end, unless they are [given one](crate::Builder::time_limit). The end moves no more when the
+    /// clock is set. On systems other than Linux the limit counts from when the engine is built.
+    ///
+    /// The time is in no key. So a run whose body asks for it is recorded as non-deterministic, and never looked up: ask
+    /// between runs.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        self.note_uncacheable();
+        self.engine.job.time_left()
+    }
+
     /// Whether nobody wants this run's results any more: its caller cancelled, and
     /// nobody else waits; or a token of this [handle](Self::with_cancel) was cancelled. A long body asks now and then, and
     /// returns an error. What it returns after it was told so is not remembered.
@@ -352,7 +376,8 @@ impl Handle {
     pub fn progress(&self, label: &str, done: usize, total: usize) {
         if self.check_active().is_ok() {
             let nested = ThreadContext::here().is_beside();
-            self.engine.progress(label, done, total, nested);
+            self.engine
+                .progress(label, SoFar { done, failed: 0 }, total, nested);
         }
     }
 

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::super::gate::Gate;
 use super::Handle;
 use super::source::{AppSource, CalledApp};
 use crate::app::{App, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
@@ -63,6 +64,8 @@ pub(crate) struct Options<'a> {
     pub(crate) waits_for_processes: bool,
     /// The computation that a refresh is to replace. Any other that a process has made of the key serves as well.
     pub(crate) replaced: Option<RunId>,
+    /// The gate that the call must pass before it computes: of an item of a sweep.
+    pub(crate) gate: Option<&'a Gate<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -73,6 +76,7 @@ impl Default for Options<'_> {
             tags: &[],
             waits_for_processes: true,
             replaced: None,
+            gate: None,
         }
     }
 }
@@ -95,6 +99,7 @@ impl<G: FromResults> TypedOptions<G> {
         tags: &[],
         waits_for_processes: true,
         replaced: None,
+        gate: None,
     };
 }
 

@@ -75,7 +75,9 @@ impl Plan {
         let written = Written { whole, plan: self };
         let judged = is_of_use.then(|| self.rules.judge(&written))?.ok()?;
         let whys = judged.failures.iter();
-        let whys: Vec<_> = whys.map(|one| format!("{} ({})", one.why, one.rule)).collect();
+        let whys: Vec<_> = whys
+            .map(|one| format!("{} ({})", one.why, one.rule))
+            .collect();
         (!whys.is_empty()).then(|| whys.join("; "))
     }
 }

@@ -135,7 +135,11 @@ fn is_earlier(found: &Outcome, since: SystemTime) -> bool {
 }
 
 impl<'a> Call<'a> {
-    fn new(command: &Command, sde: &'a Handle, sweep: Option<(&'a Sweep<'a>, bool)>) -> Result<Self, CommandError> {
+    fn new(
+        command: &Command,
+        sde: &'a Handle,
+        sweep: Option<(&'a Sweep<'a>, bool)>,
+    ) -> Result<Self, CommandError> {
         let plan = Arc::new(Plan::new(command)?);
         let whole = Arc::new(Mutex::new(None));
         let (info, _) = plan.call();

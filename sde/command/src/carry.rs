@@ -14,8 +14,8 @@ use std::{sync::mpsc, thread};
 use sde_engine::{Handle, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::outputs::identity;
 use crate::call::lock;
+use crate::outputs::identity;
 
 /// How many generations there are.
 const KEPT: usize = 2;
@@ -89,7 +89,9 @@ impl<'a> Carry<'a> {
             };
             // Without a thread there is the copy at the end.
             let name = "sde-carry".to_owned();
-            let _ = thread::Builder::new().name(name).spawn_scoped(scope, copies);
+            let _ = thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, copies);
             let done = run();
             drop(ends);
             done
@@ -101,7 +103,7 @@ impl<'a> Carry<'a> {
         let Some((sde, names)) = self.of else {
             return;
         };
-        let Ok(files) = read(work, names) else {
+        let Ok(files) = read(work, names, &|| {}) else {
             return;
         };
         let latest = self.latest();
@@ -109,7 +111,9 @@ impl<'a> Carry<'a> {
             return;
         }
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        let now = since.map_or(0, |since| {
+            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+        });
         // Later than the latest, whatever the clocks say.
         let number = latest.map_or(now, |latest| now.max(latest.number.saturating_add(1)));
         let generation = Value::new(Generation { number, files });
@@ -140,10 +144,12 @@ impl Generation {
 }
 
 /// Those of the files that are there. An error if one is changed meanwhile.
-fn read(work: &Path, names: &[String]) -> io::Result<Vec<Carried>> {
+fn read(work: &Path, names: &[String], meanwhile: &dyn Fn()) -> io::Result<Vec<Carried>> {
     let seen = || -> Vec<Option<[i64; 4]>> {
         let about = |name| fs::symlink_metadata(work.join(name)).ok();
-        let files = names.iter().map(|name| about(name).filter(fs::Metadata::is_file));
+        let files = names
+            .iter()
+            .map(|name| about(name).filter(fs::Metadata::is_file));
         files.map(|about| Some(identity(&about?))).collect()
     };
     let before = seen();
@@ -154,8 +160,28 @@ fn read(work: &Path, names: &[String]) -> io::Result<Vec<Carried>> {
         Ok(Carried { name, bytes })
     });
     let files = files.collect::<io::Result<Vec<_>>>()?;
+    meanwhile();
     match before == seen() {
         true => Ok(files),
         false => Err(io::Error::other("it is being written")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_change_while_they_are_read_are_not_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["a", "b"].map(str::to_owned);
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        write("a", "1");
+        let files = read(dir.path(), &names, &|| {}).unwrap();
+        assert_eq!(files.len(), 1);
+        assert_eq!((&*files[0].name, &*files[0].bytes), ("a", &b"1"[..]));
+        assert!(read(dir.path(), &names, &|| write("b", "2")).is_err());
+        assert!(read(dir.path(), &names, &|| write("a", "12")).is_err());
+        assert_eq!(read(dir.path(), &names, &|| {}).unwrap().len(), 2);
     }
 }

@@ -189,12 +189,14 @@ fn carried(command: &Command) -> Result<Vec<String>, CommandError> {
         let own = plain(name);
         let is_input = |input: &Input| input.name.as_deref().map(plain).as_ref() == Some(&own);
         match () {
-            () if !is_inside(&own) => {
-                Err(refused(name, "it is named by its path in the run's folder, without `..`"))
-            }
-            () if command.inputs.iter().any(is_input) => {
-                Err(refused(name, "it is an input, which counts; the program writes what is carried"))
-            }
+            () if !is_inside(&own) => Err(refused(
+                name,
+                "it is named by its path in the run's folder, without `..`",
+            )),
+            () if command.inputs.iter().any(is_input) => Err(refused(
+                name,
+                "it is an input, which counts; the program writes what is carried",
+            )),
             () => Ok(own),
         }
     });

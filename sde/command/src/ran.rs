@@ -71,7 +71,9 @@ impl Ran {
             attempts: results
                 .get::<Vec<String>>(crate::results::ATTEMPTS)
                 .map_or_else(|_| Vec::new(), |before| (*before).clone()),
-            is_resumed: results.get::<bool>(crate::results::RESUMED).is_ok_and(|is| *is),
+            is_resumed: results
+                .get::<bool>(crate::results::RESUMED)
+                .is_ok_and(|is| *is),
         })
     }
 

@@ -77,7 +77,11 @@ impl Plan {
             sent.filter(|_| !is_again).map(|(_, signal)| signal)
         };
         // What was told goes before: it is passed on, and so is what is told again.
-        let is_told = || self.stop.sent().is_some_and(|sent| Some(sent) != self.heard);
+        let is_told = || {
+            self.stop
+                .sent()
+                .is_some_and(|sent| Some(sent) != self.heard)
+        };
         let stop = || match is_told() {
             true => told(),
             false => cancelled(),
@@ -128,7 +132,9 @@ impl Plan {
                 is_resumed: from.is_some(),
             })
         };
-        taken().map(Attempt::Whole).map_err(|error| failed("taking what it wrote".into(), error))
+        taken()
+            .map(Attempt::Whole)
+            .map_err(|error| failed("taking what it wrote".into(), error))
     }
 
     /// Copies the inputs, or a part of them: up to a signal, which is given.

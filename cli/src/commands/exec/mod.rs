@@ -39,8 +39,10 @@ const USAGE: &str = "sde exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...";
 
 const EXAMPLES: &str = r"  sde exec -- python3 fit.py data.csv
   sde exec -o xtbopt.xyz --get 'energy=TOTAL ENERGY +(\S+)' -- xtb mol.xyz --opt
+  sde exec --each mols.csv -o xtbopt.xyz={name}.xyz -- xtb {file} --chrg {charge}
   sde exec --uses awk -i a.csv=in.csv --reject NaN -- sh sums.sh in.csv
-Status: the program's; 1 a rule, 124 time, 125 sde, 126/127 no program, 128+n";
+Status: the program's; 1 a rule, 124 time, 125 sde, 126/127 no program, 128+n
+Of rows: 0 all well, 1 some failed, 75 some are left, since the job's time is up";
 
 /// Runs a program, unless this run is remembered: then gives what it gave
 #[derive(Args, Clone)]

@@ -50,7 +50,10 @@ impl Exec {
                     Failure::Told(why) => why,
                     other => format!("{other:?}"),
                 })?;
-                let key = command.peek(&keys).map_err(|error| tell::chain(&error))?.key();
+                let key = command
+                    .peek(&keys)
+                    .map_err(|error| tell::chain(&error))?
+                    .key();
                 let app = command.app().map_err(|error| tell::chain(&error))?;
                 Ok((command, key, app))
             })
@@ -155,7 +158,10 @@ fn entries(store: &mut Snapshot, apps: &BTreeSet<&str>) -> Vec<Entry> {
     });
     let found = found.resolve(Vec::append);
     store.gone |= found.gone;
-    let current = found.all.into_iter().filter(|one| one.standing == Standing::Current);
+    let current = found
+        .all
+        .into_iter()
+        .filter(|one| one.standing == Standing::Current);
     current.filter_map(|mut one| one.of.pop()).collect()
 }
 
@@ -185,11 +191,14 @@ fn print(rows: &Rows, would: &[Would], out: &mut Output) -> Result<(), Failure> 
         2,
     )?;
     for is_run in [true, false] {
-        let told = would.iter().zip(&rows.rows).filter_map(|(would, row)| match would {
-            Would::Run(why) if is_run => Some((row.line, "would run", why)),
-            Would::Fail(why) if !is_run => Some((row.line, "would fail", why)),
-            _ => None,
-        });
+        let told = would
+            .iter()
+            .zip(&rows.rows)
+            .filter_map(|(would, row)| match would {
+                Would::Run(why) if is_run => Some((row.line, "would run", why)),
+                Would::Fail(why) if !is_run => Some((row.line, "would fail", why)),
+                _ => None,
+            });
         for (line, what, why) in told.take(TOLD) {
             let why = why.lines().next().unwrap_or_default();
             out.wrapped(format!("line {line} {what}: {why}"), 2)?;

@@ -66,7 +66,11 @@ impl Exec {
             }
             Ok(one)
         };
-        let all = rows.rows.iter().map(fill).collect::<Result<Vec<_>, Failure>>()?;
+        let all = rows
+            .rows
+            .iter()
+            .map(fill)
+            .collect::<Result<Vec<_>, Failure>>()?;
         let unused: Vec<&str> = (0..rows.columns.len())
             .filter(|at| !used.contains(at))
             .map(|at| &*rows.columns[at])
@@ -127,9 +131,19 @@ fn parts(text: &str, columns: &[String]) -> Result<Vec<Part>, String> {
             "{" => rest.split_once('}'),
             _ => None,
         }
-        .ok_or_else(|| format!("a {brace} by itself; {brace}{brace} is one that is meant; {}", there()))?;
+        .ok_or_else(|| {
+            format!(
+                "a {brace} by itself; {brace}{brace} is one that is meant; {}",
+                there()
+            )
+        })?;
         let column = columns.iter().position(|column| column == name);
-        let unknown = || format!("there is no column {name:?}; {}; {{{{ and }}}} are braces", there());
+        let unknown = || {
+            format!(
+                "there is no column {name:?}; {}; {{{{ and }}}} are braces",
+                there()
+            )
+        };
         parts.push(Part::Column(column.ok_or_else(unknown)?));
         rest = after;
     }
@@ -165,7 +179,10 @@ mod tests {
     #[test]
     fn what_names_no_column_is_refused() {
         for (text, why) in [
-            ("{x}", "there is no column \\\"x\\\"; the columns are: a, b c"),
+            (
+                "{x}",
+                "there is no column \\\"x\\\"; the columns are: a, b c",
+            ),
             ("{}", "there is no column"),
             ("{a", "a { by itself"),
             ("a}", "a } by itself"),

@@ -258,7 +258,8 @@ fn conclude(rows: &Rows, done: Vec<Option<Row>>) -> u8 {
 
 impl Notes {
     fn tell(&self) {
-        let some = |names: &BTreeSet<String>| tell::some(&names.iter().cloned().collect::<Vec<_>>());
+        let some =
+            |names: &BTreeSet<String>| tell::some(&names.iter().cloned().collect::<Vec<_>>());
         if let Some(first) = self.undeclared.first() {
             warn(format!(
                 "runs wrote {}, which nobody declared: -o {first} keeps it",

@@ -40,7 +40,10 @@ pub fn check(
         keys[0].is_none() || keys[1].is_none() || keys[0] == keys[1]
     };
     let refuse = |one: usize, other: usize, place: &str| {
-        let (first, second) = (rows.rows[one.min(other)].line, rows.rows[one.max(other)].line);
+        let (first, second) = (
+            rows.rows[one.min(other)].line,
+            rows.rows[one.max(other)].line,
+        );
         let why = format!(
             "its run and that of line {first} put their outputs at {place}; a {{column}} in -o, as in -o NAME={{column}}, \
              gives each row a place of its own"
@@ -66,11 +69,12 @@ pub fn check(
     for (at, one) in all.iter().enumerate() {
         for input in one.read() {
             let there = places.get(&input).into_iter().flat_map(|there| &there.rows);
-            let mut others = there.filter(|other| **other != at);
-            if let Some(other) = others.find(|other| !of_one_run(at, **other)) {
+            // Its own is another input for the next process that comes to the row.
+            let mut writes = there.filter(|other| **other == at || !of_one_run(at, **other));
+            if let Some(other) = writes.next() {
+                let line = rows.rows[*other].line;
                 let why = format!(
-                    "it reads {input}, which the run of line {} writes; rows have no order",
-                    rows.rows[*other].line
+                    "{input} is read, and is where the run of line {line} puts an output; -o NAME=PATH names another place"
                 );
                 return Err(refused(&rows.name, rows.rows[at].line, &why));
             }
@@ -85,7 +89,10 @@ impl Exec {
         self.outputs().map(|(name, path)| {
             let name = name.strip_prefix('?').unwrap_or(name);
             let place = path.unwrap_or(name);
-            let marks = path.is_none().then(|| place.find(['*', '?', '['])).flatten();
+            let marks = path
+                .is_none()
+                .then(|| place.find(['*', '?', '[']))
+                .flatten();
             match marks {
                 None => (plain(place), false),
                 Some(mark) => {
@@ -106,7 +113,9 @@ impl Exec {
             true => &**input,
             false => input.rsplit_once('=').map_or(&**input, |(file, _)| file),
         });
-        let own = self.outputs().map(|(name, _)| plain(name.trim_start_matches('?')));
+        let own = self
+            .outputs()
+            .map(|(name, _)| plain(name.trim_start_matches('?')));
         let own: Vec<String> = own.collect();
         // An argument with the name of an output is that output.
         let words = self.line.iter().map(|word| plain(word));

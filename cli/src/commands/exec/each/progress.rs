@@ -104,9 +104,13 @@ impl State {
     fn left(&self, total: usize, at_once: usize) -> Option<Duration> {
         let typical = median(&self.took)?.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "it is an estimate")]
-        let [left, ran, done, at_once] =
-            [total - self.done.min(total), self.took.len(), self.done.max(1), at_once]
-                .map(|count| count as f64);
+        let [left, ran, done, at_once] = [
+            total - self.done.min(total),
+            self.took.len(),
+            self.done.max(1),
+            at_once,
+        ]
+        .map(|count| count as f64);
         let seconds = typical * left * (ran / done) / at_once;
         Duration::try_from_secs_f64(seconds).ok()
     }
@@ -140,6 +144,10 @@ mod tests {
         assert_eq!(state.left(400, 1), Some(seconds(1500)));
         assert_eq!(state.left(400, 2), Some(seconds(750)));
         state.failed = 2;
-        assert!(state.message(400, 1).starts_with("100 of 400, 2 failed, about "));
+        assert!(
+            state
+                .message(400, 1)
+                .starts_with("100 of 400, 2 failed, about ")
+        );
     }
 }

@@ -130,7 +130,10 @@ impl Reader<'_> {
         let mut field = String::new();
         while let Some(next) = self.rest.next_if(|next| !",\r\n".contains(*next)) {
             if next == '"' {
-                return Err((self.line, "a quote in a field that does not begin with one; quote the field and double it"));
+                return Err((
+                    self.line,
+                    "a quote in a field that does not begin with one; quote the field and double it",
+                ));
             }
             field.push(next);
         }
@@ -159,7 +162,12 @@ mod tests {
 
     fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
         let rows = Rows::of("r.csv".to_owned(), text);
-        let of = |rows: Rows| rows.rows.into_iter().map(|row| (row.line, row.fields)).collect();
+        let of = |rows: Rows| {
+            rows.rows
+                .into_iter()
+                .map(|row| (row.line, row.fields))
+                .collect()
+        };
         rows.map(of).map_err(|failure| match failure {
             Failure::Told(message) => message,
             other => panic!("{other:?}"),
@@ -167,7 +175,10 @@ mod tests {
     }
 
     fn row(line: usize, fields: &[&str]) -> (usize, Vec<String>) {
-        (line, fields.iter().map(|field| (*field).to_owned()).collect())
+        (
+            line,
+            fields.iter().map(|field| (*field).to_owned()).collect(),
+        )
     }
 
     #[test]
@@ -188,11 +199,17 @@ mod tests {
     fn what_is_no_table_is_refused_with_its_line() {
         for (text, why) in [
             ("", "line 1, is refused: it is empty"),
-            ("a,b\n\n1,\"2\n3\"\n4\n", "line 5, is refused: 1 fields for 2 columns"),
+            (
+                "a,b\n\n1,\"2\n3\"\n4\n",
+                "line 5, is refused: 1 fields for 2 columns",
+            ),
             ("a\n1,2\n", "line 2, is refused: 2 fields for 1 columns"),
             ("a,\n", "line 1, is refused: column 2 has no name"),
             ("a,b,a\n", "two columns are called \"a\""),
-            ("a\n1\n\"2\n3\n", "line 3, is refused: a quote is never closed"),
+            (
+                "a\n1\n\"2\n3\n",
+                "line 3, is refused: a quote is never closed",
+            ),
             ("a\n\"1\"2\n", "line 2, is refused: text follows"),
             ("a\n1\"2\n", "line 2, is refused: a quote in a field"),
             ("a\r1\r", "a carriage return is no end"),

@@ -178,7 +178,8 @@ impl<T: Storable> Scratch<'_, T> {
         let codec = Codec::of::<Kept<T>>();
         let found = engine.states_under(frame, frame.key, &codec);
         let kept = found.filter_map(|value| value.downcast::<Kept<T>>());
-        let kept = kept.filter(|kept| frame.is_claimed() && engine.may_go_on(frame, &kept.rests_on));
+        let kept =
+            kept.filter(|kept| frame.is_claimed() && engine.may_go_on(frame, &kept.rests_on));
         let states: Vec<_> = kept.map(|kept| kept.state.clone()).collect();
         if !states.is_empty() {
             engine.tell_resumed(frame);

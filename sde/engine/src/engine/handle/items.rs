@@ -135,6 +135,7 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
 }
 
 /// Lets the panic of an item go on with the item's name. A panic that is no text goes on as it is: the program knows what it means.
+#[allow(clippy::panic, reason = "the panic is the item's")]
 fn go_on(panic: Box<dyn Any + Send>, name: impl FnOnce() -> String) -> ! {
     match panic_text(&*panic) {
         // Its message is shown once more, this time with the item.

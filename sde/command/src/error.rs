@@ -92,7 +92,7 @@ impl fmt::Display for Failed {
             self.rules.join("; ")
         )?;
         if !self.advice.is_empty() {
-            let mark = if self.advice.starts_with('\n') {
+            let mark = if self.advice.starts_with(['\n', ',']) {
                 ""
             } else {
                 "; "
@@ -169,7 +169,7 @@ impl CommandError {
 
 /// How a run ended that did not end by itself.
 #[derive(Clone, Debug, ThisError)]
-#[error("{how}{}", said(tail))]
+#[error("{how}{}{}", attempted(attempts), said(tail))]
 pub struct Ended {
     pub(crate) how: String,
     pub(crate) took: Duration,
@@ -177,6 +177,34 @@ pub struct Ended {
     pub(crate) tail: String,
     /// As shells tell of such ends.
     pub(crate) status: i32,
+    pub(crate) by: EndedBy,
+    /// Why attempts before it failed.
+    pub(crate) attempts: Vec<String>,
+}
+
+/// What ended an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// A signal that this process did not send.
+    Itself,
+    Limit,
+    /// A signal through this process, or a full disk: another attempt would end so too.
+    Other,
+}
+
+/// Tells of attempts that failed before.
+pub(crate) fn attempted(before: &[String]) -> String {
+    match before {
+        [] => String::new(),
+        before => format!(
+            ", and so {} before it ({})",
+            match before.len() {
+                1 => "did an attempt".to_owned(),
+                many => format!("did {many} attempts"),
+            },
+            before.join("; ")
+        ),
+    }
 }
 
 fn shown(key: Option<Key>) -> String {

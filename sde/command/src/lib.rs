@@ -7,8 +7,10 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod attempts;
 mod builder;
 mod call;
+mod carry;
 mod code;
 mod error;
 mod folder;

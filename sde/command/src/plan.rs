@@ -10,11 +10,11 @@ use sde_engine::key::Digest;
 use sde_engine::{AppInfo, Inputs, inputs};
 
 use crate::arguments::Arguments;
-use crate::builder::{Command, Content, Stop, Variable};
+use crate::builder::{Command, Content, Input, Stop, Variable};
 use crate::code::Code;
 use crate::error::CommandError;
 use crate::given::{Counted, Given};
-use crate::outputs::Outputs;
+use crate::outputs::{Outputs, is_inside, plain};
 use crate::paths::shown;
 use crate::program::{self, Digests};
 use crate::rules::Rules;
@@ -39,6 +39,9 @@ pub(crate) struct Plan {
     pub(crate) is_linked: bool,
     pub(crate) is_echoed: bool,
     pub(crate) stop: Stop,
+    pub(crate) retries: u32,
+    pub(crate) carried: Vec<String>,
+    pub(crate) carry_every: Duration,
     /// What was sent before the call, to other runs.
     pub(crate) heard: Option<(u32, i32)>,
     /// Variables that the caller has and the program has not.
@@ -51,7 +54,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
-        let heard = command.stop.sent();
+        let heard = command.stop.heard();
         let base = base(command)?;
         let outputs = Outputs::new(&command.outputs)?;
         check(command, &outputs)?;
@@ -111,6 +114,9 @@ impl Plan {
             is_linked: command.is_linked,
             is_echoed: command.is_echoed,
             stop: command.stop.clone(),
+            retries: command.retries,
+            carried: carried(command)?,
+            carry_every: command.carry_every,
             heard,
             inputs,
         })
@@ -172,6 +178,29 @@ fn check(command: &Command, outputs: &Outputs) -> Result<(), CommandError> {
         }
     }
     Ok(())
+}
+
+/// The names of files that are handed to the next attempt.
+fn carried(command: &Command) -> Result<Vec<String>, CommandError> {
+    let refused = |name: &String, why: &str| {
+        CommandError::refused(format!("the carried file {}", shown(name)), why)
+    };
+    let names = command.carried.iter().map(|name| {
+        let own = plain(name);
+        let is_input = |input: &Input| input.name.as_deref().map(plain).as_ref() == Some(&own);
+        match () {
+            () if !is_inside(&own) => Err(refused(
+                name,
+                "it is named by its path in the run's folder, without `..`",
+            )),
+            () if command.inputs.iter().any(is_input) => Err(refused(
+                name,
+                "it is an input, which counts; the program writes what is carried",
+            )),
+            () => Ok(own),
+        }
+    });
+    names.collect()
 }
 
 /// The variables that count, with their values. One that is not set has none.

@@ -35,6 +35,8 @@ pub struct Ran {
     left: Vec<String>,
     scratch: PathBuf,
     unshown: Option<String>,
+    attempts: Vec<String>,
+    is_resumed: bool,
 }
 
 impl Ran {
@@ -65,6 +67,13 @@ impl Ran {
             left,
             scratch: plan.scratch.clone(),
             unshown,
+            // Runs of older programs have neither.
+            attempts: results
+                .get::<Vec<String>>(crate::results::ATTEMPTS)
+                .map_or_else(|_| Vec::new(), |before| (*before).clone()),
+            is_resumed: results
+                .get::<bool>(crate::results::RESUMED)
+                .is_ok_and(|is| *is),
         })
     }
 
@@ -258,6 +267,18 @@ impl Ran {
     #[must_use]
     pub fn unshown(&self) -> Option<&str> {
         self.unshown.as_deref()
+    }
+
+    /// Why attempts failed that were made before it, in its call: see [`retry`](crate::Command::retry).
+    #[must_use]
+    pub fn attempts(&self) -> &[String] {
+        &self.attempts
+    }
+
+    /// Whether it went on from files that an attempt before it left: see [`carry`](crate::Command::carry).
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     /// The files with what it printed, as far as they can be read.

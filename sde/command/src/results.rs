@@ -22,6 +22,10 @@ pub const STDERR: &str = "stderr";
 pub const FILES: &str = "files";
 /// The digests of outputs that must not differ, by name.
 pub const COMPARED: &str = "compared";
+/// Why attempts failed that were made before the run, in its call: a list of texts. Runs of older programs have none.
+pub const ATTEMPTS: &str = "attempts";
+/// Whether it went on from files that an attempt before it had left, a `bool`.
+pub const RESUMED: &str = "resumed";
 /// The end of what a run printed that did not end by itself, as a text. It has no other result but [`COMMAND`], and
 /// an input [`ENDED`].
 pub const PRINTED: &str = "printed";
@@ -30,6 +34,11 @@ pub const ENDED: &str = "ended";
 
 /// The app that keeps which rules were asked for last, of the app that its input `app` names: its result is [`RULES`].
 pub const RULES_APP: &str = "sde.rules";
+
+/// Those without which a run can't be given.
+pub(crate) const NEEDED: &[&str] = &[
+    STATUS, COMMAND, RULES, DECLARED, STDOUT, STDERR, FILES, COMPARED,
+];
 
 /// An app with the results of a run.
 pub(crate) fn of_run(info: AppInfo) -> AppInfo {
@@ -49,6 +58,16 @@ pub(crate) fn of_run(info: AppInfo) -> AppInfo {
             ResultSpec::new::<Files>(FILES)
                 .not_compared()
                 .about("its outputs"),
+        )
+        .result(
+            ResultSpec::new::<Vec<String>>(ATTEMPTS)
+                .not_compared()
+                .about("why attempts before it failed"),
+        )
+        .result(
+            ResultSpec::new::<bool>(RESUMED)
+                .not_compared()
+                .about("whether it went on from what an attempt before it left"),
         )
         .result(
             ResultSpec::new::<BTreeMap<String, String>>(COMPARED)

@@ -46,6 +46,13 @@ impl Exec {
         if let Some(time) = self.grace {
             command = command.grace(time);
         }
+        if let Some(times) = self.retry {
+            command = command.retry(times);
+        }
+        if let Some(time) = self.carry_every {
+            command = command.carry_every(time);
+        }
+        command = self.carry.iter().fold(command, Command::carry);
         for (is_set, set) in [
             (self.link, Command::link as fn(Command) -> Command),
             (self.rehash, Command::rehash),
@@ -112,7 +119,7 @@ impl Exec {
     }
 
     /// Names of outputs as they are declared, with the paths where they are to be put.
-    fn outputs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.output
             .iter()
             .map(|output| match output.split_once('=') {

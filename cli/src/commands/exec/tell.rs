@@ -86,7 +86,7 @@ pub fn notes(ran: &Ran) {
     }
 }
 
-fn some(names: &[String]) -> String {
+pub fn some(names: &[String]) -> String {
     let mut some: Vec<String> = names.iter().take(TOLD).cloned().collect();
     let more = names.len() - some.len();
     some.extend((more > 0).then(|| format!("{more} more")));

@@ -1,5 +1,7 @@
 //! `sde exec`, with real small programs.
 
+mod attempts;
+mod each;
 mod ends;
 mod fails;
 mod given;
@@ -7,6 +9,7 @@ mod judged;
 mod looks;
 mod outputs;
 mod remembers;
+mod shared;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

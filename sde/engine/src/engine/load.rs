@@ -76,7 +76,10 @@ impl Engine {
         if let Some(previous) = previous {
             self.compare(run, found, previous);
         }
-        if run.options.policy == Policy::Refresh {
+        let made = stored.record.run;
+        if run.options.policy == Policy::Refresh
+            && run.options.replaced.is_none_or(|old| old == made)
+        {
             return Err(None);
         }
         // A newer entry in memory was computed again since, and is not saved yet, or was cleaned.

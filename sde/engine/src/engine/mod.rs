@@ -42,7 +42,7 @@ pub use app_store::Apps;
 pub use builder::Builder;
 pub use handle::{
     AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
-    Request, Scratch, Subset, Transfer,
+    Request, Scratch, Subset, Sweep, Transfer,
 };
 pub(crate) use handle::{Ended, Loop, Options, led};
 pub use invalidate::Invalidated;

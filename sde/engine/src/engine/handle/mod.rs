@@ -12,6 +12,7 @@ mod request;
 mod scratch;
 mod source;
 mod subset;
+mod sweep;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +27,7 @@ pub use scratch::Scratch;
 pub use source::AppSource;
 pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
+pub use sweep::Sweep;
 
 use super::{Engine, SoFar};
 use crate::app::{

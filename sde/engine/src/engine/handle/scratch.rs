@@ -163,6 +163,31 @@ impl<T: Storable> Scratch<'_, T> {
         Ok(Some(kept.state.clone()))
     }
 
+    /// All states of this key that there are, the latest first, for a run whose result need not be that of a run that
+    /// goes on from none: it is recorded as one that is not compared. Empty in an app that is `distributed`.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    #[doc(hidden)]
+    pub fn load_each(&self) -> Result<Vec<crate::Value<T>>, Error> {
+        let frame = self.frame()?;
+        if frame.resolved.is_distributed() {
+            return Ok(Vec::new());
+        }
+        let engine = self.handle.engine();
+        let codec = Codec::of::<Kept<T>>();
+        let found = engine.states_under(frame, frame.key, &codec);
+        let kept = found.filter_map(|value| value.downcast::<Kept<T>>());
+        let kept =
+            kept.filter(|kept| frame.is_claimed() && engine.may_go_on(frame, &kept.rests_on));
+        let states: Vec<_> = kept.map(|kept| kept.state.clone()).collect();
+        if !states.is_empty() {
+            engine.tell_resumed(frame);
+            frame.dependencies.note_anew(true);
+        }
+        Ok(states)
+    }
+
     /// The state to go on from: a copy of the one that [`load`](Self::load) finds, or else a first one. For a first
     /// state that may fail, match on what `load` gives.
     ///

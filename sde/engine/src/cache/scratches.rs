@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Codec, ErasedValue};
 use crate::sync::{MutexGuard, lock};
 
-/// One state and the codec that writes it.
+/// One state, the codec that writes it, and the time that its run had taken.
 #[derive(Clone)]
 pub(crate) struct ScratchState {
     pub(crate) value: ErasedValue,
     pub(crate) codec: Codec,
+    pub(crate) took: Duration,
 }
 
 /// The latest state of each run of one app.

@@ -28,6 +28,7 @@ mod entry;
 mod error;
 mod event;
 mod inputs;
+mod job;
 pub mod key;
 mod machine;
 mod output_file;

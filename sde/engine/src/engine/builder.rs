@@ -25,6 +25,7 @@ use crate::console::Console;
 use crate::entry::PERIODS;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
+use crate::job::Job;
 use crate::machine;
 use crate::parallel::Helpers;
 use crate::ranks::ProcessGroup;
@@ -63,6 +64,15 @@ pub struct Builder {
     memory_budgets: HashMap<String, MemoryBudget>,
     process_group: Option<(Box<dyn ProcessGroup>, Arc<dyn Wire>)>,
     rank_patience: Duration,
+    time: JobTime,
+}
+
+/// Where an engine has the time of its job from.
+#[derive(Clone, Copy)]
+enum JobTime {
+    Unlimited,
+    OfEnvironment,
+    Within(Duration),
 }
 
 /// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization, beside the body's own: on a thread
@@ -85,6 +95,7 @@ impl Default for Builder {
             memory_budgets: HashMap::new(),
             process_group: None,
             rank_patience: Duration::from_secs(10),
+            time: JobTime::Unlimited,
         }
     }
 }
@@ -138,6 +149,9 @@ impl Builder {
     /// work that takes longer than half a second, if standard error is a terminal and the environment has neither
     /// `CI` nor `TERM=dumb`.
     ///
+    /// The [time of the job](crate::Handle::time_left) is found when the engine is built, for which the batch system may be
+    /// asked.
+    ///
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
     /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take
     /// back one thing each. Warnings of a store go to any engine of the process that is not quiet.
@@ -146,6 +160,7 @@ impl Builder {
             console: Some(Console::new()),
             signals: true,
             shared_work: SharedWork::On,
+            time: JobTime::OfEnvironment,
             ..Self::default()
         }
     }
@@ -246,10 +261,30 @@ impl Builder {
         self
     }
 
+    /// Sets how much [time](crate::Handle::time_left) the engine has from when it is built, whatever the environment says.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sde::{ErrorKind, Sde};
+    ///
+    /// #[sde::app]
+    /// fn square(x: f64) -> f64 {
+    ///     x * x
+    /// }
+    ///
+    /// let sde = Sde::builder().time_limit(Duration::ZERO).build()?;
+    /// assert_eq!(sde.time_left(), Some(Duration::ZERO));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time = JobTime::Within(limit);
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
-    /// If the store can't be read. If another thread is to save, or signals are to be listened
+    /// If the environment's time limit can't be read. If the store can't be read. If another thread is to save, or signals are to be listened
     /// to, and the system gives no thread for it; if the interval is no time at all.
     pub fn build(self) -> Result<Sde, Error> {
         let has_store = self.archiver.is_some();
@@ -282,6 +317,12 @@ impl Builder {
         let rank = rank.filter(|_| !is_alone);
         let longest_wait = self.shared_work.longest_wait();
         let longest_wait = longest_wait.filter(|_| is_alone && policy != SavePolicy::Never);
+        let is_first = rank.is_none_or(|(rank, _)| rank == 0);
+        let (job, unknown_time) = match self.time {
+            JobTime::Unlimited => (Job::ending_in(None), None),
+            JobTime::Within(limit) => (Job::ending_in(Some(limit)), None),
+            JobTime::OfEnvironment => Job::of_environment(is_first)?,
+        };
         tracing::info!(
             target: "sde",
             threads,
@@ -302,7 +343,6 @@ impl Builder {
         let memory_budgets = self.memory_budgets.into_iter();
         let memory_budgets = memory_budgets.map(|(app, budget)| (app, budget.of_machine(memory)));
         let mut observers = self.observers;
-        let is_first = rank.is_none_or(|(rank, _)| rank == 0);
         if let Some(console) = self.console.filter(|_| is_first) {
             console.begin();
             observers.push(Box::new(console));
@@ -340,8 +380,12 @@ impl Builder {
             evictions_fail: AtomicBool::new(false),
             forgotten: Mutex::default(),
             compared: Compared::default(),
+            job,
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
+        if let Some(warning) = unknown_time {
+            sde.engine().warn(|| warning);
+        }
         if pause(policy, Duration::ZERO).is_some() {
             Background::start(sde.engine()).map_err(no_thread)?;
         }

@@ -67,6 +67,7 @@ use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::entry::{Entry, PERIODS, epoch_of};
 use crate::error::{Error, ErrorKind, panic_message};
 use crate::event::{Event, Observer, RunId};
+use crate::job::Job;
 use crate::key::Key;
 use crate::parallel::Helpers;
 use crate::ranks::{Sets, not_here};
@@ -140,6 +141,8 @@ pub(crate) struct Engine {
     evictions_fail: AtomicBool,
     /// The apps that runs rest on whose records have left memory.
     forgotten: Mutex<BTreeSet<Arc<str>>>,
+    /// The job that the program runs in, as for its time.
+    pub(crate) job: Job,
 }
 
 impl Engine {

@@ -64,6 +64,28 @@ pub enum ErrorKind {
         /// The app's error.
         source: Error,
     },
+    /// A sweep ended because the [time of the job](crate::Handle::time_left) is up, or the program was told to stop. What is done is
+    /// remembered, and saved as always.
+    #[error(
+        "the job's time is up after {done} items{}; run the program again, which takes up the rest",
+        left.map(|left| format!(", with {left} left")).unwrap_or_default()
+    )]
+    #[non_exhaustive]
+    OutOfTime {
+        /// The number of items that have their result, remembered ones among them, or have failed.
+        done: usize,
+        /// The number of items that have none; `None` if it is not known how many there are.
+        left: Option<usize>,
+    },
+    /// This item of a sweep was not begun, because the [time of the job](crate::Handle::time_left) is up, or too short for it.
+    #[error(
+        "{app} was not begun: the job has too little time left; run the program again, which takes up the rest"
+    )]
+    #[non_exhaustive]
+    NotStarted {
+        /// The app of the sweep.
+        app: Arc<str>,
+    },
     /// A run needs its own result, directly or through others.
     #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]
     #[non_exhaustive]

@@ -108,6 +108,8 @@ impl Error {
             ErrorKind::Item { source, .. } => source.lasts(),
             ErrorKind::Panicked { .. }
             | ErrorKind::Cancelled { .. }
+            | ErrorKind::OutOfTime { .. }
+            | ErrorKind::NotStarted { .. }
             | ErrorKind::TooDeep { .. } => Failure::Transient,
             _ => Failure::Ordinary,
         }
@@ -138,6 +140,34 @@ impl Error {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self.root().kind(), ErrorKind::Cancelled { .. })
+    }
+
+    /// Whether the job's time was too short: this error says so, or one beneath it.
+    #[must_use]
+    pub fn is_out_of_time(&self) -> bool {
+        is_out_of_time(self)
+    }
+
+    /// The status with which a program ends that fails with this: 75 if the job's time was too short, which tells a batch script to queue
+    /// the job again, else 1. [`#[sde::main]`](macro@crate::app) ends a program with it.
+    ///
+    /// ```
+    /// use sde::{ErrorKind, Sde};
+    ///
+    /// #[sde::app]
+    /// fn square(x: f64) -> f64 {
+    ///     x * x
+    /// }
+    ///
+    /// let sde = Sde::builder().time_limit(std::time::Duration::ZERO).build()?;
+    /// let error = square.par_call(&sde, [1.0, 2.0]).unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::OutOfTime { done: 0, left: Some(2), .. }));
+    /// assert_eq!(error.exit_code(), 75);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        exit_code(self)
     }
 
     /// The key of the innermost run that failed, if it was a run.
@@ -175,6 +205,26 @@ impl Error {
     pub fn app_error<T: std::error::Error + 'static>(&self) -> Option<&T> {
         first_of(self.source()?)
     }
+}
+
+/// The exit status of a program that ends with an error: see [`Error::exit_code`].
+#[doc(hidden)]
+#[must_use]
+pub fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
+    // `EX_TEMPFAIL`: the user is invited to try again later.
+    if is_out_of_time(error) { 75 } else { 1 }
+}
+
+fn is_out_of_time(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_it = |error: &Error| {
+        let kind = error.kind();
+        matches!(
+            kind,
+            ErrorKind::OutOfTime { .. } | ErrorKind::NotStarted { .. }
+        )
+    };
+    let mut chain = successors(Some(error), |&error| error.source());
+    chain.any(|error| error.downcast_ref().is_some_and(is_it))
 }
 
 /// The first error of this type in a chain of causes.

@@ -305,6 +305,29 @@ impl Handle {
         }
     }
 
+    /// How much time the job has left: none once its end has come; `None` if it is not known to end. Costs some
+    /// nanoseconds.
+    ///
+    /// An engine that is built [for a program](crate::Builder::for_program), as `sde::open` does, knows its end from the
+    /// first of these that is set:
+    ///
+    /// - `SDE_TIME_LIMIT`: the time from the start of the process (`90`, `90s`, `15m`, `2h`, `1h30m`, `1d`,
+    ///   `HH:MM:SS`), the end as `@` and seconds since 1970, or `none`;
+    /// - `SLURM_JOB_END_TIME`, which new releases of Slurm set;
+    /// - `SLURM_JOB_ID`, `FLUX_JOB_ID` or `PBS_JOBID`: then `squeue`, `flux` or `qstat` is asked once, and if it has not
+    ///   answered in two seconds, the end is not known, and a warning says so.
+    ///
+    /// Other engines have no end, unless they are [given one](crate::Builder::time_limit). The end moves no more when the
+    /// clock is set. On systems other than Linux the limit counts from when the engine is built.
+    ///
+    /// The time is in no key. So a run whose body asks for it is recorded as non-deterministic, and never looked up: ask
+    /// between runs.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        self.note_uncacheable();
+        self.engine.job.time_left()
+    }
+
     /// Whether nobody wants this run's results any more: its caller cancelled, and
     /// nobody else waits; or a token of this [handle](Self::with_cancel) was cancelled. A long body asks now and then, and
     /// returns an error. What it returns after it was told so is not remembered.

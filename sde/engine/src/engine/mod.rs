@@ -18,6 +18,7 @@ mod exclusive;
 mod execute;
 mod handle;
 mod invalidate;
+mod last_states;
 mod load;
 mod look;
 mod peek;

@@ -114,7 +114,7 @@ impl Engine {
             let cache = self.cache_of(&frame.resolved);
             // Once another call has published the key, nobody would take the state away again.
             if cache.is_flying(&frame.key) {
-                cache.scratches.set(frame.key, state.clone(), false);
+                cache.scratches.set(frame.key, state.clone(), None);
             }
             if self.policy == SavePolicy::EveryResult {
                 self.write_state(frame, frame.key, &state);
@@ -122,10 +122,10 @@ impl Engine {
         }
     }
 
-    /// Has the store save a state of a run now.
-    pub(crate) fn write_state(&self, frame: &Frame, key: Key, state: &ScratchState) {
+    /// Has the store save a state of a run now, and says whether it did.
+    pub(crate) fn write_state(&self, frame: &Frame, key: Key, state: &ScratchState) -> bool {
         let Some(archiver) = self.archiver() else {
-            return;
+            return false;
         };
         let batch = Batch {
             scratch: vec![saved_scratch(&frame.resolved.name, key, state)],
@@ -138,10 +138,12 @@ impl Engine {
             Ok(_) => {
                 let cache = self.cache_of(&frame.resolved);
                 cache.scratches.saved(&key, &state.value);
+                true
             }
             Err(error) => {
                 let what = format!("the scratch of {} could not be saved", frame.label());
                 self.warn(|| format!("{what}: {error:#}; the next save tries again"));
+                false
             }
         }
     }

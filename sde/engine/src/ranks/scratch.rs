@@ -8,10 +8,11 @@
 //!
 //! Two rules ensure that a common state is saved whenever ranks are killed. Of the states after one meeting only the
 //! first counts. A state is saved only if all ranks said at the meeting before that they have saved the last one that
-//! was, or could not ([`StateTurn`](super::collective::StateTurn)). So of the last two that each rank has saved, one is
+//! was, or could not (`collective/state_turn.rs`). So of the last two that each rank has saved, one is
 //! common to all. Memory keeps the last state alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -217,11 +218,17 @@ impl Handle {
             took: frame.clock.at_state(),
         };
         let scratches = &states.engine.cache_of(&frame.resolved).scratches;
-        scratches.set(key, kept.clone(), others.is_some());
+        scratches.set(key, kept.clone(), others.map(|_| frame.key));
         if is_saved {
-            states.engine.write_state(frame, key, &kept);
-            if let (Some(ranks), true) = (others, is_every) {
-                ranks.note_state_due();
+            let is_written = states.engine.write_state(frame, key, &kept);
+            if let Some(ranks) = others {
+                states.write_callers(ranks);
+                if is_written {
+                    ranks.note_state_saved();
+                }
+                if is_every {
+                    ranks.note_state_due();
+                }
             }
         }
         Ok(())
@@ -258,6 +265,20 @@ impl<'a> States<'a> {
             run,
             what,
         }))
+    }
+
+    /// Saves the states of the runs of these ranks that this one is nested in, which do not come by meanwhile. All ranks
+    /// have the same ones in memory, since they began this run together.
+    fn write_callers(&self, ranks: &Ranks) {
+        let callers = std::iter::successors(self.frame.parent.as_ref(), |run| run.parent.as_ref());
+        let is_theirs = |run: &&Arc<Frame>| run.states.run(Some(ranks.id())).is_some();
+        for caller in callers.filter(is_theirs) {
+            let key = state_key(&caller.key, self.rank);
+            let scratches = &self.engine.cache_of(&caller.resolved).scratches;
+            if let Some(state) = scratches.unsaved_in_step(&key) {
+                self.engine.write_state(caller, key, &state);
+            }
+        }
     }
 
     /// Gathers the messages of all ranks.

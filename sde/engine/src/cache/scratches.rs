@@ -38,6 +38,11 @@ struct ScratchSlot {
 }
 
 impl Scratches {
+    /// Whether there ever was a state.
+    pub(crate) fn are_used(&self) -> bool {
+        self.used.load(Ordering::Acquire)
+    }
+
     /// The state of a run.
     pub(crate) fn get(&self, key: &Key) -> Option<ScratchState> {
         self.lock().get(key).map(|kept| kept.state.clone())
@@ -61,8 +66,7 @@ impl Scratches {
 
     /// Removes the state of a run. The caller drops it: destructors may use the engine.
     pub(crate) fn remove(&self, key: &Key) -> Option<impl Sized + use<>> {
-        let is_used = self.used.load(Ordering::Acquire);
-        is_used.then(|| self.lock().remove(key)).flatten()
+        self.are_used().then(|| self.lock().remove(key)).flatten()
     }
 
     pub(crate) fn take_all(&self) -> impl Sized + use<> {

@@ -40,11 +40,13 @@ impl Engine {
 
     /// Waits a while for the states that are owed, and warns of those that could not be saved.
     pub(super) fn await_last_states(&self, since: Instant) {
-        if !self.owes_states() {
+        let is_in_parts = self.is_in_parts();
+        let waits = || is_in_parts || self.owes_states();
+        if !waits() {
             return;
         }
         let patience = patience(self.job.time_left());
-        while self.owes_states() && since.elapsed() < patience {
+        while waits() && since.elapsed() < patience {
             std::thread::sleep(LOOK);
         }
         // A run may have ended meanwhile: with its results, or with a state that is its own to save.
@@ -61,7 +63,15 @@ impl Engine {
         }
     }
 
-    /// Whether this rank or others have a state to save.
+    /// Whether parts of the ranks make runs with states. The end of this process ends those of other parts too, which have
+    /// no way to say that they have saved: they are given all the time there is.
+    fn is_in_parts(&self) -> bool {
+        let mut sets = self.sets.all().into_iter();
+        let mut caches = self.caches.all();
+        sets.any(|set| !set.is_world()) && caches.any(|cache| cache.scratches.are_used())
+    }
+
+    /// Whether this rank or others of its sets have a state to save.
     fn owes_states(&self) -> bool {
         let mut sets = self.sets.all().into_iter();
         self.owed_states().next().is_some() || sets.any(|set| set.waits_for_last_states())

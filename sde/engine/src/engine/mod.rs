@@ -19,6 +19,7 @@ mod execute;
 mod gate;
 mod handle;
 mod invalidate;
+mod last_states;
 mod load;
 mod look;
 mod peek;

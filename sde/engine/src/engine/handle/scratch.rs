@@ -151,14 +151,16 @@ impl<T: Storable> Scratch<'_, T> {
         if frame.resolved.is_distributed() {
             return self.handle.load_state(frame, &self.kind);
         }
-        let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
-        let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
+        let Some((found, took)) = engine.load_scratch(frame, &Codec::of::<Kept<T>>()) else {
+            return Ok(None);
+        };
+        let Some(kept) = found.downcast::<Kept<T>>() else {
             return Ok(None);
         };
         if !engine.may_go_on(frame, &kept.rests_on) {
             return Ok(None);
         }
-        engine.tell_resumed(frame);
+        engine.resumed(frame, took);
         frame.dependencies.inherit(&kept.rests_on);
         Ok(Some(kept.state.clone()))
     }
@@ -223,6 +225,7 @@ impl<T: Storable> Scratch<'_, T> {
             ScratchState {
                 value: ErasedValue::new(kept),
                 codec: Codec::of::<Kept<T>>(),
+                took: frame.clock.at_state(),
             },
         );
         Ok(())

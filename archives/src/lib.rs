@@ -15,6 +15,7 @@
 //! store/scratch/*.sde        the same, states of runs that have not finished
 //! store/manifests/*.manifest what was there when a checkpoint or an archive was made
 //! store/work                 what processes are at, while they are
+//! store/STOP                 which processes are to stop, while they live
 //! ```
 //!
 //! `archive_to` writes the results alone to a store of their own, to be kept.
@@ -33,7 +34,7 @@ mod copy;
 mod format;
 pub mod inspect;
 mod locks;
-
+pub mod processes;
 mod read;
 mod resolve;
 mod retention;

@@ -1,10 +1,11 @@
-//! Times as texts, in UTC, and back. Time zones are ignored: a store may be read elsewhere than it was written.
+//! Times as texts, in UTC, and back. Time zones are ignored: a store may be read elsewhere than it was written. Only
+//! times to come are those of a clock on the wall.
 
 use std::time::{Duration, SystemTime};
 
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{SpanRelativeTo, Timestamp};
+use jiff::{SpanRelativeTo, Timestamp, ZonedDateTime};
 
 /// A time from a file; any value is accepted, since the file may be damaged.
 pub fn of(time: SystemTime) -> Timestamp {
@@ -41,6 +42,45 @@ pub fn when(text: &str) -> Result<Timestamp, String> {
         "it is no time: 2h ago is 2h; a day 2026-11-21; with a time in UTC 2026-11-21T16:00"
             .to_owned()
     })
+}
+
+/// Parses a time to come: `2h`, or a time of day (`18:00`) of today, or of tomorrow if it is over, in the local time zone.
+pub fn ahead(text: &str) -> Result<Timestamp, String> {
+    ahead_of(&ZonedDateTime::now(), text)
+}
+
+fn ahead_of(now: &ZonedDateTime, text: &str) -> Result<Timestamp, String> {
+    // 18:00:00 is a duration too, and no person means that.
+    if !text.contains(':')
+        && let Ok(wait) = limit(text)
+    {
+        let at = now.timestamp().checked_add(wait);
+        return at.map_err(|error| error.to_string());
+    }
+    let time = Time::strptime("%H:%M", text).map_err(|_| NO_TIME_AHEAD.to_owned())?;
+    let on = |day: &ZonedDateTime| day.with().time(time).build();
+    let at = on(now).and_then(|at| match at > *now {
+        true => Ok(at),
+        false => on(&now.tomorrow()?),
+    });
+    at.map(|at| at.timestamp())
+        .map_err(|error| error.to_string())
+}
+
+const NO_TIME_AHEAD: &str =
+    "it is no time: 18:00 is today, or tomorrow if it is over; 2h is in two hours";
+
+/// A time to come, as a clock here will show it, with the day if it is not today: `18:00`.
+pub fn local(at: Timestamp) -> String {
+    let (at, now) = (
+        at.to_zoned_datetime(TimeZone::system()),
+        ZonedDateTime::now(),
+    );
+    let shown = match at.date() == now.date() {
+        true => "%H:%M",
+        false => "%F %H:%M",
+    };
+    at.strftime(shown).to_string()
 }
 
 /// `2h` as a duration.
@@ -90,5 +130,27 @@ mod tests {
         assert!(limit("0s").is_err() && limit("0").is_err());
         assert_eq!(text(of_nanos(u64::MAX)), "2554-07-21 23:34:33");
         assert_eq!(minute(of(SystemTime::UNIX_EPOCH)), "1970-01-01 00:00");
+    }
+
+    #[test]
+    fn times_to_come() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let now: ZonedDateTime = jiff::civil::date(2026, 2, 28)
+            .at(17, 30, 0, 0)
+            .to_zoned_datetime(zone)
+            .unwrap();
+        let second = |said| ahead_of(&now, said).map(text);
+        let cases = [
+            ("18:00", "2026-02-28 16:00:00"),
+            ("17:30", "2026-03-01 15:30:00"),
+            ("00:10", "2026-02-28 22:10:00"),
+            ("90m", "2026-02-28 17:00:00"),
+        ];
+        for (said, at) in cases {
+            assert_eq!(second(said), Ok(at.to_owned()), "{said}");
+        }
+        for wrong in ["", "25:00", "18", "0s", "18:00:00", "-1h", "tomorrow"] {
+            assert!(ahead_of(&now, wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";
 /// The suffix of a file that is still being written; a crash may leave such files.
-const UNFINISHED: &str = ".unfinished";
+pub(crate) const UNFINISHED: &str = ".unfinished";
 
 /// The most time a process may take from making a file to naming it. A slower one would get an error, since the
 /// file is gone.

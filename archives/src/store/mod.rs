@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use sde::Key;
 use sde::archiver::{
     Announced, ArchiveError, Archiver, Batch, EncodedSave, Holder, Journal, Mark, Payload, Saved,
-    Selection, StoredEntry,
+    Selection, StopListener, StoredEntry,
 };
 use sde::key::Digest;
 use sde::ranks::ProcessGroup;
@@ -347,8 +347,16 @@ impl Archiver for DirStore {
         Ok(())
     }
 
-    fn announce(&self, key: &Key) -> Announced {
-        self.announce_key(key)
+    fn announce(&self, app: &str, key: &Key) -> Announced {
+        self.announce_key(app, key)
+    }
+
+    fn attend(&self) -> Option<Box<dyn Send + Sync>> {
+        self.attend_work()
+    }
+
+    fn heed(&self, told: StopListener) {
+        self.heed_requests(told);
     }
 
     fn announced_by(&self, key: &Key) -> Option<Holder> {

@@ -246,6 +246,9 @@ impl StoreOptions {
             // `directory::create` has synced the `FORMAT` file, and `make_folder` syncs its name.
             _ = store.0.settled.set(Ok(()));
         }
+        if !store.0.read_only {
+            crate::work::remove_if_over(&store.0.dir);
+        }
         store.look_first()?;
         store.check_trust()?;
         store.warn_of_losses()?;

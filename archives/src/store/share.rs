@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sde::Key;
-use sde::archiver::{Announced, ArchiveError, Batch};
+use sde::archiver::{Announced, ArchiveError, Batch, StopListener};
 
 use super::DirStore;
 use crate::locks::lock;
@@ -50,11 +50,25 @@ impl Sharing {
 }
 
 impl DirStore {
+    pub(crate) fn announce_key(&self, app: &str, key: &Key) -> Announced {
+        self.work_of_one()
+            .map_or(Announced::Unsupported, |work| work.announce(app, key))
+    }
+
+    pub(crate) fn attend_work(&self) -> Option<Box<dyn Send + Sync>> {
+        self.work_of_one()?.attend()
+    }
+
+    pub(crate) fn heed_requests(&self, told: StopListener) {
+        if let Some(work) = self.work_of_one() {
+            work.heed(told);
+        }
+    }
+
     /// Ranks that opened the store together do not look for other programs' entries, so they announce nothing.
-    pub(crate) fn announce_key(&self, key: &Key) -> Announced {
+    fn work_of_one(&self) -> Option<&Work> {
         let work = self.0.sharing.work.as_ref();
-        let work = work.filter(|_| self.0.team.get().is_none());
-        work.map_or(Announced::Unsupported, |work| work.announce(key))
+        work.filter(|_| self.0.team.get().is_none())
     }
 
     pub(crate) fn write_batch_through(&self, batch: &Batch) -> Result<(), ArchiveError> {

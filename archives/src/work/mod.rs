@@ -5,13 +5,21 @@
 //! links the lease under the key's digits. So announcing is one system call, which fails if another process was
 //! first, and the announcement is the [file](other) that tells whether its holder lives.
 //!
+//! People [see](present) who is at what, and [tell](request) processes to stop. While anything is announced, or a sweep
+//! goes on, a thread [looks](heed) for that at each [beat].
+//!
 //! Correctness does not depend on this. Without hard links nothing is announced; without locks, or for a holder on
 //! another machine, the renewal alone decides.
 
+mod beat;
+mod heed;
 mod lease;
 mod other;
+mod present;
+mod request;
 #[cfg(test)]
 mod tests;
+mod text;
 mod watch;
 
 use std::fs;
@@ -22,13 +30,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::Key;
-use sde::archiver::{Announced, Holder};
+use sde::archiver::{Announced, Holder, StopListener};
 
 use crate::format::directory::FORMAT;
+use crate::format::id::UniqueId;
 use crate::locks::{MutexGuard, lock};
 
-use lease::{Lease, Renewed};
+use beat::AtWork;
+use heed::Heed;
+use lease::Lease;
 use other::HolderState;
+pub(crate) use present::{cancel_stop, processes, remove_if_over, tell_to_stop};
 use watch::{Changed, Watch};
 
 /// The folder of announcements.
@@ -48,6 +60,9 @@ pub(crate) struct Work {
     duration: Duration,
     /// This process's lease, once it has announced or asked for something.
     lease: Mutex<Option<Arc<Lease>>>,
+    /// The id of this process's leases here, and the process: after a fork the child has another.
+    id: Mutex<(u32, UniqueId)>,
+    heed: Arc<Heed>,
     watch: Arc<Watch>,
     /// Whether it was logged that announcing does not work.
     is_told: AtomicBool,
@@ -57,7 +72,7 @@ pub(crate) struct Work {
 struct Announcement {
     path: PathBuf,
     lease: Arc<Lease>,
-    _renewed: Renewed,
+    _at_work: AtWork,
 }
 
 impl Drop for Announcement {
@@ -77,20 +92,41 @@ impl Work {
             format: store.join(FORMAT),
             duration: LEASE,
             lease: Mutex::default(),
+            id: Mutex::new((std::process::id(), UniqueId::new())),
+            heed: Arc::new(Heed::new(store)),
             watch: Arc::default(),
             is_told: AtomicBool::new(false),
         }
     }
 
-    /// Announces that this process computes a key, unless another does.
-    pub(crate) fn announce(&self, key: &Key) -> Announced {
-        self.try_announce(key).unwrap_or_else(|error| {
-            if !self.is_told.swap(true, Ordering::Relaxed) {
-                let dir = self.dir.display();
-                tracing::debug!(target: "sde", "nothing is announced in {dir}: {error}");
-            }
+    /// Announces that this process computes a key of an app, unless another does.
+    pub(crate) fn announce(&self, app: &str, key: &Key) -> Announced {
+        self.try_announce(app, key).unwrap_or_else(|error| {
+            self.tell_once(&error);
             Announced::Unsupported
         })
+    }
+
+    /// Makes this process known as one that is at work, until the guard is dropped.
+    pub(crate) fn attend(&self) -> Option<Box<dyn Send + Sync>> {
+        let attended = self.lease().and_then(|lease| {
+            let at_work = lease.beat.begin(None, self.duration)?;
+            // Dropped first: the last guard ends the thread.
+            Ok(Box::new((at_work, lease)) as Box<dyn Send + Sync>)
+        });
+        attended.inspect_err(|error| self.tell_once(error)).ok()
+    }
+
+    /// Tells this function of requests to stop, from now on and while this process is at work.
+    pub(crate) fn heed(&self, listener: StopListener) {
+        self.heed.listen(listener);
+    }
+
+    fn tell_once(&self, error: &io::Error) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            let dir = self.dir.display();
+            tracing::debug!(target: "sde", "nothing is announced in {dir}: {error}");
+        }
     }
 
     /// The live process that has announced a key.
@@ -124,19 +160,22 @@ impl Work {
                 dead.remove(&path);
             }
         }
+        if let Some(store) = self.dir.parent() {
+            remove_if_over(store);
+        }
     }
 
-    fn try_announce(&self, key: &Key) -> io::Result<Announced> {
+    fn try_announce(&self, app: &str, key: &Key) -> io::Result<Announced> {
         let path = self.path(key);
         for _ in 0..TRIES {
             let lease = self.lease()?;
-            let renewed = lease.renew(self.duration)?;
+            let at_work = lease.beat.begin(Some((key, app)), self.duration)?;
             match fs::hard_link(&lease.path, &path) {
                 Ok(()) => {
                     return Ok(Announced::Mine(Box::new(Announcement {
                         path,
                         lease,
-                        _renewed: renewed,
+                        _at_work: at_work,
                     })));
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => match self.look(&path)? {
@@ -165,11 +204,19 @@ impl Work {
             Some(lease) if lease.is_of_this_process() => Ok(Arc::clone(lease)),
             _ => {
                 fs::symlink_metadata(&self.format)?;
-                let lease = Arc::new(Lease::begin(&self.dir)?);
+                let lease = Arc::new(Lease::begin(&self.dir, self.id(), &self.heed)?);
                 *own = Some(Arc::clone(&lease));
                 Ok(lease)
             }
         }
+    }
+
+    fn id(&self) -> UniqueId {
+        let (mut id, process) = (lock(&self.id), std::process::id());
+        if id.0 != process {
+            *id = (process, UniqueId::new());
+        }
+        id.1
     }
 
     fn own(&self) -> MutexGuard<'_, Option<Arc<Lease>>> {

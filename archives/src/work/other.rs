@@ -92,7 +92,7 @@ pub(super) fn look(
 }
 
 /// The holder named in a lease, and whether it is on this machine.
-fn holder_of(text: &str) -> (Holder, bool) {
+pub(super) fn holder_of(text: &str) -> (Holder, bool) {
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default();
     let host: String = next().chars().filter(|c| !c.is_control()).collect();

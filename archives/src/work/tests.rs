@@ -64,15 +64,15 @@ fn a_key_is_announced_by_one_until_it_is_given_up() {
     let (one, other) = (place.work(), place.work());
     assert_eq!(one.announced_by(&key(1)), None);
     assert_eq!(place.names(), 0);
-    let held = one.announce(&key(1));
+    let held = one.announce("app", &key(1));
     assert!(is_mine(&held));
-    assert!(is_mine(&one.announce(&key(2))));
+    assert!(is_mine(&one.announce("app", &key(2))));
     let holder = other.announced_by(&key(1)).unwrap();
     assert_eq!(holder.process, std::process::id());
-    assert!(matches!(other.announce(&key(1)), Announced::Others(found) if found == holder));
+    assert!(matches!(other.announce("app", &key(1)), Announced::Others(found) if found == holder));
     drop(held);
     assert_eq!(other.announced_by(&key(1)), None);
-    assert!(is_mine(&other.announce(&key(1))));
+    assert!(is_mine(&other.announce("app", &key(1))));
     drop((one, other));
     assert_eq!(place.names(), 0);
 }
@@ -82,8 +82,8 @@ fn a_key_is_announced_by_one_until_it_is_given_up() {
 fn asking_for_ones_own_gives_no_lock_up() {
     let place = Place::new();
     let (one, other) = (place.work(), place.work());
-    let _held = one.announce(&key(1));
-    assert!(!is_mine(&other.announce(&key(1))));
+    let _held = one.announce("app", &key(1));
+    assert!(!is_mine(&other.announce("app", &key(1))));
     assert!(other.announced_by(&key(1)).is_some());
     let file = File::options()
         .read(true)
@@ -106,10 +106,10 @@ fn asking_for_ones_own_gives_no_lock_up() {
 fn who_died_on_this_machine_is_followed_at_once() {
     let place = Place::new();
     let work = place.work();
-    let _own = work.announce(&key(0));
+    let _own = work.announce("app", &key(0));
     place.left(&key(1), &this_machine(), SystemTime::now());
     assert_eq!(work.announced_by(&key(1)), None);
-    let held = work.announce(&key(1));
+    let held = work.announce("app", &key(1));
     assert!(is_mine(&held));
     assert!(work.announced_by(&key(1)).is_some());
 }
@@ -118,7 +118,7 @@ fn who_died_on_this_machine_is_followed_at_once() {
 fn who_is_on_another_machine_has_a_lease() {
     let place = Place::new();
     let work = place.work();
-    let _own = work.announce(&key(0));
+    let _own = work.announce("app", &key(0));
     let now = SystemTime::now();
     place.left(&key(1), "another", now - LEASE / 2);
     place.left(&key(2), "another", now - 2 * LEASE);
@@ -126,9 +126,9 @@ fn who_is_on_another_machine_has_a_lease() {
     place.left(&key(3), "another", now + 100 * LEASE);
     let far = Holder::new("far", 7);
     assert_eq!(work.announced_by(&key(1)), Some(far));
-    assert!(!is_mine(&work.announce(&key(1))));
+    assert!(!is_mine(&work.announce("app", &key(1))));
     assert_eq!(work.announced_by(&key(2)), None);
-    assert!(is_mine(&work.announce(&key(2))));
+    assert!(is_mine(&work.announce("app", &key(2))));
     assert_eq!(work.announced_by(&key(3)), None);
 }
 
@@ -144,7 +144,7 @@ fn watched(work: &Work, of: u8) -> (Box<dyn Send + Sync>, mpsc::Receiver<()>) {
 fn who_waits_is_woken_when_the_announcement_goes() {
     let place = Place::new();
     let (one, other) = (place.work(), place.work());
-    let [first, second] = [1, 2].map(|number| one.announce(&key(number)));
+    let [first, second] = [1, 2].map(|number| one.announce("app", &key(number)));
     let waits = [1, 2, 2].map(|number| watched(&other, number));
     drop(second);
     for (_, told) in &waits[1..] {
@@ -161,7 +161,7 @@ fn who_waits_is_woken_when_the_announcement_goes() {
 fn what_was_taken_over_is_not_given_up_by_who_had_it() {
     let place = Place::new();
     let work = place.work();
-    let held = work.announce(&key(1));
+    let held = work.announce("app", &key(1));
     fs::remove_file(work.path(&key(1))).unwrap();
     place.left(&key(1), "another", SystemTime::now());
     drop(held);
@@ -171,11 +171,50 @@ fn what_was_taken_over_is_not_given_up_by_who_had_it() {
     );
 }
 
+/// A lease whose lock this machine does not show.
+#[test]
+fn who_is_elsewhere_is_seen_as_long_as_the_lease_is_renewed() {
+    let place = Place::new();
+    let dir = place.store.join(FOLDER);
+    fs::create_dir(&dir).unwrap();
+    let now = SystemTime::now();
+    let lease = |text: &str, at| {
+        let path = dir.join(format!("{}.lease", UniqueId::new()));
+        fs::write(&path, text).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(at).unwrap();
+    };
+    lease("near\n1\nelsewhere\n", now);
+    lease("late\n2\nelsewhere\n", now - 2 * LEASE);
+    lease("ahead\n3\nelsewhere\n", now + 2 * LEASE);
+    lease(&format!("here\n4\n{}\n", this_machine()), now);
+    lease("", now);
+    lease("", now - 2 * LEASE);
+    fs::create_dir(dir.join(format!("{}.lease", UniqueId::new()))).unwrap();
+    let alive = || {
+        let all = processes(&place.store).unwrap().into_iter();
+        let mut alive: Vec<_> = all.map(|one| (one.host, one.process, one.alive)).collect();
+        alive.sort();
+        alive
+    };
+    let named = |host: &str, process, is_alive| (host.to_owned(), process, is_alive);
+    let expected = [
+        named("", 0, false),
+        named("", 0, true),
+        named("ahead", 3, false),
+        named("here", 4, false),
+        named("late", 2, false),
+        named("near", 1, true),
+    ];
+    assert_eq!(alive(), expected);
+    assert_eq!(tell_to_stop(&place.store, None).unwrap().len(), 2);
+}
+
 #[test]
 fn what_the_dead_left_is_removed() {
     let place = Place::new();
     let work = place.work();
-    let _own = work.announce(&key(0));
+    let _own = work.announce("app", &key(0));
     let old = SystemTime::now() - 2 * LEASE;
     place.left(&key(1), &this_machine(), SystemTime::now());
     place.left(&key(2), "another", old);
@@ -192,7 +231,7 @@ fn a_lease_is_renewed_while_something_is_announced() {
         duration: Duration::from_millis(3),
         ..place.work()
     };
-    let _held = work.announce(&key(1));
+    let _held = work.announce("app", &key(1));
     let written = || {
         fs::metadata(work.path(&key(1)))
             .unwrap()
@@ -211,9 +250,9 @@ fn a_lease_is_renewed_while_something_is_announced() {
 fn a_folder_that_was_removed_is_made_again() {
     let place = Place::new();
     let work = place.work();
-    drop(work.announce(&key(1)));
+    drop(work.announce("app", &key(1)));
     fs::remove_dir_all(place.store.join(FOLDER)).unwrap();
-    assert!(is_mine(&work.announce(&key(1))));
+    assert!(is_mine(&work.announce("app", &key(1))));
 }
 
 #[test]
@@ -221,10 +260,13 @@ fn where_nothing_can_be_written_nothing_is_announced() {
     let place = Place::new();
     fs::write(place.store.join(FOLDER), "no folder").unwrap();
     let work = place.work();
-    assert!(matches!(work.announce(&key(1)), Announced::Unsupported));
+    assert!(matches!(
+        work.announce("app", &key(1)),
+        Announced::Unsupported
+    ));
     assert_eq!(work.announced_by(&key(1)), None);
     let place = Place::new();
     fs::remove_file(place.store.join(FORMAT)).unwrap();
-    assert!(!is_mine(&place.work().announce(&key(1))));
+    assert!(!is_mine(&place.work().announce("app", &key(1))));
     assert_eq!(place.names(), 0);
 }

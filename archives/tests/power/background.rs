@@ -48,7 +48,7 @@ fn hits_and_computations(_: &Sim, sde: &sde::Sde, store: &DirStore) {
     assert!(store.find(&key).unwrap().is_none());
     assert!(store.find_scratch(&key).unwrap().is_none());
     assert!(!store.content(&Digest::from_bytes([1; 32]), None).unwrap());
-    store.announce(&key);
+    store.announce("app", &key);
     assert!(store.announced_by(&key).is_none());
     store.marks().unwrap();
     for number in 0..20 {

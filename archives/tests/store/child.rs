@@ -133,6 +133,8 @@ fn job() {
         #[cfg(target_os = "linux")]
         "calls" => super::strace::calls(Path::new(&dir)),
         #[cfg(target_os = "linux")]
+        "announces" => super::processes::announces(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
         "no thread" => super::limits::save_without_a_thread(Path::new(&dir)),
         #[cfg(target_os = "linux")]
         "little memory" => super::limits::load_with_little_memory(Path::new(&dir)),

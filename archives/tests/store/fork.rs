@@ -39,7 +39,7 @@ fn what_a_process_has_announced_stays_when_its_child_ends() {
     let _dog = Watchdog::new("a child that ends", Duration::from_secs(120));
     let dir = tempdir().unwrap();
     let store = DirStore::open(dir.path()).unwrap();
-    let announced = store.announce(&key(1));
+    let announced = store.announce("app", &key(1));
     assert!(matches!(announced, Announced::Mine(_)));
     let there = || {
         let names = std::fs::read_dir(dir.path().join("work")).unwrap();

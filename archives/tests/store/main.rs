@@ -32,6 +32,8 @@ mod looking;
 mod odd_disk;
 #[cfg(unix)]
 mod output_files;
+#[cfg(target_os = "linux")]
+mod processes;
 mod ranks;
 mod recompute;
 mod removed;

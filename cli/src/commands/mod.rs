@@ -11,8 +11,10 @@ mod ls;
 mod raw;
 mod show;
 mod stats;
+mod stop;
 mod table;
 mod verify;
+mod watch;
 
 use std::io::Write;
 
@@ -55,6 +57,8 @@ pub enum Command {
     Diff(diff::Diff),
     Copy(copy::Copy),
     Gc(gc::Gc),
+    Watch(watch::Watch),
+    Stop(stop::Stop),
     Doctor(doctor::Doctor),
     /// What a shell needs to complete commands and options
     Completions {
@@ -76,6 +80,8 @@ impl Command {
             Self::Diff(diff) => diff.run(out),
             Self::Copy(copy) => copy.run(out),
             Self::Gc(gc) => gc.run(out),
+            Self::Watch(watch) => watch.run(out),
+            Self::Stop(stop) => stop.run(out),
             Self::Doctor(doctor) => doctor.run(out),
             Self::Completions { shell } => {
                 // The generator panics if it can't write, so it writes to memory.

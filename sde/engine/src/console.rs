@@ -178,6 +178,15 @@ impl Observer for Console {
                 }
                 show(&self.shown, format!("{signal}: saving what is new{then}"));
             }
+            Event::ToldToStop { by, host, left } => {
+                let line = match left.as_secs() {
+                    0 => format!("told to stop by {by} on {host}: nothing new begins"),
+                    left => format!(
+                        "told to stop in {left} s by {by} on {host}: nothing begins that takes longer"
+                    ),
+                };
+                show(&self.shown, line);
+            }
             Event::Progress {
                 label,
                 done,

@@ -224,6 +224,17 @@ pub enum Event {
         /// Whether the process ends when all is saved.
         ends: bool,
     },
+    /// The process was told to stop, by `sde stop`. New results are saved, and sweeps begin nothing that would not be done
+    /// when the time is over: they end with [`ErrorKind::OutOfTime`](crate::ErrorKind::OutOfTime).
+    #[non_exhaustive]
+    ToldToStop {
+        /// The name of who asked, as they say.
+        by: Arc<str>,
+        /// The name of their machine.
+        host: Arc<str>,
+        /// The time left; none if sweeps begin nothing more at all.
+        left: Duration,
+    },
 }
 
 /// Gets every event, on the thread where it happened, with no lock of the engine

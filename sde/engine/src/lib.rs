@@ -87,7 +87,8 @@ pub use result_map::{
 pub mod archiver {
     pub use crate::checkpoint::{
         Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, Saved,
-        SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry, StoredResult,
+        SavedEntry, SavedResult, SavedScratch, Selection, StopListener, StopRequest, StoredEntry,
+        StoredResult,
     };
     pub use crate::error::ArchiveError;
     pub use crate::result_map::{Codec, Payload, Stored, Wire, WireBuffer};

@@ -56,6 +56,8 @@ mod stress;
 mod tag_rules;
 mod tags;
 mod time_spent;
+#[cfg(target_os = "linux")]
+mod told;
 mod turns;
 mod two_engines;
 mod unsaved;

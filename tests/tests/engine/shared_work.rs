@@ -128,7 +128,7 @@ struct Meanwhile<F>(DirStore, Mutex<Option<F>>);
 impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
     forward!(0: save, find, find_scratch, marks, describe);
 
-    fn announce(&self, _: &Key) -> Announced {
+    fn announce(&self, _: &str, _: &Key) -> Announced {
         let happens = self.1.lock().unwrap().take();
         happens.expect("it is announced once")();
         Announced::Unsupported
@@ -145,12 +145,12 @@ struct Slow<F>(DirStore, F, Arc<()>);
 impl<F: Fn() + Send + Sync> Archiver for Slow<F> {
     forward!(0: save, find, find_scratch, marks, describe);
 
-    fn announce(&self, key: &Key) -> Announced {
+    fn announce(&self, app: &str, key: &Key) -> Announced {
         let _in_it = Arc::clone(&self.2);
         if thread::current().name() == Some("sde-share") {
             (self.1)();
         }
-        self.0.announce(key)
+        self.0.announce(app, key)
     }
     fn announced_by(&self, key: &Key) -> Option<Holder> {
         self.0.announced_by(key)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::Journal;
 use super::batch::{Batch, Mark, Saved, Selection};
@@ -204,14 +204,25 @@ pub trait Archiver: Send + Sync {
         Ok(None)
     }
 
-    /// Announces to other processes that this one is about to compute a key, unless another has announced it. Nothing
+    /// Announces to other processes that this one is about to compute a key of an app, unless another has announced it. Nothing
     /// rests on it: two processes that compute one key lose time only. The engine calls it for a run that it shares:
     /// before it computes, of an app known to take long, or once the run has gone on for 20 ms; and when another
     /// process has ended without a result. A store that no other process uses gives [`Announced::Unsupported`], as it
     /// is here.
-    fn announce(&self, key: &Key) -> Announced {
+    fn announce(&self, app: &str, key: &Key) -> Announced {
         Announced::Unsupported
     }
+
+    /// Makes this process known as one that is at work, until the guard is dropped: people can then see it, and tell it
+    /// to stop. The engine calls it for a sweep that goes on for 1 s or more. `None`, as it is here, where nobody can.
+    fn attend(&self) -> Option<Box<dyn Send + Sync>> {
+        None
+    }
+
+    /// Calls `told` when this process is told to stop, and with `None` when that is taken back, while it
+    /// [attends](Self::attend) or has something [announced](Self::announce). `told` gives `false` when nobody
+    /// listens any more. The engine calls it when it gets the store.
+    fn heed(&self, told: StopListener) {}
 
     /// The other process that has [announced](Self::announce) a key and lives, as far as can be told.
     fn announced_by(&self, key: &Key) -> Option<Holder> {
@@ -309,6 +320,33 @@ impl fmt::Debug for Announced {
             Self::Mine(_) => f.write_str("Mine"),
             Self::Others(holder) => f.debug_tuple("Others").field(holder).finish(),
             Self::Unsupported => f.write_str("Unsupported"),
+        }
+    }
+}
+
+/// A function that hears what a process was told; see [`Archiver::heed`].
+pub type StopListener = Arc<dyn Fn(Option<&StopRequest>) -> bool + Send + Sync>;
+
+/// What a process was told by `sde stop`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StopRequest {
+    /// The name of who asked, as they say.
+    pub by: String,
+    /// The name of their machine.
+    pub host: String,
+    /// When the process is to begin nothing more; a time that is over is at once.
+    pub at: SystemTime,
+}
+
+impl StopRequest {
+    /// The request of this user, from that machine.
+    #[must_use]
+    pub fn new(by: impl Into<String>, host: impl Into<String>, at: SystemTime) -> Self {
+        Self {
+            by: by.into(),
+            host: host.into(),
+            at,
         }
     }
 }

@@ -16,7 +16,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::cache::AppStats;
 
-pub use archiver::{Announced, Archiver, EncodedSave, Holder, StoredEntry, StoredResult};
+pub use archiver::{
+    Announced, Archiver, EncodedSave, Holder, StopListener, StopRequest, StoredEntry, StoredResult,
+};
 pub use batch::{Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection};
 pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, Replaced};

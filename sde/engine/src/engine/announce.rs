@@ -33,6 +33,7 @@ pub(super) enum Announcement {
 /// makes a nested run that is announced or waited for: other processes should take part in that one.
 pub(super) struct Later {
     archiver: Arc<dyn Archiver>,
+    app: Arc<str>,
     key: Key,
     /// The run that this is nested in.
     above: Option<Arc<Frame>>,
@@ -103,7 +104,7 @@ impl Announcer {
     pub(super) fn later(
         &self,
         archiver: &Arc<dyn Archiver>,
-        key: Key,
+        (app, key): (Arc<str>, Key),
         above: Option<&Arc<Frame>>,
         held: Option<Held>,
     ) -> Announcement {
@@ -113,6 +114,7 @@ impl Announcer {
         });
         let later = Arc::new(Later {
             archiver: Arc::clone(archiver),
+            app,
             key,
             above: above.cloned(),
             state: Mutex::new(state),
@@ -292,7 +294,7 @@ impl Later {
         }
         // The state is not locked meanwhile, so the run may end without waiting for a disk. Then `announced` is
         // dropped.
-        let announced = self.archiver.announce(&self.key);
+        let announced = self.archiver.announce(&self.app, &self.key);
         let mut state = lock(&self.state);
         if matches!(*state, AnnounceState::Running) {
             *state = AnnounceState::Announced(announced);

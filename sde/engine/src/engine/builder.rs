@@ -392,6 +392,9 @@ impl Builder {
         if let Some(warning) = unknown_time {
             sde.engine().warn(|| warning);
         }
+        if let Some(archiver) = sde.engine().archiver() {
+            sde.engine().heed(&*archiver);
+        }
         if pause(policy, Duration::ZERO).is_some() {
             Background::start(sde.engine()).map_err(no_thread)?;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::handle::{CalledApp, Handle};
@@ -18,7 +18,13 @@ pub(crate) struct Gate<'a> {
     /// What items cost; read when it is first needed.
     costs: OnceLock<Mutex<Costs>>,
     has_warned: AtomicBool,
+    begun: Instant,
+    /// Keeps the process known as one that is at work.
+    attends: OnceLock<Option<Box<dyn Send + Sync>>>,
 }
+
+/// A sweep of that length is known to others, who may tell the process to stop. What is done sooner costs no file.
+const KNOWN_AFTER: Duration = Duration::from_secs(1);
 
 impl<'a> Gate<'a> {
     /// The gate of a sweep that this handle makes. A sweep in a body has none: what an item needs is computed.
@@ -33,11 +39,17 @@ impl<'a> Gate<'a> {
             app,
             costs: OnceLock::new(),
             has_warned: AtomicBool::new(false),
+            begun: Instant::now(),
+            attends: OnceLock::new(),
         }
     }
 
     /// How long items may still begin: `None` without limit, nothing if none fits any more.
     pub(super) fn closes_in(&self) -> Option<Duration> {
+        if self.begun.elapsed() >= KNOWN_AFTER {
+            self.attends
+                .get_or_init(|| self.engine.archiver()?.attend());
+        }
         let job = &self.engine.job;
         let (left, whole) = (job.time_left()?, job.whole()?);
         if left.is_zero() {

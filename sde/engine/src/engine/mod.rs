@@ -36,6 +36,7 @@ mod signals;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod told;
 mod uses;
 mod wait;
 

@@ -361,7 +361,9 @@ impl Sde {
         let (_store, _old, _unsaved);
         // Until nothing is left of the old store, entries marked in either store are refused.
         let only_old = engine.invalidations.add(invalidations);
-        _store = write(&engine.archiver).replace(Arc::new(archiver));
+        let archiver: Arc<dyn Archiver> = Arc::new(archiver);
+        engine.heed(&*archiver);
+        _store = write(&engine.archiver).replace(archiver);
         // After the store: a run that begins between the two is not remembered, where
         // one that had looked in the old store must not be.
         let of_sets = engine.sets.entries();

@@ -18,6 +18,7 @@ use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
 use crate::entry::{Entry, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
+use crate::key::Key;
 use crate::sync::{lock, wait_until};
 
 /// How this engine shares work with other processes.
@@ -95,7 +96,7 @@ impl Engine {
         };
         let spares = cost.average().unwrap_or(SHORT);
         let announced = match cost.is_long() {
-            true => archiver.announce(&run.key),
+            true => archiver.announce(&run.cache.name, &run.key),
             // The run may take long.
             false => match archiver.announced_by(&run.key) {
                 Some(holder) => Announced::Others(holder),
@@ -105,10 +106,8 @@ impl Engine {
                     {
                         return SharedClaim::Loaded(loaded);
                     }
-                    let later =
-                        sharing
-                            .announcer
-                            .later(&archiver, run.key, run.above.as_ref(), None);
+                    let above = run.above.as_ref();
+                    let later = sharing.announcer.later(&archiver, of(run), above, None);
                     return SharedClaim::Compute(Some(later));
                 }
             },
@@ -178,7 +177,7 @@ impl Engine {
                     return SharedClaim::Loaded(loaded);
                 }
                 // The other process has failed, or was killed.
-                match archiver.announce(&run.key) {
+                match archiver.announce(&run.cache.name, &run.key) {
                     Announced::Mine(held) => {
                         stretch.end("taken over");
                         return SharedClaim::Compute(Some(taken_over(
@@ -254,6 +253,11 @@ impl Engine {
     }
 }
 
+/// What is announced of a run.
+fn of(run: &Run<'_>) -> (Arc<str>, Key) {
+    (run.name(), run.key)
+}
+
 /// The announcement of a run that is taken over from another process.
 fn taken_over(
     run: &Run<'_>,
@@ -266,7 +270,7 @@ fn taken_over(
         false => {
             let above = run.above.as_ref();
             let announcer = &sharing.announcer;
-            announcer.later(archiver, run.key, above, Some(held))
+            announcer.later(archiver, of(run), above, Some(held))
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Job {
     age: Duration,
     /// When the job ends, in nanoseconds after that; [`NO_END`] if it is not known to end.
     end: AtomicU64,
+    /// When people told the program to end, likewise; they may take that back.
+    told: AtomicU64,
 }
 
 const NO_END: u64 = u64::MAX;
@@ -40,6 +42,7 @@ impl Job {
             opened_at: SystemTime::now(),
             age: process::age(),
             end: AtomicU64::new(NO_END),
+            told: AtomicU64::new(NO_END),
         };
         if let Some(left) = left {
             job.lower(left);
@@ -93,9 +96,21 @@ impl Job {
         self.lower(Duration::ZERO);
     }
 
+    /// Has the job end then, if it would end later, in place of an end that was told before.
+    pub(crate) fn tell_end(&self, at: Option<Instant>) {
+        let told = at.map_or(NO_END, |at| self.nanos(at));
+        self.told.store(told, Ordering::Relaxed);
+    }
+
     fn after_opening(&self) -> Option<Duration> {
-        let end = self.end.load(Ordering::Relaxed);
+        let [end, told] = [&self.end, &self.told].map(|end| end.load(Ordering::Relaxed));
+        let end = end.min(told);
         (end != NO_END).then(|| Duration::from_nanos(end))
+    }
+
+    fn nanos(&self, at: Instant) -> u64 {
+        let after_opening = at.saturating_duration_since(self.opened);
+        u64::try_from(after_opening.as_nanos()).unwrap_or(NO_END)
     }
 
     fn lower(&self, after_opening: Duration) {

@@ -1,0 +1,88 @@
+//! The processes that use a store: what they are at, and how they are told to stop.
+//!
+//! A process is known here once it shares work with others: when it has announced a run, or a sweep of it has gone on
+//! for a while. So one that announces nothing is not seen: it opened the store for reading only, or together with other
+//! ranks, or it is on a system other than Linux.
+//!
+//! ```
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("store");
+//! # sde_archives::DirStore::open(&path)?;
+//! for process in sde_archives::processes::list(&path)? {
+//!     let runs = process.runs.len();
+//!     println!("{}:{} is at {runs} runs", process.host, process.process);
+//! }
+//! # Ok::<(), sde::archiver::ArchiveError>(())
+//! ```
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use sde::Key;
+use sde::archiver::{ArchiveError, StopRequest};
+
+use crate::work;
+
+/// A process that uses a store, or did so until it was killed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Process {
+    /// What no other process has, nor this one when it opens the store again.
+    pub id: String,
+    /// The name of its machine; empty if its file can't be read.
+    pub host: String,
+    /// The process's number there.
+    pub process: u32,
+    /// Whether it lives, as far as can be told. One on another machine counts as gone if it has told nothing for 30 s.
+    pub alive: bool,
+    /// When it last told that it lives, by the file system's clock. It does so while it is at work.
+    pub renewed: SystemTime,
+    /// Since when it is at work, by its own clock.
+    pub since: Option<SystemTime>,
+    /// The runs that it has announced.
+    pub runs: Vec<Running>,
+    /// What it was told.
+    pub told: Option<StopRequest>,
+}
+
+/// A run that goes on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Running {
+    /// Its key.
+    pub key: Key,
+    /// Its app, and since when it is announced, by the clock of its process. A process tells them up to 2 s later.
+    pub about: Option<(String, SystemTime)>,
+}
+
+/// The processes that are known, in the order of their ids. Nothing is written or locked.
+///
+/// # Errors
+/// If the store's folder `work` can't be read.
+pub fn list(store: &Path) -> Result<Vec<Process>, ArchiveError> {
+    work::processes(store)
+        .map_err(|error| ArchiveError::io("looking for processes in", store, error))
+}
+
+/// Tells all processes that live to stop, at once or at a time. Those are returned: what they were told before counts no
+/// more. A process that opens the store later is not told.
+///
+/// The request is a file in the store, `STOP`, until those that it names are gone. They look for it every 2 s while they are at work,
+/// and begin no more items of sweeps then. Who can write to the store's folder can make it. It is followed if its owner is that of the
+/// folder, the administrator or the process's own user, or if the folder is a group's.
+///
+/// # Errors
+/// If it can't be written, or the folder `work` can't be read.
+pub fn tell_to_stop(store: &Path, at: Option<SystemTime>) -> Result<Vec<Process>, ArchiveError> {
+    work::tell_to_stop(store, at)
+        .map_err(|error| ArchiveError::io("telling the processes to stop in", store, error))
+}
+
+/// Takes the request to stop back, and says whether there was one. Processes that have stopped do not go on.
+///
+/// # Errors
+/// If it can't be removed.
+pub fn cancel_stop(store: &Path) -> Result<bool, ArchiveError> {
+    work::cancel_stop(store)
+        .map_err(|error| ArchiveError::io("taking back the request to stop in", store, error))
+}

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sde_engine::AppInfo;
+use sde_engine::key::Digest;
 use sde_engine::record::CodeId;
 
 use crate::builder::Command;
@@ -14,7 +15,11 @@ use crate::error::CommandError;
 use crate::given::Given;
 use crate::program::{self, Digests, Part, Program};
 use crate::results;
+use crate::trace::Declared;
 use crate::tree;
+
+/// In place of a digest: nothing is there.
+const ABSENT: Digest = Digest::from_bytes([0; 32]);
 
 /// The program, and all else that counts as code.
 pub(crate) struct Code {
@@ -34,6 +39,9 @@ impl Code {
         base: &Path,
         digests: Digests,
     ) -> Result<Self, CommandError> {
+        if let Some(image) = &command.image {
+            return Self::in_image(command, &base.join(image), digests);
+        }
         let callers = std::env::var_os("PATH").unwrap_or_default();
         let failed = |error| CommandError::program(format!("running {}", command.program), error);
         let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
@@ -49,7 +57,13 @@ impl Code {
         for used in &command.uses {
             match read_only(used, base, &digests)? {
                 Some(part) => reads.push(part),
-                None if command.program_is.is_some() => {}
+                // Its text takes the place of these, but a trace knows them.
+                None if command.program_is.is_some() => {
+                    if command.trace.is_some() {
+                        let parts = started(used, base, &search, &environment, &digests);
+                        starts.extend(parts.unwrap_or_default());
+                    }
+                }
                 None => starts.extend(started(used, base, &search, &environment, &digests)?),
             }
         }
@@ -61,6 +75,41 @@ impl Code {
             environment,
             digests,
         })
+    }
+
+    /// The code of a run in an image: the image.
+    fn in_image(command: &Command, image: &Path, digests: Digests) -> Result<Self, CommandError> {
+        let failed = |error| CommandError::file("reading the image", image, error);
+        let name = image.file_name().unwrap_or_default().to_string_lossy();
+        let part = Part {
+            name: format!("image {name}"),
+            digest: digests.of(image).map_err(failed)?,
+            path: image.to_owned(),
+        };
+        let mut program = Program::untold(PathBuf::from(&command.program));
+        program.parts.push(part);
+        Ok(Self {
+            program,
+            starts: Vec::new(),
+            reads: Vec::new(),
+            search: OsString::new(),
+            environment: environment(command),
+            digests,
+        })
+    }
+
+    /// All that counts where it lies, and where programs are looked for.
+    pub(crate) fn declared(&self) -> Declared {
+        let parts = self.program.parts.iter().chain(&self.starts);
+        let files = parts.chain(&self.reads).map(|part| part.path.clone());
+        let programs = self.program.interpreters.iter().chain([&self.program.path]);
+        let folders = self.reads.iter().map(|part| part.path.clone());
+        Declared {
+            files: files.chain(programs.cloned()).collect(),
+            // A file has nothing below it. What is absent counts with all that would be.
+            folders: folders.collect(),
+            search: std::env::split_paths(&self.search).collect(),
+        }
     }
 
     /// Counts inputs that are programs: with their libraries and interpreters. What is none is a file.
@@ -83,6 +132,7 @@ impl Code {
     pub(crate) fn check(&self) -> io::Result<()> {
         self.digests.check()?;
         let folders = self.reads.iter().filter(|part| part.path.is_dir());
+        let folders = folders.filter(|part| part.digest != ABSENT);
         for part in folders {
             if tree::digest(&part.path).map_err(io::Error::other)? != part.digest {
                 return Err(io::Error::other(format!(
@@ -91,7 +141,14 @@ impl Code {
                 )));
             }
         }
-        Ok(())
+        let mut absent = self.reads.iter().filter(|part| part.digest == ABSENT);
+        match absent.find(|part| part.path.symlink_metadata().is_ok()) {
+            Some(part) => Err(io::Error::other(format!(
+                "{} came to be while the program ran",
+                part.path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn info(&self, command: &Command, app: &str) -> AppInfo {
@@ -106,7 +163,7 @@ impl Code {
                 with(info, self.reads.iter())
             }
         };
-        results::of_run(info)
+        results::of_run(info, command.trace.is_some())
     }
 }
 
@@ -164,11 +221,18 @@ fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo
 
 /// A file that is no program, or a folder, that `--uses` names.
 fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>, CommandError> {
-    let path = base.join(used);
-    let digest = if path.is_dir() {
+    let optional = used.strip_prefix('?');
+    let path = base.join(optional.unwrap_or(used));
+    let is_absent = optional.is_some()
+        && path.symlink_metadata().is_err_and(|error| {
+            [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind())
+        });
+    let digest = if is_absent {
+        ABSENT
+    } else if path.is_dir() {
         tree::digest(&path)
             .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
-    } else if is_name(used, base) || is_executable(&path) {
+    } else if optional.is_none() && (is_name(used, base) || is_executable(&path)) {
         return Ok(None);
     } else {
         digests
@@ -202,7 +266,7 @@ fn started(
 
 /// Whether it is to be looked for in `PATH`: it is no path, and nothing here has that name.
 fn is_name(used: &str, base: &Path) -> bool {
-    !used.contains('/') && !base.join(used).exists()
+    !used.contains('/') && !used.starts_with('?') && !base.join(used).exists()
 }
 
 /// A name that is both a program's and that of something here says nothing.
@@ -230,7 +294,8 @@ pub(crate) fn is_executable(path: &Path) -> bool {
 /// The environment of the program, but for its PATH and folders where these are not declared.
 fn environment(command: &Command) -> Vec<(OsString, OsString)> {
     let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
-    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
+    // The libraries of an image are its own.
+    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH").filter(|_| command.image.is_none()) {
         environment.insert("LD_LIBRARY_PATH".into(), path);
     }
     for variable in &command.variables {

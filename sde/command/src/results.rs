@@ -22,6 +22,8 @@ pub const STDERR: &str = "stderr";
 pub const FILES: &str = "files";
 /// The digests of outputs that must not differ, by name.
 pub const COMPARED: &str = "compared";
+/// What the trace of the run found, as a text that [`Traced::read`](crate::Traced::read) reads. Only runs that were traced have it.
+pub const TRACED: &str = "traced";
 /// The end of what a run printed that did not end by itself, as a text. It has no other result but [`COMMAND`], and
 /// an input [`ENDED`].
 pub const PRINTED: &str = "printed";
@@ -32,9 +34,13 @@ pub const ENDED: &str = "ended";
 pub const RULES_APP: &str = "sde.rules";
 
 /// An app with the results of a run.
-pub(crate) fn of_run(info: AppInfo) -> AppInfo {
+pub(crate) fn of_run(info: AppInfo, is_traced: bool) -> AppInfo {
     let file = |name| ResultSpec::new::<OutputFile>(name).not_compared();
     let text = |name| ResultSpec::new::<String>(name).not_compared();
+    let info = match is_traced {
+        true => info.result(text(TRACED).about("what its trace found")),
+        false => info,
+    };
     info.result(ResultSpec::new::<i64>(STATUS).about("the exit status"))
         .result(text(COMMAND).about("the command line"))
         .result(text(RULES).about("the rules of the call that ran it"))

@@ -13,10 +13,12 @@ use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
 use crate::error::Ended;
 use crate::folder::RunFolder;
+use crate::image;
 use crate::outputs::{Files, Outputs, Placed};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
+use crate::trace::{self, Traced};
 use crate::tree;
 
 /// What a run that ended by itself gave.
@@ -34,6 +36,7 @@ pub(crate) struct Whole {
     pub(crate) left: Vec<String>,
     /// Why what it printed was not passed on as a whole.
     pub(crate) unshown: Option<String>,
+    pub(crate) traced: Option<Traced>,
 }
 
 /// How much of what a run printed an error shows.
@@ -66,10 +69,10 @@ impl Plan {
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
         let begun = Instant::now();
         let finished = match stopped {
-            Some(signal) => Ok(Finished::not_started(signal)),
+            Some(signal) => Ok((Finished::not_started(signal), None)),
             None => self.launch(&folder, &stdout, &stderr, &stop),
         };
-        let finished = finished.map_err(|error| {
+        let (finished, traced) = finished.map_err(|error| {
             failed(
                 format!("running {}", self.code.program.path.display()),
                 error,
@@ -92,6 +95,7 @@ impl Plan {
                 unkept: taken.unkept,
                 left: finished.left,
                 unshown: finished.unshown,
+                traced,
             })
         };
         taken().map_err(|error| failed("taking what it wrote".into(), error))
@@ -148,7 +152,7 @@ impl Plan {
         stdout: &Path,
         stderr: &Path,
         stop: &dyn Fn() -> Option<i32>,
-    ) -> io::Result<Finished> {
+    ) -> io::Result<(Finished, Option<Traced>)> {
         let stdin = match &self.stdin {
             None => File::open("/dev/null")?,
             Some(given) => {
@@ -162,26 +166,45 @@ impl Plan {
         environment.retain(|(name, _)| !self.variables.keys().any(|counted| name == &**counted));
         let counted = self.variables.iter();
         environment.extend(counted.map(|(name, value)| (name.into(), value.into())));
-        for (name, path) in [("HOME", folder.home()), ("TMPDIR", folder.tmp())] {
+        let places = [("HOME", folder.home()), ("TMPDIR", folder.tmp())];
+        for (name, path) in places.into_iter().filter(|_| self.image.is_none()) {
             if !environment.iter().any(|(there, _)| there == name) {
                 environment.push((name.into(), path.into()));
             }
         }
-        let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
-        process::run(Launch {
-            program: &self.code.program.path,
-            args: &args,
-            environment: &environment,
-            folder: &folder.work(),
-            stdin,
-            stdout: File::create_new(stdout)?,
-            stderr: File::create_new(stderr)?,
-            echo: self.is_echoed,
-            limit: self.limit,
-            grace: self.grace,
-            lock: folder.lock(),
-            stop,
-        })
+        let mut args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
+        let mut program = self.code.program.path.clone();
+        if let Some(image) = &self.image {
+            let inside = image::contained(image, &program, args, &environment, folder)?;
+            (program, args, environment) = (inside.program, inside.args, inside.environment);
+        }
+        let (lock, work) = (folder.lock(), folder.work());
+        let (out, err) = (File::create_new(stdout)?, File::create_new(stderr)?);
+        let run = |program: &Path, args: &[OsString]| {
+            process::run(Launch {
+                program,
+                args,
+                environment: &environment,
+                folder: &work,
+                stdin,
+                stdout: out,
+                stderr: err,
+                echo: self.is_echoed,
+                limit: self.limit,
+                grace: self.grace,
+                lock,
+                stop,
+            })
+        };
+        match self.trace {
+            None => Ok((run(&program, &args)?, None)),
+            Some(_) => {
+                let (declared, to) = (&self.declared, folder.path());
+                let (finished, traced) =
+                    trace::run(declared, [to, &work], &environment, (&program, &args), run)?;
+                Ok((finished, Some(traced)))
+            }
+        }
     }
 
     /// The status of a run that ended by itself.
@@ -228,8 +251,11 @@ impl Whole {
         let compared: BTreeMap<String, String> = digests
             .map(|(name, file)| (name.clone(), file.digest().to_string()))
             .collect();
-        ResultMap::new()
-            .with(results::STATUS, i64::from(self.status))
+        let map = match &self.traced {
+            Some(traced) => ResultMap::new().with(results::TRACED, traced.kept()),
+            None => ResultMap::new(),
+        };
+        map.with(results::STATUS, i64::from(self.status))
             .with(results::COMMAND, plan.line())
             .with(results::RULES, plan.rules.to_string())
             .with(results::DECLARED, plan.outputs.names())

@@ -168,7 +168,7 @@ pub const COMMAND: Layered = Layered {
     name: "sde-command",
     src: "sde/command/src/",
     layers: &[
-        &["folder", "process", "program", "rules", "tree"],
+        &["folder", "process", "program", "rules", "trace", "tree"],
         &[
             "arguments",
             "call",
@@ -176,6 +176,7 @@ pub const COMMAND: Layered = Layered {
             "code",
             "error",
             "given",
+            "image",
             "judge",
             "launched",
             "outputs",

@@ -7,7 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sde_engine::AppInfo;
-use sde_engine::key::Digest;
 use sde_engine::record::CodeId;
 
 use crate::builder::Command;
@@ -15,19 +14,18 @@ use crate::error::CommandError;
 use crate::given::Given;
 use crate::program::{self, Digests, Part, Program};
 use crate::results;
-use crate::trace::Declared;
 use crate::tree;
-
-/// In place of a digest: nothing is there.
-const ABSENT: Digest = Digest::from_bytes([0; 32]);
+use crate::uses::{self, ABSENT, is_name, read_only, started};
 
 /// The program, and all else that counts as code.
 pub(crate) struct Code {
     pub(crate) program: Program,
     /// Programs that it starts.
-    starts: Vec<Part>,
+    pub(crate) starts: Vec<Part>,
     /// Files and folders that it reads.
-    reads: Vec<Part>,
+    pub(crate) reads: Vec<Part>,
+    /// Programs that it starts and that are looked for by name.
+    pub(crate) names: Vec<String>,
     pub(crate) search: OsString,
     pub(crate) environment: Vec<(OsString, OsString)>,
     digests: Digests,
@@ -45,7 +43,7 @@ impl Code {
         let callers = std::env::var_os("PATH").unwrap_or_default();
         let failed = |error| CommandError::program(format!("running {}", command.program), error);
         let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
-        check_names(command, base, &callers)?;
+        uses::check_names(command, base, &callers)?;
         let mut environment = environment(command);
         let program = match program::read(&path, &callers, &environment, &digests) {
             // Its text takes the place of what can't be told of it.
@@ -67,10 +65,12 @@ impl Code {
                 None => starts.extend(started(used, base, &search, &environment, &digests)?),
             }
         }
+        let names = command.uses.iter().filter(|used| is_name(used, base));
         Ok(Self {
             program,
             starts,
             reads,
+            names: names.cloned().collect(),
             search,
             environment,
             digests,
@@ -92,24 +92,11 @@ impl Code {
             program,
             starts: Vec::new(),
             reads: Vec::new(),
+            names: Vec::new(),
             search: OsString::new(),
             environment: environment(command),
             digests,
         })
-    }
-
-    /// All that counts where it lies, and where programs are looked for.
-    pub(crate) fn declared(&self) -> Declared {
-        let parts = self.program.parts.iter().chain(&self.starts);
-        let files = parts.chain(&self.reads).map(|part| part.path.clone());
-        let programs = self.program.interpreters.iter().chain([&self.program.path]);
-        let folders = self.reads.iter().map(|part| part.path.clone());
-        Declared {
-            files: files.chain(programs.cloned()).collect(),
-            // A file has nothing below it. What is absent counts with all that would be.
-            folders: folders.collect(),
-            search: std::env::split_paths(&self.search).collect(),
-        }
     }
 
     /// Counts inputs that are programs: with their libraries and interpreters. What is none is a file.
@@ -217,73 +204,6 @@ fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo
         };
         info.helper(name, part.digest)
     })
-}
-
-/// A file that is no program, or a folder, that `--uses` names.
-fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>, CommandError> {
-    let optional = used.strip_prefix('?');
-    let path = base.join(optional.unwrap_or(used));
-    let is_absent = optional.is_some()
-        && path.symlink_metadata().is_err_and(|error| {
-            [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind())
-        });
-    let digest = if is_absent {
-        ABSENT
-    } else if path.is_dir() {
-        tree::digest(&path)
-            .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
-    } else if optional.is_none() && (is_name(used, base) || is_executable(&path)) {
-        return Ok(None);
-    } else {
-        digests
-            .of(&path)
-            .map_err(|error| CommandError::file("reading", &path, error))?
-    };
-    let name = format!("uses {used}");
-    Ok(Some(Part { name, digest, path }))
-}
-
-/// The parts of a program that `--uses` names.
-fn started(
-    used: &str,
-    base: &Path,
-    search: &OsString,
-    environment: &[(OsString, OsString)],
-    digests: &Digests,
-) -> Result<Vec<Part>, CommandError> {
-    let path = match is_name(used, base) {
-        true => program::find(used.as_ref(), base, search),
-        false => Ok(base.join(used)),
-    };
-    let read = path.and_then(|path| program::read(&path, search, environment, digests));
-    let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
-    let mut parts = read.map_err(failed)?.parts;
-    if let Some(own) = parts.first_mut() {
-        own.name = String::new();
-    }
-    Ok(parts.into_iter().map(|part| part.of(used)).collect())
-}
-
-/// Whether it is to be looked for in `PATH`: it is no path, and nothing here has that name.
-fn is_name(used: &str, base: &Path) -> bool {
-    !used.contains('/') && !used.starts_with('?') && !base.join(used).exists()
-}
-
-/// A name that is both a program's and that of something here says nothing.
-fn check_names(command: &Command, base: &Path, callers: &OsString) -> Result<(), CommandError> {
-    let is_both = |used: &&String| {
-        let is_here = !used.contains('/') && base.join(used).exists();
-        is_here && program::find(used.as_ref(), base, callers).is_ok()
-    };
-    match command.uses.iter().find(is_both) {
-        None => Ok(()),
-        Some(used) => {
-            let why = format!(
-                "PATH has a program of that name, and the folder something too: --uses ./{used} is the latter, an absolute path the former"
-            );
-            Err(CommandError::refused(format!("--uses {used}"), why))
-        }
-    }
 }
 
 pub(crate) fn is_executable(path: &Path) -> bool {

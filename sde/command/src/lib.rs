@@ -10,6 +10,7 @@ mod arguments;
 mod builder;
 mod call;
 mod code;
+mod declared;
 mod error;
 mod folder;
 mod given;
@@ -27,6 +28,7 @@ mod rules;
 mod run;
 mod trace;
 mod tree;
+mod uses;
 
 pub use builder::{Command, Stop};
 pub use call::{DISABLE, rules_key};

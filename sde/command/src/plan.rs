@@ -12,6 +12,7 @@ use sde_engine::{AppInfo, Inputs, inputs};
 use crate::arguments::Arguments;
 use crate::builder::{Command, Content, Stop, Variable};
 use crate::code::Code;
+use crate::declared::declared;
 use crate::error::CommandError;
 use crate::given::{Counted, Given};
 use crate::image;
@@ -142,26 +143,6 @@ impl Plan {
     pub(crate) fn line(&self) -> String {
         line(&self.code.program.path.to_string_lossy(), &self.args)
     }
-}
-
-/// What a traced run may read where it lies.
-fn declared(
-    command: &Command,
-    code: &Code,
-    files: &BTreeMap<String, Given>,
-    trees: &BTreeMap<String, (PathBuf, Digest)>,
-) -> Declared {
-    let mut declared = code.declared();
-    let originals = files.values().filter_map(|file| match &file.content {
-        Content::Path(path) => Some(path.clone()),
-        Content::Bytes(_) => None,
-    });
-    declared.files.extend(originals);
-    let trees = trees.values().map(|(path, _)| path.clone());
-    let texts = command.texts.iter().map(PathBuf::from);
-    let texts = texts.filter(|text| text.is_absolute());
-    declared.folders.extend(trees.chain(texts));
-    declared
 }
 
 fn base(command: &Command) -> Result<PathBuf, CommandError> {

@@ -174,6 +174,7 @@ pub const COMMAND: Layered = Layered {
             "call",
             "builder",
             "code",
+            "declared",
             "error",
             "given",
             "image",
@@ -185,6 +186,7 @@ pub const COMMAND: Layered = Layered {
             "ran",
             "results",
             "run",
+            "uses",
         ],
     ],
     ..PLAIN

@@ -26,6 +26,9 @@ const EXEMPT: &[(&str, &str)] = &[
         "the language of messages; LANG and LC_* are declared or cleared",
     ),
     ("/usr/share/locale", "translations of messages"),
+    ("/etc/locale.alias", "other names of languages"),
+    ("/etc/selinux", "whether the machine has SELinux"),
+    ("/selinux", "whether the machine has SELinux"),
     (
         "/etc/nsswitch.conf",
         "how the names of users and machines are found",
@@ -37,12 +40,26 @@ const EXEMPT: &[(&str, &str)] = &[
 /// What lies below something exempt, and counts.
 const COUNTS: &[&str] = &["/dev/shm"];
 
-/// Whether a path counts for no run.
-pub(super) fn is_exempt(path: &Path) -> bool {
+/// Why a path counts for no run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exempt {
+    /// It is of the kernel, and may be another name of a file.
+    Kernel,
+    /// It tells of the machine.
+    Machine,
+}
+
+pub(super) fn of(path: &Path) -> Option<Exempt> {
     let is_below = |above: &str| path.starts_with(above);
     let counts = |above: &&str| is_below(above) && path != Path::new(above);
-    let is_exempt = EXEMPT.iter().any(|(above, _)| is_below(above));
-    is_exempt && !COUNTS.iter().any(counts) && !leads_out(path)
+    if COUNTS.iter().any(counts) || leads_out(path) {
+        return None;
+    }
+    let (above, _) = EXEMPT.iter().find(|(above, _)| is_below(above))?;
+    Some(match *above {
+        "/proc" | "/dev" => Exempt::Kernel,
+        _ => Exempt::Machine,
+    })
 }
 
 /// Whether a path below `/proc` goes through one of a process's links to folders.

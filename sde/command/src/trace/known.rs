@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::exempt::is_exempt;
-use super::follow::{Access, Act, absolute};
+use super::access::{Access, Act, absolute, is_library};
+use super::exempt::{self, Exempt};
 use super::told::{MOST, Undeclared, Use, shown};
 use crate::program;
 
@@ -21,15 +21,19 @@ pub(crate) struct Declared {
     pub(crate) files: Vec<PathBuf>,
     /// Each with all below it.
     pub(crate) folders: Vec<PathBuf>,
-    /// Folders in which programs are looked for. Those of declared names are looked for anew at each call.
+    /// Programs that are looked for by name, at each call anew, and where.
+    pub(crate) names: Vec<OsString>,
     pub(crate) search: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
+    /// It counts, or can't change what a run gives.
     Declared,
-    /// It does not count by its own: in the run's folder, exempt, or made by the program.
-    Neutral,
+    /// In the run's folder, or made by the program. A link there may lead out.
+    Own,
+    /// Of the kernel. A link there is that of the process which follows it.
+    Kernel,
     Undeclared,
 }
 
@@ -41,8 +45,10 @@ pub(super) struct Known {
     folders: Vec<PathBuf>,
     /// Folders above all these. That they are there is no news.
     above: HashSet<PathBuf>,
-    search: Vec<PathBuf>,
-    names: HashSet<OsString>,
+    /// Names of libraries.
+    libraries: HashSet<OsString>,
+    /// Where declared programs are looked for.
+    searched: HashSet<PathBuf>,
     /// Links in the root of the file system, such as `/lib`, and where they lead.
     roots: Vec<(PathBuf, PathBuf)>,
     made: HashSet<PathBuf>,
@@ -58,8 +64,8 @@ impl Known {
             files: HashSet::new(),
             folders: Vec::new(),
             above: HashSet::new(),
-            search: Vec::new(),
-            names: HashSet::new(),
+            libraries: HashSet::new(),
+            searched: HashSet::new(),
             roots: roots(),
             made: HashSet::new(),
             found: BTreeMap::new(),
@@ -68,13 +74,16 @@ impl Known {
         known.own = known.ways(own);
         for file in &declared.files {
             known.files.extend(known.ways(file));
-            known.names.extend(file.file_name().map(OsString::from));
+            let name = file.file_name().filter(|name| is_library(name));
+            known.libraries.extend(name.map(OsString::from));
         }
         for folder in &declared.folders {
             known.folders.extend(known.ways(folder));
         }
         for folder in &declared.search {
-            known.search.extend(known.ways(folder));
+            let places = known.ways(folder).into_iter();
+            let names = |folder: PathBuf| declared.names.iter().map(move |name| folder.join(name));
+            known.searched.extend(places.flat_map(names));
         }
         let all = known.own.iter().chain(&known.files).chain(&known.folders);
         let above = all.flat_map(|path| path.ancestors().skip(1));
@@ -99,23 +108,27 @@ impl Known {
         match self.standing(&path, access) {
             Standing::Declared => {}
             Standing::Undeclared => self.find(path, access),
-            Standing::Neutral => {
-                // A link may lead out.
+            Standing::Own => {
                 let real = access.real.clone().or_else(|| resolved(&path, access));
-                let real = real.map(|real| self.plain(&real));
-                if let Some(real) = real.filter(|real| *real != path)
-                    && self.standing(&real, access) == Standing::Undeclared
-                {
-                    self.find(real, access);
-                }
+                self.judge_real(real, access);
             }
+            Standing::Kernel => self.judge_real(access.real.clone(), access),
+        }
+    }
+
+    fn judge_real(&mut self, real: Option<PathBuf>, access: &Access) {
+        let real = real.map(|real| self.plain(&real));
+        if let Some(real) = real
+            && self.standing(&real, access) == Standing::Undeclared
+        {
+            self.find(real, access);
         }
     }
 
     fn make(&mut self, path: &Path, access: &Access) {
         let real = access.real.as_deref().map(|real| self.plain(real));
         for path in real.into_iter().chain([path.to_owned()]) {
-            let is_new = self.standing(&path, access) != Standing::Neutral;
+            let is_new = self.standing(&path, access) != Standing::Own;
             if is_new && self.made.len() < MOST_MADE {
                 self.made.insert(path);
             }
@@ -148,14 +161,18 @@ impl Known {
     fn standing(&self, path: &Path, access: &Access) -> Standing {
         let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         let is_made = |path: &Path| self.made.contains(path);
-        if is_below(&self.own) || path.ancestors().any(is_made) || is_exempt(path) {
-            Standing::Neutral
-        } else if self.files.contains(path) || is_below(&self.folders) {
-            Standing::Declared
-        } else if self.is_folder_above(path, access) || self.is_searched(path, access) {
-            Standing::Declared
-        } else {
-            Standing::Undeclared
+        if is_below(&self.own) || path.ancestors().any(is_made) {
+            return Standing::Own;
+        }
+        let is_declared = self.files.contains(path)
+            || is_below(&self.folders)
+            || self.is_folder_above(path, access)
+            || self.is_looked_for(path, access);
+        match exempt::of(path) {
+            _ if is_declared => Standing::Declared,
+            Some(Exempt::Kernel) => Standing::Kernel,
+            Some(Exempt::Machine) => Standing::Declared,
+            None => Standing::Undeclared,
         }
     }
 
@@ -164,27 +181,27 @@ impl Known {
         access.act != Act::List && !access.is_absent && self.above.contains(path)
     }
 
-    /// Whether it was looked for where a declared program or library might be: who makes the next key looks too.
-    fn is_searched(&self, path: &Path, access: &Access) -> bool {
+    /// Whether it was looked for in vain on the way to a declared program, or by the loader to a declared library: who
+    /// makes the next key looks too.
+    fn is_looked_for(&self, path: &Path, access: &Access) -> bool {
         let name = path.file_name().unwrap_or_default();
-        let is_library = || Path::new(name).to_string_lossy().contains(".so");
-        let is_there = |folder: &Path| self.search.iter().any(|there| there == folder);
-        access.is_absent
-            && self.names.contains(name)
-            && (is_library() || path.parent().is_some_and(is_there))
+        let is_loaders = || access.is_before_load && self.libraries.contains(name);
+        access.is_absent && (self.searched.contains(path) || is_loaders())
     }
 
     fn find(&mut self, path: PathBuf, access: &Access) {
+        let before = self.found.get(&path).copied();
         let used = match access.act {
             _ if access.is_absent => Use::Missed,
             Act::Start => Use::Started,
             Act::List => Use::Listed,
+            _ if before >= Some(Use::Read) => return,
             Act::Read if access.is_done && !path.is_dir() => Use::Read,
             _ => Use::Looked,
         };
-        if self.found.len() < MOST || self.found.contains_key(&path) {
-            let before = self.found.entry(path).or_insert(used);
-            *before = used.max(*before);
+        if self.found.len() < MOST || before.is_some() {
+            self.found
+                .insert(path, before.map_or(used, |before| before.max(used)));
         } else if self.more.len() < MOST_COUNTED {
             self.more.insert(path);
         }
@@ -215,10 +232,6 @@ fn roots() -> Vec<(PathBuf, PathBuf)> {
 
 /// Where a path leads now, for calls that do not tell.
 fn resolved(path: &Path, access: &Access) -> Option<PathBuf> {
-    // Links of `/proc` are those of the process that looked.
-    if path.starts_with("/proc") {
-        return None;
-    }
     fs::canonicalize(path).ok().or_else(|| {
         let folder = path.parent().filter(|_| access.is_absent)?;
         Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))

@@ -3,6 +3,7 @@
 //! strace writes each call that names a file into a pipe, which is read as it comes; so memory is bounded, however long
 //! the program runs. What it reads in no such way is not seen: what comes by network, or from a process that ran before.
 
+mod access;
 mod exempt;
 mod follow;
 mod known;

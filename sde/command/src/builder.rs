@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::error::CommandError;
 use crate::outputs::Outputs;
 use crate::rules::{RuleError, Rules};
+use crate::trace::Trace;
 
 /// A run of another program, remembered by all that it was given.
 ///
@@ -45,6 +46,8 @@ pub struct Command {
     pub(crate) uses: Vec<String>,
     pub(crate) texts: Vec<String>,
     pub(crate) program_is: Option<String>,
+    pub(crate) image: Option<PathBuf>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) outputs: Vec<String>,
     pub(crate) compared: Vec<String>,
     pub(crate) rules: Rules,
@@ -161,6 +164,8 @@ impl Command {
             uses: Vec::new(),
             texts: Vec::new(),
             program_is: None,
+            image: None,
+            trace: None,
             outputs: Vec::new(),
             compared: Vec::new(),
             rules: Rules::new(),
@@ -282,7 +287,8 @@ impl Command {
     }
 
     /// Counts something that the program uses, by digest: another program with its libraries, found as this one is; a
-    /// file; or a folder. It is not copied. The folder of a program that is given by name is in the run's `PATH`.
+    /// file; or a folder. It is not copied. The folder of a program that is given by name is in the run's `PATH`. A path
+    /// that begins with `?` need not be there, and that counts.
     pub fn uses(mut self, what: impl Into<String>) -> Self {
         self.uses.push(what.into());
         self
@@ -297,6 +303,25 @@ impl Command {
     /// Identifies the program by a text, such as "xtb 6.5.1", in place of all digests of programs and libraries.
     pub fn program_is(mut self, text: impl Into<String>) -> Self {
         self.program_is = Some(text.into());
+        self
+    }
+
+    /// Runs the program in a container: inside this image, by `apptainer`, or else `singularity`, of the caller's `PATH`.
+    ///
+    /// The image counts by content, and the program is looked for in it. It sees the run's folder and nothing else of this
+    /// machine, so [`uses`](Self::uses) and [`link`](Self::link) are refused. Absolute paths in arguments are those of the image.
+    pub fn image(mut self, file: impl AsRef<Path>) -> Self {
+        self.image = Some(file.as_ref().to_owned());
+        self
+    }
+
+    /// Runs the program under `strace`, and tells which files it read that nobody declared: see [`Ran::traced`](crate::Ran::traced).
+    ///
+    /// Files that it looked for in vain count as read. What came by network is not seen. A remembered run that was not traced runs again; with
+    /// [`Trace::Strict`] so does one that read what nobody declared, and no such run is remembered: it is the error
+    /// [`Untraced`](CommandError::Untraced). Calls of the system take some 30 µs longer.
+    pub fn trace(mut self, trace: Trace) -> Self {
+        self.trace = Some(trace);
         self
     }
 

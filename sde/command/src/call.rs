@@ -10,13 +10,14 @@ use sde_engine::{
 };
 
 use crate::builder::Command;
-use crate::error::{CommandError, Ended, Failed, attempted};
+use crate::error::{CommandError, Ended, Failed, NotClean, Untraced, attempted};
 use crate::judge::{Judgement, Verdict};
 use crate::plan::Plan;
-use crate::ran::Ran;
+use crate::ran::{self, Ran};
 use crate::results;
 use crate::rules::Rules;
 use crate::run::{self, Whole};
+use crate::trace::{Trace, Traced};
 
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
 pub const DISABLE: &str = "SDE_DISABLE";
@@ -62,6 +63,10 @@ impl Command {
         }
         let since = self.since.unwrap_or_else(SystemTime::now);
         let found = call.ask(Asked::Use)?;
+        let is_clean = ran::traced(&found.results).is_some_and(|traced| traced.is_clean());
+        if self.trace == Some(Trace::Strict) && !is_clean {
+            return call.settle(call.ask(Asked::Again)?);
+        }
         if !is_earlier(&found, since) {
             return call.settle(found);
         }
@@ -148,8 +153,12 @@ impl<'a> Call<'a> {
             move |sde, _| {
                 let done = plan.execute(Some(sde))?;
                 let results = done.results(&plan);
+                let is_clean = done.traced.as_ref().is_some_and(Traced::is_clean);
                 *lock(&whole) = Some(done);
-                Ok(results)
+                match plan.trace {
+                    Some(Trace::Strict) if !is_clean => Err(NotClean.into()),
+                    _ => Ok(results),
+                }
             }
         });
         // So that two processes never both begin.
@@ -165,18 +174,30 @@ impl<'a> Call<'a> {
 
     fn ask(&self, asked: Asked) -> Result<Outcome, CommandError> {
         let (_, inputs) = self.plan.call();
-        let request = self.sde.request(&self.app, &inputs).names(results::NEEDED);
-        let request = match asked {
-            Asked::Use => request,
-            Asked::Again => request.policy(Policy::Refresh),
-            Asked::InPlaceOf(old) => request.in_place_of(old),
-            Asked::Alone => request.policy(Policy::Bypass),
+        let request = || {
+            let request = self.sde.request(&self.app, &inputs).names(results::NEEDED);
+            let request = match &asked {
+                Asked::Use => request,
+                Asked::Again => request.policy(Policy::Refresh),
+                Asked::InPlaceOf(old) => request.in_place_of(*old),
+                Asked::Alone => request.policy(Policy::Bypass),
+            };
+            match self.sweep {
+                Some((sweep, waits)) => request.in_sweep(sweep, waits),
+                None => request,
+            }
         };
-        let request = match self.sweep {
-            Some((sweep, waits)) => request.in_sweep(sweep, waits),
-            None => request,
+        let done = loop {
+            let done = request().run();
+            let Err(error) = &done else { break done };
+            if error.app_error::<NotClean>().is_none() {
+                break done;
+            }
+            // Without a run of its own, this call had waited for that of another one.
+            if let Some(whole) = lock(&self.whole).take() {
+                return Err(self.not_clean(whole));
+            }
         };
-        let done = request.run();
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
                 let (app, mut ended) = (self.plan.app.clone(), Box::new(ended.clone()));
@@ -189,6 +210,27 @@ impl<'a> Call<'a> {
             }
             None => error.into(),
         })
+    }
+
+    /// The error of a run that passes or fails, and is not remembered.
+    fn not_clean(&self, whole: Whole) -> CommandError {
+        let error = || -> Result<CommandError, CommandError> {
+            let (_, inputs) = self.plan.call();
+            let key = self.sde.peek(&self.app, &inputs)?.key();
+            let results = whole.results(&self.plan);
+            let ran = Ran::new(self.sde, &self.plan, (key, false, &results), Some(whole))?;
+            let judged = ran.judge(&self.plan.rules)?;
+            Ok(match judged.failures.is_empty() {
+                true => CommandError::Untraced(Box::new(Untraced {
+                    ran: ran.with(judged),
+                })),
+                false => {
+                    let advice = "it is not remembered, since --trace=strict".to_owned();
+                    self.failed(ran, judged, &(advice + &self.missed()))
+                }
+            })
+        };
+        error().unwrap_or_else(|error| error)
     }
 
     /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it. A store
@@ -252,7 +294,9 @@ impl<'a> Call<'a> {
     }
 
     fn ran(&self, done: &Outcome) -> Result<Ran, CommandError> {
-        Ran::new(self.sde, &self.plan, done, lock(&self.whole).take())
+        let whole = lock(&self.whole).take();
+        let done = (done.key, done.source.is_hit(), &done.results);
+        Ran::new(self.sde, &self.plan, done, whole)
     }
 
     fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {

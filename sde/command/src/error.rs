@@ -52,6 +52,9 @@ pub enum CommandError {
     /// The run ended by itself, and fails by its rules.
     #[error("{0}")]
     Failed(Box<Failed>),
+    /// The run passes, and is not remembered, since it read what nobody declared, or could not be traced: see [`Trace::Strict`](crate::Trace::Strict).
+    #[error("{0}")]
+    Untraced(Box<Untraced>),
     /// The run did not end by itself: a signal, a time limit, a full disk.
     #[error("{app}{} did not end by itself: {ended}", shown(*key))]
     #[non_exhaustive]
@@ -106,6 +109,29 @@ impl fmt::Display for Failed {
     }
 }
 
+/// A run that passes, and is not remembered.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Untraced {
+    /// What it gave, and what its trace found.
+    pub ran: Ran,
+}
+
+impl fmt::Display for Untraced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (app, key) = (self.ran.app(), self.ran.key());
+        write!(
+            f,
+            "{app} [{}] is not remembered, since --trace=strict",
+            key.short()
+        )?;
+        match self.ran.traced() {
+            Some(traced) => write!(f, "\n{traced}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl CommandError {
     pub(crate) fn refused(what: impl Into<String>, why: impl Into<String>) -> Self {
         let (what, why) = (what.into(), why.into());
@@ -136,6 +162,7 @@ impl CommandError {
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Failed(failed) => Some(failed.ran.key()),
+            Self::Untraced(untraced) => Some(untraced.ran.key()),
             Self::Ended { key, .. } => *key,
             Self::Engine(error) => error.key().copied(),
             _ => None,
@@ -148,10 +175,8 @@ impl CommandError {
     #[must_use]
     pub fn exit_status(&self) -> i32 {
         match self {
-            Self::Failed(failed) => match failed.ran.status() {
-                0 => 1,
-                status => status,
-            },
+            Self::Failed(failed) => failing(&failed.ran),
+            Self::Untraced(untraced) => failing(&untraced.ran),
             Self::Ended { ended, .. } => ended.status,
             Self::Program { source, .. } => match source.downcast_ref::<ProgramError>() {
                 Some(ProgramError::NotFound { .. }) => 127,
@@ -166,6 +191,19 @@ impl CommandError {
         }
     }
 }
+
+/// The status of a run that is no success.
+fn failing(ran: &Ran) -> i32 {
+    match ran.status() {
+        0 => 1,
+        status => status,
+    }
+}
+
+/// A run that its trace keeps from being remembered.
+#[derive(Debug, ThisError)]
+#[error("the run read what nobody declared, or could not be traced")]
+pub(crate) struct NotClean;
 
 /// How a run ended that did not end by itself.
 #[derive(Clone, Debug, ThisError)]

@@ -7,15 +7,17 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde_engine::{Data, Handle, InputFile, Key, Outcome, OutputFile};
+use sde_engine::{Data, Handle, InputFile, Key, OutputFile, ResultMap};
 
 use crate::error::CommandError;
 use crate::folder::RunFolder;
 use crate::judge::{Judged, Judgement, Stream};
 use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
+use crate::results::TRACED;
 use crate::rules::Rules;
 use crate::run::Whole;
+use crate::trace::Traced;
 
 /// A run that passed: what the program printed and wrote, and the values that were taken out of that.
 #[derive(Clone)]
@@ -37,16 +39,17 @@ pub struct Ran {
     unshown: Option<String>,
     attempts: Vec<String>,
     is_resumed: bool,
+    traced: Option<Traced>,
 }
 
 impl Ran {
     pub(crate) fn new(
         sde: &Handle,
         plan: &Arc<Plan>,
-        done: &Outcome,
+        done: (Key, bool, &ResultMap),
         whole: Option<Whole>,
     ) -> Result<Self, CommandError> {
-        let results = &done.results;
+        let (key, is_remembered, results) = done;
         let file = |name: &str| results.get::<OutputFile>(name).map(|file| (*file).clone());
         let (others, unkept, left, unshown) = whole
             .map(|whole| (whole.others, whole.unkept, whole.left, whole.unshown))
@@ -54,8 +57,8 @@ impl Ran {
         Ok(Self {
             sde: sde.clone(),
             app: plan.app.clone(),
-            key: done.key,
-            is_remembered: done.source.is_hit(),
+            key,
+            is_remembered,
             status: i32::try_from(*results.get::<i64>("status")?).unwrap_or(i32::MAX),
             stdout: file("stdout")?,
             stderr: file("stderr")?,
@@ -74,6 +77,7 @@ impl Ran {
             is_resumed: results
                 .get::<bool>(crate::results::RESUMED)
                 .is_ok_and(|is| *is),
+            traced: traced(results),
         })
     }
 
@@ -262,6 +266,12 @@ impl Ran {
         &self.left
     }
 
+    /// What the trace of the run found, if this call asks for [`trace`](crate::Command::trace).
+    #[must_use]
+    pub fn traced(&self) -> Option<&Traced> {
+        self.traced.as_ref()
+    }
+
     /// What could not be passed on of what it printed, if this call ran it with [`echo`](crate::Command::echo): the
     /// stream and the error, such as a full disk. A reader that left is none. What is kept of the run is whole.
     #[must_use]
@@ -322,6 +332,12 @@ impl Ran {
         content.rewind()?;
         Ok(content)
     }
+}
+
+/// What the trace of a run found, if it was traced.
+pub(crate) fn traced(results: &ResultMap) -> Option<Traced> {
+    let kept = results.get::<String>(TRACED).ok()?;
+    Some(Traced::read(&kept))
 }
 
 /// Whether a path has what a file holds, with its permission bits.

@@ -26,6 +26,8 @@ pub const COMPARED: &str = "compared";
 pub const ATTEMPTS: &str = "attempts";
 /// Whether it went on from files that an attempt before it had left, a `bool`.
 pub const RESUMED: &str = "resumed";
+/// What the trace of the run found, as a text that [`Traced::read`](crate::Traced::read) reads. Only runs that were traced have it.
+pub const TRACED: &str = "traced";
 /// The end of what a run printed that did not end by itself, as a text. It has no other result but [`COMMAND`], and
 /// an input [`ENDED`].
 pub const PRINTED: &str = "printed";
@@ -41,9 +43,13 @@ pub(crate) const NEEDED: &[&str] = &[
 ];
 
 /// An app with the results of a run.
-pub(crate) fn of_run(info: AppInfo) -> AppInfo {
+pub(crate) fn of_run(info: AppInfo, is_traced: bool) -> AppInfo {
     let file = |name| ResultSpec::new::<OutputFile>(name).not_compared();
     let text = |name| ResultSpec::new::<String>(name).not_compared();
+    let info = match is_traced {
+        true => info.result(text(TRACED).about("what its trace found")),
+        false => info,
+    };
     info.result(ResultSpec::new::<i64>(STATUS).about("the exit status"))
         .result(text(COMMAND).about("the command line"))
         .result(text(RULES).about("the rules of the call that ran it"))

@@ -14,10 +14,12 @@ use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 use crate::carry::{Carry, Generation};
 use crate::error::{Ended, EndedBy};
 use crate::folder::RunFolder;
+use crate::image;
 use crate::outputs::{Files, Outputs, Placed};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
+use crate::trace::{self, Traced};
 use crate::tree;
 
 /// What a run that ended by itself gave.
@@ -39,6 +41,7 @@ pub(crate) struct Whole {
     pub(crate) attempts: Vec<String>,
     /// Whether it went on from files that an attempt before it left.
     pub(crate) is_resumed: bool,
+    pub(crate) traced: Option<Traced>,
 }
 
 /// How an attempt ended.
@@ -93,12 +96,12 @@ impl Plan {
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
         let begun = Instant::now();
         let finished = match stopped {
-            Some(signal) => Ok(Finished::not_started(signal)),
+            Some(signal) => Ok((Finished::not_started(signal), None)),
             None => carry.beside(&folder.work(), self.carry_every, || {
                 self.launch(&folder, &stdout, &stderr, &stop)
             }),
         };
-        let finished = finished.map_err(|error| {
+        let (finished, traced) = finished.map_err(|error| {
             failed(
                 format!("running {}", self.code.program.path.display()),
                 error,
@@ -130,6 +133,7 @@ impl Plan {
                 unshown: finished.unshown,
                 attempts: Vec::new(),
                 is_resumed: from.is_some(),
+                traced,
             })
         };
         taken()
@@ -188,7 +192,7 @@ impl Plan {
         stdout: &Path,
         stderr: &Path,
         stop: &dyn Fn() -> Option<i32>,
-    ) -> io::Result<Finished> {
+    ) -> io::Result<(Finished, Option<Traced>)> {
         let stdin = match &self.stdin {
             None => File::open("/dev/null")?,
             Some(given) => {
@@ -202,26 +206,45 @@ impl Plan {
         environment.retain(|(name, _)| !self.variables.keys().any(|counted| name == &**counted));
         let counted = self.variables.iter();
         environment.extend(counted.map(|(name, value)| (name.into(), value.into())));
-        for (name, path) in [("HOME", folder.home()), ("TMPDIR", folder.tmp())] {
+        let places = [("HOME", folder.home()), ("TMPDIR", folder.tmp())];
+        for (name, path) in places.into_iter().filter(|_| self.image.is_none()) {
             if !environment.iter().any(|(there, _)| there == name) {
                 environment.push((name.into(), path.into()));
             }
         }
-        let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
-        process::run(Launch {
-            program: &self.code.program.path,
-            args: &args,
-            environment: &environment,
-            folder: &folder.work(),
-            stdin,
-            stdout: File::create_new(stdout)?,
-            stderr: File::create_new(stderr)?,
-            echo: self.is_echoed,
-            limit: self.limit,
-            grace: self.grace,
-            lock: folder.lock(),
-            stop,
-        })
+        let mut args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
+        let mut program = self.code.program.path.clone();
+        if let Some(image) = &self.image {
+            let inside = image::contained(image, &program, args, &environment, folder)?;
+            (program, args, environment) = (inside.program, inside.args, inside.environment);
+        }
+        let (lock, work) = (folder.lock(), folder.work());
+        let (out, err) = (File::create_new(stdout)?, File::create_new(stderr)?);
+        let run = |program: &Path, args: &[OsString]| {
+            process::run(Launch {
+                program,
+                args,
+                environment: &environment,
+                folder: &work,
+                stdin,
+                stdout: out,
+                stderr: err,
+                echo: self.is_echoed,
+                limit: self.limit,
+                grace: self.grace,
+                lock,
+                stop,
+            })
+        };
+        match self.trace {
+            None => Ok((run(&program, &args)?, None)),
+            Some(_) => {
+                let (declared, to) = (&self.declared, folder.path());
+                let (finished, traced) =
+                    trace::run(declared, [to, &work], &environment, (&program, &args), run)?;
+                Ok((finished, Some(traced)))
+            }
+        }
     }
 
     /// The status of a run that ended by itself.
@@ -274,8 +297,11 @@ impl Whole {
         let compared: BTreeMap<String, String> = digests
             .map(|(name, file)| (name.clone(), file.digest().to_string()))
             .collect();
-        ResultMap::new()
-            .with(results::STATUS, i64::from(self.status))
+        let map = match &self.traced {
+            Some(traced) => ResultMap::new().with(results::TRACED, traced.kept()),
+            None => ResultMap::new(),
+        };
+        map.with(results::STATUS, i64::from(self.status))
             .with(results::COMMAND, plan.line())
             .with(results::RULES, plan.rules.to_string())
             .with(results::DECLARED, plan.outputs.names())

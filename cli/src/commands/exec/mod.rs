@@ -73,6 +73,9 @@ pub struct Exec {
     /// Its version, in place of all digests of code
     #[arg(long, value_name = "TEXT", help_heading = GIVEN)]
     program_is: Option<String>,
+    /// Runs it under apptainer, in this image
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = GIVEN)]
+    image: Option<PathBuf>,
 
     /// A file it writes (?NAME: may), put at PATH
     #[arg(short, long, value_name = "NAME[=PATH]", help_heading = GIVES)]
@@ -140,6 +143,9 @@ pub struct Exec {
     /// What is remembered is run again
     #[arg(long, help_heading = HOW)]
     again: bool,
+    /// Names files that it read undeclared; strict: no such run is kept
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "warn", value_parser = ["warn", "strict"], help_heading = HOW)]
+    trace: Option<String>,
     /// Only tells what would be done
     #[arg(long, help_heading = HOW)]
     why: bool,
@@ -187,7 +193,11 @@ impl Exec {
         let command = command.echo().stop(&signals.stop);
         let sde = self.engine(1, signals.observer())?;
         let given = match command.run(&sde) {
-            Ok(ran) => self.give(&ran, &signals),
+            Ok(ran) => {
+                let given = self.give(&ran, &signals);
+                tell::traced(&ran);
+                given
+            }
             Err(error) => self.fail(&error, &signals),
         };
         signals.enter(Phase::Keeping);
@@ -204,11 +214,18 @@ impl Exec {
     }
 
     fn fail(&self, error: &CommandError, signals: &Signals) -> Result<u8, Failure> {
-        let CommandError::Failed(failed) = error else {
-            return Ok(told_as(error));
+        let failed = match error {
+            CommandError::Failed(failed) => failed,
+            // It passes, so what it gave is given.
+            CommandError::Untraced(untraced) => {
+                self.give(&untraced.ran, signals)?;
+                return Ok(told_as(error));
+            }
+            _ => return Ok(told_as(error)),
         };
         let printed = tell::print(&failed.ran, signals);
         tell::notes(&failed.ran);
+        tell::traced(&failed.ran);
         let status = told_as(error);
         printed.map(|()| status)
     }

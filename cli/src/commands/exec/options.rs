@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use sde_command::Command;
+use sde_command::{Command, Trace};
 use tempfile::NamedTempFile;
 
 use super::Exec;
@@ -37,6 +37,14 @@ impl Exec {
         if let Some(text) = &self.program_is {
             command = command.program_is(text);
         }
+        if let Some(image) = &self.image {
+            command = command.image(image);
+        }
+        command = match self.trace.as_deref() {
+            None => command,
+            Some("strict") => command.trace(Trace::Strict),
+            Some(_) => command.trace(Trace::Warn),
+        };
         if let Some(folder) = &self.scratch {
             command = command.scratch(folder);
         }

@@ -179,12 +179,18 @@ impl<T: Storable> Scratch<'_, T> {
         let engine = self.handle.engine();
         let codec = Codec::of::<Kept<T>>();
         let found = engine.states_under(frame, frame.key, &codec);
-        let kept = found.filter_map(|value| value.downcast::<Kept<T>>());
+        let kept = found.filter_map(|(value, took)| Some((value.downcast::<Kept<T>>()?, took)));
         let kept =
-            kept.filter(|kept| frame.is_claimed() && engine.may_go_on(frame, &kept.rests_on));
-        let states: Vec<_> = kept.map(|kept| kept.state.clone()).collect();
-        if !states.is_empty() {
-            engine.tell_resumed(frame);
+            kept.filter(|(kept, _)| frame.is_claimed() && engine.may_go_on(frame, &kept.rests_on));
+        let mut latest = None;
+        let states: Vec<_> = kept
+            .map(|(kept, took)| {
+                latest.get_or_insert(took);
+                kept.state.clone()
+            })
+            .collect();
+        if let Some(took) = latest {
+            engine.resumed(frame, took);
             frame.dependencies.note_anew(true);
         }
         Ok(states)

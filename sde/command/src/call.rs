@@ -58,7 +58,7 @@ impl Command {
         if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
             return call.judged(call.ask(Asked::Alone)?);
         }
-        if self.is_again {
+        if self.is_again && self.since.is_none() {
             return call.settle(call.ask(Asked::Again)?);
         }
         let since = self.since.unwrap_or_else(SystemTime::now);
@@ -69,6 +69,9 @@ impl Command {
         }
         if !is_earlier(&found, since) {
             return call.settle(found);
+        }
+        if self.is_again {
+            return call.settle(call.ask(Asked::InPlaceOf(found.made_by))?);
         }
         let ran = call.ran(&found)?;
         let judged = ran.judge(&call.plan.rules)?;

@@ -76,10 +76,7 @@ impl Engine {
         if let Some(previous) = previous {
             self.compare(run, found, previous);
         }
-        let made = stored.record.run;
-        if run.options.policy == Policy::Refresh
-            && run.options.replaced.is_none_or(|old| old == made)
-        {
+        if run.options.replaces(stored.record.run) {
             return Err(None);
         }
         // A newer entry in memory was computed again since, and is not saved yet, or was cleaned.

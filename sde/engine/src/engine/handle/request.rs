@@ -81,6 +81,13 @@ impl Default for Options<'_> {
     }
 }
 
+impl Options<'_> {
+    /// Whether the call computes although there is this computation.
+    pub(crate) fn replaces(&self, made: RunId) -> bool {
+        self.policy == Policy::Refresh && self.replaced.is_none_or(|old| old == made)
+    }
+}
+
 /// Whether an error says that a call left its key to another process.
 pub(crate) fn is_left(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotRemembered { .. })

@@ -5,6 +5,7 @@ mod each;
 mod ends;
 mod fails;
 mod given;
+mod jobs;
 mod judged;
 mod looks;
 mod outputs;

@@ -31,3 +31,6 @@ mod dynamic {}
 
 #[doc = include_str!("../../docs/guide/10-commands.md")]
 mod commands {}
+
+#[doc = include_str!("../../docs/guide/11-jobs.md")]
+mod jobs {}

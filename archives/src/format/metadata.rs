@@ -142,10 +142,7 @@ pub(crate) fn entry_rest(
 ) -> Result<u8, String> {
     push(to, &record.run.number)?;
     push(to, &nanos_after(record.made_at, saved_at))?;
-    push(
-        to,
-        &u64::try_from(record.took.as_nanos()).unwrap_or(u64::MAX),
-    )?;
+    push(to, &nanos(record.took))?;
     push(to, &values)?;
     let flags =
         u64::from(record.nondeterministic) * NONDETERMINISTIC + u64::from(record.anew) * ANEW;
@@ -286,6 +283,11 @@ impl InputBody {
     }
 }
 
+/// A duration as it is stored; one of more than 584 years is cut.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The time from `saved_at` to `time`, in nanoseconds; negative if it was before.
 fn nanos_after(time: SystemTime, saved_at: u64) -> i64 {
     let nanos = |since: Duration| i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
@@ -304,6 +306,9 @@ pub(crate) struct ScratchBody {
     #[serde(rename = "type")]
     pub(crate) stored: TypeInfo,
     pub(crate) value: ValuePlace,
+    /// Nanoseconds that the run had taken; earlier releases left it out.
+    #[serde(default)]
+    pub(crate) took: u64,
 }
 
 impl ScratchBody {

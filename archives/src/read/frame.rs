@@ -1,13 +1,14 @@
 //! Reads single frames, and the values in them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sde::Key;
 use sde::archiver::{ArchiveError, StoredEntry, StoredResult};
 use sde::record::Record;
 
 use super::error::ReadError;
-use super::payload::{StoredPayload, StoredValue, ValueSource};
+use super::payload::{PayloadFacts, StoredPayload, StoredValue, ValueSource};
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::catalog::scan::{self, FoundFrame};
@@ -156,7 +157,7 @@ impl<'a> Frame<'a> {
         &self,
         payload: StoredValue,
         of: String,
-        has_files: bool,
+        facts: PayloadFacts,
         checked: u64,
     ) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
         let sound = match self.segment.is_damaged(payload.place().start) {
@@ -167,7 +168,7 @@ impl<'a> Frame<'a> {
             false => Ok(()),
         };
         match sound {
-            Ok(()) => Ok(Some(Arc::new(StoredPayload::new(payload, has_files, of)))),
+            Ok(()) => Ok(Some(Arc::new(StoredPayload::new(payload, facts, of)))),
             Err(ReadError::Gone) => Err(ReadError::Gone),
             Err(error) => {
                 let error = ArchiveError::from(error);
@@ -356,11 +357,11 @@ pub(crate) fn entry(
         let has_files = !entry.body.contents_of(number).is_empty();
         let of = || format!("result {:?} of {}", kind.name, key.short());
         let was_saved = value.is_some();
-        let sound = |value| {
-            entry
-                .frame
-                .sound(value, of(), has_files, CHECKED_WHEN_FOUND)
+        let facts = PayloadFacts {
+            has_files,
+            ..PayloadFacts::default()
         };
+        let sound = |value| entry.frame.sound(value, of(), facts, CHECKED_WHEN_FOUND);
         let payload = value.map_or(Ok(None), sound)?;
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;
@@ -381,9 +382,13 @@ pub(crate) fn scratch(
     key: &Key,
 ) -> Result<Option<Arc<dyn sde::archiver::Payload>>, ReadError> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
-    let (_, value) = scratch_body(&frame)?;
+    let (body, value) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
-    frame.sound(value, of, false, u64::MAX)
+    let facts = PayloadFacts {
+        took: Duration::from_nanos(body.took),
+        ..PayloadFacts::default()
+    };
+    frame.sound(value, of, facts, u64::MAX)
 }
 
 /// The decoded body of a scratch state, and its value.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sde::ErasedValue;
 use sde::archiver::{ArchiveError, Codec};
@@ -309,16 +310,24 @@ impl Read for PayloadReader {
 pub(crate) struct StoredPayload {
     /// The bytes of a short value are dropped by the first `decode`.
     payload: Mutex<StoredValue>,
-    has_files: bool,
+    facts: PayloadFacts,
     /// The value's description, for messages.
     of: String,
 }
 
+/// What the metadata says of a value.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PayloadFacts {
+    pub(crate) has_files: bool,
+    /// The time that the run of a scratch state had taken.
+    pub(crate) took: Duration,
+}
+
 impl StoredPayload {
-    pub(crate) fn new(payload: StoredValue, has_files: bool, of: String) -> Self {
+    pub(crate) fn new(payload: StoredValue, facts: PayloadFacts, of: String) -> Self {
         Self {
             payload: Mutex::new(payload),
-            has_files,
+            facts,
             of,
         }
     }
@@ -374,7 +383,11 @@ impl sde::archiver::Payload for StoredPayload {
     }
 
     fn has_files(&self) -> bool {
-        self.has_files
+        self.facts.has_files
+    }
+
+    fn took(&self) -> Duration {
+        self.facts.took
     }
 
     fn digest(&self) -> Option<Digest> {

@@ -5,6 +5,7 @@
 //! another copy may be whole.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use sde::archiver::{ArchiveError, Codec, Payload, StoredEntry};
 use sde::key::Digest;
@@ -94,6 +95,10 @@ impl Payload for RelocatablePayload {
 
     fn has_files(&self) -> bool {
         self.payload.has_files()
+    }
+
+    fn took(&self) -> Duration {
+        self.payload.took()
     }
 
     fn digest(&self) -> Option<Digest> {

@@ -24,6 +24,7 @@ use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::id::now;
 use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
+    nanos,
 };
 use crate::format::stored_name::stored_name;
 use crate::locks::lock;
@@ -194,6 +195,7 @@ impl<'a> BatchEncoder<'a> {
             app: Arc::clone(&scratch.app),
             stored: type_info(&scratch.codec),
             value,
+            took: nanos(scratch.took),
         });
         let frame = body.and_then(|mut body| {
             body.extend_from_slice(&values.short);

@@ -43,6 +43,24 @@ fn a_state_that_a_compaction_moved_is_found() {
     assert_eq!(found(&reader), Some(1_u64));
 }
 
+/// A run that goes on counts what the runs before took.
+#[test]
+fn a_state_has_the_time_that_its_run_had_taken() {
+    let dir = tempdir().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    let time = |store: &DirStore| store.find_scratch(&key()).unwrap().unwrap().took();
+    let mut batch = super::apps::state(key(), 1_u64);
+    batch.scratch[0].took = Duration::from_secs(3600);
+    store.save(&batch).unwrap();
+    assert_eq!(time(&store), Duration::from_secs(3600));
+    drop(store);
+    let again = DirStore::open(dir.path()).unwrap();
+    assert_eq!(time(&again), Duration::from_secs(3600));
+    // As earlier releases wrote all of them.
+    save(&again, 2_u64);
+    assert_eq!(time(&again), Duration::ZERO);
+}
+
 /// Above 16 MiB nobody looked before it was decoded, and then it was too late for another.
 #[test]
 fn of_a_long_state_that_is_damaged_the_one_before_is_given() {

@@ -38,6 +38,10 @@ pub struct RunResults {
     pub files: BTreeMap<String, FileContent>,
     /// The names and patterns of the declared outputs.
     declared: Vec<String>,
+    /// Why attempts before it failed.
+    pub attempts: Vec<String>,
+    /// Whether it went on from what an attempt before it left.
+    pub is_resumed: bool,
     /// What a list says of a run with status 0 that does not pass.
     pub judged: &'static str,
 }
@@ -71,6 +75,10 @@ impl Run {
             stderr: FileContent::of(&result(results::STDERR)?)?,
             files: named_files(&result(results::FILES)?)?,
             declared: texts(result(results::DECLARED)?)?,
+            attempts: result(results::ATTEMPTS)
+                .and_then(texts)
+                .unwrap_or_default(),
+            is_resumed: matches!(result(results::RESUMED), Some(Decoded::Bool(true))),
             judged: "",
         }))
     }

@@ -72,7 +72,12 @@ impl Arguments {
             is_input: &|word| reading.is_input(word),
             is_program: &|word| reading.is_program(word),
         };
-        let launched = checked.check(&kind, &args)?;
+        let launched = match (&command.image, &kind) {
+            (None, _) => checked.check(&kind, &args)?,
+            (Some(_), Kind::Other) => None,
+            // All other programs are the image's, and count.
+            (Some(_), _) => args.iter().find(|arg| reading.is_input(arg)).cloned(),
+        };
         let Reading { files, trees, .. } = reading;
         Ok(Self {
             args,
@@ -176,7 +181,7 @@ impl Reading<'_> {
                 is_folder: self.trees.contains_key(name),
             })
         });
-        let kept = |path: &String, is_folder| Known {
+        let kept = |path: &str, is_folder| Known {
             path: plain(path),
             name: None,
             is_folder,
@@ -185,12 +190,14 @@ impl Reading<'_> {
             .command
             .uses
             .iter()
+            .map(|used| used.strip_prefix('?').unwrap_or(used))
             .map(|used| kept(used, self.base.join(used).is_dir()));
         let texts = self.command.texts.iter().map(|text| kept(text, false));
         let known = named.chain(used).chain(texts);
         Paths::new(
             known.filter(|known| known.path.starts_with('/')).collect(),
             is_shell,
+            self.command.image.is_some(),
         )
     }
 
@@ -268,7 +275,7 @@ impl Reading<'_> {
             .texts
             .iter()
             .chain(&self.command.uses)
-            .any(|there| there == arg)
+            .any(|there| there == arg || there.strip_prefix('?') == Some(arg))
     }
 
     fn is_in_a_tree(&self, own: &str) -> bool {

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::error::CommandError;
 use crate::outputs::Outputs;
 use crate::rules::{RuleError, Rules};
+use crate::trace::Trace;
 
 /// A run of another program, remembered by all that it was given.
 ///
@@ -45,6 +46,8 @@ pub struct Command {
     pub(crate) uses: Vec<String>,
     pub(crate) texts: Vec<String>,
     pub(crate) program_is: Option<String>,
+    pub(crate) image: Option<PathBuf>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) outputs: Vec<String>,
     pub(crate) compared: Vec<String>,
     pub(crate) rules: Rules,
@@ -58,6 +61,13 @@ pub struct Command {
     pub(crate) is_again: bool,
     pub(crate) rehashes: bool,
     pub(crate) stop: Stop,
+    /// How often a run that fails is run again.
+    pub(crate) retries: u32,
+    /// Files that an attempt leaves to the next one.
+    pub(crate) carried: Vec<String>,
+    pub(crate) carry_every: Duration,
+    /// A failure that was made since then is given, and not run again.
+    pub(crate) since: Option<SystemTime>,
 }
 
 /// A file that the run is given.
@@ -87,7 +97,10 @@ pub(crate) struct Variable {
 /// A program that got one is not judged and not remembered, whatever its status. One that has not started when its
 /// command gets one is not started. A signal does not reach commands that are run after it.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicU64>);
+pub struct Stop {
+    sent: Arc<AtomicU64>,
+    is_lasting: bool,
+}
 
 impl Stop {
     /// No signal yet.
@@ -96,13 +109,31 @@ impl Stop {
         Self::default()
     }
 
+    /// The same for a list of commands: a signal lasts, so that none of its programs starts after it.
+    #[must_use]
+    pub fn lasting(mut self) -> Self {
+        self.is_lasting = true;
+        self
+    }
+
+    /// Whether a signal was sent.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.sent().is_some()
+    }
+
+    /// What was sent before a call, to other runs.
+    pub(crate) fn heard(&self) -> Option<(u32, i32)> {
+        self.sent().filter(|_| !self.is_lasting)
+    }
+
     /// Sends the programs this signal, such as 2 (INT) or 15 (TERM). Sent again, it is passed on again. It may be called in a
     /// signal handler.
     pub fn send(&self, signal: i32) {
         let next =
             |sent: u64| ((sent >> 32).wrapping_add(1) << 32) | u64::from(signal.cast_unsigned());
         let _ = self
-            .0
+            .sent
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {
                 Some(next(sent))
             });
@@ -110,7 +141,7 @@ impl Stop {
 
     /// The signal that was sent last, and how often one was.
     pub(crate) fn sent(&self) -> Option<(u32, i32)> {
-        let sent = self.0.load(Ordering::Relaxed);
+        let sent = self.sent.load(Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "each half is wanted")]
         let (count, signal) = ((sent >> 32) as u32, (sent as u32).cast_signed());
         (signal != 0).then_some((count, signal))
@@ -133,6 +164,8 @@ impl Command {
             uses: Vec::new(),
             texts: Vec::new(),
             program_is: None,
+            image: None,
+            trace: None,
             outputs: Vec::new(),
             compared: Vec::new(),
             rules: Rules::new(),
@@ -145,6 +178,10 @@ impl Command {
             is_again: false,
             rehashes: false,
             stop: Stop::new(),
+            retries: 0,
+            carried: Vec::new(),
+            carry_every: Duration::from_secs(600),
+            since: None,
         }
     }
 
@@ -250,7 +287,8 @@ impl Command {
     }
 
     /// Counts something that the program uses, by digest: another program with its libraries, found as this one is; a
-    /// file; or a folder. It is not copied. The folder of a program that is given by name is in the run's `PATH`.
+    /// file; or a folder. It is not copied. The folder of a program that is given by name is in the run's `PATH`. A path
+    /// that begins with `?` need not be there, and that counts.
     pub fn uses(mut self, what: impl Into<String>) -> Self {
         self.uses.push(what.into());
         self
@@ -265,6 +303,25 @@ impl Command {
     /// Identifies the program by a text, such as "xtb 6.5.1", in place of all digests of programs and libraries.
     pub fn program_is(mut self, text: impl Into<String>) -> Self {
         self.program_is = Some(text.into());
+        self
+    }
+
+    /// Runs the program in a container: inside this image, by `apptainer`, or else `singularity`, of the caller's `PATH`.
+    ///
+    /// The image counts by content, and the program is looked for in it. It sees the run's folder and nothing else of this
+    /// machine, so [`uses`](Self::uses) and [`link`](Self::link) are refused. Absolute paths in arguments are those of the image.
+    pub fn image(mut self, file: impl AsRef<Path>) -> Self {
+        self.image = Some(file.as_ref().to_owned());
+        self
+    }
+
+    /// Runs the program under `strace`, and tells which files it read that nobody declared: see [`Ran::traced`](crate::Ran::traced).
+    ///
+    /// Files that it looked for in vain count as read. What came by network is not seen. A remembered run that was not traced runs again; with
+    /// [`Trace::Strict`] so does one that read what nobody declared, and no such run is remembered: it is the error
+    /// [`Untraced`](CommandError::Untraced). Calls of the system take some 30 µs longer.
+    pub fn trace(mut self, trace: Trace) -> Self {
+        self.trace = Some(trace);
         self
     }
 
@@ -326,6 +383,41 @@ impl Command {
     /// Sets how long a run has between TERM and KILL: 10 s, unless it is set.
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
+        self
+    }
+
+    /// Runs a program again that fails, up to so often within one call: by its rules, by a signal that nobody sent
+    /// through this process, or by the time limit. The run that is kept has the reasons why attempts before it failed, and its
+    /// time is that of all of them.
+    pub fn retry(mut self, times: u32) -> Self {
+        self.retries = times;
+        self
+    }
+
+    /// Hands a file that the program writes, such as a checkpoint, from an attempt that ended early to the next one: by a
+    /// signal, the time limit, or the end of this process, on this machine or another. The next one finds it in its folder, under this name.
+    ///
+    /// While the program runs, the file is copied into the scratch of the run, at times ([`carry_every`](Self::carry_every)) and at the
+    /// end; its content is held in memory. There are two copies: an attempt that fails from the latest is followed by one from the copy before,
+    /// and then by one from none. The file is in no key. It must hold all that the next attempt needs: its result is taken for
+    /// that of the command. Of several files the copies are of one time.
+    pub fn carry(mut self, file: impl Into<String>) -> Self {
+        self.carried.push(file.into());
+        self
+    }
+
+    /// Sets how often a file is copied that is [carried](Self::carry): every 10 minutes, unless it is set. A file that changes
+    /// meanwhile is copied the next time. Engines save the copy with their next checkpoint.
+    pub fn carry_every(mut self, time: Duration) -> Self {
+        self.carry_every = time;
+        self
+    }
+
+    /// Gives a failure of a run that was made since then as it is, for a list of commands that several processes go
+    /// through at once.
+    #[doc(hidden)]
+    pub fn since(mut self, time: SystemTime) -> Self {
+        self.since = Some(time);
         self
     }
 

@@ -3,19 +3,21 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use sde_engine::record::RunId;
 use sde_engine::{
     AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
-    Source, inputs,
+    Source, Sweep, inputs,
 };
 
 use crate::builder::Command;
-use crate::error::{CommandError, Ended, Failed};
+use crate::error::{CommandError, Ended, Failed, NotClean, Untraced, attempted};
 use crate::judge::{Judgement, Verdict};
 use crate::plan::Plan;
-use crate::ran::Ran;
+use crate::ran::{self, Ran};
 use crate::results;
 use crate::rules::Rules;
 use crate::run::{self, Whole};
+use crate::trace::{Trace, Traced};
 
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
 pub const DISABLE: &str = "SDE_DISABLE";
@@ -32,19 +34,44 @@ impl Command {
     /// # Errors
     /// If the command is refused, the program can't be found or run, did not end by itself, or the run fails by its rules.
     pub fn run(&self, sde: &Handle) -> Result<Ran, CommandError> {
-        let call = Call::new(self, sde)?;
+        self.run_in(&Call::new(self, sde, None)?)
+    }
+
+    /// The same as a part of a list; gives none if another process is at the run, unless it waits for that one.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); and if there is too little time left for the run.
+    #[doc(hidden)]
+    pub fn run_in_sweep(
+        &self,
+        sde: &Handle,
+        sweep: &Sweep<'_>,
+        waits: bool,
+    ) -> Result<Option<Ran>, CommandError> {
+        match self.run_in(&Call::new(self, sde, Some((sweep, waits)))?) {
+            Err(CommandError::Engine(error)) if !waits && error.is_elsewhere() => Ok(None),
+            done => done.map(Some),
+        }
+    }
+
+    fn run_in(&self, call: &Call<'_>) -> Result<Ran, CommandError> {
         if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
-            return call.judged(call.ask(Policy::Bypass)?);
+            return call.judged(call.ask(Asked::Alone)?);
+        }
+        if self.is_again && self.since.is_none() {
+            return call.settle(call.ask(Asked::Again)?);
+        }
+        let since = self.since.unwrap_or_else(SystemTime::now);
+        let found = call.ask(Asked::Use)?;
+        let is_clean = ran::traced(&found.results).is_some_and(|traced| traced.is_clean());
+        if self.trace == Some(Trace::Strict) && !is_clean {
+            return call.settle(call.ask(Asked::Again)?);
+        }
+        if !is_earlier(&found, since) {
+            return call.settle(found);
         }
         if self.is_again {
-            return call.settle(call.ask(Policy::Refresh)?);
-        }
-        let began = SystemTime::now();
-        let found = call.ask(Policy::Use)?;
-        let is_earlier =
-            matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < began;
-        if !is_earlier {
-            return call.settle(found);
+            return call.settle(call.ask(Asked::InPlaceOf(found.made_by))?);
         }
         let ran = call.ran(&found)?;
         let judged = ran.judge(&call.plan.rules)?;
@@ -54,7 +81,7 @@ impl Command {
                 call.keep_rules()?;
                 Ok(ran.with(judged))
             }
-            Verdict::Again => call.settle(call.ask(Policy::Refresh)?),
+            Verdict::Again => call.settle(call.ask(Asked::InPlaceOf(found.made_by))?),
             Verdict::Kept => {
                 call.keep_rules()?;
                 Err(call.failed(ran, judged, "it is remembered, and was not run again"))
@@ -73,9 +100,18 @@ impl Command {
     /// # Errors
     /// If the command is refused, or the program can't be found.
     pub fn peek(&self, sde: &Handle) -> Result<Peek, CommandError> {
-        let call = Call::new(self, sde)?;
+        let call = Call::new(self, sde, None)?;
         let (_, inputs) = call.plan.call();
         Ok(sde.peek(&call.app, &inputs)?)
+    }
+
+    /// The name of its app.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    #[doc(hidden)]
+    pub fn app(&self) -> Result<String, CommandError> {
+        Ok(Plan::new(self)?.app)
     }
 }
 
@@ -86,10 +122,32 @@ struct Call<'a> {
     app: DynApp,
     /// What the program wrote besides its outputs, if this call ran it.
     whole: Arc<Mutex<Option<Whole>>>,
+    /// The list that it belongs to, and whether another process that is at the run is waited for.
+    sweep: Option<(&'a Sweep<'a>, bool)>,
+}
+
+/// What the engine is asked for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Use,
+    Again,
+    /// Another computation than this one, by whatever process.
+    InPlaceOf(RunId),
+    Alone,
+}
+
+/// Whether a run that is remembered was made before the call, or before the list began that the call belongs to: one that
+/// failed then is run again.
+fn is_earlier(found: &Outcome, since: SystemTime) -> bool {
+    matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < since
 }
 
 impl<'a> Call<'a> {
-    fn new(command: &Command, sde: &'a Handle) -> Result<Self, CommandError> {
+    fn new(
+        command: &Command,
+        sde: &'a Handle,
+        sweep: Option<(&'a Sweep<'a>, bool)>,
+    ) -> Result<Self, CommandError> {
         let plan = Arc::new(Plan::new(command)?);
         let whole = Arc::new(Mutex::new(None));
         let (info, _) = plan.call();
@@ -98,8 +156,12 @@ impl<'a> Call<'a> {
             move |sde, _| {
                 let done = plan.execute(Some(sde))?;
                 let results = done.results(&plan);
+                let is_clean = done.traced.as_ref().is_some_and(Traced::is_clean);
                 *lock(&whole) = Some(done);
-                Ok(results)
+                match plan.trace {
+                    Some(Trace::Strict) if !is_clean => Err(NotClean.into()),
+                    _ => Ok(results),
+                }
             }
         });
         // So that two processes never both begin.
@@ -109,12 +171,36 @@ impl<'a> Call<'a> {
             plan,
             app,
             whole,
+            sweep,
         })
     }
 
-    fn ask(&self, policy: Policy) -> Result<Outcome, CommandError> {
+    fn ask(&self, asked: Asked) -> Result<Outcome, CommandError> {
         let (_, inputs) = self.plan.call();
-        let done = self.sde.request(&self.app, &inputs).policy(policy).run();
+        let request = || {
+            let request = self.sde.request(&self.app, &inputs).names(results::NEEDED);
+            let request = match &asked {
+                Asked::Use => request,
+                Asked::Again => request.policy(Policy::Refresh),
+                Asked::InPlaceOf(old) => request.in_place_of(*old),
+                Asked::Alone => request.policy(Policy::Bypass),
+            };
+            match self.sweep {
+                Some((sweep, waits)) => request.in_sweep(sweep, waits),
+                None => request,
+            }
+        };
+        let done = loop {
+            let done = request().run();
+            let Err(error) = &done else { break done };
+            if error.app_error::<NotClean>().is_none() {
+                break done;
+            }
+            // Without a run of its own, this call had waited for that of another one.
+            if let Some(whole) = lock(&self.whole).take() {
+                return Err(self.not_clean(whole));
+            }
+        };
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
                 let (app, mut ended) = (self.plan.app.clone(), Box::new(ended.clone()));
@@ -127,6 +213,27 @@ impl<'a> Call<'a> {
             }
             None => error.into(),
         })
+    }
+
+    /// The error of a run that passes or fails, and is not remembered.
+    fn not_clean(&self, whole: Whole) -> CommandError {
+        let error = || -> Result<CommandError, CommandError> {
+            let (_, inputs) = self.plan.call();
+            let key = self.sde.peek(&self.app, &inputs)?.key();
+            let results = whole.results(&self.plan);
+            let ran = Ran::new(self.sde, &self.plan, (key, false, &results), Some(whole))?;
+            let judged = ran.judge(&self.plan.rules)?;
+            Ok(match judged.failures.is_empty() {
+                true => CommandError::Untraced(Box::new(Untraced {
+                    ran: ran.with(judged),
+                })),
+                false => {
+                    let advice = "it is not remembered, since --trace=strict".to_owned();
+                    self.failed(ran, judged, &(advice + &self.missed()))
+                }
+            })
+        };
+        error().unwrap_or_else(|error| error)
     }
 
     /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it. A store
@@ -160,7 +267,9 @@ impl<'a> Call<'a> {
         match judged.failures.is_empty() {
             true => Ok(ran.with(judged)),
             false => {
-                let mut advice = self.missed();
+                let before = ran.attempts();
+                let mut advice = attempted(before);
+                advice += &self.missed();
                 if !ran.unkept().is_empty() {
                     advice += &format!("\nnot kept: {}", ran.unkept().join(", "));
                 }
@@ -188,7 +297,9 @@ impl<'a> Call<'a> {
     }
 
     fn ran(&self, done: &Outcome) -> Result<Ran, CommandError> {
-        Ran::new(self.sde, &self.plan, done, lock(&self.whole).take())
+        let whole = lock(&self.whole).take();
+        let done = (done.key, done.source.is_hit(), &done.results);
+        Ran::new(self.sde, &self.plan, done, whole)
     }
 
     fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {
@@ -255,7 +366,7 @@ fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
     rules.parse().map_err(unread)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)

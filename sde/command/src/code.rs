@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sde_engine::AppInfo;
 use sde_engine::record::CodeId;
@@ -15,14 +15,17 @@ use crate::given::Given;
 use crate::program::{self, Digests, Part, Program};
 use crate::results;
 use crate::tree;
+use crate::uses::{self, ABSENT, is_name, read_only, started};
 
 /// The program, and all else that counts as code.
 pub(crate) struct Code {
     pub(crate) program: Program,
     /// Programs that it starts.
-    starts: Vec<Part>,
+    pub(crate) starts: Vec<Part>,
     /// Files and folders that it reads.
-    reads: Vec<Part>,
+    pub(crate) reads: Vec<Part>,
+    /// Programs that it starts and that are looked for by name.
+    pub(crate) names: Vec<String>,
     pub(crate) search: OsString,
     pub(crate) environment: Vec<(OsString, OsString)>,
     digests: Digests,
@@ -34,10 +37,13 @@ impl Code {
         base: &Path,
         digests: Digests,
     ) -> Result<Self, CommandError> {
+        if let Some(image) = &command.image {
+            return Self::in_image(command, &base.join(image), digests);
+        }
         let callers = std::env::var_os("PATH").unwrap_or_default();
         let failed = |error| CommandError::program(format!("running {}", command.program), error);
         let path = program::find(command.program.as_ref(), base, &callers).map_err(failed)?;
-        check_names(command, base, &callers)?;
+        uses::check_names(command, base, &callers)?;
         let mut environment = environment(command);
         let program = match program::read(&path, &callers, &environment, &digests) {
             // Its text takes the place of what can't be told of it.
@@ -49,16 +55,46 @@ impl Code {
         for used in &command.uses {
             match read_only(used, base, &digests)? {
                 Some(part) => reads.push(part),
-                None if command.program_is.is_some() => {}
+                // Its text takes the place of these, but a trace knows them.
+                None if command.program_is.is_some() => {
+                    if command.trace.is_some() {
+                        let parts = started(used, base, &search, &environment, &digests);
+                        starts.extend(parts.unwrap_or_default());
+                    }
+                }
                 None => starts.extend(started(used, base, &search, &environment, &digests)?),
             }
         }
+        let names = command.uses.iter().filter(|used| is_name(used, base));
         Ok(Self {
             program,
             starts,
             reads,
+            names: names.cloned().collect(),
             search,
             environment,
+            digests,
+        })
+    }
+
+    /// The code of a run in an image: the image.
+    fn in_image(command: &Command, image: &Path, digests: Digests) -> Result<Self, CommandError> {
+        let failed = |error| CommandError::file("reading the image", image, error);
+        let name = image.file_name().unwrap_or_default().to_string_lossy();
+        let part = Part {
+            name: format!("image {name}"),
+            digest: digests.of(image).map_err(failed)?,
+            path: image.to_owned(),
+        };
+        let mut program = Program::untold(PathBuf::from(&command.program));
+        program.parts.push(part);
+        Ok(Self {
+            program,
+            starts: Vec::new(),
+            reads: Vec::new(),
+            names: Vec::new(),
+            search: OsString::new(),
+            environment: environment(command),
             digests,
         })
     }
@@ -83,6 +119,7 @@ impl Code {
     pub(crate) fn check(&self) -> io::Result<()> {
         self.digests.check()?;
         let folders = self.reads.iter().filter(|part| part.path.is_dir());
+        let folders = folders.filter(|part| part.digest != ABSENT);
         for part in folders {
             if tree::digest(&part.path).map_err(io::Error::other)? != part.digest {
                 return Err(io::Error::other(format!(
@@ -91,7 +128,14 @@ impl Code {
                 )));
             }
         }
-        Ok(())
+        let mut absent = self.reads.iter().filter(|part| part.digest == ABSENT);
+        match absent.find(|part| part.path.symlink_metadata().is_ok()) {
+            Some(part) => Err(io::Error::other(format!(
+                "{} came to be while the program ran",
+                part.path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn info(&self, command: &Command, app: &str) -> AppInfo {
@@ -106,7 +150,7 @@ impl Code {
                 with(info, self.reads.iter())
             }
         };
-        results::of_run(info)
+        results::of_run(info, command.trace.is_some())
     }
 }
 
@@ -162,66 +206,6 @@ fn with<'a>(info: AppInfo, mut parts: impl Iterator<Item = &'a Part>) -> AppInfo
     })
 }
 
-/// A file that is no program, or a folder, that `--uses` names.
-fn read_only(used: &str, base: &Path, digests: &Digests) -> Result<Option<Part>, CommandError> {
-    let path = base.join(used);
-    let digest = if path.is_dir() {
-        tree::digest(&path)
-            .map_err(|error| CommandError::tree(format!("reading {used}, which it uses"), error))?
-    } else if is_name(used, base) || is_executable(&path) {
-        return Ok(None);
-    } else {
-        digests
-            .of(&path)
-            .map_err(|error| CommandError::file("reading", &path, error))?
-    };
-    let name = format!("uses {used}");
-    Ok(Some(Part { name, digest, path }))
-}
-
-/// The parts of a program that `--uses` names.
-fn started(
-    used: &str,
-    base: &Path,
-    search: &OsString,
-    environment: &[(OsString, OsString)],
-    digests: &Digests,
-) -> Result<Vec<Part>, CommandError> {
-    let path = match is_name(used, base) {
-        true => program::find(used.as_ref(), base, search),
-        false => Ok(base.join(used)),
-    };
-    let read = path.and_then(|path| program::read(&path, search, environment, digests));
-    let failed = |error| CommandError::program(format!("reading {used}, which it uses"), error);
-    let mut parts = read.map_err(failed)?.parts;
-    if let Some(own) = parts.first_mut() {
-        own.name = String::new();
-    }
-    Ok(parts.into_iter().map(|part| part.of(used)).collect())
-}
-
-/// Whether it is to be looked for in `PATH`: it is no path, and nothing here has that name.
-fn is_name(used: &str, base: &Path) -> bool {
-    !used.contains('/') && !base.join(used).exists()
-}
-
-/// A name that is both a program's and that of something here says nothing.
-fn check_names(command: &Command, base: &Path, callers: &OsString) -> Result<(), CommandError> {
-    let is_both = |used: &&String| {
-        let is_here = !used.contains('/') && base.join(used).exists();
-        is_here && program::find(used.as_ref(), base, callers).is_ok()
-    };
-    match command.uses.iter().find(is_both) {
-        None => Ok(()),
-        Some(used) => {
-            let why = format!(
-                "PATH has a program of that name, and the folder something too: --uses ./{used} is the latter, an absolute path the former"
-            );
-            Err(CommandError::refused(format!("--uses {used}"), why))
-        }
-    }
-}
-
 pub(crate) fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
@@ -230,7 +214,8 @@ pub(crate) fn is_executable(path: &Path) -> bool {
 /// The environment of the program, but for its PATH and folders where these are not declared.
 fn environment(command: &Command) -> Vec<(OsString, OsString)> {
     let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
-    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
+    // The libraries of an image are its own.
+    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH").filter(|_| command.image.is_none()) {
         environment.insert("LD_LIBRARY_PATH".into(), path);
     }
     for variable in &command.variables {

@@ -52,6 +52,9 @@ pub enum CommandError {
     /// The run ended by itself, and fails by its rules.
     #[error("{0}")]
     Failed(Box<Failed>),
+    /// The run passes, and is not remembered, since it read what nobody declared, or could not be traced: see [`Trace::Strict`](crate::Trace::Strict).
+    #[error("{0}")]
+    Untraced(Box<Untraced>),
     /// The run did not end by itself: a signal, a time limit, a full disk.
     #[error("{app}{} did not end by itself: {ended}", shown(*key))]
     #[non_exhaustive]
@@ -92,7 +95,7 @@ impl fmt::Display for Failed {
             self.rules.join("; ")
         )?;
         if !self.advice.is_empty() {
-            let mark = if self.advice.starts_with('\n') {
+            let mark = if self.advice.starts_with(['\n', ',']) {
                 ""
             } else {
                 "; "
@@ -102,6 +105,29 @@ impl fmt::Display for Failed {
         match self.tail.is_empty() {
             true => Ok(()),
             false => write!(f, "\nthe end of what it printed:\n{}", self.tail.trim_end()),
+        }
+    }
+}
+
+/// A run that passes, and is not remembered.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Untraced {
+    /// What it gave, and what its trace found.
+    pub ran: Ran,
+}
+
+impl fmt::Display for Untraced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (app, key) = (self.ran.app(), self.ran.key());
+        write!(
+            f,
+            "{app} [{}] is not remembered, since --trace=strict",
+            key.short()
+        )?;
+        match self.ran.traced() {
+            Some(traced) => write!(f, "\n{traced}"),
+            None => Ok(()),
         }
     }
 }
@@ -136,6 +162,7 @@ impl CommandError {
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Failed(failed) => Some(failed.ran.key()),
+            Self::Untraced(untraced) => Some(untraced.ran.key()),
             Self::Ended { key, .. } => *key,
             Self::Engine(error) => error.key().copied(),
             _ => None,
@@ -148,10 +175,8 @@ impl CommandError {
     #[must_use]
     pub fn exit_status(&self) -> i32 {
         match self {
-            Self::Failed(failed) => match failed.ran.status() {
-                0 => 1,
-                status => status,
-            },
+            Self::Failed(failed) => failing(&failed.ran),
+            Self::Untraced(untraced) => failing(&untraced.ran),
             Self::Ended { ended, .. } => ended.status,
             Self::Program { source, .. } => match source.downcast_ref::<ProgramError>() {
                 Some(ProgramError::NotFound { .. }) => 127,
@@ -167,9 +192,22 @@ impl CommandError {
     }
 }
 
+/// The status of a run that is no success.
+fn failing(ran: &Ran) -> i32 {
+    match ran.status() {
+        0 => 1,
+        status => status,
+    }
+}
+
+/// A run that its trace keeps from being remembered.
+#[derive(Debug, ThisError)]
+#[error("the run read what nobody declared, or could not be traced")]
+pub(crate) struct NotClean;
+
 /// How a run ended that did not end by itself.
 #[derive(Clone, Debug, ThisError)]
-#[error("{how}{}", said(tail))]
+#[error("{how}{}{}", attempted(attempts), said(tail))]
 pub struct Ended {
     pub(crate) how: String,
     pub(crate) took: Duration,
@@ -177,6 +215,34 @@ pub struct Ended {
     pub(crate) tail: String,
     /// As shells tell of such ends.
     pub(crate) status: i32,
+    pub(crate) by: EndedBy,
+    /// Why attempts before it failed.
+    pub(crate) attempts: Vec<String>,
+}
+
+/// What ended an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// A signal that this process did not send.
+    Itself,
+    Limit,
+    /// A signal through this process, or a full disk: another attempt would end so too.
+    Other,
+}
+
+/// Tells of attempts that failed before.
+pub(crate) fn attempted(before: &[String]) -> String {
+    match before {
+        [] => String::new(),
+        before => format!(
+            ", and so {} before it ({})",
+            match before.len() {
+                1 => "did an attempt".to_owned(),
+                many => format!("did {many} attempts"),
+            },
+            before.join("; ")
+        ),
+    }
 }
 
 fn shown(key: Option<Key>) -> String {

@@ -7,12 +7,16 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod attempts;
 mod builder;
 mod call;
+mod carry;
 mod code;
+mod declared;
 mod error;
 mod folder;
 mod given;
+mod image;
 mod judge;
 mod launched;
 mod outputs;
@@ -24,12 +28,15 @@ mod ran;
 pub mod results;
 mod rules;
 mod run;
+mod trace;
 mod tree;
+mod uses;
 
 pub use builder::{Command, Stop};
 pub use call::{DISABLE, rules_key};
-pub use error::{CommandError, Ended, Failed};
+pub use error::{CommandError, Ended, Failed, Untraced};
 pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
+pub use trace::{Trace, Traced, Undeclared, Use};

@@ -152,7 +152,7 @@ impl Placed {
     }
 }
 
-fn identity(about: &fs::Metadata) -> [i64; 4] {
+pub(crate) fn identity(about: &fs::Metadata) -> [i64; 4] {
     use std::os::unix::fs::MetadataExt;
     [
         about.ino().cast_signed(),

@@ -23,13 +23,15 @@ pub(crate) struct Paths {
     root: Vec<String>,
     /// Whether a shell reads the texts: it puts paths together from pieces.
     is_shell: bool,
+    /// Whether absolute paths are those of an image, which counts.
+    is_image: bool,
 }
 
 /// They are nobody's.
 const FREE: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
 impl Paths {
-    pub(crate) fn new(mut known: Vec<Known>, is_shell: bool) -> Self {
+    pub(crate) fn new(mut known: Vec<Known>, is_shell: bool, is_image: bool) -> Self {
         let free = FREE.iter().map(|path| Known {
             path: (*path).to_owned(),
             name: None,
@@ -44,6 +46,7 @@ impl Paths {
             known,
             root: root.collect(),
             is_shell,
+            is_image,
         }
     }
 
@@ -60,7 +63,7 @@ impl Paths {
             if let Some(known) = known.filter(|known| begins(before) || known.name.is_none()) {
                 read.push_str(known.name.as_ref().unwrap_or(&known.path));
                 at += known.path.len();
-            } else if self.is_trap(before, rest) {
+            } else if !self.is_image && self.is_trap(before, rest) {
                 return Err(refused(text, rest, what));
             } else {
                 read.push(next);

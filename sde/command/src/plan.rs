@@ -10,14 +10,17 @@ use sde_engine::key::Digest;
 use sde_engine::{AppInfo, Inputs, inputs};
 
 use crate::arguments::Arguments;
-use crate::builder::{Command, Content, Stop, Variable};
+use crate::builder::{Command, Content, Input, Stop, Variable};
 use crate::code::Code;
+use crate::declared::declared;
 use crate::error::CommandError;
 use crate::given::{Counted, Given};
-use crate::outputs::Outputs;
+use crate::image;
+use crate::outputs::{Outputs, is_inside, plain};
 use crate::paths::shown;
 use crate::program::{self, Digests};
 use crate::rules::Rules;
+use crate::trace::{Declared, Trace};
 use crate::tree;
 
 /// What a run is made of.
@@ -39,8 +42,16 @@ pub(crate) struct Plan {
     pub(crate) is_linked: bool,
     pub(crate) is_echoed: bool,
     pub(crate) stop: Stop,
+    pub(crate) retries: u32,
+    pub(crate) carried: Vec<String>,
+    pub(crate) carry_every: Duration,
     /// What was sent before the call, to other runs.
     pub(crate) heard: Option<(u32, i32)>,
+    /// The image that the program is in.
+    pub(crate) image: Option<PathBuf>,
+    pub(crate) trace: Option<Trace>,
+    /// What the program may read, if it is traced.
+    pub(crate) declared: Declared,
     /// Variables that the caller has and the program has not.
     pub(crate) withheld: Vec<String>,
     /// Arguments that look like files and lead to none.
@@ -51,12 +62,17 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(command: &Command) -> Result<Self, CommandError> {
-        let heard = command.stop.sent();
+        let heard = command.stop.heard();
         let base = base(command)?;
         let outputs = Outputs::new(&command.outputs)?;
         check(command, &outputs)?;
         let variables = variables(command)?;
         let mut code = Code::new(command, &base, Digests::new(command.rehashes))?;
+        // As the file that it is does not count, its path inside an image does.
+        let own_name = match &command.image {
+            Some(_) => command.program.clone(),
+            None => last_name(&command.program),
+        };
         let find = |word: &str| program::find(word.as_ref(), &base, &code.search).ok();
         let program = &code.program.path;
         let arguments = Arguments::read(command, program, &outputs, &base, &variables, &find)?;
@@ -64,7 +80,9 @@ impl Plan {
         let files = arguments.files.iter();
         let files = files.map(|(name, content)| Ok((name.clone(), given(content)?)));
         let files: BTreeMap<_, _> = files.collect::<Result<_, CommandError>>()?;
-        code.add_inputs(&files);
+        if command.image.is_none() {
+            code.add_inputs(&files);
+        }
         let trees = arguments.trees.into_iter().map(|(name, path)| {
             let digest = tree::digest(&path)
                 .map_err(|error| CommandError::tree(format!("reading the tree {name}"), error))?;
@@ -74,7 +92,7 @@ impl Plan {
         let stdin = command.stdin.as_ref().map(given).transpose()?;
         let named = arguments.launched.as_deref().unwrap_or(&command.program);
         let app = command.name.clone().unwrap_or_else(|| last_name(named));
-        let mut inputs = inputs! { command: line(&last_name(&command.program), &arguments.args) };
+        let mut inputs = inputs! { command: line(&own_name, &arguments.args) };
         for (name, file) in &files {
             inputs = inputs.with(format!("./{name}"), file.counted());
         }
@@ -93,6 +111,9 @@ impl Plan {
         let scratch = command.scratch.clone().unwrap_or_else(std::env::temp_dir);
         Ok(Self {
             info: code.info(command, &app),
+            image: command.image.as_ref().map(|image| base.join(image)),
+            trace: command.trace,
+            declared: declared(command, &code, &files, &trees),
             withheld: withheld(&code.environment, &command.program),
             absent: absent(command, &base, &outputs),
             app,
@@ -111,6 +132,9 @@ impl Plan {
             is_linked: command.is_linked,
             is_echoed: command.is_echoed,
             stop: command.stop.clone(),
+            retries: command.retries,
+            carried: carried(command)?,
+            carry_every: command.carry_every,
             heard,
             inputs,
         })
@@ -141,6 +165,7 @@ fn check(command: &Command, outputs: &Outputs) -> Result<(), CommandError> {
     if let Some(error) = command.bad_rule.clone() {
         return Err(error.into());
     }
+    image::check(command)?;
     let is_taken = |name: &String| name.is_empty() || name.starts_with("sde.");
     if command.name.as_ref().is_some_and(is_taken) {
         let why = "an app needs a name, and those that begin with `sde.` are taken";
@@ -172,6 +197,29 @@ fn check(command: &Command, outputs: &Outputs) -> Result<(), CommandError> {
         }
     }
     Ok(())
+}
+
+/// The names of files that are handed to the next attempt.
+fn carried(command: &Command) -> Result<Vec<String>, CommandError> {
+    let refused = |name: &String, why: &str| {
+        CommandError::refused(format!("the carried file {}", shown(name)), why)
+    };
+    let names = command.carried.iter().map(|name| {
+        let own = plain(name);
+        let is_input = |input: &Input| input.name.as_deref().map(plain).as_ref() == Some(&own);
+        match () {
+            () if !is_inside(&own) => Err(refused(
+                name,
+                "it is named by its path in the run's folder, without `..`",
+            )),
+            () if command.inputs.iter().any(is_input) => Err(refused(
+                name,
+                "it is an input, which counts; the program writes what is carried",
+            )),
+            () => Ok(own),
+        }
+    });
+    names.collect()
 }
 
 /// The variables that count, with their values. One that is not set has none.

@@ -7,15 +7,17 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde_engine::{Data, Handle, InputFile, Key, Outcome, OutputFile};
+use sde_engine::{Data, Handle, InputFile, Key, OutputFile, ResultMap};
 
 use crate::error::CommandError;
 use crate::folder::RunFolder;
 use crate::judge::{Judged, Judgement, Stream};
 use crate::outputs::{Files, Outputs};
 use crate::plan::Plan;
+use crate::results::TRACED;
 use crate::rules::Rules;
 use crate::run::Whole;
+use crate::trace::Traced;
 
 /// A run that passed: what the program printed and wrote, and the values that were taken out of that.
 #[derive(Clone)]
@@ -35,16 +37,19 @@ pub struct Ran {
     left: Vec<String>,
     scratch: PathBuf,
     unshown: Option<String>,
+    attempts: Vec<String>,
+    is_resumed: bool,
+    traced: Option<Traced>,
 }
 
 impl Ran {
     pub(crate) fn new(
         sde: &Handle,
         plan: &Arc<Plan>,
-        done: &Outcome,
+        done: (Key, bool, &ResultMap),
         whole: Option<Whole>,
     ) -> Result<Self, CommandError> {
-        let results = &done.results;
+        let (key, is_remembered, results) = done;
         let file = |name: &str| results.get::<OutputFile>(name).map(|file| (*file).clone());
         let (others, unkept, left, unshown) = whole
             .map(|whole| (whole.others, whole.unkept, whole.left, whole.unshown))
@@ -52,8 +57,8 @@ impl Ran {
         Ok(Self {
             sde: sde.clone(),
             app: plan.app.clone(),
-            key: done.key,
-            is_remembered: done.source.is_hit(),
+            key,
+            is_remembered,
             status: i32::try_from(*results.get::<i64>("status")?).unwrap_or(i32::MAX),
             stdout: file("stdout")?,
             stderr: file("stderr")?,
@@ -65,6 +70,14 @@ impl Ran {
             left,
             scratch: plan.scratch.clone(),
             unshown,
+            // Runs of older programs have neither.
+            attempts: results
+                .get::<Vec<String>>(crate::results::ATTEMPTS)
+                .map_or_else(|_| Vec::new(), |before| (*before).clone()),
+            is_resumed: results
+                .get::<bool>(crate::results::RESUMED)
+                .is_ok_and(|is| *is),
+            traced: traced(results),
         })
     }
 
@@ -253,11 +266,29 @@ impl Ran {
         &self.left
     }
 
+    /// What the trace of the run found, if this call asks for [`trace`](crate::Command::trace).
+    #[must_use]
+    pub fn traced(&self) -> Option<&Traced> {
+        self.traced.as_ref()
+    }
+
     /// What could not be passed on of what it printed, if this call ran it with [`echo`](crate::Command::echo): the
     /// stream and the error, such as a full disk. A reader that left is none. What is kept of the run is whole.
     #[must_use]
     pub fn unshown(&self) -> Option<&str> {
         self.unshown.as_deref()
+    }
+
+    /// Why attempts failed that were made before it, in its call: see [`retry`](crate::Command::retry).
+    #[must_use]
+    pub fn attempts(&self) -> &[String] {
+        &self.attempts
+    }
+
+    /// Whether it went on from files that an attempt before it left: see [`carry`](crate::Command::carry).
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     /// The files with what it printed, as far as they can be read.
@@ -301,6 +332,12 @@ impl Ran {
         content.rewind()?;
         Ok(content)
     }
+}
+
+/// What the trace of a run found, if it was traced.
+pub(crate) fn traced(results: &ResultMap) -> Option<Traced> {
+    let kept = results.get::<String>(TRACED).ok()?;
+    Some(Traced::read(&kept))
 }
 
 /// Whether a path has what a file holds, with its permission bits.

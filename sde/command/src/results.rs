@@ -22,6 +22,12 @@ pub const STDERR: &str = "stderr";
 pub const FILES: &str = "files";
 /// The digests of outputs that must not differ, by name.
 pub const COMPARED: &str = "compared";
+/// Why attempts failed that were made before the run, in its call: a list of texts. Runs of older programs have none.
+pub const ATTEMPTS: &str = "attempts";
+/// Whether it went on from files that an attempt before it had left, a `bool`.
+pub const RESUMED: &str = "resumed";
+/// What the trace of the run found, as a text that [`Traced::read`](crate::Traced::read) reads. Only runs that were traced have it.
+pub const TRACED: &str = "traced";
 /// The end of what a run printed that did not end by itself, as a text. It has no other result but [`COMMAND`], and
 /// an input [`ENDED`].
 pub const PRINTED: &str = "printed";
@@ -31,10 +37,19 @@ pub const ENDED: &str = "ended";
 /// The app that keeps which rules were asked for last, of the app that its input `app` names: its result is [`RULES`].
 pub const RULES_APP: &str = "sde.rules";
 
+/// Those without which a run can't be given.
+pub(crate) const NEEDED: &[&str] = &[
+    STATUS, COMMAND, RULES, DECLARED, STDOUT, STDERR, FILES, COMPARED,
+];
+
 /// An app with the results of a run.
-pub(crate) fn of_run(info: AppInfo) -> AppInfo {
+pub(crate) fn of_run(info: AppInfo, is_traced: bool) -> AppInfo {
     let file = |name| ResultSpec::new::<OutputFile>(name).not_compared();
     let text = |name| ResultSpec::new::<String>(name).not_compared();
+    let info = match is_traced {
+        true => info.result(text(TRACED).about("what its trace found")),
+        false => info,
+    };
     info.result(ResultSpec::new::<i64>(STATUS).about("the exit status"))
         .result(text(COMMAND).about("the command line"))
         .result(text(RULES).about("the rules of the call that ran it"))
@@ -49,6 +64,16 @@ pub(crate) fn of_run(info: AppInfo) -> AppInfo {
             ResultSpec::new::<Files>(FILES)
                 .not_compared()
                 .about("its outputs"),
+        )
+        .result(
+            ResultSpec::new::<Vec<String>>(ATTEMPTS)
+                .not_compared()
+                .about("why attempts before it failed"),
+        )
+        .result(
+            ResultSpec::new::<bool>(RESUMED)
+                .not_compared()
+                .about("whether it went on from what an attempt before it left"),
         )
         .result(
             ResultSpec::new::<BTreeMap<String, String>>(COMPARED)

@@ -11,12 +11,15 @@ use std::time::{Duration, Instant};
 
 use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
-use crate::error::Ended;
+use crate::carry::{Carry, Generation};
+use crate::error::{Ended, EndedBy};
 use crate::folder::RunFolder;
+use crate::image;
 use crate::outputs::{Files, Outputs, Placed};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
+use crate::trace::{self, Traced};
 use crate::tree;
 
 /// What a run that ended by itself gave.
@@ -34,14 +37,30 @@ pub(crate) struct Whole {
     pub(crate) left: Vec<String>,
     /// Why what it printed was not passed on as a whole.
     pub(crate) unshown: Option<String>,
+    /// Why attempts before it failed.
+    pub(crate) attempts: Vec<String>,
+    /// Whether it went on from files that an attempt before it left.
+    pub(crate) is_resumed: bool,
+    pub(crate) traced: Option<Traced>,
+}
+
+/// How an attempt ended.
+pub(crate) enum Attempt {
+    Whole(Whole),
+    Ended(Ended),
 }
 
 /// How much of what a run printed an error shows.
 const SHOWN: u64 = 2_000;
 
 impl Plan {
-    /// Runs the program. An error says that it did not end by itself, or could not be run.
-    pub(crate) fn execute(&self, sde: Option<&Handle>) -> Result<Whole, AppError> {
+    /// Runs the program once, from a generation of carried files or from none. An error says that it could not be run.
+    pub(crate) fn attempt(
+        &self,
+        sde: Option<&Handle>,
+        carry: &Carry<'_>,
+        from: Option<&Generation>,
+    ) -> Result<Attempt, AppError> {
         let failed = |what: String, error: io::Error| AppError::message(format!("{what}: {error}"));
         let in_scratch = |error| {
             let scratch = self.scratch.display();
@@ -60,28 +79,48 @@ impl Plan {
             let is_again = last.replace(sent).is_some_and(|last| Some(last) != sent);
             sent.filter(|_| !is_again).map(|(_, signal)| signal)
         };
-        let stop = || told().or_else(cancelled);
+        // What was told goes before: it is passed on, and so is what is told again.
+        let is_told = || {
+            self.stop
+                .sent()
+                .is_some_and(|sent| Some(sent) != self.heard)
+        };
+        let stop = || match is_told() {
+            true => told(),
+            false => cancelled(),
+        };
         let stopped = self.place_all(&folder.work(), &stop)?;
         let placed = Placed::new(&folder.work());
+        let handed = from.map_or(Ok(()), |from| from.place(&folder.work()));
+        handed.map_err(|error| failed("placing what an attempt before left".into(), error))?;
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
         let begun = Instant::now();
         let finished = match stopped {
-            Some(signal) => Ok(Finished::not_started(signal)),
-            None => self.launch(&folder, &stdout, &stderr, &stop),
+            Some(signal) => Ok((Finished::not_started(signal), None)),
+            None => carry.beside(&folder.work(), self.carry_every, || {
+                self.launch(&folder, &stdout, &stderr, &stop)
+            }),
         };
-        let finished = finished.map_err(|error| {
+        let (finished, traced) = finished.map_err(|error| {
             failed(
                 format!("running {}", self.code.program.path.display()),
                 error,
             )
         })?;
-        let status = self.ended(finished.end, begun.elapsed(), [&stdout, &stderr])?;
+        let status = match self.ended(finished.end, begun.elapsed(), [&stdout, &stderr]) {
+            Ok(status) => status,
+            Err(ended) => {
+                carry.copy(&folder.work());
+                return Ok(Attempt::Ended(ended));
+            }
+        };
         let taken = || -> io::Result<Whole> {
             if self.is_linked {
                 self.check_links()?;
             }
             self.code.check()?;
-            let taken = self.outputs.take(&folder, &placed)?;
+            let mut taken = self.outputs.take(&folder, &placed)?;
+            taken.others.retain(|name| !self.carried.contains(name));
             folder.clear()?;
             Ok(Whole {
                 status,
@@ -92,9 +131,14 @@ impl Plan {
                 unkept: taken.unkept,
                 left: finished.left,
                 unshown: finished.unshown,
+                attempts: Vec::new(),
+                is_resumed: from.is_some(),
+                traced,
             })
         };
-        taken().map_err(|error| failed("taking what it wrote".into(), error))
+        taken()
+            .map(Attempt::Whole)
+            .map_err(|error| failed("taking what it wrote".into(), error))
     }
 
     /// Copies the inputs, or a part of them: up to a signal, which is given.
@@ -148,7 +192,7 @@ impl Plan {
         stdout: &Path,
         stderr: &Path,
         stop: &dyn Fn() -> Option<i32>,
-    ) -> io::Result<Finished> {
+    ) -> io::Result<(Finished, Option<Traced>)> {
         let stdin = match &self.stdin {
             None => File::open("/dev/null")?,
             Some(given) => {
@@ -162,30 +206,54 @@ impl Plan {
         environment.retain(|(name, _)| !self.variables.keys().any(|counted| name == &**counted));
         let counted = self.variables.iter();
         environment.extend(counted.map(|(name, value)| (name.into(), value.into())));
-        for (name, path) in [("HOME", folder.home()), ("TMPDIR", folder.tmp())] {
+        let places = [("HOME", folder.home()), ("TMPDIR", folder.tmp())];
+        for (name, path) in places.into_iter().filter(|_| self.image.is_none()) {
             if !environment.iter().any(|(there, _)| there == name) {
                 environment.push((name.into(), path.into()));
             }
         }
-        let args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
-        process::run(Launch {
-            program: &self.code.program.path,
-            args: &args,
-            environment: &environment,
-            folder: &folder.work(),
-            stdin,
-            stdout: File::create_new(stdout)?,
-            stderr: File::create_new(stderr)?,
-            echo: self.is_echoed,
-            limit: self.limit,
-            grace: self.grace,
-            lock: folder.lock(),
-            stop,
-        })
+        let mut args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
+        let mut program = self.code.program.path.clone();
+        if let Some(image) = &self.image {
+            let inside = image::contained(image, &program, args, &environment, folder)?;
+            (program, args, environment) = (inside.program, inside.args, inside.environment);
+        }
+        let (lock, work) = (folder.lock(), folder.work());
+        let (out, err) = (File::create_new(stdout)?, File::create_new(stderr)?);
+        let run = |program: &Path, args: &[OsString]| {
+            process::run(Launch {
+                program,
+                args,
+                environment: &environment,
+                folder: &work,
+                stdin,
+                stdout: out,
+                stderr: err,
+                echo: self.is_echoed,
+                limit: self.limit,
+                grace: self.grace,
+                lock,
+                stop,
+            })
+        };
+        match self.trace {
+            None => Ok((run(&program, &args)?, None)),
+            Some(_) => {
+                let (declared, to) = (&self.declared, folder.path());
+                let (finished, traced) =
+                    trace::run(declared, [to, &work], &environment, (&program, &args), run)?;
+                Ok((finished, Some(traced)))
+            }
+        }
     }
 
     /// The status of a run that ended by itself.
-    fn ended(&self, end: End, took: Duration, printed: [&Path; 2]) -> Result<i32, AppError> {
+    fn ended(&self, end: End, took: Duration, printed: [&Path; 2]) -> Result<i32, Ended> {
+        let by = match end {
+            End::Signal(_) | End::Lost => EndedBy::Itself,
+            End::TimeLimit(_) => EndedBy::Limit,
+            _ => EndedBy::Other,
+        };
         let (how, status) = match end {
             End::Exited(status) => return Ok(status),
             End::Signal(signal) => (format!("it was ended by signal {signal}"), 128 + signal),
@@ -212,8 +280,9 @@ impl Plan {
             took,
             tail,
             status,
-        }
-        .into())
+            by,
+            attempts: Vec::new(),
+        })
     }
 }
 
@@ -228,14 +297,19 @@ impl Whole {
         let compared: BTreeMap<String, String> = digests
             .map(|(name, file)| (name.clone(), file.digest().to_string()))
             .collect();
-        ResultMap::new()
-            .with(results::STATUS, i64::from(self.status))
+        let map = match &self.traced {
+            Some(traced) => ResultMap::new().with(results::TRACED, traced.kept()),
+            None => ResultMap::new(),
+        };
+        map.with(results::STATUS, i64::from(self.status))
             .with(results::COMMAND, plan.line())
             .with(results::RULES, plan.rules.to_string())
             .with(results::DECLARED, plan.outputs.names())
             .with(results::STDOUT, self.stdout.clone())
             .with(results::STDERR, self.stderr.clone())
             .with(results::FILES, self.files.clone())
+            .with(results::ATTEMPTS, self.attempts.clone())
+            .with(results::RESUMED, self.is_resumed)
             .with(results::COMPARED, compared)
     }
 }

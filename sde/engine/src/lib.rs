@@ -46,7 +46,7 @@ pub use cache::{AppStats, EvictionOrder, MemoryBudget};
 pub use checkpoint::{SavePolicy, SharedWork};
 pub use engine::{
     AppSource, Apps, Builder, CallApp, CallRequest, Called, Outcome, Peek, Policy, Request,
-    Scratch, Sde, Stats,
+    Scratch, Sde, Stats, Sweep,
 };
 pub use error::{AppError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, Source};

@@ -136,6 +136,7 @@ macro_rules! for_each_test_of_ranks {
                 states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
                 of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),
                 a_part_of_the_ranks_has_no_scratch_of_their_run: Each(&[2]),
+                a_run_that_went_on_took_what_all_its_legs_took: UpTo(4),
             }
             state_parts {
                 any_number_of_ranks_goes_on_from_the_parts_of_a_state: UpTo(4),

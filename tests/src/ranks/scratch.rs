@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sde::archiver::MemoryArchiver;
 use sde::store::DirStore;
@@ -456,4 +457,45 @@ fn in_a_part(sde: &Handle, loads: bool) -> Result<bool, AppError> {
 pub(super) fn a_part_of_the_ranks_has_no_scratch_of_their_run(ranks: Ranks<'_>) {
     let failed = ranks.run(|sde| [true, false].map(|loads| *in_a_part.call(&sde, loads).unwrap()));
     all_are(&failed, &[true; 2]);
+}
+
+/// The records of ranks had the time of the last job alone.
+pub(super) fn a_run_that_went_on_took_what_all_its_legs_took(ranks: Ranks<'_>) {
+    const HOUR: Duration = Duration::from_secs(3600);
+    for (first, second) in [(3, 3), (3, 2), (2, 4)] {
+        let folder = ranks.folder();
+        let store = folder.path().join("store");
+        let leg = |size: usize, is_last: bool| {
+            ranks.resized(size).run_ranks(|rank| {
+                let sde = over(rank, &EventLog::new(), &store);
+                let app = number("scratch.legs", move |sde, _| {
+                    let scratch = sde.scratch::<u64>().replicated();
+                    let leg = scratch.resume_or(|| 0)? + 1;
+                    // The last rank is the slowest.
+                    let slow = sde.rank()? + 1 == sde.ranks()?;
+                    sde.took(if slow { HOUR } else { HOUR / 2 });
+                    scratch.save(leg)?;
+                    sde.gather("legs", leg)?;
+                    match is_last {
+                        true => Ok(leg),
+                        false => Err(AppError::message("the job is cut off")),
+                    }
+                });
+                let app = app.described(AppInfo::distributed);
+                assert_eq!(sde.run(&app, &x(1)).is_ok(), is_last);
+                let took = crate::records(&sde).first().map(|record| record.took);
+                sde.finish().unwrap();
+                took
+            })
+        };
+        leg(first, false);
+        for (rank, took) in leg(second, true).into_iter().enumerate() {
+            let own = if rank + 1 == second { HOUR } else { HOUR / 2 };
+            let took = took.unwrap();
+            assert!(
+                took >= HOUR + own && took < HOUR + own + HOUR / 4,
+                "rank {rank} of {second}: {took:?}"
+            );
+        }
+    }
 }

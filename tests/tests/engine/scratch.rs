@@ -2,9 +2,11 @@
 //! for one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use sde::archiver::{MemoryArchiver, Selection};
-use sde::{AppError, Event, Peek, Policy, SavePolicy, Sde};
+use sde::record::Record;
+use sde::{AppError, Event, Handle, MemoryBudget, Peek, Policy, SavePolicy, Sde, inputs};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;
@@ -341,4 +343,104 @@ fn bypassing_runs_share_none() {
         request.run().unwrap();
     }
     assert!(store.saved_scratch().is_empty());
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The record of the one entry of an app.
+fn record_of(sde: &Sde, app: &str) -> Record {
+    let records = sde_tests::records(sde);
+    let mut of_app = records.into_iter().filter(|record| &*record.app == app);
+    of_app.next().expect("it has a result")
+}
+
+/// An iteration that says an hour for each leg, and saves its state after it. The second leg may look twice.
+fn long_legs(legs: u64) -> Made {
+    number("long", move |sde, _| {
+        let scratch = sde.scratch::<u64>();
+        let leg = scratch.resume_or(|| 0)? + 1;
+        sde.took(HOUR);
+        scratch.save(leg)?;
+        // Its own, which is no leg before.
+        assert_eq!(*scratch.load()?.unwrap(), leg);
+        match leg == legs {
+            true => Ok(leg),
+            false => Err(AppError::message("killed")),
+        }
+    })
+}
+
+/// Found by use: the record of a run that was killed and went on had the time of the last leg alone, and so had what a
+/// hit saved, and what left memory first.
+#[test]
+fn a_run_that_went_on_took_what_all_its_legs_took() {
+    let same = engine(&MemoryArchiver::new(), SavePolicy::EveryResult);
+    let at_once = Sde::new();
+    at_once.run(&long_legs(1), &x(1)).unwrap();
+    assert!(record_of(&at_once, "long").took < 2 * HOUR);
+    for in_one_process in [true, false] {
+        let store = MemoryArchiver::new();
+        let next = || match in_one_process {
+            true => same.clone(),
+            false => engine(&store, SavePolicy::EveryResult),
+        };
+        let app = long_legs(3);
+        for _ in 0..2 {
+            next().run(&app, &x(1)).unwrap_err();
+        }
+        let sde = next();
+        sde.run(&app, &x(1)).unwrap();
+        let took = record_of(&sde, "long").took;
+        assert!(took >= 3 * HOUR && took < 4 * HOUR, "{took:?}");
+        sde.run(&app, &x(1)).unwrap();
+        let saved = sde.stats().apps["long"].time_saved;
+        assert_eq!(saved, took);
+        let spent = sde.stats().apps["long"].time_spent;
+        assert!(spent < HOUR, "this process computed {spent:?}");
+    }
+}
+
+/// The caller waited for the last leg only.
+#[test]
+fn the_caller_of_a_run_that_went_on_took_its_own_legs() {
+    let sde = Sde::new();
+    let app = long_legs(2);
+    let caller = number("caller", move |sde, n| Ok(y(&sde.run(&app, &x(n))?)?));
+    sde.run(&caller, &x(1)).unwrap_err();
+    sde.run(&caller, &x(1)).unwrap();
+    assert!(record_of(&sde, "long").took >= 2 * HOUR);
+    assert!(record_of(&sde, "caller").took < HOUR);
+}
+
+#[sde::app(name = "scratch.bytes")]
+fn bytes(sde: &Handle, legs: u64, number: u64) -> Result<Vec<u8>, AppError> {
+    let scratch = sde.scratch::<u64>();
+    let leg = scratch.resume_or(|| 0)? + 1;
+    sde.took(match (leg, legs) {
+        (1, 2) => 100 * HOUR,
+        (_, 2) => HOUR / 100,
+        _ => HOUR,
+    });
+    scratch.save(leg)?;
+    match leg == legs {
+        true => Ok(vec![0; (400 << 10) + number as usize]),
+        false => Err(AppError::message("killed")),
+    }
+}
+
+/// Its last leg was shorter than any other run, so it left first.
+#[test]
+fn a_run_that_went_on_leaves_memory_after_one_that_took_less() {
+    let budget = MemoryBudget::bytes(1 << 20);
+    let sde = Sde::builder().memory_budget(budget).build().unwrap();
+    bytes.call(&sde, 2, 0).unwrap_err();
+    bytes.call(&sde, 2, 0).unwrap();
+    bytes.call(&sde, 1, 1).unwrap();
+    bytes.call(&sde, 1, 2).unwrap();
+    let is_there = |legs: u64, number: u64| {
+        let peek = sde.peek(&bytes, &inputs! { legs: legs, number: number });
+        matches!(peek.unwrap(), Peek::Hit { .. })
+    };
+    assert!(is_there(2, 0));
+    assert!(!(is_there(1, 1) && is_there(1, 2)), "one of them has left");
 }

@@ -38,7 +38,7 @@ impl Process {
 
     /// How many of three items are done, and how many were not begun. Something happens while the first is in hand, and the
     /// process has looked whether it is told to stop.
-    fn sweeps(&self, store: &Path, from: i32, meanwhile: impl FnOnce()) -> (usize, usize) {
+    fn sweeps(&self, store: &Path, from: u64, meanwhile: impl FnOnce()) -> (usize, usize) {
         let (app, list) = (self.app(), (from..from + 3).map(x).collect::<Vec<_>>());
         let results = thread::scope(|scope| {
             let sweep = scope.spawn(|| self.sde.par_map(&app, &list));

@@ -168,14 +168,16 @@ pub const COMMAND: Layered = Layered {
     name: "sde-command",
     src: "sde/command/src/",
     layers: &[
-        &["folder", "process", "program", "rules", "tree"],
+        &["folder", "process", "program", "rules", "trace", "tree"],
         &[
             "arguments",
             "call",
             "builder",
             "code",
+            "declared",
             "error",
             "given",
+            "image",
             "judge",
             "launched",
             "outputs",
@@ -184,6 +186,7 @@ pub const COMMAND: Layered = Layered {
             "ran",
             "results",
             "run",
+            "uses",
         ],
     ],
     ..PLAIN

@@ -155,6 +155,8 @@ fn job() {
         "calls" => super::shared::calls(store),
         "pings" => super::shared::goes_round(store, true),
         "pongs" => super::shared::goes_round(store, false),
+        "solves on ranks" => super::ranks_end::solves(store, false),
+        "solves on ranks of which one waits" => super::ranks_end::solves(store, true),
         "progresses" => super::shows::progresses(store),
         other => panic!("no such job: {other}"),
     }

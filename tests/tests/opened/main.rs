@@ -4,6 +4,7 @@
 
 mod child;
 mod ends;
+mod ranks_end;
 mod shared;
 mod shows;
 

@@ -3,6 +3,7 @@
 //! The guide's page is `docs/guide/10-commands.md`. Standard output is the program's alone: what `sde` has to tell goes
 //! to standard error. The exit status is the program's, where others would be confused with it they are those of shells.
 
+mod each;
 mod options;
 mod signals;
 mod tell;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueHint};
-use sde::{Sde, SharedWork};
+use sde::{Observer, Sde, SharedWork};
 use sde_command::{CommandError, Ran};
 
 use crate::args;
@@ -31,17 +32,20 @@ const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 const GIVEN: &str = "What it is given";
 const GIVES: &str = "What it gives";
 const SUCCESS: &str = "When it is a success";
+const EACH: &str = "Rows of a file";
 const HOW: &str = "Where and how it runs";
 
 const USAGE: &str = "sde exec [OPTIONS] [--] PROGRAM [ARGUMENTS]...";
 
 const EXAMPLES: &str = r"  sde exec -- python3 fit.py data.csv
   sde exec -o xtbopt.xyz --get 'energy=TOTAL ENERGY +(\S+)' -- xtb mol.xyz --opt
+  sde exec --each mols.csv -o xtbopt.xyz={name}.xyz -- xtb {file} --chrg {charge}
   sde exec --uses awk -i a.csv=in.csv --reject NaN -- sh sums.sh in.csv
-Status: the program's; 1 a rule, 124 time, 125 sde, 126/127 no program, 128+n";
+Status: the program's; 1 a rule, 124 time, 125 sde, 126/127 no program, 128+n
+Of rows: 0 all well, 1 some failed, 75 some are left, since the job's time is up";
 
 /// Runs a program, unless this run is remembered: then gives what it gave
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(disable_help_flag = true,
     override_usage = USAGE, after_help = EXAMPLES, help_template = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}")]
 pub struct Exec {
@@ -69,6 +73,9 @@ pub struct Exec {
     /// Its version, in place of all digests of code
     #[arg(long, value_name = "TEXT", help_heading = GIVEN)]
     program_is: Option<String>,
+    /// Runs it under apptainer, in this image
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = GIVEN)]
+    image: Option<PathBuf>,
 
     /// A file it writes (?NAME: may), put at PATH
     #[arg(short, long, value_name = "NAME[=PATH]", help_heading = GIVES)]
@@ -90,6 +97,16 @@ pub struct Exec {
     #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = SUCCESS)]
     ok_status: Vec<u8>,
 
+    /// A run for each row, with its {column}s; `-`: of ours
+    #[arg(long, value_name = "FILE.csv", value_hint = ValueHint::FilePath, help_heading = EACH)]
+    each: Option<PathBuf>,
+    /// How many run at once [1]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), requires = "each", help_heading = EACH)]
+    jobs: Option<u16>,
+    /// Only tells what rows would do, and how long
+    #[arg(long, requires = "each", help_heading = EACH)]
+    dry_run: bool,
+
     /// The app, in place of the program's name
     #[arg(long, value_name = "NAME", help_heading = HOW)]
     name: Option<String>,
@@ -105,6 +122,15 @@ pub struct Exec {
     /// And killed, so long after that [10s]
     #[arg(long, value_name = "TIME", value_parser = time::duration, help_heading = HOW)]
     grace: Option<Duration>,
+    /// How often a run that fails is run again
+    #[arg(long, value_name = "N", help_heading = HOW)]
+    retry: Option<u32>,
+    /// A file that the next attempt of a run goes on from
+    #[arg(long, value_name = "FILE", help_heading = HOW)]
+    carry: Vec<String>,
+    /// How often it is copied meanwhile [10m]
+    #[arg(long, value_name = "TIME", value_parser = time::limit, help_heading = HOW)]
+    carry_every: Option<Duration>,
     /// Links inputs, copies nothing
     #[arg(long, help_heading = HOW)]
     link: bool,
@@ -117,6 +143,9 @@ pub struct Exec {
     /// What is remembered is run again
     #[arg(long, help_heading = HOW)]
     again: bool,
+    /// Names files that it read undeclared; strict: no such run is kept
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "warn", value_parser = ["warn", "strict"], help_heading = HOW)]
+    trace: Option<String>,
     /// Only tells what would be done
     #[arg(long, help_heading = HOW)]
     why: bool,
@@ -143,9 +172,10 @@ impl Exec {
             );
             return Err(Failure::Status(FAILED));
         }
-        let done = match self.why {
-            true => self.explain(out),
-            false => self.execute(),
+        let done = match (&self.each, self.why) {
+            (Some(file), _) => self.execute_each(file, out),
+            (None, true) => self.explain(out),
+            (None, false) => self.execute(),
         };
         let status = done.unwrap_or_else(|failure| {
             if let Failure::Told(message) = failure {
@@ -161,9 +191,13 @@ impl Exec {
         let signals = Signals::take()?;
         let (command, _stdin) = self.command()?;
         let command = command.echo().stop(&signals.stop);
-        let sde = self.engine(&signals)?;
+        let sde = self.engine(1, signals.observer())?;
         let given = match command.run(&sde) {
-            Ok(ran) => self.give(&ran, &signals),
+            Ok(ran) => {
+                let given = self.give(&ran, &signals);
+                tell::traced(&ran);
+                given
+            }
             Err(error) => self.fail(&error, &signals),
         };
         signals.enter(Phase::Keeping);
@@ -180,11 +214,18 @@ impl Exec {
     }
 
     fn fail(&self, error: &CommandError, signals: &Signals) -> Result<u8, Failure> {
-        let CommandError::Failed(failed) = error else {
-            return Ok(told_as(error));
+        let failed = match error {
+            CommandError::Failed(failed) => failed,
+            // It passes, so what it gave is given.
+            CommandError::Untraced(untraced) => {
+                self.give(&untraced.ran, signals)?;
+                return Ok(told_as(error));
+            }
+            _ => return Ok(told_as(error)),
         };
         let printed = tell::print(&failed.ran, signals);
         tell::notes(&failed.ran);
+        tell::traced(&failed.ran);
         let status = told_as(error);
         printed.map(|()| status)
     }
@@ -218,17 +259,22 @@ impl Exec {
         self.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
 
-    fn engine(&self, signals: &Signals) -> Result<Sde, Failure> {
+    fn engine(&self, threads: usize, observer: impl Observer + 'static) -> Result<Sde, Failure> {
         let builder = match self.store() {
             None => sde::Builder::for_program(),
             Some(store) => opened(&store)?,
         };
+        let builder = match self.each {
+            Some(_) => builder,
+            // A single run is begun whatever time is left.
+            None => builder.without_time_limit(),
+        };
         let builder = builder
             .without_progress()
             .without_signals()
-            .threads(1)
+            .threads(threads)
             .shared_work(SharedWork::Within(PATIENCE))
-            .observer(signals.observer());
+            .observer(observer);
         builder.build().map_err(told)
     }
 }

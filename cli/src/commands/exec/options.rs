@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use sde_command::Command;
+use sde_command::{Command, Trace};
 use tempfile::NamedTempFile;
 
 use super::Exec;
@@ -37,6 +37,14 @@ impl Exec {
         if let Some(text) = &self.program_is {
             command = command.program_is(text);
         }
+        if let Some(image) = &self.image {
+            command = command.image(image);
+        }
+        command = match self.trace.as_deref() {
+            None => command,
+            Some("strict") => command.trace(Trace::Strict),
+            Some(_) => command.trace(Trace::Warn),
+        };
         if let Some(folder) = &self.scratch {
             command = command.scratch(folder);
         }
@@ -46,6 +54,13 @@ impl Exec {
         if let Some(time) = self.grace {
             command = command.grace(time);
         }
+        if let Some(times) = self.retry {
+            command = command.retry(times);
+        }
+        if let Some(time) = self.carry_every {
+            command = command.carry_every(time);
+        }
+        command = self.carry.iter().fold(command, Command::carry);
         for (is_set, set) in [
             (self.link, Command::link as fn(Command) -> Command),
             (self.rehash, Command::rehash),
@@ -112,7 +127,7 @@ impl Exec {
     }
 
     /// Names of outputs as they are declared, with the paths where they are to be put.
-    fn outputs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.output
             .iter()
             .map(|output| match output.split_once('=') {

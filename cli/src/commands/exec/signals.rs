@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
-use sde::{Event, Observer};
+use sde::{CancelToken, Event, Observer};
 use sde_command::Stop;
 use sde_command::results::RULES_APP;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
@@ -34,6 +34,8 @@ struct State {
 
 pub struct Signals {
     pub stop: Stop,
+    /// Cancelled by the first signal: nobody waits for other processes any more.
+    pub cancel: CancelToken,
     state: Arc<State>,
 }
 
@@ -42,6 +44,7 @@ impl Signals {
     pub fn take() -> Result<Self, Failure> {
         let failed = |error| Failure::told(format!("listening to signals failed: {error}"));
         let (stop, state) = (Stop::new(), Arc::new(State::default()));
+        let cancel = CancelToken::new();
         let ignored = ignored();
         // A file that gets too large (`ulimit -f`) is an error then, and no death. It is not ignored, since programs would
         // ignore it too.
@@ -53,11 +56,12 @@ impl Signals {
         let mut signals = iterator::Signals::new(taken).map_err(failed)?;
         let thread = std::thread::Builder::new().name("sde-signals".to_owned());
         let spawned = thread.spawn({
-            let (stop, state) = (stop.clone(), Arc::clone(&state));
+            let (stop, state, cancel) = (stop.clone(), Arc::clone(&state), cancel.clone());
             move || {
                 for signal in signals.forever() {
                     state.got.store(signal, Ordering::SeqCst);
                     stop.send(signal);
+                    cancel.cancel();
                     if state.phase.load(Ordering::SeqCst) == Phase::Idle as u8 {
                         end_by(signal);
                     }
@@ -65,7 +69,11 @@ impl Signals {
             }
         });
         spawned.map_err(failed)?;
-        Ok(Self { stop, state })
+        Ok(Self {
+            stop,
+            cancel,
+            state,
+        })
     }
 
     pub fn enter(&self, phase: Phase) {

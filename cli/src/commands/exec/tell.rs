@@ -86,7 +86,15 @@ pub fn notes(ran: &Ran) {
     }
 }
 
-fn some(names: &[String]) -> String {
+/// Tells what the trace of a run found.
+pub fn traced(ran: &Ran) {
+    let traced = ran.traced().map(ToString::to_string).unwrap_or_default();
+    for line in traced.lines() {
+        warn(format!("{}: {line}", ran.app()));
+    }
+}
+
+pub fn some(names: &[String]) -> String {
     let mut some: Vec<String> = names.iter().take(TOLD).cloned().collect();
     let more = names.len() - some.len();
     some.extend((more > 0).then(|| format!("{more} more")));

@@ -51,6 +51,14 @@ impl ShownRun {
             |name: &str, value: &str| out.wrapped(format!("{name:<INDENT$}{value}"), INDENT);
         field("command", &self.run.line)?;
         field("status", &self.run.status.to_string())?;
+        if !self.run.attempts.is_empty() {
+            let before = self.run.attempts.join("; ");
+            let count = self.run.attempts.len() + 1;
+            field("attempts", &format!("{count}; before it: {before}"))?;
+        }
+        if self.run.is_resumed {
+            field("resumed", "it went on from what an attempt before it left")?;
+        }
         if self.judged.failures.is_empty() {
             field("judged", "passes, by the rules last asked for")?;
         }
@@ -98,6 +106,9 @@ impl ShownRun {
         json!({
             "command": self.run.line,
             "status": self.run.status,
+            "attempts": self.run.attempts.len() + 1,
+            "failed_attempts": self.run.attempts,
+            "resumed": self.run.is_resumed,
             "failures": failures.collect::<Vec<_>>(),
             "values": values,
             "outputs": files.collect::<Vec<_>>(),

@@ -1,12 +1,16 @@
 //! `sde exec`, with real small programs.
 
+mod attempts;
+mod each;
 mod ends;
 mod fails;
 mod given;
+mod jobs;
 mod judged;
 mod looks;
 mod outputs;
 mod remembers;
+mod shared;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

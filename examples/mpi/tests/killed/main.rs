@@ -12,6 +12,7 @@
 mod acknowledged;
 mod heat;
 mod processes;
+mod signalled;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

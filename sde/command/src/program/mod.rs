@@ -112,6 +112,15 @@ pub(crate) fn search_path(
     Ok(search)
 }
 
+/// The absolute path in the first line of a script, which the kernel runs in its place.
+pub(crate) fn interpreter(path: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    let file = digests::open(path).ok()?;
+    file.take(script::HEAD as u64).read_to_end(&mut head).ok()?;
+    let script = head.starts_with(b"#!").then(|| script::parse(path, &head));
+    Some(script?.ok()?.path)
+}
+
 fn value<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     // The last one is what a process that is started with them gets.
     let mut matching = environment.iter().rev().filter(|(key, _)| key == name);

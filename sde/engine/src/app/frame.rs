@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::cancel::{CancelToken, Wake};
 use super::dependencies::Dependencies;
+use super::own_time::RunClock;
 use super::prepared::ResolvedApp;
 use crate::event::RunId;
 use crate::key::Key;
@@ -41,8 +42,7 @@ pub(crate) struct Frame {
     /// Whether any code was told that nobody wants the result.
     told_unwanted: AtomicBool,
     pub(crate) dependencies: Dependencies,
-    /// The time that the body reports for itself, in nanoseconds.
-    pub(crate) said: AtomicU64,
+    pub(crate) clock: RunClock,
     pub(crate) states: StateNumbers,
 }
 
@@ -106,7 +106,7 @@ impl Frame {
             active: AtomicBool::new(true),
             told_unwanted: AtomicBool::new(false),
             dependencies: Dependencies::default(),
-            said: AtomicU64::new(0),
+            clock: RunClock::default(),
             states: StateNumbers::default(),
         }
     }

@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Codec, ErasedValue};
 use crate::sync::{MutexGuard, lock};
 
-/// One state and the codec that writes it.
+/// One state, the codec that writes it, and the time that its run had taken.
 #[derive(Clone)]
 pub(crate) struct ScratchState {
     pub(crate) value: ErasedValue,
     pub(crate) codec: Codec,
+    pub(crate) took: Duration,
 }
 
 /// The latest state of each run of one app.
@@ -29,32 +31,42 @@ pub(crate) struct Scratches {
 struct ScratchSlot {
     state: ScratchState,
     saved: bool,
-    /// Whether the run itself saves it, in step with the other ranks that make it.
-    in_step: bool,
+    /// The key of the run, if that saves the state itself, in step with the other ranks that make it.
+    in_step: Option<Key>,
+    /// Whether this or a later state of a run in step is to be saved before the process ends.
+    owed: bool,
 }
 
 impl Scratches {
+    /// Whether there ever was a state.
+    pub(crate) fn are_used(&self) -> bool {
+        self.used.load(Ordering::Acquire)
+    }
+
     /// The state of a run.
     pub(crate) fn get(&self, key: &Key) -> Option<ScratchState> {
         self.lock().get(key).map(|kept| kept.state.clone())
     }
 
     /// Keeps a state in place of an earlier one.
-    pub(crate) fn set(&self, key: Key, state: ScratchState, in_step: bool) {
+    pub(crate) fn set(&self, key: Key, state: ScratchState, in_step: Option<Key>) {
         self.used.store(true, Ordering::Release);
+        let mut states = self.lock();
         let slot = ScratchSlot {
             state,
             saved: false,
             in_step,
+            owed: states.get(&key).is_some_and(|before| before.owed),
         };
+        let old = states.insert(key, slot);
         // Dropped after the lock: destructors may use the engine.
-        let _old = self.lock().insert(key, slot);
+        drop(states);
+        drop(old);
     }
 
     /// Removes the state of a run. The caller drops it: destructors may use the engine.
     pub(crate) fn remove(&self, key: &Key) -> Option<impl Sized + use<>> {
-        let is_used = self.used.load(Ordering::Acquire);
-        is_used.then(|| self.lock().remove(key)).flatten()
+        self.are_used().then(|| self.lock().remove(key)).flatten()
     }
 
     pub(crate) fn take_all(&self) -> impl Sized + use<> {
@@ -65,7 +77,7 @@ impl Scratches {
     /// keeps them under another key.
     pub(crate) fn retain(&self, keep: impl Fn(&Key) -> bool) {
         let mut states = self.lock();
-        let old = states.extract_if(|key, kept| !keep(key) && !kept.in_step);
+        let old = states.extract_if(|key, kept| !keep(key) && kept.in_step.is_none());
         let old: Vec<_> = old.collect();
         drop(states);
         drop(old);
@@ -75,7 +87,7 @@ impl Scratches {
     pub(crate) fn take_unsaved(&self) -> Vec<(Key, ScratchState)> {
         let mut states = self.lock();
         let unsaved = states.iter_mut();
-        let unsaved = unsaved.filter(|(_, kept)| !kept.saved && !kept.in_step);
+        let unsaved = unsaved.filter(|(_, kept)| !kept.saved && kept.in_step.is_none());
         let take = |(key, kept): (&Key, &mut ScratchSlot)| {
             kept.saved = true;
             (*key, kept.state.clone())
@@ -86,14 +98,39 @@ impl Scratches {
     /// Notes that this state was saved; a later one stays unsaved.
     pub(crate) fn saved(&self, key: &Key, state: &ErasedValue) {
         if let Some(kept) = self.lock().get_mut(key) {
-            kept.saved |= kept.state.value.ptr_eq(state);
+            let is_it = kept.state.value.ptr_eq(state);
+            kept.saved |= is_it;
+            kept.owed &= !is_it;
         }
+    }
+
+    /// The state of a run in step, if it was not saved yet.
+    pub(crate) fn unsaved_in_step(&self, key: &Key) -> Option<ScratchState> {
+        let states = self.lock();
+        let kept = states
+            .get(key)
+            .filter(|kept| kept.in_step.is_some() && !kept.saved)?;
+        Some(kept.state.clone())
+    }
+
+    /// Notes that runs in step are to save a state once more, as far as their last is not saved.
+    pub(crate) fn owe(&self) {
+        for kept in self.lock().values_mut() {
+            kept.owed = kept.in_step.is_some() && !kept.saved;
+        }
+    }
+
+    /// The runs in step that have not saved a state since.
+    pub(crate) fn owed(&self) -> Vec<Key> {
+        let states = self.lock();
+        let owed = states.values().filter(|kept| kept.owed);
+        owed.filter_map(|kept| kept.in_step).collect()
     }
 
     /// Ends the run's saving in step: any checkpoint may save its states from here on.
     pub(crate) fn stop(&self, key: &Key) {
         if let Some(kept) = self.lock().get_mut(key) {
-            kept.in_step = false;
+            kept.in_step = None;
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::entry::{Entry, Record};
 use crate::error::ArchiveError;
@@ -207,10 +207,13 @@ pub struct SavedScratch {
     pub value: ErasedValue,
     /// The codec that writes the value.
     pub codec: Codec,
+    /// The time that the run had taken, with that of the runs that it went on from. A store keeps it for
+    /// [`Payload::took`](crate::archiver::Payload::took).
+    pub took: Duration,
 }
 
 impl SavedScratch {
-    /// The state of a run of `app`, and how to write it.
+    /// The state of a run of `app` that had taken no time, and how to write it.
     #[must_use]
     pub fn new(app: impl Into<Arc<str>>, key: Key, value: ErasedValue, codec: Codec) -> Self {
         Self {
@@ -218,6 +221,7 @@ impl SavedScratch {
             key,
             value,
             codec,
+            took: Duration::ZERO,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::archiver::{Archiver, StoredEntry, StoredResult};
 use super::batch::{Batch, Mark, Saved, SavedEntry, SavedResult, Selection};
@@ -44,7 +45,7 @@ pub struct MemoryArchiver(Arc<Mutex<Contents>>);
 struct Contents {
     entries: HashMap<(Selection, Key), SavedEntry>,
     /// The last two states of each run, the latest first.
-    scratch: HashMap<Key, (Arc<str>, Vec<ErasedValue>)>,
+    scratch: HashMap<Key, (Arc<str>, Vec<InMemory>)>,
     marks: Vec<Mark>,
     batches: usize,
     fail_next: bool,
@@ -118,7 +119,7 @@ impl MemoryArchiver {
     fn state(&self, key: &Key, number: usize) -> Option<Arc<dyn Payload>> {
         let contents = self.lock();
         let (_, states) = contents.scratch.get(key)?;
-        Some(Arc::new(InMemory(states.get(number)?.clone(), false)))
+        Some(Arc::new(states.get(number)?.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
@@ -150,7 +151,9 @@ impl Archiver for MemoryArchiver {
             let first = || (Arc::clone(&scratch.app), Vec::new());
             let (_, states) = contents.scratch.entry(scratch.key).or_insert_with(first);
             _states.extend(states.drain(states.len().min(1)..));
-            states.insert(0, scratch.value.clone());
+            let state = InMemory::new(&scratch.value);
+            let took = scratch.took;
+            states.insert(0, InMemory { took, ..state });
         }
         contents.marks.extend(batch.marks.iter().cloned());
         Ok(Saved::default())
@@ -176,7 +179,8 @@ impl Archiver for MemoryArchiver {
             tags: result.tags,
             payload: result.value.map(|(value, codec)| {
                 let has_files = !in_value(&codec, value).is_empty();
-                Arc::new(InMemory(value.clone(), has_files)) as _
+                let held = InMemory::new(value);
+                Arc::new(InMemory { has_files, ..held }) as _
             }),
         };
         Ok(found.map(|entry| StoredEntry {
@@ -214,21 +218,36 @@ impl Archiver for MemoryArchiver {
     }
 }
 
-/// A value, and whether it has output files.
-struct InMemory(ErasedValue, bool);
+#[derive(Clone)]
+struct InMemory {
+    value: ErasedValue,
+    /// Whether it has output files.
+    has_files: bool,
+    took: Duration,
+}
+
+impl InMemory {
+    fn new(value: &ErasedValue) -> Self {
+        Self {
+            value: value.clone(),
+            has_files: false,
+            took: Duration::ZERO,
+        }
+    }
+}
 
 impl Payload for InMemory {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        if self.0.type_name() == codec.type_name() {
-            return Ok(self.0.clone());
+        if self.value.type_name() == codec.type_name() {
+            return Ok(self.value.clone());
         }
-        let (found, wanted) = (self.0.type_name(), codec.type_name());
+        let (found, wanted) = (self.value.type_name(), codec.type_name());
         let why = format!("a {found} is stored, not a {wanted}");
         Err(ArchiveError::Damaged { why })
     }
 
     fn may_be(&self, codec: &Codec) -> bool {
-        self.0.type_name() == codec.type_name()
+        self.value.type_name() == codec.type_name()
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -236,14 +255,18 @@ impl Payload for InMemory {
     }
 
     fn has_files(&self) -> bool {
-        self.1
+        self.has_files
+    }
+
+    fn took(&self) -> Duration {
+        self.took
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that fails says where")]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
     use crate::cache::tests::entry;

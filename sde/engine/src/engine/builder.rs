@@ -281,6 +281,12 @@ impl Builder {
         self
     }
 
+    /// Has the engine know of no time limit, and ask nobody for one.
+    pub fn without_time_limit(mut self) -> Self {
+        self.time = JobTime::Unlimited;
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors

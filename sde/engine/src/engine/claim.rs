@@ -100,7 +100,8 @@ impl Engine {
         loop {
             let failed_in = (!refresh).then(|| self.epoch());
             let (claimed, _before) = run.cache.claim(run.key, failed_in, |entry| {
-                !refresh && refused.as_ref().is_none_or(|old| !Arc::ptr_eq(old, entry))
+                !run.options.replaces(entry.record.run)
+                    && refused.as_ref().is_none_or(|old| !Arc::ptr_eq(old, entry))
             });
             match claimed {
                 // Published between looking and claiming.

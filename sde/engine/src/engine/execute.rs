@@ -24,7 +24,7 @@ use crate::sync::user_code;
 pub(crate) struct Ran {
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
-    /// How long the body took without the runs that were nested in it.
+    /// How long the body took without the runs that were nested in it, and all of the legs before.
     pub(super) own: Duration,
     /// The body was told that nobody wants the result any more.
     pub(super) told_unwanted: bool,
@@ -94,6 +94,7 @@ impl Engine {
         user_code("a body");
         let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
         let made_at = machine::now();
+        frame.clock.begin();
         let time = BodyTime::begin();
         let stretch = crate::stretch!("execute", app = &*resolved.name, key = %run.key.short());
         let returned = catch_unwind(AssertUnwindSafe(|| call.compute(&*run.app.app, &handle)));
@@ -104,7 +105,8 @@ impl Engine {
         }
         let (took, own) = time.end();
         run.cache.counters.spent(own);
-        let said = Duration::from_nanos(frame.said.load(Ordering::Relaxed));
+        // Without its state the run would take all legs again.
+        let (took, own) = (frame.clock.all_legs(took), frame.clock.all_legs(own));
         if self.sharing.is_some() && matches!(returned, Ok(Ok(_))) {
             run.cache.cost.note(own);
         }
@@ -123,7 +125,7 @@ impl Engine {
             calls: calls.into(),
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew(),
-            took: took.max(said),
+            took,
             ..run.head(number, made_at, dependencies)
         };
         let record = Record {
@@ -133,7 +135,7 @@ impl Engine {
         Ran {
             returned,
             record,
-            own: own.max(said),
+            own,
             told_unwanted,
             unwanted,
             epoch,

@@ -29,14 +29,19 @@ const KNOWN_AFTER: Duration = Duration::from_secs(1);
 impl<'a> Gate<'a> {
     /// The gate of a sweep that this handle makes. A sweep in a body has none: what an item needs is computed.
     pub(crate) fn of(sde: &'a Handle, app: &CalledApp<'_>) -> Option<Self> {
-        sde.caller().is_none().then(|| Self {
+        let name = || Arc::clone(&app.resolved.name);
+        sde.caller().is_none().then(|| Self::of_app(sde, name()))
+    }
+
+    pub(super) fn of_app(sde: &'a Handle, app: Arc<str>) -> Self {
+        Self {
             engine: sde.engine(),
-            app: Arc::clone(&app.resolved.name),
+            app,
             costs: OnceLock::new(),
             has_warned: AtomicBool::new(false),
             begun: Instant::now(),
             attends: OnceLock::new(),
-        })
+        }
     }
 
     /// How long items may still begin: `None` without limit, nothing if none fits any more.

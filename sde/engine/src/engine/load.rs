@@ -76,7 +76,7 @@ impl Engine {
         if let Some(previous) = previous {
             self.compare(run, found, previous);
         }
-        if run.options.policy == Policy::Refresh {
+        if run.options.replaces(stored.record.run) {
             return Err(None);
         }
         // A newer entry in memory was computed again since, and is not saved yet, or was cleaned.

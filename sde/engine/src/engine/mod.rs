@@ -19,6 +19,7 @@ mod execute;
 mod gate;
 mod handle;
 mod invalidate;
+mod last_states;
 mod load;
 mod look;
 mod peek;
@@ -43,7 +44,7 @@ pub use app_store::Apps;
 pub use builder::Builder;
 pub use handle::{
     AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
-    Request, Scratch, Subset, Transfer,
+    Request, Scratch, Subset, Sweep, Transfer,
 };
 pub(crate) use handle::{Ended, Loop, Options, led};
 pub use invalidate::Invalidated;

@@ -2,15 +2,16 @@
 //! with the next checkpoint.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::app::{DependencySnapshot, Frame};
 use crate::cache::{AppCache, ScratchState};
 use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection};
+use crate::error::ArchiveError;
 use crate::event::Event;
 use crate::key::Key;
-use crate::result_map::{Codec, ErasedValue};
+use crate::result_map::{Codec, ErasedValue, Payload};
 
 fn saved_scratch(app: &Arc<str>, key: Key, state: &ScratchState) -> SavedScratch {
     SavedScratch {
@@ -18,7 +19,15 @@ fn saved_scratch(app: &Arc<str>, key: Key, state: &ScratchState) -> SavedScratch
         key,
         value: state.value.clone(),
         codec: state.codec,
+        took: state.took,
     }
+}
+
+/// A state that was found, and the time that its run had taken.
+pub(crate) type FoundState = (ErasedValue, Duration);
+
+fn decoded(payload: &dyn Payload, codec: &Codec) -> Result<FoundState, ArchiveError> {
+    Ok((payload.decode(codec)?, payload.took()))
 }
 
 impl Engine {
@@ -36,7 +45,7 @@ impl Engine {
     }
 
     /// The scratch of a run. A run without a claim has none: it is to be like no other.
-    pub(crate) fn load_scratch(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
+    pub(crate) fn load_scratch(&self, frame: &Frame, codec: &Codec) -> Option<FoundState> {
         let mut states = self.states_under(frame, frame.key, codec);
         frame.is_claimed().then(|| states.next()).flatten()
     }
@@ -47,7 +56,7 @@ impl Engine {
         frame: &Frame,
         key: Key,
         codec: &Codec,
-    ) -> impl Iterator<Item = ErasedValue> {
+    ) -> impl Iterator<Item = FoundState> {
         let held = self
             .cache_of(&frame.resolved)
             .scratches
@@ -55,7 +64,7 @@ impl Engine {
             .into_iter();
         let held = held.map(|state| {
             if state.value.type_name() == codec.type_name() {
-                Ok(Some(state.value))
+                Ok(Some((state.value, state.took)))
             } else {
                 Err("was saved as another type".to_owned())
             }
@@ -66,7 +75,7 @@ impl Engine {
                 return Ok(None);
             };
             let found = find(&*archiver, &key)
-                .and_then(|payload| payload.map(|payload| payload.decode(codec)).transpose());
+                .and_then(|payload| payload.map(|payload| decoded(&*payload, codec)).transpose());
             found.map_err(|error| format!("could not be read: {error:#}"))
         });
         let mut is_told = false;
@@ -91,7 +100,9 @@ impl Engine {
         false
     }
 
-    pub(crate) fn tell_resumed(&self, frame: &Frame) {
+    /// Notes that a run goes on from a state of a run that had taken this time.
+    pub(crate) fn resumed(&self, frame: &Frame, took: Duration) {
+        frame.clock.go_on_from(took);
         self.tell(|| Event::Resumed {
             app: Arc::clone(&frame.resolved.name),
             key: frame.key,
@@ -103,7 +114,7 @@ impl Engine {
             let cache = self.cache_of(&frame.resolved);
             // Once another call has published the key, nobody would take the state away again.
             if cache.is_flying(&frame.key) {
-                cache.scratches.set(frame.key, state.clone(), false);
+                cache.scratches.set(frame.key, state.clone(), None);
             }
             if self.policy == SavePolicy::EveryResult {
                 self.write_state(frame, frame.key, &state);
@@ -111,10 +122,10 @@ impl Engine {
         }
     }
 
-    /// Has the store save a state of a run now.
-    pub(crate) fn write_state(&self, frame: &Frame, key: Key, state: &ScratchState) {
+    /// Has the store save a state of a run now, and says whether it did.
+    pub(crate) fn write_state(&self, frame: &Frame, key: Key, state: &ScratchState) -> bool {
         let Some(archiver) = self.archiver() else {
-            return;
+            return false;
         };
         let batch = Batch {
             scratch: vec![saved_scratch(&frame.resolved.name, key, state)],
@@ -127,10 +138,12 @@ impl Engine {
             Ok(_) => {
                 let cache = self.cache_of(&frame.resolved);
                 cache.scratches.saved(&key, &state.value);
+                true
             }
             Err(error) => {
                 let what = format!("the scratch of {} could not be saved", frame.label());
                 self.warn(|| format!("{what}: {error:#}; the next save tries again"));
+                false
             }
         }
     }

@@ -87,7 +87,8 @@ impl Engine {
         let Some(sharing) = self.sharing.as_ref().filter(|_| !is_short()) else {
             return alone;
         };
-        let is_shared = run.options.policy == Policy::Use
+        let may_be_given = run.options.policy == Policy::Use || run.options.replaced.is_some();
+        let is_shared = may_be_given
             && self.shares(run.app, run.options.names)
             && !sharing.announcer.has_failed();
         let Some(archiver) = self.archiver().filter(|_| is_shared) else {

@@ -2,7 +2,8 @@
 //!
 //! Batch systems send a signal some time before they kill a job, and people press Ctrl-C. Nothing can be saved in a
 //! signal's handler, so one thread for the whole process waits for signals and saves
-//! for every engine that asked for it. It stays for as long as the process: a handler that was
+//! for every engine that asked for it. Before the process ends it waits a while for states that ranks save together
+//! ([`last_states`](super::last_states)). It stays for as long as the process: a handler that was
 //! set once can't be taken back without losing what was set before it.
 
 #![allow(unsafe_code, reason = "asks the system what it does with a signal")]
@@ -12,7 +13,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -149,9 +150,13 @@ fn wait(mut signals: Signals) {
             (engines, of_library(&listeners.of_libraries, signal))
         };
         let name = signal_name(signal).unwrap_or("a signal");
-        for engine in engines {
+        let came = Instant::now();
+        if ends(signal) {
+            engines.iter().for_each(|engine| engine.owe_last_states());
+        }
+        for engine in &engines {
             let (telling, told) = mpsc::channel::<()>();
-            let observed = Arc::clone(&engine);
+            let observed = Arc::clone(engine);
             let tell = move || {
                 observed.tell(|| Event::Signal {
                     signal: name,
@@ -166,6 +171,9 @@ fn wait(mut signals: Signals) {
             let _ = told.recv_timeout(PATIENCE);
         }
         if ends(signal) {
+            engines
+                .iter()
+                .for_each(|engine| engine.await_last_states(came));
             // The process ends as it would without an engine. Nobody could be told of an error here.
             if let Some(of_library) = of_library {
                 // SAFETY: `sigaction` gave this action; `raise` may be called at any time.

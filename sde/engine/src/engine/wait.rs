@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
-use super::handle::{Policy, is_left};
+use super::handle::is_left;
 use super::run_state::Run;
 use super::{Engine, Node, waits};
 use crate::app::{Frame, ThreadContext, Wake, ancestry, stack};
@@ -116,7 +116,7 @@ impl Engine {
     ) -> Option<Served> {
         let made = entry.record.run;
         let fresh = made.process == since.process && made.number > since.number;
-        if run.options.policy == Policy::Refresh && !fresh {
+        if run.options.replaces(made) && !fresh {
             return None;
         }
         let names = run.options.names;

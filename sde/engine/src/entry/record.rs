@@ -55,7 +55,7 @@ pub struct RecordHead {
     pub anew: bool,
     /// When it was made.
     pub made_at: SystemTime,
-    /// The time that the run took.
+    /// The time that the run took. If it went on from a scratch state, that of the runs before is added, up to the state.
     pub took: Duration,
     /// The number of the thread that computed it. No two live threads share a number, and small ones are given out
     /// first.

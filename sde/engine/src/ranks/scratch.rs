@@ -8,10 +8,12 @@
 //!
 //! Two rules ensure that a common state is saved whenever ranks are killed. Of the states after one meeting only the
 //! first counts. A state is saved only if all ranks said at the meeting before that they have saved the last one that
-//! was, or could not ([`StateTurn`](super::collective::StateTurn)). So of the last two that each rank has saved, one is
+//! was, or could not (`collective/state_turn.rs`). So of the last two that each rank has saved, one is
 //! common to all. Memory keeps the last state alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -78,6 +80,30 @@ impl<T: Storable> StateKind<T> {
     }
 }
 
+/// A part that a rank has found, and the time that its run had taken on the rank that kept it.
+struct FoundPart<T: Storable> {
+    part: Value<Part<T>>,
+    took: Duration,
+}
+
+/// What a rank tells the others of a part that it has found.
+#[derive(Clone, Serialize, Deserialize)]
+struct ToldPart {
+    moment: Moment,
+    rank: usize,
+    took: Duration,
+    /// See [`StateKind::descriptor`].
+    descriptor: Option<Vec<u64>>,
+}
+
+/// A state from which all ranks go on, as one of them has it.
+struct Newest<T> {
+    moment: Moment,
+    /// The longest time that the run had taken on any rank: all count the same.
+    took: Duration,
+    state: Value<T>,
+}
+
 /// The moment at which all ranks made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Moment {
@@ -131,18 +157,23 @@ impl Handle {
             ranks.note_state_due();
         }
         let parts = states.found_here(kind);
-        let tell = |part: &Value<Part<T>>| (part.moment, part.rank, kind.descriptor(part));
-        let told = states.tell(parts.iter().map(tell).collect())?;
-        let state = states.newest(kind, &parts, &told)?;
-        if let Some((moment, _)) = &state {
-            for part in parts.iter().filter(|part| part.moment == *moment) {
-                frame.dependencies.inherit(&part.rests_on);
+        let tell = |FoundPart { part, took }: &FoundPart<T>| ToldPart {
+            moment: part.moment,
+            rank: part.rank,
+            took: *took,
+            descriptor: kind.descriptor(part),
+        };
+        let told: Vec<Vec<_>> = states.tell(parts.iter().map(tell).collect())?;
+        let newest = states.newest(kind, &parts, &told)?;
+        if let Some(Newest { moment, took, .. }) = &newest {
+            for found in parts.iter().filter(|found| found.part.moment == *moment) {
+                frame.dependencies.inherit(&found.part.rests_on);
             }
-            states.engine.tell_resumed(frame);
+            states.engine.resumed(frame, *took);
         } else if states.rank == 0 && told.iter().any(|of_rank| !of_rank.is_empty()) {
             states.warn(&told, kind);
         }
-        Ok(state.map(|(_, state)| state))
+        Ok(newest.map(|newest| newest.state))
     }
 
     /// Keeps a state, and saves it if all ranks do so.
@@ -184,21 +215,25 @@ impl Handle {
         let kept = ScratchState {
             value: ErasedValue::new(part),
             codec: Codec::of::<Part<T>>(),
+            took: frame.clock.at_state(),
         };
         let scratches = &states.engine.cache_of(&frame.resolved).scratches;
-        scratches.set(key, kept.clone(), others.is_some());
+        scratches.set(key, kept.clone(), others.map(|_| frame.key));
         if is_saved {
-            states.engine.write_state(frame, key, &kept);
-            if let (Some(ranks), true) = (others, is_every) {
-                ranks.note_state_due();
+            let is_written = states.engine.write_state(frame, key, &kept);
+            if let Some(ranks) = others {
+                states.write_callers(ranks);
+                if is_written {
+                    ranks.note_state_saved();
+                }
+                if is_every {
+                    ranks.note_state_due();
+                }
             }
         }
         Ok(())
     }
 }
-
-/// A part that a rank has found: when it was made, by which rank, and its descriptor.
-type FoundPart = (Moment, usize, Option<Vec<u64>>);
 
 /// The states of one run, as one rank sees them.
 struct States<'a> {
@@ -232,6 +267,20 @@ impl<'a> States<'a> {
         }))
     }
 
+    /// Saves the states of the runs of these ranks that this one is nested in, which do not come by meanwhile. All ranks
+    /// have the same ones in memory, since they began this run together.
+    fn write_callers(&self, ranks: &Ranks) {
+        let callers = std::iter::successors(self.frame.parent.as_ref(), |run| run.parent.as_ref());
+        let is_theirs = |run: &&Arc<Frame>| run.states.run(Some(ranks.id())).is_some();
+        for caller in callers.filter(is_theirs) {
+            let key = state_key(&caller.key, self.rank);
+            let scratches = &self.engine.cache_of(&caller.resolved).scratches;
+            if let Some(state) = scratches.unsaved_in_step(&key) {
+                self.engine.write_state(caller, key, &state);
+            }
+        }
+    }
+
     /// Gathers the messages of all ranks.
     fn tell<M: Serialize + DeserializeOwned>(&self, mine: M) -> Result<Vec<M>, Error> {
         let header = Header::new(CollectiveOp::Gather, self.frame.key, &*self.what);
@@ -242,47 +291,53 @@ impl<'a> States<'a> {
     }
 
     /// The parts that a rank has kept, the latest first, as long as the apps called for them are unchanged.
-    fn found<T: Storable>(&self, rank: usize) -> Vec<Value<Part<T>>> {
+    fn found<T: Storable>(&self, rank: usize) -> Vec<FoundPart<T>> {
         let (key, codec) = (state_key(&self.frame.key, rank), Codec::of::<Part<T>>());
         let all = self.engine.states_under(self.frame, key, &codec);
-        let all = all.filter_map(|value| value.downcast::<Part<T>>());
-        let is_of_rank = |part: &Value<Part<T>>| part.rank == rank && rank < part.moment.ranks;
-        let may_go_on = |part: &Value<Part<T>>| self.engine.may_go_on(self.frame, &part.rests_on);
-        all.filter(is_of_rank).filter(may_go_on).collect()
+        let all = all.filter_map(|(value, took)| {
+            let part = value.downcast::<Part<T>>()?;
+            Some(FoundPart { part, took })
+        });
+        let is_of_rank = |part: &Part<T>| part.rank == rank && rank < part.moment.ranks;
+        let may_go_on = |part: &Part<T>| self.engine.may_go_on(self.frame, &part.rests_on);
+        all.filter(|found| is_of_rank(&found.part) && may_go_on(&found.part))
+            .collect()
     }
 
     /// The parts that this rank looks for: its own, and, where more ranks made the state than there are now, those of
     /// others in turn.
-    fn found_here<T: Storable>(&self, kind: &StateKind<T>) -> Vec<Value<Part<T>>> {
+    fn found_here<T: Storable>(&self, kind: &StateKind<T>) -> Vec<FoundPart<T>> {
         // The stored number of ranks is not trusted.
         let ranks = (self.rank..)
             .step_by(self.size)
             .map(|rank| self.found::<T>(rank));
         let found = ranks.take_while(|parts| !parts.is_empty()).flatten();
         found
-            .filter(|part| part.state.is_some() || kind.is_elsewhere(part.rank))
+            .filter(|found| found.part.state.is_some() || kind.is_elsewhere(found.part.rank))
             .collect()
     }
 
-    /// The newest state whose parts are all there and fit together, as this rank resumes from it, with its moment.
+    /// The newest state whose parts are all there and fit together, as this rank resumes from it.
     fn newest<T: Storable>(
         &self,
         kind: &StateKind<T>,
-        parts: &[Value<Part<T>>],
-        told: &[Vec<FoundPart>],
-    ) -> Result<Option<(Moment, Value<T>)>, Error> {
-        let mut all: BTreeMap<Moment, BTreeMap<usize, Option<Vec<u64>>>> = BTreeMap::new();
-        for (moment, rank, descriptor) in told.concat() {
-            all.entry(moment).or_default().insert(rank, descriptor);
+        parts: &[FoundPart<T>],
+        told: &[Vec<ToldPart>],
+    ) -> Result<Option<Newest<T>>, Error> {
+        let mut all: BTreeMap<Moment, BTreeMap<usize, ToldPart>> = BTreeMap::new();
+        for part in told.concat() {
+            all.entry(part.moment).or_default().insert(part.rank, part);
         }
-        let of_lowest = told[0].iter().filter(|(_, rank, _)| *rank == 0);
-        let whole = of_lowest.map(|(moment, ..)| moment).find_map(|moment| {
-            let of_ranks = all.get(moment)?.values().cloned();
-            let descriptors: Vec<_> = of_ranks.collect::<Option<_>>()?;
+        let of_lowest = told[0].iter().filter(|part| part.rank == 0);
+        let whole = of_lowest.map(|part| part.moment).find_map(|moment| {
+            let of_ranks = all.get(&moment)?;
+            let descriptors = of_ranks.values().map(|part| part.descriptor.clone());
+            let descriptors: Vec<_> = descriptors.collect::<Option<_>>()?;
             let is_whole = descriptors.len() == moment.ranks && kind.fit(&descriptors, self.size);
-            is_whole.then_some((*moment, descriptors))
+            let took = of_ranks.values().map(|part| part.took).max()?;
+            is_whole.then_some((moment, took, descriptors))
         });
-        let Some((moment, descriptors)) = whole else {
+        let Some((moment, took, descriptors)) = whole else {
             return Ok(None);
         };
         let state = match kind {
@@ -318,11 +373,15 @@ impl<'a> States<'a> {
                     .and_then(|made| made.downcast())
             }
         };
-        Ok(state.map(|state| (moment, state)))
+        Ok(state.map(|state| Newest {
+            moment,
+            took,
+            state,
+        }))
     }
 
-    fn warn<T>(&self, told: &[Vec<FoundPart>], kind: &StateKind<T>) {
-        let mut moments = told[0].iter().map(|(moment, ..)| moment);
+    fn warn<T>(&self, told: &[Vec<ToldPart>], kind: &StateKind<T>) {
+        let mut moments = told[0].iter().map(|part| part.moment);
         let others = moments.find(|moment| moment.ranks != self.size);
         let why = match (kind, others) {
             (StateKind::Own, Some(moment)) => format!(
@@ -343,12 +402,8 @@ impl<'a> States<'a> {
     }
 }
 
-fn state_of<T: Storable>(
-    parts: &[Value<Part<T>>],
-    moment: Moment,
-    rank: usize,
-) -> Option<Value<T>> {
-    let mut parts = parts.iter();
+fn state_of<T: Storable>(parts: &[FoundPart<T>], moment: Moment, rank: usize) -> Option<Value<T>> {
+    let mut parts = parts.iter().map(|found| &found.part);
     let part = parts.find(|part| (part.moment, part.rank) == (moment, rank))?;
     part.state.clone()
 }

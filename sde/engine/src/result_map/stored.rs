@@ -40,6 +40,12 @@ pub trait Payload: Send + Sync {
         None
     }
 
+    /// The time that a run had taken when it saved this scratch state. Zero for other values, and where a store does not
+    /// keep it: then a run that goes on from the state counts its own time only.
+    fn took(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The [digest](Self::digest) that this value would have here.
     fn digest_of(&self, value: &ErasedValue, codec: &Codec) -> Option<Digest> {
         let _ = (value, codec);

@@ -12,9 +12,9 @@ mod request;
 mod scratch;
 mod source;
 mod subset;
+mod sweep;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub use call_app::{CallApp, CallRequest, Called};
@@ -26,6 +26,7 @@ pub use scratch::Scratch;
 pub use source::AppSource;
 pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
+pub use sweep::Sweep;
 
 use super::{Engine, SoFar};
 use crate::app::{
@@ -344,7 +345,7 @@ impl Handle {
 
     /// Sets the least time that this run's results took, where they were computed elsewhere, or before, and were only
     /// brought here. The run's record then has this time, and each hit counts as having saved it. Of several calls
-    /// the longest time counts.
+    /// the longest time counts. A run that goes on from a [scratch](Self::scratch) state adds what the runs before took.
     ///
     /// ```
     /// use std::time::Duration;
@@ -364,8 +365,7 @@ impl Handle {
     /// ```
     pub fn took(&self, time: Duration) {
         if let Some(frame) = &self.frame {
-            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-            frame.said.fetch_max(nanos, Ordering::Relaxed);
+            frame.clock.say(time);
         }
     }
 

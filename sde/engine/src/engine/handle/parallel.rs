@@ -36,8 +36,11 @@ impl Handle {
     /// # Ok::<(), sde::Error>(())
     /// ```
     ///
-    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and
-    /// items that another process is at come last.
+    /// Where work is [shared](crate::SharedWork) with other processes, each goes through the list in an order of
+    /// its own, and items that another process is at come last.
+    ///
+    /// In a job whose [time](Self::time_left) is short nothing begins that does not fit, unless it is called in a body: such an
+    /// item has the error [`NotStarted`](ErrorKind::NotStarted). What is remembered is given.
     ///
     /// On several ranks, at the top of a program and in apps that all ranks run together, it is collective. Runs that
     /// nobody remembers are dealt out to the ranks (by their cost, if the app tells it). Each of these keys is computed
@@ -48,7 +51,7 @@ impl Handle {
     /// ([`AppInfo::distributed`](crate::AppInfo::distributed)) is refused.
     ///
     /// # Panics
-    /// If a run panics, after the runs that had begun have ended.
+    /// If a run panics, after the runs that had begun have ended. The item's name stands before the panic's text.
     pub fn par_map<A: AppSource + Sync + ?Sized>(
         &self,
         app: &A,
@@ -210,8 +213,14 @@ impl Handle {
     /// assert_eq!(*squares[2].as_ref().unwrap(), 9.0);
     /// ```
     ///
+    /// Where work is [shared](crate::SharedWork) with other processes, each goes through the list in an order of its own,
+    /// so that they rarely come to the same run at once.
+    ///
+    /// It does not look at the [time](Self::time_left) of a job: it knows no app, and has no result for an item that is not
+    /// begun. A sweep of one app does, [`par_call`](crate::CallApp::par_call) or [`par_map`](Self::par_map).
+    ///
     /// # Panics
-    /// If the function panics, after the calls that had begun have ended.
+    /// If the function panics, after the calls that had begun have ended. The item's number stands before the panic's text.
     pub fn par_each<T: Sync, R: Send>(
         &self,
         items: &[T],

@@ -62,6 +62,8 @@ pub(crate) struct Options<'a> {
     pub(crate) tags: &'a [(String, Tags)],
     /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
     pub(crate) waits_for_processes: bool,
+    /// The computation that a refresh is to replace. Any other that a process has made of the key serves as well.
+    pub(crate) replaced: Option<RunId>,
     /// The gate that the call must pass before it computes: of an item of a sweep.
     pub(crate) gate: Option<&'a Gate<'a>>,
 }
@@ -73,8 +75,16 @@ impl Default for Options<'_> {
             names: None,
             tags: &[],
             waits_for_processes: true,
+            replaced: None,
             gate: None,
         }
+    }
+}
+
+impl Options<'_> {
+    /// Whether the call computes although there is this computation.
+    pub(crate) fn replaces(&self, made: RunId) -> bool {
+        self.policy == Policy::Refresh && self.replaced.is_none_or(|old| old == made)
     }
 }
 
@@ -95,6 +105,7 @@ impl<G: FromResults> TypedOptions<G> {
         },
         tags: &[],
         waits_for_processes: true,
+        replaced: None,
         gate: None,
     };
 }

@@ -151,16 +151,49 @@ impl<T: Storable> Scratch<'_, T> {
         if frame.resolved.is_distributed() {
             return self.handle.load_state(frame, &self.kind);
         }
-        let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
-        let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
+        let Some((found, took)) = engine.load_scratch(frame, &Codec::of::<Kept<T>>()) else {
+            return Ok(None);
+        };
+        let Some(kept) = found.downcast::<Kept<T>>() else {
             return Ok(None);
         };
         if !engine.may_go_on(frame, &kept.rests_on) {
             return Ok(None);
         }
-        engine.tell_resumed(frame);
+        engine.resumed(frame, took);
         frame.dependencies.inherit(&kept.rests_on);
         Ok(Some(kept.state.clone()))
+    }
+
+    /// All states of this key that there are, the latest first, for a run whose result need not be that of a run that
+    /// goes on from none: it is recorded as one that is not compared. Empty in an app that is `distributed`.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    #[doc(hidden)]
+    pub fn load_each(&self) -> Result<Vec<crate::Value<T>>, Error> {
+        let frame = self.frame()?;
+        if frame.resolved.is_distributed() {
+            return Ok(Vec::new());
+        }
+        let engine = self.handle.engine();
+        let codec = Codec::of::<Kept<T>>();
+        let found = engine.states_under(frame, frame.key, &codec);
+        let kept = found.filter_map(|(value, took)| Some((value.downcast::<Kept<T>>()?, took)));
+        let kept =
+            kept.filter(|(kept, _)| frame.is_claimed() && engine.may_go_on(frame, &kept.rests_on));
+        let mut latest = None;
+        let states: Vec<_> = kept
+            .map(|(kept, took)| {
+                latest.get_or_insert(took);
+                kept.state.clone()
+            })
+            .collect();
+        if let Some(took) = latest {
+            engine.resumed(frame, took);
+            frame.dependencies.note_anew(true);
+        }
+        Ok(states)
     }
 
     /// The state to go on from: a copy of the one that [`load`](Self::load) finds, or else a first one. For a first
@@ -198,6 +231,7 @@ impl<T: Storable> Scratch<'_, T> {
             ScratchState {
                 value: ErasedValue::new(kept),
                 codec: Codec::of::<Kept<T>>(),
+                took: frame.clock.at_state(),
             },
         );
         Ok(())

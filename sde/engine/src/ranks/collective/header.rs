@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::state_turn::StateDue;
 use crate::error::{Error, said};
 use crate::event::RunId;
 use crate::key::Key;
@@ -58,7 +59,7 @@ pub(crate) struct Header {
     /// The part that may differ from rank to rank.
     pub(crate) body: Body,
     /// Whether a state of an iteration is due on this rank.
-    pub(super) is_state_due: bool,
+    pub(super) state_due: StateDue,
     /// For messages: the name of the app or of the operation. Other ranks get its first bytes.
     pub(crate) what: String,
     /// Why this rank failed. Not sent with the header.
@@ -145,7 +146,7 @@ impl Header {
             sequence: 0,
             key,
             body: Body::Nothing,
-            is_state_due: false,
+            state_due: StateDue::No,
             what: what.into(),
             failure: String::new(),
         }
@@ -269,7 +270,7 @@ mod tests {
             let what = "x".repeat(TEXT);
             let mut header = Header::new(CollectiveOp::Agree, Key::from_bytes([7; 32]), what);
             header.sequence = u64::MAX;
-            header.is_state_due = true;
+            header.state_due = StateDue::AtOnce;
             header.body = body;
             let bytes = header.to_bytes();
             assert_eq!(bytes.len(), MEETING_BYTES);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::header::{CollectiveOp, Header, MEETING_BYTES};
-use super::{Ranks, RunInputs, StateTurn, differ, not_here};
+use super::{Ranks, RunInputs, differ, not_here};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::GroupError;
 use crate::sync::lock;
@@ -29,7 +29,7 @@ impl Ranks {
         self.may_meet(&header)?;
         self.closed.store(false, Ordering::Relaxed);
         header.sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        header.is_state_due = *lock(&self.state_turn) != StateTurn::NotDue;
+        header.state_due = self.state_due();
         let what = header.describe();
         let stretch = crate::stretch!(
             "collective",
@@ -41,15 +41,7 @@ impl Ranks {
         if !met.iter().all(|other| other.fits(&header)) {
             return Err(self.disagree(&header, &met, given));
         }
-        if header.is_state_due {
-            // Where all had agreed before, a run that failed had no state to save on this rank, and had one on others.
-            let is_due_on_all = met.iter().all(|other| other.is_state_due);
-            *lock(&self.state_turn) = if is_due_on_all {
-                StateTurn::Agreed
-            } else {
-                StateTurn::Due
-            };
-        }
+        self.heard_states_due(header.state_due, &met);
         stretch.end("met");
         match met.iter().position(Header::has_failed) {
             Some(rank) => Err(self.failure(rank, &met, &header.failure)),

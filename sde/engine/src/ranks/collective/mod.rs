@@ -14,6 +14,7 @@ mod joint;
 mod meeting;
 mod patient;
 mod rounds;
+mod state_turn;
 
 pub(crate) use desk::Desk;
 pub(crate) use differ::RunInputs;
@@ -28,6 +29,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use desk::Lent;
+use state_turn::SharedTurn;
 
 use crate::error::{Error, ErrorKind};
 use crate::parallel::Finally;
@@ -56,21 +58,8 @@ pub(crate) struct Ranks {
     doomed: Mutex<Vec<Option<Error>>>,
     /// The error that ended all collective operations.
     broken: OnceLock<Error>,
-    /// Whether the next state of an iteration is saved.
-    state_turn: Mutex<StateTurn>,
+    state_turn: Mutex<SharedTurn>,
     late: Late,
-}
-
-/// Whether the next state of an iteration is saved. If each rank saved at its own time, no saved state might be common
-/// to all. So the ranks tell one another at meetings that happen anyway.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum StateTurn {
-    #[default]
-    NotDue,
-    /// It is due on this rank, and passed over until it is on all.
-    Due,
-    /// It was due on all ranks at the last meeting: all of them save the next state.
-    Agreed,
 }
 
 /// The id of the process set that the program began with.
@@ -150,24 +139,6 @@ impl Ranks {
     /// The number of meetings so far, equal on all ranks that are at one point of the program.
     pub(crate) fn meetings(&self) -> u64 {
         self.sequence.load(Ordering::Relaxed)
-    }
-
-    /// Notes that a state of an iteration is due on this rank, which has saved the last one that was, or could not.
-    pub(crate) fn note_state_due(&self) {
-        let mut turn = lock(&self.state_turn);
-        if *turn == StateTurn::NotDue {
-            *turn = StateTurn::Due;
-        }
-    }
-
-    /// Whether to save the state being made now; all ranks decide alike.
-    pub(crate) fn take_state_turn(&self) -> bool {
-        let mut turn = lock(&self.state_turn);
-        let is_agreed = *turn == StateTurn::Agreed;
-        if is_agreed {
-            *turn = StateTurn::NotDue;
-        }
-        is_agreed
     }
 
     /// Whether these are all the ranks of the program.

@@ -1,0 +1,145 @@
+//! Where rows put their outputs: no two runs may put files at one place, and none at the place of another's input.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Component, Path, PathBuf};
+
+use super::super::Exec;
+use super::rows::{Rows, refused};
+use crate::failure::Failure;
+
+/// The rows that put something at a place, or below it.
+#[derive(Default)]
+struct There {
+    rows: Vec<usize>,
+    /// Whether the place is the beginning of what a pattern stands for.
+    is_pattern: bool,
+}
+
+/// Refuses rows that put different files to one place. A run is known by its key, which costs reading its files: `key`
+/// is asked only for rows whose places meet.
+pub fn check(
+    rows: &Rows,
+    all: &[Exec],
+    key: impl Fn(&Exec) -> Option<sde::Key>,
+) -> Result<(), Failure> {
+    let mut places: BTreeMap<String, There> = BTreeMap::new();
+    for (at, one) in all.iter().enumerate() {
+        one.places()?;
+        for (place, is_pattern) in one.written() {
+            let there = places.entry(place).or_default();
+            there.is_pattern |= is_pattern;
+            if there.rows.last() != Some(&at) {
+                there.rows.push(at);
+            }
+        }
+    }
+    let of_one_run = |one: usize, other: usize| {
+        let keys = [one, other].map(|at| key(&all[at]));
+        // One that is refused puts nothing anywhere.
+        keys[0].is_none() || keys[1].is_none() || keys[0] == keys[1]
+    };
+    let refuse = |one: usize, other: usize, place: &str| {
+        let (first, second) = (
+            rows.rows[one.min(other)].line,
+            rows.rows[one.max(other)].line,
+        );
+        let why = format!(
+            "its run and that of line {first} put their outputs at {place}; a {{column}} in -o, as in -o NAME={{column}}, \
+             gives each row a place of its own"
+        );
+        Err(refused(&rows.name, second, &why))
+    };
+    for (place, there) in &places {
+        let first = there.rows[0];
+        if let Some(other) = there.rows.iter().find(|other| !of_one_run(first, **other)) {
+            return refuse(first, *other, place);
+        }
+        let above = (Bound::Excluded(place), Bound::Unbounded);
+        let meeting = places
+            .range::<String, _>(above)
+            .take_while(|(longer, _)| longer.starts_with(&**place))
+            .filter(|(longer, _)| there.is_pattern || longer[place.len()..].starts_with('/'));
+        for (longer, theirs) in meeting {
+            if let Some(other) = theirs.rows.iter().find(|other| !of_one_run(first, **other)) {
+                return refuse(first, *other, longer);
+            }
+        }
+    }
+    for (at, one) in all.iter().enumerate() {
+        for input in one.read() {
+            let there = places.get(&input).into_iter().flat_map(|there| &there.rows);
+            // Its own is another input for the next process that comes to the row.
+            let mut writes = there.filter(|other| **other == at || !of_one_run(at, **other));
+            if let Some(other) = writes.next() {
+                let line = rows.rows[*other].line;
+                let why = format!(
+                    "{input} is read, and is where the run of line {line} puts an output; -o NAME=PATH names another place"
+                );
+                return Err(refused(&rows.name, rows.rows[at].line, &why));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Exec {
+    /// The places of outputs, and whether each is the beginning of a pattern's.
+    fn written(&self) -> impl Iterator<Item = (String, bool)> {
+        self.outputs().map(|(name, path)| {
+            let name = name.strip_prefix('?').unwrap_or(name);
+            let place = path.unwrap_or(name);
+            let marks = path
+                .is_none()
+                .then(|| place.find(['*', '?', '[']))
+                .flatten();
+            match marks {
+                None => (plain(place), false),
+                Some(mark) => {
+                    let (folder, rest) = match place[..mark].rsplit_once('/') {
+                        Some((folder, rest)) => (plain(folder) + "/", rest),
+                        None => (plain("") + "/", &place[..mark]),
+                    };
+                    (folder + rest, true)
+                }
+            }
+        })
+    }
+
+    /// What may be read of what lies here.
+    fn read(&self) -> Vec<String> {
+        let inputs = self.input.iter();
+        let inputs = inputs.map(|input| match Path::new(input).exists() {
+            true => &**input,
+            false => input.rsplit_once('=').map_or(&**input, |(file, _)| file),
+        });
+        let own = self
+            .outputs()
+            .map(|(name, _)| plain(name.trim_start_matches('?')));
+        let own: Vec<String> = own.collect();
+        // An argument with the name of an output is that output.
+        let words = self.line.iter().map(|word| plain(word));
+        let words = words.filter(|word| !own.contains(word));
+        let stdin = self.stdin.iter().filter_map(|path| path.to_str());
+        inputs.chain(stdin).map(plain).chain(words).collect()
+    }
+}
+
+/// The absolute path, without `.` and with `..` taken as text.
+fn plain(path: &str) -> String {
+    let mut all = PathBuf::new();
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let here = || std::env::current_dir().unwrap_or_default();
+    let path = match path.as_os_str().is_empty() {
+        true => here(),
+        false => path,
+    };
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(all.pop()),
+            Component::CurDir => {}
+            part => all.push(part),
+        }
+    }
+    all.to_string_lossy().into_owned()
+}

@@ -26,12 +26,15 @@ mod ran;
 pub mod results;
 mod rules;
 mod run;
+mod stop;
+mod sync;
 mod tree;
 
-pub use builder::{Command, Stop};
+pub use builder::Command;
 pub use call::{DISABLE, rules_key};
 pub use error::{CommandError, Ended, Failed};
 pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
+pub use stop::Stop;

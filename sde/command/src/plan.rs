@@ -10,7 +10,7 @@ use sde_engine::key::Digest;
 use sde_engine::{AppInfo, Inputs, inputs};
 
 use crate::arguments::Arguments;
-use crate::builder::{Command, Content, Input, Stop, Variable};
+use crate::builder::{Command, Content, Input, Variable};
 use crate::code::Code;
 use crate::error::CommandError;
 use crate::given::{Counted, Given};
@@ -18,6 +18,7 @@ use crate::outputs::{Outputs, is_inside, plain};
 use crate::paths::shown;
 use crate::program::{self, Digests};
 use crate::rules::Rules;
+use crate::stop::Stop;
 use crate::tree;
 
 /// What a run is made of.

@@ -18,7 +18,7 @@ impl Plan {
     /// All attempts are one run: nobody is given one that is followed by another.
     pub(crate) fn execute(&self, sde: Option<&Handle>) -> Result<Whole, AppError> {
         let carry = Carry::new(sde, &self.carried);
-        let (mut before, mut retries) = (Vec::new(), self.retries);
+        let (mut before, mut retries) = (Vec::new(), 0..self.retries);
         loop {
             let from = carry.latest();
             let attempt = self.attempt(sde, &carry, from.as_deref())?;
@@ -26,30 +26,25 @@ impl Plan {
                 Attempt::Whole(whole) => self.fails(whole),
                 Attempt::Ended(ended) => Some(ended.how.clone()),
             };
-            let is_worse = match (&attempt, &from) {
-                (_, None) => false,
+            // What it went on from may be torn: that is no failure of the run yet.
+            let is_torn = match (&attempt, &from) {
                 (Attempt::Whole(_), Some(_)) => why.is_some(),
                 (Attempt::Ended(ended), Some(from)) => {
                     ended.by == EndedBy::Itself && !from.is_before(carry.latest().as_deref())
                 }
+                (_, None) => false,
             };
-            let goes_on = match (&from, is_worse) {
-                // What it went on from may be torn: that is no failure of the run yet.
-                (Some(from), true) => {
+            let goes_on = match (&attempt, &from) {
+                (_, Some(from)) if is_torn => {
                     carry.forget(from);
                     true
                 }
-                _ => {
-                    let may = match &attempt {
-                        Attempt::Whole(_) => {
-                            carry.clear();
-                            why.is_some()
-                        }
-                        Attempt::Ended(ended) => ended.by != EndedBy::Other,
-                    };
-                    let goes_on = may && retries > 0;
-                    retries -= u32::from(goes_on);
-                    goes_on
+                (Attempt::Whole(_), _) => {
+                    carry.clear();
+                    why.is_some() && retries.next().is_some()
+                }
+                (Attempt::Ended(ended), _) => {
+                    ended.by != EndedBy::Other && retries.next().is_some()
                 }
             };
             match (attempt, why) {

@@ -17,6 +17,7 @@ use crate::ran::{self, Ran};
 use crate::results;
 use crate::rules::Rules;
 use crate::run::{self, Whole};
+use crate::sync::lock;
 use crate::trace::{Trace, Traced};
 
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
@@ -364,10 +365,4 @@ fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
         CommandError::refused("what is stored of its rules", error.to_string())
     };
     rules.parse().map_err(unread)
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -14,8 +14,8 @@ use std::{sync::mpsc, thread};
 use sde_engine::{Handle, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::call::lock;
 use crate::outputs::identity;
+use crate::sync::lock;
 
 /// How many generations there are.
 const KEPT: usize = 2;

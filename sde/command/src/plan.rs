@@ -10,7 +10,7 @@ use sde_engine::key::Digest;
 use sde_engine::{AppInfo, Inputs, inputs};
 
 use crate::arguments::Arguments;
-use crate::builder::{Command, Content, Input, Stop, Variable};
+use crate::builder::{Command, Content, Input, Variable};
 use crate::code::Code;
 use crate::declared::declared;
 use crate::error::CommandError;
@@ -20,6 +20,7 @@ use crate::outputs::{Outputs, is_inside, plain};
 use crate::paths::shown;
 use crate::program::{self, Digests};
 use crate::rules::Rules;
+use crate::stop::Stop;
 use crate::trace::{Declared, Trace};
 use crate::tree;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sde::key::Digest;
 use sde::record::ValueSummary;
 use sde_archives::inspect::{Decoded, Entry};
-use sde_command::{RuleError, Rules, results};
+use sde_command::{RuleError, Rules, Traced, results};
 
 use crate::columns::{self, Cell, Cells, Columns, Kind};
 use crate::failure::Failure;
@@ -36,6 +36,8 @@ pub struct RunResults {
     pub stdout: FileContent,
     pub stderr: FileContent,
     pub files: BTreeMap<String, FileContent>,
+    /// What its trace found, if it was traced.
+    pub traced: Option<Box<Traced>>,
     /// The names and patterns of the declared outputs.
     declared: Vec<String>,
     /// What a list says of a run with status 0 that does not pass.
@@ -70,6 +72,10 @@ impl Run {
             stdout: FileContent::of(&result(results::STDOUT)?)?,
             stderr: FileContent::of(&result(results::STDERR)?)?,
             files: named_files(&result(results::FILES)?)?,
+            traced: match result(results::TRACED) {
+                Some(Decoded::Text(kept)) => Some(Box::new(Traced::read(&kept))),
+                _ => None,
+            },
             declared: texts(result(results::DECLARED)?)?,
             judged: "",
         }))

@@ -3,10 +3,12 @@
 mod ends;
 mod fails;
 mod given;
+mod image;
 mod judged;
 mod looks;
 mod outputs;
 mod remembers;
+mod traced;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

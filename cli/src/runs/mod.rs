@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sde::key::Digest;
 use sde::record::ValueSummary;
 use sde_archives::inspect::{Decoded, Entry};
-use sde_command::{RuleError, Rules, results};
+use sde_command::{RuleError, Rules, Traced, results};
 
 use crate::columns::{self, Cell, Cells, Columns, Kind};
 use crate::failure::Failure;
@@ -36,6 +36,8 @@ pub struct RunResults {
     pub stdout: FileContent,
     pub stderr: FileContent,
     pub files: BTreeMap<String, FileContent>,
+    /// What its trace found, if it was traced.
+    pub traced: Option<Box<Traced>>,
     /// The names and patterns of the declared outputs.
     declared: Vec<String>,
     /// Why attempts before it failed.
@@ -74,6 +76,10 @@ impl Run {
             stdout: FileContent::of(&result(results::STDOUT)?)?,
             stderr: FileContent::of(&result(results::STDERR)?)?,
             files: named_files(&result(results::FILES)?)?,
+            traced: match result(results::TRACED) {
+                Some(Decoded::Text(kept)) => Some(Box::new(Traced::read(&kept))),
+                _ => None,
+            },
             declared: texts(result(results::DECLARED)?)?,
             attempts: result(results::ATTEMPTS)
                 .and_then(texts)

@@ -19,7 +19,7 @@ use crate::outputs::{Files, Outputs, Placed};
 use crate::plan::Plan;
 use crate::process::{self, End, Finished, Launch};
 use crate::results;
-use crate::trace::{self, Traced};
+use crate::trace::{self, Places, Traced};
 use crate::tree;
 
 /// What a run that ended by itself gave.
@@ -218,31 +218,33 @@ impl Plan {
             let inside = image::contained(image, &program, args, &environment, folder)?;
             (program, args, environment) = (inside.program, inside.args, inside.environment);
         }
-        let (lock, work) = (folder.lock(), folder.work());
-        let (out, err) = (File::create_new(stdout)?, File::create_new(stderr)?);
-        let run = |program: &Path, args: &[OsString]| {
+        let work = folder.work();
+        let mut run = |program: &Path, args: &[OsString]| {
             process::run(Launch {
                 program,
                 args,
                 environment: &environment,
                 folder: &work,
-                stdin,
-                stdout: out,
-                stderr: err,
+                stdin: stdin.try_clone()?,
+                stdout: File::create(stdout)?,
+                stderr: File::create(stderr)?,
                 echo: self.is_echoed,
                 limit: self.limit,
                 grace: self.grace,
-                lock,
+                lock: folder.lock(),
                 stop,
             })
         };
         match self.trace {
             None => Ok((run(&program, &args)?, None)),
             Some(_) => {
-                let (declared, to) = (&self.declared, folder.path());
-                let (finished, traced) =
-                    trace::run(declared, [to, &work], &environment, (&program, &args), run)?;
-                Ok((finished, Some(traced)))
+                let places = Places {
+                    run: folder.path(),
+                    work: &work,
+                    stderr,
+                };
+                let traced = trace::run(&self.declared, places, (&program, &args), &mut run)?;
+                Ok((traced.0, Some(traced.1)))
             }
         }
     }

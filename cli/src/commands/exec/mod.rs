@@ -143,8 +143,8 @@ pub struct Exec {
     /// What is remembered is run again
     #[arg(long, help_heading = HOW)]
     again: bool,
-    /// Names files that it read undeclared; strict: no such run is kept
-    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "warn", value_parser = ["warn", "strict"], help_heading = HOW)]
+    /// Names what it read undeclared; =strict: such is not kept
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "warn", value_parser = ["warn", "strict"], hide_possible_values = true, help_heading = HOW)]
     trace: Option<String>,
     /// Only tells what would be done
     #[arg(long, help_heading = HOW)]

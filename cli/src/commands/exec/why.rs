@@ -46,11 +46,15 @@ impl Exec {
             let Some(Run::Whole(run)) = Run::of(&entry) else {
                 return Ok(format!("made {made} UTC"));
             };
+            let is_clean = run.traced.as_ref().is_some_and(|traced| traced.is_clean());
             let contents = Contents::of(store, run.digests());
             let judged = runs::judge(&run, rules, &contents)?;
             let then = runs::judge(&run, &runs::rules_then(&entry)?, &contents)?;
             let how = match judged.verdict(&then, self.keep_failures) {
                 _ if self.again => "would run, since --again",
+                _ if self.trace.as_deref() == Some("strict") && !is_clean => {
+                    "would run again, since it was not traced, or read what nobody declared"
+                }
                 Verdict::Given => "passes: it would be given",
                 Verdict::Again => "fails: it would run again, since it failed so when it was made",
                 Verdict::Kept => "fails: it would be given as a failure",

@@ -16,6 +16,9 @@ use crate::text;
 /// How much of each stream is shown.
 const SHOWN: u64 = 2_000;
 
+/// How many undeclared files are named.
+const NAMED: usize = 100;
+
 pub struct ShownRun {
     run: RunResults,
     judged: Judgement,
@@ -68,9 +71,25 @@ impl ShownRun {
                 &format!("fails: {} ({})", failure.why, failure.rule),
             )?;
         }
+        if let Some(traced) = &self.run.traced {
+            let how = match (traced.cut(), traced.is_clean()) {
+                (Some(why), _) => format!("not as a whole: {why}"),
+                (None, true) => "all that it read was declared".to_owned(),
+                (None, false) => "it read what nobody declared".to_owned(),
+            };
+            field("traced", &how)?;
+        }
         let values = self.judged.values.iter();
         let values = values.map(|(name, value)| (&**name, shown(value)));
         list("values", 0, values, out)?;
+        if let Some(traced) = &self.run.traced {
+            let used = traced.undeclared();
+            let more = used.len().saturating_sub(NAMED) as u64 + traced.more();
+            let used = used.iter().take(NAMED);
+            let used = used.map(|one| (one.used.words(), one.path.clone()));
+            let more = (more > 0).then(|| ("and", format!("{more} more")));
+            list("not declared", 0, used.chain(more), out)?;
+        }
         let files = self.run.files.iter();
         let files = files.map(|(name, file)| (&**name, text::size(file.length)));
         list("outputs", 0, files, out)?;
@@ -103,7 +122,17 @@ impl ShownRun {
         let values: serde_json::Map<String, Json> = values
             .map(|(name, value)| (name.clone(), as_json(value)))
             .collect();
+        let traced = self.run.traced.as_ref().map(|traced| {
+            let used = traced.undeclared().iter();
+            let used = used.map(|one| json!({ "used": one.used.words(), "path": one.path }));
+            json!({
+                "cut": traced.cut(),
+                "undeclared": used.collect::<Vec<_>>(),
+                "more": traced.more(),
+            })
+        });
         json!({
+            "traced": traced,
             "command": self.run.line,
             "status": self.run.status,
             "attempts": self.run.attempts.len() + 1,

@@ -44,7 +44,7 @@ fn key_of(desk: &Desk, number: &str) -> String {
 }
 
 /// The key of the run whose command ends so.
-fn key_of_command(desk: &Desk, end: &str) -> String {
+pub(super) fn key_of_command(desk: &Desk, end: &str) -> String {
     let is_it = |entry: &Value| {
         let command = entry["inputs"]["command"].as_str().unwrap();
         command.ends_with(end)

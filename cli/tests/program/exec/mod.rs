@@ -5,12 +5,14 @@ mod each;
 mod ends;
 mod fails;
 mod given;
+mod image;
 mod jobs;
 mod judged;
 mod looks;
 mod outputs;
 mod remembers;
 mod shared;
+mod traced;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What one call does with files.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -33,8 +33,8 @@ pub(super) struct Access {
     /// There is nothing of that name.
     pub(super) is_absent: bool,
     pub(super) is_done: bool,
-    /// Whether the process has opened no library of that name since its program was started: so its loader looks for it.
-    pub(super) is_before_load: bool,
+    /// The library that the loader may look for by this: the process has opened none of that name since it was started.
+    pub(super) loads: Option<OsString>,
 }
 
 /// Whether it is named as shared libraries are.
@@ -50,7 +50,7 @@ pub(super) fn accesses(call: &Call<'_>, here: &Path) -> Vec<Access> {
         real: None,
         is_absent: call.is_absent(),
         is_done: call.is_done(),
-        is_before_load: false,
+        loads: None,
     };
     let made = if call.is_done() { Act::Make } else { Act::Look };
     // An empty path stands for a file that was opened before.

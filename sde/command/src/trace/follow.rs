@@ -19,6 +19,8 @@ struct Process {
     folder: Rc<RefCell<PathBuf>>,
     /// The names of libraries that were opened. Shared by all that share memory.
     loaded: Rc<RefCell<HashSet<OsString>>>,
+    /// The library that it looked for in vain by its last call.
+    sought: Option<PathBuf>,
     /// The beginning of a call.
     begun: Option<String>,
 }
@@ -28,7 +30,28 @@ impl Process {
         Self {
             folder: Rc::new(RefCell::new(folder)),
             loaded: Rc::default(),
+            sought: None,
             begun: None,
+        }
+    }
+
+    /// Notes whether it is an access of the loader: it opens a library, and if it is not there asks for its folder.
+    fn note(&mut self, access: &mut Access) {
+        let sought = self.sought.take();
+        let loaded = &mut *self.loaded.borrow_mut();
+        match access.path.file_name().filter(|name| is_library(name)) {
+            Some(name) if access.act == Act::Read && !loaded.contains(name) => {
+                access.loads = Some(name.to_owned());
+                match access.is_done {
+                    true => drop(loaded.insert(name.to_owned())),
+                    false => self.sought = Some(access.path.clone()),
+                }
+            }
+            _ => {
+                let sought = sought.filter(|sought| sought.parent() == Some(&access.path));
+                let name = sought.filter(|_| access.act == Act::Look);
+                access.loads = name.and_then(|name| Some(name.file_name()?.to_owned()));
+            }
         }
     }
 
@@ -43,6 +66,7 @@ impl Process {
                 true => Rc::clone(&self.loaded),
                 false => Rc::new(RefCell::clone(&self.loaded)),
             },
+            sought: None,
             begun: None,
         }
     }
@@ -158,12 +182,7 @@ impl Follow {
         }
         let mut accesses = accesses(&call, &process.folder.borrow());
         for access in &mut accesses {
-            let loaded = &mut *process.loaded.borrow_mut();
-            let name = access.path.file_name().filter(|name| is_library(name));
-            access.is_before_load = name.is_some_and(|name| !loaded.contains(name));
-            if let Some(name) = name.filter(|_| access.is_done && access.act == Act::Read) {
-                loaded.insert(name.to_owned());
-            }
+            process.note(access);
         }
         match call.name {
             "clone" | "clone3" | "fork" | "vfork" => {

@@ -184,9 +184,13 @@ impl Known {
     /// Whether it was looked for in vain on the way to a declared program, or by the loader to a declared library: who
     /// makes the next key looks too.
     fn is_looked_for(&self, path: &Path, access: &Access) -> bool {
-        let name = path.file_name().unwrap_or_default();
-        let is_loaders = || access.is_before_load && self.libraries.contains(name);
-        access.is_absent && (self.searched.contains(path) || is_loaders())
+        let loads = access.loads.as_ref();
+        let is_loaders = loads.is_some_and(|name| self.libraries.contains(name));
+        match access.act {
+            // After a library it asks whether there is such a folder.
+            Act::Look if is_loaders => true,
+            _ => access.is_absent && (self.searched.contains(path) || is_loaders),
+        }
     }
 
     fn find(&mut self, path: PathBuf, access: &Access) {

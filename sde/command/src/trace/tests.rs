@@ -214,6 +214,10 @@ fn a_library_is_looked_for_by_the_loader_until_it_is_loaded() {
     let trace = [
         "1 execve(\"{/no-l/prog}\", [...], 0x7f) = 0\n",
         &looks("/no-1", 1),
+        "1 newfstatat(AT_FDCWD<{/own/work}>, \"{/no-1}\", 0x7f, 0) = 0\n",
+        &looks("/no-0/tls", 1),
+        "1 newfstatat(AT_FDCWD<{/own/work}>, \"{/no-0/tls}\", 0x7f, 0) = -1 ENOENT (No)\n",
+        "1 newfstatat(AT_FDCWD<{/own/work}>, \"{/no-0}\", 0x7f, 0) = 0\n",
         &format!("1 {loads}"),
         &looks("/no-2", 1),
         "1 fork() = 2\n",
@@ -224,6 +228,7 @@ fn a_library_is_looked_for_by_the_loader_until_it_is_loaded() {
         "2 +++ exited with 0 +++\n1 +++ exited with 0 +++",
     ];
     let expected = [
+        "looked at /no-0",
         "looked for, not there /no-2/libx.so.1",
         "looked for, not there /no-3/libx.so.1",
     ];

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use sde_last_value::Recent;
 
 use super::announce::Announcer;
-use super::background::{Background, pause};
+use super::background::{Background, pause, saves_at_the_end};
 use super::catalog::AppCatalog;
 use super::compare::Compared;
 use super::invalidate::Invalidations;
@@ -386,7 +386,9 @@ impl Builder {
         if let Some(warning) = unknown_time {
             sde.engine().warn(|| warning);
         }
-        if pause(policy, Duration::ZERO).is_some() {
+        let saves_at_the_end = saves && saves_at_the_end(policy);
+        let saves_at_the_end = saves_at_the_end && sde.engine().job.time_left().is_some();
+        if saves_at_the_end || pause(policy, Duration::ZERO).is_some() {
             Background::start(sde.engine()).map_err(no_thread)?;
         }
         #[cfg(unix)]

@@ -245,6 +245,32 @@ pub use sde_engine::app;
 #[doc(inline)]
 pub use sde_engine::helper;
 
+/// Makes the `main` function of a program end with a status that batch scripts understand.
+///
+/// It stands on `fn main() -> Result<(), E>`. When that fails, all that it made is dropped, as an MPI session is ended. Then
+/// `error: ` and the error with its causes are written to standard error. The status is 75 if the [job's time](Handle::time_left) was too
+/// short, which is [`ErrorKind::OutOfTime`] or [`ErrorKind::NotStarted`] among the causes, and else 1. `E` is any error, a
+/// `Box<dyn Error>`, an `anyhow::Error`, or something that can be shown.
+///
+/// ```
+/// #[sde::app]
+/// fn square(x: f64) -> f64 {
+///     x * x
+/// }
+///
+/// #[sde::main]
+/// fn main() -> Result<(), sde::Error> {
+///     let sde = sde::Sde::new();
+///     let squares = square.par_call(&sde, [1.0, 2.0, 3.0])?;
+///     assert_eq!(*squares[2], 9.0);
+///     Ok(())
+/// }
+/// ```
+///
+/// A function with arguments, or without a `Result`, does not compile.
+#[doc(inline)]
+pub use sde_engine::main;
+
 #[cfg(feature = "store")]
 #[doc(inline)]
 pub use sde_archives::{builder, open};

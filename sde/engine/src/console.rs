@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -114,6 +115,8 @@ struct Work {
     label: Arc<str>,
     total: u64,
     done: u64,
+    /// How many of these have failed, which the bar looks up when it is drawn.
+    failed: Arc<AtomicU64>,
     bar: Option<ProgressBar>,
 }
 
@@ -178,9 +181,12 @@ impl Observer for Console {
             Event::Progress {
                 label,
                 done,
+                failed,
                 total,
                 nested: false,
-            } if self.progress => self.progress(label, *done as u64, *total as u64),
+            } if self.progress => {
+                self.progress(label, [*done as u64, *failed as u64], *total as u64);
+            }
             _ => {}
         }
     }
@@ -191,7 +197,7 @@ impl Observer for Console {
 }
 
 impl Console {
-    fn progress(&self, label: &Arc<str>, done: u64, total: u64) {
+    fn progress(&self, label: &Arc<str>, [done, failed]: [u64; 2], total: u64) {
         let mut shown = lock(&self.shown);
         let is_same = |work: &Work| work.label == *label && work.total == total;
         let mut ended = None;
@@ -206,6 +212,7 @@ impl Console {
                     label: Arc::clone(label),
                     total,
                     done,
+                    failed: Arc::default(),
                     bar: None,
                 };
                 shown.begin_work(work, &self.shown);
@@ -213,6 +220,7 @@ impl Console {
         }
         if let Some(work) = &mut shown.work {
             work.done = work.done.max(done);
+            work.failed.fetch_max(failed, Ordering::Relaxed);
             let (bar, done) = (work.bar.clone(), work.done);
             if done >= total {
                 ended = shown.end_work();
@@ -321,10 +329,19 @@ impl Work {
                 );
             }
         };
+        let failures = Arc::clone(&self.failed);
+        let failed = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let failed = failures.load(Ordering::Relaxed);
+            if failed > 0 {
+                let _ = write!(out, ", {failed} failed");
+            }
+        };
         let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr());
         // The template is a constant; without it the bar has indicatif's own look.
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}  {left}") {
-            bar.set_style(style.with_key("left", left));
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len}{failed}  {left}")
+        {
+            bar.set_style(style.with_key("left", left).with_key("failed", failed));
         }
         bar.set_message(printable(&self.label));
         bar.set_position(self.done);

@@ -205,8 +205,10 @@ pub enum Event {
     Progress {
         /// The name of the work.
         label: Arc<str>,
-        /// The part of the work that is done.
+        /// The part of the work that is done, well or not.
         done: usize,
+        /// The part that is done and has failed, as far as that is known: a closure of `par_each` fails by a panic only.
+        failed: usize,
         /// The whole of the work.
         total: usize,
         /// Whether it is beside other work that is told of: within `par_map`, `par_each` or `join`, on one of rayon's

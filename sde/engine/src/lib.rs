@@ -112,7 +112,7 @@ pub mod record {
 #[doc(inline)]
 pub use sde_last_value as last_value;
 
-pub use sde_macros::{Distributed, Fingerprint, MemorySize, Results, Settings, app, helper};
+pub use sde_macros::{Distributed, Fingerprint, MemorySize, Results, Settings, app, helper, main};
 
 /// For the macros, the store, and the simulator of evictions; not for direct use. The macros name nothing at the root,
 /// so that an item can move without breaking the programs that use them.
@@ -126,6 +126,7 @@ pub mod __private {
     pub use crate::console::{is_held_back, show_warning, warnings_after};
     pub use crate::engine::GoesOn;
     pub use crate::engine::{AppSource, CallApp, CallRequest, CalledApp, Handle};
+    pub use crate::error::ended::{Ended, OfDisplay, OfError, OfPointer};
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::error::{AppError, Failure, Result};

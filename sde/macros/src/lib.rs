@@ -9,6 +9,7 @@ mod fingerprint;
 mod free;
 mod helper;
 mod memory_size;
+mod program;
 mod result;
 mod results;
 mod settings;
@@ -28,6 +29,14 @@ pub fn app(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn helper(attribute: TokenStream, item: TokenStream) -> TokenStream {
     helper::helper(&attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Ends a program with a status that batch scripts understand; programs write `#[sde::main]`.
+#[proc_macro_attribute]
+pub fn main(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    program::main(&attribute.into(), item.into())
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

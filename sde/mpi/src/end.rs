@@ -39,8 +39,8 @@ const ABORT: Duration = Duration::from_secs(1);
 /// The time for `mpirun` to read this rank's output: MPICH's drops unread output when the rank calls `MPI_Abort`.
 const HEARD: Duration = Duration::from_millis(500);
 
-/// The last panic of the session's thread.
-static PANIC: Mutex<Option<String>> = Mutex::new(None);
+/// The last panic of the session's thread, and its place.
+static PANIC: Mutex<Option<(String, Option<String>)>> = Mutex::new(None);
 /// Whether a session has begun and not ended.
 static LIVES: AtomicBool = AtomicBool::new(false);
 
@@ -83,17 +83,21 @@ fn keep(panic: &PanicHookInfo<'_>) {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let what = text.unwrap_or("no message");
-    let place = panic.location();
-    let text = place.map_or_else(|| what.to_owned(), |place| format!("{what} ({place})"));
-    *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    let mut kept = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
+    // A sweep lets the panic of an item go on with the item's name before its text: it was at the first place.
+    let first = kept.take().filter(|(first, _)| what.ends_with(&**first));
+    let here = || panic.location().map(ToString::to_string);
+    let place = first.map_or_else(here, |(_, place)| place);
+    *kept = Some((what.to_owned(), place));
 }
 
 /// Ends all ranks, since this rank panics.
 pub(crate) fn panics() -> ! {
     ended();
     let last = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let what = last.unwrap_or_else(|| "no message".to_owned());
-    say(&format!("panicked: {what}; ending the job"));
+    let (what, place) = last.unwrap_or_else(|| ("no message".to_owned(), None));
+    let place = place.map_or_else(String::new, |place| format!(" ({place})"));
+    say(&format!("panicked: {what}{place}; ending the job"));
     end_job(STATUS)
 }
 

@@ -24,6 +24,7 @@ mod helpers;
 mod identity;
 mod inputs;
 mod invalidation;
+mod job_time;
 mod leaning;
 mod leaving;
 mod loading;

@@ -65,6 +65,15 @@ impl<'a> Claim<'a> {
     }
 }
 
+impl Role<'_> {
+    /// Gives the key back: calls that wait for the flight look again.
+    pub(super) fn leave(self, run: &Run<'_>) {
+        if let Self::Holder(claim) = self {
+            claim.fail(&not_now(run), Failure::Transient, None);
+        }
+    }
+}
+
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if !self.ended && !self.flight.is_complete() {
@@ -169,8 +178,8 @@ impl Engine {
         match shared {
             SharedClaim::Compute(announced) => claim.announced = announced,
             SharedClaim::Leave(error) => {
-                // Calls that wait for the flight were not cancelled, and look again.
-                claim.fail(&not_now(run), Failure::Transient, None);
+                // Calls that wait for the flight were not cancelled.
+                Role::Holder(claim).leave(run);
                 return Err(error);
             }
             SharedClaim::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),

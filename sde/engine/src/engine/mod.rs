@@ -16,6 +16,7 @@ mod compare;
 mod evict;
 mod exclusive;
 mod execute;
+mod gate;
 mod handle;
 mod invalidate;
 mod last_states;
@@ -44,7 +45,7 @@ pub use handle::{
     AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
     Request, Scratch, Subset, Transfer,
 };
-pub(crate) use handle::{Loop, Options, led};
+pub(crate) use handle::{Ended, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
 pub(crate) use publish::{ToSave, Unpublished};
@@ -95,6 +96,14 @@ impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.engine == other.engine
     }
+}
+
+/// How far long work has come.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SoFar {
+    pub(crate) done: usize,
+    /// How many of these have failed.
+    pub(crate) failed: usize,
 }
 
 /// The waiting graph of this program, for all engines: a run of one may need a run of another that needs the first.
@@ -208,10 +217,11 @@ impl Engine {
     }
 
     /// Tells how far long work has come.
-    pub(crate) fn progress(&self, label: &str, done: usize, total: usize, nested: bool) {
+    pub(crate) fn progress(&self, label: &str, so_far: SoFar, total: usize, nested: bool) {
         self.tell(|| Event::Progress {
             label: Arc::from(label),
-            done,
+            done: so_far.done,
+            failed: so_far.failed,
             total,
             nested,
         });

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::claim::Claimed;
+use super::gate::is_not_started;
 use super::handle::{CalledApp, Handle, Options, Outcome, Policy, is_left};
 use super::look::{Look, Looked};
 use super::run_state::Run;
@@ -75,6 +76,11 @@ impl Engine {
                         stretch.end("deferred");
                         Err(error)
                     }
+                    // The body has not begun: it can't be its error.
+                    Err(error) if options.gate.is_some() && is_not_started(&error) => {
+                        stretch.end("not begun");
+                        Err(error)
+                    }
                     Err(error) => Err(self.failed(&run, error)),
                 }
             }
@@ -111,8 +117,17 @@ impl Engine {
                 begun,
                 previous,
             } => {
+                if let Some(gate) = run.options.gate
+                    && let Err(error) = gate.pass()
+                {
+                    role.leave(run);
+                    return Err(error);
+                }
                 let ran = self.execute(run, call, &begun, self.next_run());
                 drop(exclusive);
+                if let Some(gate) = run.options.gate {
+                    gate.note(&ran.record);
+                }
                 self.publish(run, (ran, begun), role, previous.as_deref())?
             }
         };

@@ -96,6 +96,7 @@ impl Engine {
                 self.tell(|| Event::Progress {
                     label: Arc::from(format!("saving the {doing}")),
                     done: save.entries,
+                    failed: 0,
                     // At the end, or after an error, the written entries are all there are.
                     total: match saved {
                         Ok(true) => total,

@@ -192,7 +192,16 @@ impl Engine {
             if left.is_zero() {
                 break;
             }
-            waiter.pause(pause.min(left));
+            let closes_in = run
+                .options
+                .gate
+                .and_then(|gate| Some((gate, gate.closes_in()?)));
+            if let Some((gate, Duration::ZERO)) = closes_in {
+                stretch.end("out of time");
+                return SharedClaim::Leave(gate.closed());
+            }
+            let closes_in = closes_in.map_or(left, |(_, closes_in)| closes_in);
+            waiter.pause(pause.min(left).min(closes_in));
             pause = (2 * pause).min(longest_pause);
         }
         stretch.end("too late");

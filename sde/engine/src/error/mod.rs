@@ -6,6 +6,7 @@
 
 mod app_error;
 mod archive_error;
+pub(crate) mod ended;
 mod kind;
 pub(crate) mod returned;
 mod text;
@@ -14,7 +15,9 @@ pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
 pub use kind::ErrorKind;
 pub use text::said;
-pub(crate) use text::{advise, debug_as_said, join_names, panic_message, printable, told};
+pub(crate) use text::{
+    advise, debug_as_said, join_names, panic_message, panic_text, printable, told,
+};
 
 use std::error::Error as _;
 use std::fmt;
@@ -149,7 +152,7 @@ impl Error {
     }
 
     /// The status with which a program ends that fails with this: 75 if the job's time was too short, which tells a batch script to queue
-    /// the job again, else 1. [`#[sde::main]`](macro@crate::app) ends a program with it.
+    /// the job again, else 1. [`#[sde::main]`](macro@crate::main) ends a program with it.
     ///
     /// ```
     /// use sde::{ErrorKind, Sde};
@@ -208,9 +211,7 @@ impl Error {
 }
 
 /// The exit status of a program that ends with an error: see [`Error::exit_code`].
-#[doc(hidden)]
-#[must_use]
-pub fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
+fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
     // `EX_TEMPFAIL`: the user is invited to try again later.
     if is_out_of_time(error) { 75 } else { 1 }
 }

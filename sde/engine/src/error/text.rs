@@ -125,13 +125,16 @@ fn edits(a: &str, b: &str) -> usize {
 
 /// The text of a panic, if it has one.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned());
-    let is_ours = text.as_ref().is_some_and(|text| text.starts_with(BROKEN));
+    let text = panic_text(panic);
+    let is_ours = text.is_some_and(|text| text.contains(BROKEN));
     debug_assert!(!is_ours, "{}", text.unwrap_or_default());
-    printable(&text.unwrap_or_else(|| "with something that is no text".to_owned()))
+    printable(text.unwrap_or("with something that is no text"))
+}
+
+/// The text of a panic as it was written, if it has one.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
 }
 
 #[cfg(test)]

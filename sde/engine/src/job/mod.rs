@@ -5,6 +5,7 @@
 //! jump of the time of day changes nothing.
 
 mod batch;
+mod estimate;
 mod limit;
 mod process;
 #[cfg(test)]
@@ -14,6 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::Error;
+
+pub(crate) use estimate::Costs;
 
 /// The job of an engine.
 #[derive(Debug)]
@@ -74,7 +77,6 @@ impl Job {
     }
 
     /// The time from the start of the process to the end of the job.
-    #[allow(dead_code, reason = "sweeps ask for it")]
     pub(crate) fn whole(&self) -> Option<Duration> {
         Some(self.after_opening()? + self.age)
     }

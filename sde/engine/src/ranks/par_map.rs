@@ -15,7 +15,7 @@ use super::deal::{Agent, MOST, Share};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
-use crate::engine::{CalledApp, Engine, Loop, Transfer, entry_of, led};
+use crate::engine::{CalledApp, Ended, Engine, Loop, Transfer, entry_of, led};
 use crate::entry::{Entry, Provenance, Record, RecordHead};
 use crate::error::{Error, ErrorKind, said};
 use crate::inputs::Inputs;
@@ -163,11 +163,13 @@ impl Engine {
         let (name, rank, size) = (&app.resolved.name, ranks.rank(), ranks.size());
         let label = format!("{name} (share of rank {rank} of {size})");
         let compute = |at: &usize| from.results(app, list[*at]);
+        let name = |_, at: &usize| format!("item {at} ({})", list[*at].short());
         let shares = deal(app, list, missing, size);
         // A rank has one item at most, or there are more than notes can number.
         if missing.len() <= size || missing.len() > MOST {
             let mine = &shares[rank];
-            let items = from.in_order(&label, mine, 0, |at, _| Some(compute(at)), |_| true);
+            let each = |at: &usize, _| Ended::of(compute(at));
+            let items = from.in_order((&label, mine, false), name, each, |_| true);
             let items = mine.iter().copied().zip(items.into_iter().flatten());
             return Ok(items.collect());
         }
@@ -197,9 +199,9 @@ impl Engine {
                     share.stop();
                 }
             });
-            Some(compute(at))
+            Ended::of(compute(at))
         };
-        let work = || work.run(from, items, each, keep);
+        let work = || work.run(from, items, name, each, keep);
         compute_led(ranks, work, |_| agent.run())?.1?;
         Ok(computed)
     }

@@ -13,7 +13,7 @@ use super::par_map::{Holder, Item, ListKeys, compute_led, deal, recorded};
 use super::points::{Points, next_point, stop_all};
 use super::sets::ProcessSet;
 use crate::app::{Handle, NestedCall};
-use crate::engine::{CalledApp, Engine, Transfer};
+use crate::engine::{CalledApp, Engine, SoFar, Transfer};
 use crate::error::{Error, ErrorKind, panic_message};
 use crate::inputs::Inputs;
 use crate::key::Key;
@@ -165,7 +165,8 @@ impl Engine {
                 let done = points.done();
                 if told.replace(done) != Some(done) {
                     let all = sweep.missing.len();
-                    self.progress(&sweep.app.resolved.name, done, all, false);
+                    let so_far = SoFar { done, failed: 0 };
+                    self.progress(&sweep.app.resolved.name, so_far, all, false);
                 }
             }
         };

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use call_app::{CallApp, CallRequest, Called};
-pub(crate) use items::{Loop, led};
+pub(crate) use items::{Ended, Loop, led};
 pub use par_call::GoesOn;
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Peek, Policy, Request};
@@ -26,7 +26,7 @@ pub use source::AppSource;
 pub use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
-use super::Engine;
+use super::{Engine, SoFar};
 use crate::app::{
     App, CancelToken, Cost, Frame, Instance, Prepared, ResolvedApp, Settings, Setup, ThreadContext,
 };
@@ -372,7 +372,8 @@ impl Handle {
     pub fn progress(&self, label: &str, done: usize, total: usize) {
         if self.check_active().is_ok() {
             let nested = ThreadContext::here().is_beside();
-            self.engine.progress(label, done, total, nested);
+            self.engine
+                .progress(label, SoFar { done, failed: 0 }, total, nested);
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use super::super::gate::{Gate, is_not_started};
 use super::Handle;
 use super::items::Loop;
-use super::parallel::{distinct, may_be_dealt_out};
-use super::request::TypedOptions;
+use super::parallel::{Distinct, item_name, may_be_dealt_out};
+use super::request::{Options, TypedOptions};
 use super::source::CalledApp;
 use super::subset::Transfer;
 use crate::app::{App, ResolvedOnce};
@@ -18,16 +19,48 @@ use crate::result_map::typed::FromResults;
 const AT_ONCE: usize = 8;
 
 impl Handle {
-    /// The value or the error for each of a list of inputs. After an early end some are missing.
+    /// The value or the error for each of a list of inputs. Of items that did not fit the time left it is `NotStarted`.
     pub(super) fn each_of_list<G: FromResults>(
         &self,
         app: &dyn App,
         resolved: &ResolvedOnce,
         list: &[Inputs],
-        ends_if_one_fails: bool,
     ) -> Result<Vec<Result<G, Error>>, Error> {
+        let all = self.some_of_list(app, resolved, list, false)?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// The value for each of a list of inputs, or the first error. Nothing more begins after an error, or when an item does not
+    /// fit the time left.
+    pub(super) fn all_of_list<G: FromResults>(
+        &self,
+        app: &dyn App,
+        resolved: &ResolvedOnce,
+        list: &[Inputs],
+    ) -> Result<Vec<G>, Error> {
+        let (mut values, mut left) = (Vec::with_capacity(list.len()), 0);
+        for item in self.some_of_list(app, resolved, list, true)? {
+            match item {
+                Some(Ok(value)) => values.push(value),
+                Some(Err(error)) if !is_not_started(&error) => return Err(error),
+                _ => left += 1,
+            }
+        }
+        match left {
+            0 => Ok(values),
+            _ => Err(out_of_time(values.len(), Some(left))),
+        }
+    }
+
+    fn some_of_list<G: FromResults>(
+        &self,
+        app: &dyn App,
+        resolved: &ResolvedOnce,
+        list: &[Inputs],
+        ends_if_one_fails: bool,
+    ) -> Result<Vec<Option<Result<G, Error>>>, Error> {
         let app = self.linked(app, resolved)?;
-        let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
+        let distinct = Distinct::of(list.iter().enumerate(), app.resolved.nondeterministic);
         let (options, all) = (TypedOptions::<G>::OPTIONS, Transfer::all());
         let results = self.map_distinct(&app, &distinct, options, &all, ends_if_one_fails)?;
         let value = |(item, at): (usize, &usize)| {
@@ -36,7 +69,7 @@ impl Handle {
                 Err(error) => Err(of_item(item, &list[item], error)),
             })
         };
-        Ok(place_of.iter().enumerate().filter_map(value).collect())
+        Ok(distinct.place_of.iter().enumerate().map(value).collect())
     }
 
     /// Runs an app for inputs that come one by one, and gives each value away at once.
@@ -62,25 +95,43 @@ impl Handle {
             total: |_| total,
             most_deferred: DEFERRED,
         };
-        let one = |inputs: &Inputs, waits| {
-            let results =
-                self.results_unless_elsewhere(&app, inputs, TypedOptions::<G>::OPTIONS, waits)?;
-            Some(results.and_then(|results| G::from_map(&results)))
+        let gate = Gate::of(self, &app);
+        let options = Options {
+            gate: gate.as_ref(),
+            ..TypedOptions::<G>::OPTIONS.clone()
         };
-        let (mut failed, mut goes_on) = (None::<(usize, Error)>, true);
-        work.run(self, items.enumerate(), one, |at, inputs, result| {
+        let one = |inputs: &Inputs, waits| {
+            self.unless_elsewhere(&app, inputs, &options, waits)
+                .and_then(|results| G::from_map(&results))
+        };
+        let (mut given, mut failed, mut end) = (0, None::<(usize, Error)>, None);
+        let name = |at, inputs: &Inputs| item_name(at, inputs);
+        work.run(self, items.enumerate(), name, one, |at, inputs, result| {
             match result {
                 // An item that was under way when the function had enough.
-                _ if !goes_on => {}
-                Ok(value) => goes_on = each(at, value).goes_on(),
+                _ if end == Some(End::Enough) => {}
+                Ok(value) => {
+                    given += 1;
+                    if !each(at, value).goes_on() {
+                        end = Some(End::Enough);
+                    }
+                }
+                Err(error) if is_not_started(&error) => end = Some(End::OutOfTime),
                 Err(error) if failed.as_ref().is_none_or(|(first, _)| at < *first) => {
                     failed = Some((at, of_item(at, inputs, &error)));
                 }
                 Err(_) => {}
             }
-            goes_on && failed.is_none()
+            end.is_none() && failed.is_none()
         });
-        failed.map_or(Ok(()), |(_, error)| Err(error))
+        match (failed, end) {
+            (Some((_, error)), _) => Err(error),
+            (None, Some(End::OutOfTime)) => {
+                let left = total.map(|total| total - given);
+                Err(out_of_time(given, left))
+            }
+            (None, _) => Ok(()),
+        }
     }
 
     fn each_by_ranks<G: FromResults, C: GoesOn>(
@@ -99,10 +150,11 @@ impl Handle {
             if list.is_empty() {
                 return Ok(());
             }
-            let (distinct, place_of) = distinct(&list, app.resolved.nondeterministic);
-            let results = self.engine().rank_map(self, ranks, app, &distinct, &all)?;
+            let distinct = Distinct::of(list.iter().enumerate(), app.resolved.nondeterministic);
+            let engine = self.engine();
+            let results = engine.rank_map(self, ranks, app, &distinct.inputs, &all)?;
             let mut give_all = || {
-                for (at, place) in place_of.iter().enumerate() {
+                for (at, place) in distinct.place_of.iter().enumerate() {
                     let results = results[*place].as_ref();
                     let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
                     if !each(first + at, G::from_map(results)?).goes_on() {
@@ -142,8 +194,23 @@ impl GoesOn for ControlFlow<()> {
 /// How many items that come one by one are put off before some are waited for.
 const DEFERRED: usize = 256;
 
-/// The error of one of many calls.
+/// Why a loop over items that come one by one ended before its items did.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// The function that gets the values wants no more.
+    Enough,
+    OutOfTime,
+}
+
+fn out_of_time(done: usize, left: Option<usize>) -> Error {
+    ErrorKind::OutOfTime { done, left }.into()
+}
+
+/// The error of one of many calls. One that was not begun has not failed.
 fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {
+    if is_not_started(error) {
+        return error.clone();
+    }
     ErrorKind::Item {
         item,
         inputs: inputs.short(),

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::super::gate::Gate;
 use super::Handle;
+use super::items::Ended;
 use super::request::{Options, is_left};
 use super::source::{AppSource, CalledApp};
 use super::subset::Transfer;
@@ -34,8 +36,11 @@ impl Handle {
     /// # Ok::<(), sde::Error>(())
     /// ```
     ///
-    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and
-    /// items that another process is at come last.
+    /// Where work is [shared](crate::SharedWork) with other processes, each goes through the list in an order of
+    /// its own, and items that another process is at come last.
+    ///
+    /// In a job whose [time](Self::time_left) is short nothing begins that does not fit, unless it is called in a body: such an
+    /// item has the error [`NotStarted`](ErrorKind::NotStarted). What is remembered is given.
     ///
     /// On several ranks, at the top of a program and in apps that all ranks run together, it is collective. Runs that
     /// nobody remembers are dealt out to the ranks (by their cost, if the app tells it). Each of these keys is computed
@@ -46,7 +51,7 @@ impl Handle {
     /// ([`AppInfo::distributed`](crate::AppInfo::distributed)) is refused.
     ///
     /// # Panics
-    /// If a run panics, after the runs that had begun have ended.
+    /// If a run panics, after the runs that had begun have ended. The item's name stands before the panic's text.
     pub fn par_map<A: AppSource + Sync + ?Sized>(
         &self,
         app: &A,
@@ -121,7 +126,8 @@ impl Handle {
         self.map_declared(app, list, |app, distinct| {
             let doing = || format!("maps {} on sets of ranks", app.resolved.name);
             let whole = self.collective_ranks(doing)?;
-            self.engine().set_map(self, whole, app, distinct, ranks)
+            self.engine()
+                .set_map(self, whole, app, &distinct.inputs, ranks)
         })
     }
 
@@ -131,15 +137,16 @@ impl Handle {
         &self,
         app: &A,
         list: &[Inputs],
-        map: impl FnOnce(&CalledApp<'_>, &[&Inputs]) -> Result<Vec<Result<ResultMap, Error>>, Error>,
+        map: impl FnOnce(&CalledApp<'_>, &Distinct<'_>) -> Result<Vec<Result<ResultMap, Error>>, Error>,
     ) -> Vec<Result<ResultMap, Error>> {
         let mapped = app.resolve(self).and_then(|app| {
             let declared = list.iter().map(|inputs| self.declared(&app, inputs));
             let declared: Vec<_> = declared.collect();
-            let can_run = declared.iter().filter_map(|inputs| inputs.as_deref().ok());
-            let (distinct, place_of) = distinct(can_run, app.resolved.nondeterministic);
+            let numbered = declared.iter().enumerate();
+            let can_run = numbered.filter_map(|(at, inputs)| Some((at, inputs.as_deref().ok()?)));
+            let distinct = Distinct::of(can_run, app.resolved.nondeterministic);
             let results = map(&app, &distinct)?;
-            let mut places = place_of.iter();
+            let mut places = distinct.place_of.iter();
             let of_item = |inputs: &Result<_, Error>| match inputs {
                 Ok(_) => places.next().map(|at| results[*at].clone()),
                 Err(error) => Some(Err(error.clone())),
@@ -150,48 +157,48 @@ impl Handle {
     }
 
     /// The results for distinct inputs, from all ranks or from several threads. Threads begin nothing more once one run
-    /// has failed, if `ends_if_one_fails`: inputs not begun are `None`.
+    /// has failed, or did not fit the time left, if `ends_if_one_fails`: inputs not begun are `None`.
     pub(super) fn map_distinct(
         &self,
         app: &CalledApp<'_>,
-        distinct: &[&Inputs],
+        distinct: &Distinct<'_>,
         options: &Options<'_>,
         transfer: &Transfer,
         ends_if_one_fails: bool,
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         may_be_dealt_out(app)?;
+        let list = &*distinct.inputs;
         if let Some(ranks) = self.all_ranks() {
-            let engine = self.engine();
-            let results = engine.rank_map(self, ranks, app, distinct, transfer)?;
+            let results = self.engine().rank_map(self, ranks, app, list, transfer)?;
             return Ok(results.into_iter().map(Some).collect());
         }
-        // Processes that were given the same list begin at different places.
-        let first = if self.engine().shares(app, options.names) {
-            self.engine().number() as usize
-        } else {
-            0
+        let gate = Gate::of(self, app);
+        let options = Options {
+            gate: gate.as_ref(),
+            ..options.clone()
         };
-        let each =
-            |inputs: &&Inputs, waits| self.results_unless_elsewhere(app, inputs, options, waits);
+        let is_shared = self.engine().shares(app, options.names);
+        let name = |at: usize, inputs: &&Inputs| item_name(distinct.first[at], inputs);
+        let each = |inputs: &&Inputs, waits| self.unless_elsewhere(app, inputs, &options, waits);
         let goes_on = |result: &Result<_, _>| result.is_ok() || !ends_if_one_fails;
-        Ok(self.in_order(&app.resolved.name, distinct, first, each, goes_on))
+        Ok(self.in_order((&app.resolved.name, list, is_shared), name, each, goes_on))
     }
 
-    /// The results of a run; `None` if another process is at it and it is not to be waited for.
-    pub(super) fn results_unless_elsewhere(
+    /// The results of a run, unless another process is at it and it is not to be waited for.
+    pub(super) fn unless_elsewhere(
         &self,
         app: &CalledApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
         waits: bool,
-    ) -> Option<Result<ResultMap, Error>> {
+    ) -> Ended<Result<ResultMap, Error>> {
         let options = Options {
             waits_for_processes: waits,
             ..options.clone()
         };
         match self.outcome(app, inputs, &options) {
-            Err(error) if !waits && is_left(&error) => None,
-            outcome => Some(outcome.map(|outcome| outcome.results)),
+            Err(error) if !waits && is_left(&error) => Ended::Elsewhere,
+            outcome => Ended::of(outcome.map(|outcome| outcome.results)),
         }
     }
 
@@ -206,15 +213,23 @@ impl Handle {
     /// assert_eq!(*squares[2].as_ref().unwrap(), 9.0);
     /// ```
     ///
+    /// Where work is [shared](crate::SharedWork) with other processes, each goes through the list in an order of its own,
+    /// so that they rarely come to the same run at once.
+    ///
+    /// It does not look at the [time](Self::time_left) of a job: it knows no app, and has no result for an item that is not
+    /// begun. A sweep of one app does, [`par_call`](crate::CallApp::par_call) or [`par_map`](Self::par_map).
+    ///
     /// # Panics
-    /// If the function panics, after the calls that had begun have ended.
+    /// If the function panics, after the calls that had begun have ended. The item's number stands before the panic's text.
     pub fn par_each<T: Sync, R: Send>(
         &self,
         items: &[T],
         each: impl Fn(&Self, &T) -> R + Sync,
     ) -> Vec<R> {
-        let each = |item: &T, _| Some(each(self, item));
-        let all = self.in_order("par_each", items, 0, each, |_| true);
+        let each = |item: &T, _| Ended::Done(each(self, item));
+        let name = |at, _: &T| format!("item {at}");
+        let list = ("par_each", items, self.engine().sharing.is_some());
+        let all = self.in_order(list, name, each, |_| true);
         all.into_iter().flatten().collect()
     }
 
@@ -267,28 +282,44 @@ pub(super) fn may_be_dealt_out(app: &CalledApp<'_>) -> Result<(), Error> {
     Err(ErrorKind::RunTogether { app, why }.into())
 }
 
-/// The distinct inputs, and the place among them of each input in the list.
-pub(super) fn distinct<'i>(
-    list: impl IntoIterator<Item = &'i Inputs>,
-    keep_all: bool,
-) -> (Vec<&'i Inputs>, Vec<usize>) {
-    let list = list.into_iter();
-    let most = list.size_hint().1.unwrap_or(0);
-    let mut distinct: Vec<&Inputs> = Vec::with_capacity(most);
-    let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(most);
-    let place_of = list
-        .map(|inputs| {
-            let next = distinct.len();
+/// An item of a sweep, for people.
+pub(super) fn item_name(item: usize, inputs: &Inputs) -> String {
+    format!("item {item} ({})", inputs.short())
+}
+
+/// The distinct inputs of a list.
+pub(super) struct Distinct<'i> {
+    pub(super) inputs: Vec<&'i Inputs>,
+    /// The number of the first item that has each.
+    pub(super) first: Vec<usize>,
+    /// The place among them of each item.
+    pub(super) place_of: Vec<usize>,
+}
+
+impl<'i> Distinct<'i> {
+    /// Of a list of numbered inputs.
+    pub(super) fn of(list: impl IntoIterator<Item = (usize, &'i Inputs)>, keep_all: bool) -> Self {
+        let list = list.into_iter();
+        let most = list.size_hint().1.unwrap_or(0);
+        let mut all = Self {
+            inputs: Vec::with_capacity(most),
+            first: Vec::with_capacity(most),
+            place_of: Vec::with_capacity(most),
+        };
+        let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(most);
+        for (number, inputs) in list {
+            let next = all.inputs.len();
             // Inputs that can't be encoded give their error when they are run.
             let at = match inputs.to_keep() {
                 Ok(Some(encoded)) if !keep_all => *places.entry(encoded).or_insert(next),
                 _ => next,
             };
             if at == next {
-                distinct.push(inputs);
+                all.inputs.push(inputs);
+                all.first.push(number);
             }
-            at
-        })
-        .collect();
-    (distinct, place_of)
+            all.place_of.push(at);
+        }
+        all
+    }
 }

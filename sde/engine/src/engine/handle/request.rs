@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::super::gate::Gate;
 use super::Handle;
 use super::source::{AppSource, CalledApp};
 use crate::app::{App, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
@@ -61,6 +62,8 @@ pub(crate) struct Options<'a> {
     pub(crate) tags: &'a [(String, Tags)],
     /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
     pub(crate) waits_for_processes: bool,
+    /// The gate that the call must pass before it computes: of an item of a sweep.
+    pub(crate) gate: Option<&'a Gate<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -70,6 +73,7 @@ impl Default for Options<'_> {
             names: None,
             tags: &[],
             waits_for_processes: true,
+            gate: None,
         }
     }
 }
@@ -91,6 +95,7 @@ impl<G: FromResults> TypedOptions<G> {
         },
         tags: &[],
         waits_for_processes: true,
+        gate: None,
     };
 }
 

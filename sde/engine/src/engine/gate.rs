@@ -1,0 +1,98 @@
+//! The gate before the items of a sweep: nothing begins that does not fit the time that the job has left.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use super::Engine;
+use super::handle::{CalledApp, Handle};
+use crate::entry::RecordHead;
+use crate::error::{Error, ErrorKind};
+use crate::job::Costs;
+use crate::sync::lock;
+
+/// The gate of one sweep.
+pub(crate) struct Gate<'a> {
+    engine: &'a Engine,
+    app: Arc<str>,
+    /// What items cost; read when it is first needed.
+    costs: OnceLock<Mutex<Costs>>,
+    has_warned: AtomicBool,
+}
+
+impl<'a> Gate<'a> {
+    /// The gate of a sweep that this handle makes. A sweep in a body has none: what an item needs is computed.
+    pub(crate) fn of(sde: &'a Handle, app: &CalledApp<'_>) -> Option<Self> {
+        sde.caller().is_none().then(|| Self {
+            engine: sde.engine(),
+            app: Arc::clone(&app.resolved.name),
+            costs: OnceLock::new(),
+            has_warned: AtomicBool::new(false),
+        })
+    }
+
+    /// How long items may still begin: `None` without limit, nothing if none fits any more.
+    pub(super) fn closes_in(&self) -> Option<Duration> {
+        let job = &self.engine.job;
+        let (left, whole) = (job.time_left()?, job.whole()?);
+        if left.is_zero() {
+            return Some(left);
+        }
+        let costs = lock(self.costs.get_or_init(|| Mutex::new(self.recorded())));
+        let closes_in = costs.closes_in(left, whole);
+        let needs = costs.estimate().filter(|needs| *needs > whole);
+        drop(costs);
+        if let Some(needs) = needs
+            && !self.has_warned.swap(true, Ordering::Relaxed)
+        {
+            let app = &self.app;
+            self.engine.warn(|| {
+                format!("nothing of {app} is begun: a run may take {needs:.0?}, and the whole job has {whole:.0?}; give it more time")
+            });
+        }
+        Some(closes_in)
+    }
+
+    /// Checks that an item may begin.
+    pub(super) fn pass(&self) -> Result<(), Error> {
+        match self.closes_in() {
+            Some(Duration::ZERO) => Err(self.closed()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of an item that may not begin.
+    pub(super) fn closed(&self) -> Error {
+        let app = Arc::clone(&self.app);
+        ErrorKind::NotStarted { app }.into()
+    }
+
+    /// Notes a run that has ended, well or not.
+    pub(super) fn note(&self, record: &RecordHead) {
+        // Before they are first needed none are kept.
+        if let Some(costs) = self.costs.get() {
+            lock(costs).note(record.made_at, record.run, record.took);
+        }
+    }
+
+    /// The costs that memory and the store have.
+    fn recorded(&self) -> Costs {
+        let mut costs = Costs::default();
+        let mut note = |record: &RecordHead| costs.note(record.made_at, record.run, record.took);
+        if let Some(store) = self.engine.archiver() {
+            // Without the store's the estimate is poorer.
+            let read = store.records(&self.app, &mut |record| note(record));
+            let _ =
+                read.inspect_err(|why| tracing::warn!(target: "sde", "no costs were read: {why}"));
+        }
+        if let Some(cache) = self.engine.caches.named(&self.app) {
+            cache.entries().iter().for_each(|entry| note(&entry.record));
+        }
+        costs
+    }
+}
+
+/// Whether an error says that a gate was closed.
+pub(crate) fn is_not_started(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotStarted { .. })
+}

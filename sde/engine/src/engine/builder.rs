@@ -281,7 +281,8 @@ impl Builder {
         self
     }
 
-    /// Makes the engine.
+    /// Makes the engine. Collective if it has ranks and a [time limit](Self::time_limit), or is [for a
+    /// program](Self::for_program): the ranks agree on when the job ends, the first of their ends.
     ///
     /// # Errors
     /// If the environment's time limit can't be read. If the store can't be read. If another thread is to save, or signals are to be listened
@@ -318,10 +319,17 @@ impl Builder {
         let longest_wait = self.shared_work.longest_wait();
         let longest_wait = longest_wait.filter(|_| is_alone && policy != SavePolicy::Never);
         let is_first = rank.is_none_or(|(rank, _)| rank == 0);
-        let (job, unknown_time) = match self.time {
-            JobTime::Unlimited => (Job::ending_in(None), None),
-            JobTime::Within(limit) => (Job::ending_in(Some(limit)), None),
-            JobTime::OfEnvironment => Job::of_environment(is_first)?,
+        let time = match self.time {
+            JobTime::Unlimited => Ok((Job::ending_in(None), None)),
+            JobTime::Within(limit) => Ok((Job::ending_in(Some(limit)), None)),
+            JobTime::OfEnvironment => Job::of_environment(is_first),
+        };
+        let agrees_on_time = !is_alone && !matches!(self.time, JobTime::Unlimited);
+        // All ranks get the error of one, where they agree.
+        let (job, unknown_time, time_read) = match time {
+            Ok((job, warning)) => (job, warning, Ok(())),
+            Err(error) if agrees_on_time => (Job::ending_in(None), None, Err(error)),
+            Err(error) => return Err(error),
         };
         tracing::info!(
             target: "sde",
@@ -383,6 +391,9 @@ impl Builder {
             job,
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
+        if let Some(ranks) = sde.shared_ranks().filter(|_| agrees_on_time) {
+            sde.engine().agree_on_end(ranks, time_read)?;
+        }
         if let Some(warning) = unknown_time {
             sde.engine().warn(|| warning);
         }

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::handle::{CalledApp, Handle};
 use crate::entry::RecordHead;
 use crate::error::{Error, ErrorKind};
+use crate::event::RunId;
 use crate::job::Costs;
 use crate::sync::lock;
 
@@ -32,7 +33,7 @@ impl<'a> Gate<'a> {
     }
 
     /// How long items may still begin: `None` without limit, nothing if none fits any more.
-    pub(super) fn closes_in(&self) -> Option<Duration> {
+    pub(crate) fn closes_in(&self) -> Option<Duration> {
         let job = &self.engine.job;
         let (left, whole) = (job.time_left()?, job.whole()?);
         if left.is_zero() {
@@ -62,7 +63,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The error of an item that may not begin.
-    pub(super) fn closed(&self) -> Error {
+    pub(crate) fn closed(&self) -> Error {
         let app = Arc::clone(&self.app);
         ErrorKind::NotStarted { app }.into()
     }
@@ -72,6 +73,13 @@ impl<'a> Gate<'a> {
         // Before they are first needed none are kept.
         if let Some(costs) = self.costs.get() {
             lock(costs).note(record.made_at, record.run, record.took);
+        }
+    }
+
+    /// Notes what a run took on other ranks.
+    pub(crate) fn note_elsewhere(&self, run: RunId, began: SystemTime, took: Duration) {
+        if let Some(costs) = self.costs.get() {
+            lock(costs).note(began, run, took);
         }
     }
 

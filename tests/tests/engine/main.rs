@@ -47,6 +47,7 @@ mod same_name;
 mod save_policies;
 mod scratch;
 mod settings;
+mod shared_lists;
 mod shared_work;
 mod shown;
 mod sizes;

@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
-use super::handle::{CalledApp, Handle};
 use crate::entry::RecordHead;
 use crate::error::{Error, ErrorKind};
-use crate::event::RunId;
 use crate::job::Costs;
 use crate::sync::lock;
 
@@ -22,14 +20,14 @@ pub(crate) struct Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    /// The gate of a sweep that this handle makes. A sweep in a body has none: what an item needs is computed.
-    pub(crate) fn of(sde: &'a Handle, app: &CalledApp<'_>) -> Option<Self> {
-        sde.caller().is_none().then(|| Self {
-            engine: sde.engine(),
-            app: Arc::clone(&app.resolved.name),
+    /// The gate of a sweep of this app.
+    pub(super) fn new(engine: &'a Engine, app: &Arc<str>) -> Self {
+        Self {
+            engine,
+            app: Arc::clone(app),
             costs: OnceLock::new(),
             has_warned: AtomicBool::new(false),
-        })
+        }
     }
 
     /// How long items may still begin: `None` without limit, nothing if none fits any more.
@@ -72,12 +70,12 @@ impl<'a> Gate<'a> {
     pub(super) fn note(&self, record: &RecordHead) {
         // Before they are first needed none are kept.
         if let Some(costs) = self.costs.get() {
-            lock(costs).note(record.made_at, record.run, record.took);
+            note(&mut lock(costs), record);
         }
     }
 
     /// Notes what a run took on other ranks.
-    pub(crate) fn note_elsewhere(&self, run: RunId, began: SystemTime, took: Duration) {
+    pub(crate) fn note_elsewhere(&self, run: (u64, u64), began: SystemTime, took: Duration) {
         if let Some(costs) = self.costs.get() {
             lock(costs).note(began, run, took);
         }
@@ -86,21 +84,23 @@ impl<'a> Gate<'a> {
     /// The costs that memory and the store have.
     fn recorded(&self) -> Costs {
         let mut costs = Costs::default();
-        let mut note = |record: &RecordHead| costs.note(record.made_at, record.run, record.took);
         if let Some(store) = self.engine.archiver() {
             // Without the store's the estimate is poorer.
-            let read = store.records(&self.app, &mut |record| note(record));
+            let read = store.records(&self.app, &mut |record| note(&mut costs, record));
             let _ =
                 read.inspect_err(|why| tracing::warn!(target: "sde", "no costs were read: {why}"));
         }
         if let Some(cache) = self.engine.caches.named(&self.app) {
-            cache.entries().iter().for_each(|entry| note(&entry.record));
+            let entries = cache.entries();
+            entries
+                .iter()
+                .for_each(|entry| note(&mut costs, &entry.record));
         }
         costs
     }
 }
 
-/// Whether an error says that a gate was closed.
-pub(crate) fn is_not_started(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotStarted { .. })
+fn note(costs: &mut Costs, record: &RecordHead) {
+    let run = (record.run.process, record.run.number);
+    costs.note(record.made_at, run, record.took);
 }

@@ -15,9 +15,7 @@ use super::deal::{Agent, MOST, Share};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::cache::AppCache;
-use crate::engine::{
-    CalledApp, Ended, Engine, Gate, Loop, Transfer, entry_of, is_not_started, led,
-};
+use crate::engine::{CalledApp, Ended, Engine, Loop, Transfer, entry_of, led};
 use crate::entry::{Entry, Provenance, Record, RecordHead};
 use crate::error::{Error, ErrorKind, said};
 use crate::inputs::Inputs;
@@ -164,7 +162,7 @@ impl Engine {
     ) -> Result<HashMap<usize, Item>, Error> {
         let (name, rank, size) = (&app.resolved.name, ranks.rank(), ranks.size());
         let label = format!("{name} (share of rank {rank} of {size})");
-        let gate = Gate::of(from, app);
+        let gate = from.gate(app);
         let compute = |at: &usize| from.results_through(app, list[*at], gate.as_ref());
         let name = |_, at: &usize| format!("item {at} ({})", list[*at].short());
         let shares = deal(app, list, missing, size);
@@ -229,7 +227,7 @@ impl Engine {
         let failed = |(at, item): (&usize, &Item)| {
             let error = item.as_ref().err()?;
             Some(match error.kind() {
-                _ if is_not_started(error) => (*at, own, None),
+                _ if error.is_not_started() => (*at, own, None),
                 // A failure that all ranks of a set share names the rank where it happened.
                 ErrorKind::OnRank { rank, message } => (*at, *rank, Some(message.clone())),
                 _ => (*at, own, Some(said(error))),

@@ -12,7 +12,6 @@ use super::collective::Ranks;
 use super::deal::{DealMessage, LONGEST, SHORTEST, heard};
 use crate::engine::Gate;
 use crate::error::Error;
-use crate::event::RunId;
 use crate::machine;
 use crate::sync::lock;
 
@@ -79,7 +78,7 @@ impl Points {
         let first = (done - costs.len()) as u64;
         for (number, (began, took)) in (first..).zip(costs) {
             // No other run has such a number.
-            gate.note_elsewhere(RunId { process: 0, number }, began, took);
+            gate.note_elsewhere((0, number), began, took);
         }
         let closes = gate
             .closes_in()

@@ -46,7 +46,7 @@ impl Engine {
         size: usize,
     ) -> Result<Vec<Item>, Error> {
         let refused = refusal(app, list, whole.map_or(1, |whole| whole.size()), size);
-        let gate = Gate::of(from, app);
+        let gate = from.gate(app);
         let Some(whole) = whole.filter(|whole| whole.size() > 1) else {
             let run = |inputs: &&Inputs| from.results_through(app, inputs, gate.as_ref());
             return match refused {

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use super::super::gate::{Gate, is_not_started};
 use super::Handle;
 use super::items::Loop;
 use super::parallel::{Distinct, item_name, may_be_dealt_out};
@@ -42,7 +41,7 @@ impl Handle {
         for item in self.some_of_list(app, resolved, list, true)? {
             match item {
                 Some(Ok(value)) => values.push(value),
-                Some(Err(error)) if !is_not_started(&error) => return Err(error),
+                Some(Err(error)) if !error.is_not_started() => return Err(error),
                 _ => left += 1,
             }
         }
@@ -92,7 +91,7 @@ impl Handle {
             total: |_| total,
             most_deferred: DEFERRED,
         };
-        let gate = Gate::of(self, &app);
+        let gate = self.gate(&app);
         let options = Options {
             gate: gate.as_ref(),
             ..TypedOptions::<G>::OPTIONS.clone()
@@ -113,7 +112,7 @@ impl Handle {
                         end = Some(End::Enough);
                     }
                 }
-                Err(error) if is_not_started(&error) => end = Some(End::OutOfTime),
+                Err(error) if error.is_not_started() => end = Some(End::OutOfTime),
                 Err(error) if failed.as_ref().is_none_or(|(first, _)| at < *first) => {
                     failed = Some((at, of_item(at, inputs, &error)));
                 }
@@ -155,7 +154,7 @@ impl Handle {
                 for (at, place) in distinct.place_of.iter().enumerate() {
                     let results = match &results[*place] {
                         // All ranks know of it.
-                        Err(error) if is_not_started(error) => return Ok(true),
+                        Err(error) if error.is_not_started() => return Ok(true),
                         results => results.as_ref(),
                     };
                     let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
@@ -170,7 +169,11 @@ impl Handle {
             if ranks.gather_all(header, give_all())?.contains(&false) {
                 return Ok(());
             }
-            let is_left = |place: &usize| results[*place].as_ref().is_err_and(is_not_started);
+            let is_left = |place: &usize| {
+                results[*place]
+                    .as_ref()
+                    .is_err_and(|error| error.is_not_started())
+            };
             if let Some(given) = distinct.place_of.iter().position(is_left) {
                 let left = total.map(|total| total - (first + given));
                 return Err(out_of_time(first + given, left));
@@ -221,7 +224,7 @@ fn out_of_time(done: usize, left: Option<usize>) -> Error {
 
 /// The error of one of many calls. One that was not begun has not failed.
 fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {
-    if is_not_started(error) {
+    if error.is_not_started() {
         return error.clone();
     }
     ErrorKind::Item {

@@ -172,7 +172,7 @@ impl Handle {
             let results = self.engine().rank_map(self, ranks, app, list, transfer)?;
             return Ok(results.into_iter().map(Some).collect());
         }
-        let gate = Gate::of(self, app);
+        let gate = self.gate(app);
         let options = Options {
             gate: gate.as_ref(),
             ..options.clone()
@@ -182,6 +182,12 @@ impl Handle {
         let each = |inputs: &&Inputs, waits| self.unless_elsewhere(app, inputs, &options, waits);
         let goes_on = |result: &Result<_, _>| result.is_ok() || !ends_if_one_fails;
         Ok(self.in_order((&app.resolved.name, list, is_shared), name, each, goes_on))
+    }
+
+    /// The gate of a sweep. In a body there is none: what an item needs is computed.
+    pub(crate) fn gate(&self, app: &CalledApp<'_>) -> Option<Gate<'_>> {
+        let is_in_body = self.caller().is_some();
+        (!is_in_body).then(|| Gate::new(self.engine(), &app.resolved.name))
     }
 
     /// The results of a run, unless another process is at it and it is not to be waited for.

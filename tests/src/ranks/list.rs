@@ -185,6 +185,8 @@ macro_rules! for_each_test_of_ranks {
                 of_several_values_those_that_are_wanted_come: Each(&[2]),
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
                 a_rank_that_is_done_takes_what_another_has_not_begun: Each(&[2, 4]),
+                the_shortest_time_of_any_rank_is_that_of_all: Each(&[2, 3]),
+                without_time_ranks_begin_nothing_and_all_say_so_alike: Each(&[1, 2, 4]),
             }
             set_map {
                 each_point_runs_on_one_set_and_all_ranks_remember_it: Each(&[1, 2, 3, 4, 8]),
@@ -193,6 +195,7 @@ macro_rules! for_each_test_of_ranks {
                 what_fails_on_one_rank_of_a_set_is_the_same_error_on_all: Each(&[1, 2, 3, 4]),
                 what_can_not_be_dealt_to_sets_is_refused_on_all_ranks: Each(&[1, 2, 3, 4]),
                 non_deterministic_results_are_those_of_their_sets: Each(&[1, 2, 3, 4]),
+                without_time_sets_begin_nothing_and_all_ranks_say_so_alike: Each(&[1, 2, 3, 4]),
             }
             together {
                 any_number_of_ranks_goes_on_from_what_others_saved_together: UpTo(5),

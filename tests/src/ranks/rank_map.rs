@@ -374,3 +374,55 @@ pub(super) fn a_rank_that_is_done_takes_what_another_has_not_begun(ranks: Ranks<
     let computed = begun.iter().map(|(_, computed)| computed);
     assert_eq!(computed.sum::<u64>(), app.count, "{begun:?}");
 }
+
+/// Ranks whose engine has this time left, rank by rank.
+pub(super) fn with_time<R: serde::Serialize + serde::de::DeserializeOwned>(
+    ranks: Ranks<'_>,
+    left: impl Fn(usize) -> Duration + Sync,
+    program: impl Fn(Sde) -> R + Sync,
+) -> Vec<R> {
+    ranks.run_ranks(|rank| {
+        let builder = Sde::builder().time_limit(left(rank.number()));
+        program(rank.join(builder).build().unwrap())
+    })
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+pub(super) fn the_shortest_time_of_any_rank_is_that_of_all(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let shortest = |rank| if rank + 1 == size { HOUR } else { 10 * HOUR };
+    let left = with_time(ranks, shortest, |sde| sde.time_left().unwrap());
+    assert!(
+        left.iter().all(|left| *left <= HOUR && *left > HOUR / 2),
+        "{left:?}"
+    );
+}
+
+/// One rank knew that the time was up, and its share failed; the others computed on.
+pub(super) fn without_time_ranks_begin_nothing_and_all_say_so_alike(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let one_has_none = |rank| {
+        if rank + 1 == size {
+            Duration::ZERO
+        } else {
+            HOUR
+        }
+    };
+    let came = with_time(ranks, one_has_none, |sde| {
+        let all = square.par_call(&sde, 0..9).unwrap_err();
+        let each = square.par_call_each(&sde, 0..9, |_, _| ()).unwrap_err();
+        let tried = square.try_par_call(&sde, 0..9);
+        let tried = tried
+            .iter()
+            .map(|one| one.as_ref().unwrap_err().to_string());
+        let says = |error: &sde::Error| format!("{:?} {}", error.kind(), error.exit_code());
+        let computed = sde.stats().total.computed;
+        (says(&all), says(&each), tried.collect::<Vec<_>>(), computed)
+    });
+    let ended = "OutOfTime { done: 0, left: Some(9) } 75".to_owned();
+    let not_begun = "ranks.rank_map.square was not begun: the job has too little time left; run the program again, which \
+                     takes up the rest";
+    let expected = (ended.clone(), ended, vec![not_begun.to_owned(); 9], 0);
+    all_are(&came, &expected);
+}

@@ -1,7 +1,10 @@
 //! `par_map_on_sets`: points that take several ranks each.
 
+use std::time::Duration;
+
 use sde::{AppError, DistArray, Handle, Inputs, ResultMap, inputs};
 
+use super::rank_map::with_time;
 use super::{Ranks, all_are};
 use crate::{assert_kind, says};
 
@@ -200,4 +203,25 @@ pub(super) fn non_deterministic_results_are_those_of_their_sets(ranks: Ranks<'_>
     assert!(drawn.iter().all(|(of_rank, _)| *of_rank == drawn[0].0));
     let started: usize = drawn.iter().map(|(_, started)| started).sum();
     assert_eq!(started, 2 * 3 * all.min(2));
+}
+
+/// What the ranks remember all get, the rest none.
+pub(super) fn without_time_sets_begin_nothing_and_all_ranks_say_so_alike(ranks: Ranks<'_>) {
+    let none = |_| Duration::ZERO;
+    let size = ranks.size().min(2);
+    let came = with_time(ranks, none, |sde| {
+        let known = sde.run(&array, &inputs! { x: 1_u64 });
+        let known = known.is_ok();
+        let list: Vec<_> = (0..4_u64).map(|x| inputs! { x: x }).collect();
+        let came = sde.par_map_on_sets(&array, &list, size);
+        let kind = |item: &Result<_, sde::Error>| match item {
+            Ok(_) => "known".to_owned(),
+            Err(error) => format!("{:?}", error.kind()),
+        };
+        (known, came.iter().map(kind).collect::<Vec<_>>())
+    });
+    let not_begun = "NotStarted { app: \"ranks.set_map.array\" }".to_owned();
+    let mut expected = vec![not_begun; 4];
+    expected[1] = "known".to_owned();
+    all_are(&came, &(true, expected));
 }

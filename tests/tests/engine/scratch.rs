@@ -7,7 +7,7 @@ use std::time::Duration;
 use sde::archiver::{MemoryArchiver, Selection};
 use sde::record::Record;
 use sde::{AppError, Event, Handle, MemoryBudget, Peek, Policy, SavePolicy, Sde, inputs};
-use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
 
 const STEPS: u32 = 9;
 
@@ -443,4 +443,24 @@ fn a_run_that_went_on_leaves_memory_after_one_that_took_less() {
     };
     assert!(is_there(2, 0));
     assert!(!(is_there(1, 1) && is_there(1, 2)), "one of them has left");
+}
+
+/// A job that its batch system ended lost all since the last checkpoint, though its end was known.
+#[test]
+fn states_are_saved_once_more_when_the_time_of_the_job_is_nearly_up() {
+    let _dog = Watchdog::new("a checkpoint before the end", LIMIT);
+    let (store, watch) = (MemoryArchiver::new(), Watch::new());
+    let builder = Sde::builder().store(store.clone()).observer(watch.clone());
+    let builder = builder.time_limit(Duration::from_secs(6));
+    let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
+    let saved = store.clone();
+    let app = number("long", move |sde, _| {
+        sde.scratch::<u64>().save(1_u64)?;
+        until("a state is saved", || !saved.saved_scratch().is_empty());
+        assert!(sde.time_left().is_some_and(|left| !left.is_zero()));
+        Err(AppError::message("the job has ended"))
+    });
+    sde.run(&app, &x(1)).unwrap_err();
+    let is_saved = |event: &Event| matches!(event, Event::Saved { scratch: 1, .. });
+    assert_eq!(watch.count(is_saved), 1);
 }

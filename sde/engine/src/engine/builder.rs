@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use sde_last_value::Recent;
 
 use super::announce::Announcer;
-use super::background::{Background, pause};
+use super::background::{Background, pause, saves_at_the_end};
 use super::catalog::AppCatalog;
 use super::compare::Compared;
 use super::invalidate::Invalidations;
@@ -287,7 +287,8 @@ impl Builder {
         self
     }
 
-    /// Makes the engine.
+    /// Makes the engine. Collective if it has ranks and a [time limit](Self::time_limit), or is [for a
+    /// program](Self::for_program): the ranks agree on when the job ends, the first of their ends.
     ///
     /// # Errors
     /// If the environment's time limit can't be read. If the store can't be read. If another thread is to save, or signals are to be listened
@@ -324,11 +325,18 @@ impl Builder {
         let longest_wait = self.shared_work.longest_wait();
         let longest_wait = longest_wait.filter(|_| is_alone && policy != SavePolicy::Never);
         let is_first = rank.is_none_or(|(rank, _)| rank == 0);
-        let (job, unknown_time) = match self.time {
-            JobTime::Unlimited => (Job::ending_in(None), None),
-            JobTime::Within(limit) => (Job::ending_in(Some(limit)), None),
+        let time = match self.time {
+            JobTime::Unlimited => Ok((Job::ending_in(None), None)),
+            JobTime::Within(limit) => Ok((Job::ending_in(Some(limit)), None)),
             JobTime::OfEnvironment => Job::of_environment(is_first)
-                .map_err(|bad| Error::refused(bad.what(), BadLimit::INSTEAD))?,
+                .map_err(|bad| Error::refused(bad.what(), BadLimit::INSTEAD)),
+        };
+        let agrees_on_time = !is_alone && !matches!(self.time, JobTime::Unlimited);
+        // All ranks get the error of one, where they agree.
+        let (job, unknown_time, time_read) = match time {
+            Ok((job, warning)) => (job, warning, Ok(())),
+            Err(error) if agrees_on_time => (Job::ending_in(None), None, Err(error)),
+            Err(error) => return Err(error),
         };
         tracing::info!(
             target: "sde",
@@ -390,13 +398,18 @@ impl Builder {
             job,
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
+        if let Some(ranks) = sde.shared_ranks().filter(|_| agrees_on_time) {
+            sde.engine().agree_on_end(ranks, time_read)?;
+        }
         if let Some(warning) = unknown_time {
             sde.engine().warn(|| warning);
         }
         if let Some(archiver) = sde.engine().archiver() {
             sde.engine().heed(&*archiver);
         }
-        if pause(policy, Duration::ZERO).is_some() {
+        let saves_at_the_end = saves && saves_at_the_end(policy);
+        let saves_at_the_end = saves_at_the_end && sde.engine().job.time_left().is_some();
+        if saves_at_the_end || pause(policy, Duration::ZERO).is_some() {
             Background::start(sde.engine()).map_err(no_thread)?;
         }
         #[cfg(unix)]

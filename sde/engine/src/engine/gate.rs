@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Engine;
 use crate::entry::RecordHead;
@@ -39,7 +39,7 @@ impl<'a> Gate<'a> {
     }
 
     /// How long items may still begin: `None` without limit, nothing if none fits any more.
-    pub(super) fn closes_in(&self) -> Option<Duration> {
+    pub(crate) fn closes_in(&self) -> Option<Duration> {
         if self.begun.elapsed() >= KNOWN_AFTER {
             self.attends
                 .get_or_init(|| self.engine.archiver()?.attend());
@@ -73,7 +73,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The error of an item that may not begin.
-    pub(super) fn closed(&self) -> Error {
+    pub(crate) fn closed(&self) -> Error {
         let app = Arc::clone(&self.app);
         ErrorKind::NotStarted { app }.into()
     }
@@ -83,6 +83,13 @@ impl<'a> Gate<'a> {
         // Before they are first needed none are kept.
         if let Some(costs) = self.costs.get() {
             note(&mut lock(costs), record);
+        }
+    }
+
+    /// Notes what a run took on other ranks.
+    pub(crate) fn note_elsewhere(&self, run: (u64, u64), began: SystemTime, took: Duration) {
+        if let Some(costs) = self.costs.get() {
+            lock(costs).note(began, run, took);
         }
     }
 

@@ -42,6 +42,7 @@ mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
+pub(crate) use gate::Gate;
 pub use handle::{
     AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
     Request, Scratch, Subset, Sweep, Transfer,

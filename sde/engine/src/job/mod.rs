@@ -84,7 +84,6 @@ impl Job {
     }
 
     /// Has the job end then, if it would end later.
-    #[allow(dead_code, reason = "ranks and `sde stop` call it")]
     pub(crate) fn end_by(&self, at: Instant) {
         self.lower(at.saturating_duration_since(self.opened));
     }

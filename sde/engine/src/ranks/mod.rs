@@ -22,6 +22,7 @@ pub(crate) mod exchange;
 mod give;
 pub(crate) mod group;
 mod handle;
+mod job_end;
 mod par_map;
 pub(crate) mod parts;
 mod points;

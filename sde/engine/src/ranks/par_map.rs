@@ -70,7 +70,7 @@ impl Engine {
         let (mut computed, mut failures, mut stayed) = Default::default();
         if !missing.is_empty() {
             computed = self.compute_dealt(from, ranks, app, list, &missing)?;
-            failures = self.tell_failed(ranks, &computed)?;
+            failures = self.tell_failed(ranks, app, &computed)?;
         }
         if holders.iter().any(|holder| *holder != Holder::All) {
             let done = computed.iter().filter(|(_, item)| item.is_ok());
@@ -162,7 +162,8 @@ impl Engine {
     ) -> Result<HashMap<usize, Item>, Error> {
         let (name, rank, size) = (&app.resolved.name, ranks.rank(), ranks.size());
         let label = format!("{name} (share of rank {rank} of {size})");
-        let compute = |at: &usize| from.results(app, list[*at]);
+        let gate = from.gate(app);
+        let compute = |at: &usize| from.results_through(app, list[*at], gate.as_ref());
         let name = |_, at: &usize| format!("item {at} ({})", list[*at].short());
         let shares = deal(app, list, missing, size);
         // A rank has one item at most, or there are more than notes can number.
@@ -215,25 +216,39 @@ impl Engine {
             || matches!(self.stored_refusal(resolved, &key), Some(Ok(_)))
     }
 
-    /// Tells all ranks which of the items failed, and why.
+    /// Tells all ranks which of the items failed, and why, or were not begun for want of time.
     pub(super) fn tell_failed(
         &self,
         ranks: &Ranks,
+        app: &CalledApp<'_>,
         computed: &HashMap<usize, Item>,
     ) -> Result<HashMap<usize, Error>, Error> {
         let own = ranks.in_program(ranks.rank());
-        let failed = |(at, item): (&usize, &Item)| match item.as_ref().err()?.kind() {
-            // A failure that all ranks of a set share names the rank where it happened.
-            ErrorKind::OnRank { rank, message } => Some((*at, *rank, message.clone())),
-            _ => Some((*at, own, said(item.as_ref().err()?))),
+        let failed = |(at, item): (&usize, &Item)| {
+            let error = item.as_ref().err()?;
+            Some(match error.kind() {
+                _ if error.is_not_started() => (*at, own, None),
+                // A failure that all ranks of a set share names the rank where it happened.
+                ErrorKind::OnRank { rank, message } => (*at, *rank, Some(message.clone())),
+                _ => (*at, own, Some(said(error))),
+            })
         };
-        let failed: Vec<(usize, usize, String)> = computed.iter().filter_map(failed).collect();
+        let failed: Vec<(usize, usize, Option<String>)> =
+            computed.iter().filter_map(failed).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what failed");
         let all = ranks.gather_all(header, Ok(failed))?;
         let mut failures = HashMap::new();
         for (at, rank, text) in all.into_iter().flatten() {
-            let message = crate::error::told(&text);
-            failures.insert(at, ErrorKind::OnRank { rank, message }.into());
+            let error = match text {
+                Some(text) => ErrorKind::OnRank {
+                    rank,
+                    message: crate::error::told(&text),
+                },
+                None => ErrorKind::NotStarted {
+                    app: Arc::clone(&app.resolved.name),
+                },
+            };
+            failures.insert(at, error.into());
         }
         Ok(failures)
     }

@@ -4,12 +4,15 @@
 //! and computes points on another thread. A computing set answers no one, so it never holds a point that it has not
 //! begun.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::collective::Ranks;
 use super::deal::{DealMessage, LONGEST, SHORTEST, heard};
+use crate::engine::Gate;
 use crate::error::Error;
+use crate::machine;
 use crate::sync::lock;
 
 /// The points of a list, on the rank that deals.
@@ -18,8 +21,14 @@ pub(super) struct Points(Mutex<State>);
 struct State {
     /// The points that are not begun.
     remaining: std::vec::IntoIter<usize>,
-    /// The ranks that have taken points.
-    takers: BTreeSet<usize>,
+    /// The ranks that have taken points, and when each took its last.
+    takers: BTreeMap<usize, (SystemTime, Instant)>,
+    /// The points computed since it was asked, each with when it was begun and what it took.
+    costs: Vec<(SystemTime, Duration)>,
+    /// When there is too little time left to begin another.
+    closes: Option<Instant>,
+    /// The points that were not begun for want of time.
+    left: Vec<usize>,
     done: usize,
     /// The number of other sets that have been told the end or have failed.
     ended: usize,
@@ -32,7 +41,10 @@ impl Points {
     pub(super) fn new(items: Vec<usize>) -> Self {
         Self(Mutex::new(State {
             remaining: items.into_iter(),
-            takers: BTreeSet::new(),
+            takers: BTreeMap::new(),
+            costs: Vec::new(),
+            closes: None,
+            left: Vec::new(),
             done: 0,
             ended: 0,
             lost: None,
@@ -42,10 +54,41 @@ impl Points {
     /// The next point for a rank, which has computed the one it had.
     pub(super) fn next(&self, rank: usize) -> Option<usize> {
         let mut state = lock(&self.0);
-        if !state.takers.insert(rank) {
+        let now = Instant::now();
+        if let Some((began, at)) = state.takers.insert(rank, (machine::now(), now)) {
             state.done += 1;
+            state.costs.push((began, now.saturating_duration_since(at)));
+        }
+        if state.closes.is_some_and(|closes| now >= closes) {
+            let State {
+                remaining, left, ..
+            } = &mut *state;
+            left.extend(remaining);
         }
         state.remaining.next()
+    }
+
+    /// Deals out no point that does not fit the time left, as this gate has it.
+    pub(super) fn heed(&self, gate: &Gate<'_>) {
+        let (done, costs) = {
+            let mut state = lock(&self.0);
+            (state.done, std::mem::take(&mut state.costs))
+        };
+        // With no lock held: the gate may ask the store.
+        let first = (done - costs.len()) as u64;
+        for (number, (began, took)) in (first..).zip(costs) {
+            // No other run has such a number.
+            gate.note_elsewhere((0, number), began, took);
+        }
+        let closes = gate
+            .closes_in()
+            .map(|time| Instant::now().checked_add(time));
+        lock(&self.0).closes = closes.flatten();
+    }
+
+    /// The points that were not begun for want of time.
+    pub(super) fn take_left(&self) -> Vec<usize> {
+        std::mem::take(&mut lock(&self.0).left)
     }
 
     /// Deals out no more points.
@@ -126,4 +169,21 @@ pub(super) fn next_point(ranks: &Ranks, list: u64) -> Result<Option<usize>, Erro
 pub(super) fn stop_all(ranks: &Ranks, list: u64) {
     // A rank that has left is noticed elsewhere.
     let _ = ranks.post(0, DealMessage::Stop.to_note(list));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_left() {
+        let points = Points::new(vec![5, 6, 7, 8]);
+        assert_eq!(points.next(1), Some(5));
+        lock(&points.0).closes = Instant::now().checked_add(Duration::from_secs(3600));
+        assert_eq!(points.next(1), Some(6));
+        lock(&points.0).closes = Some(Instant::now());
+        assert_eq!((points.next(2), points.next(1)), (None, None));
+        assert_eq!(points.take_left(), [7, 8]);
+        assert_eq!((points.done(), lock(&points.0).costs.len()), (2, 2));
+    }
 }

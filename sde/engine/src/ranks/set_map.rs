@@ -13,7 +13,7 @@ use super::par_map::{Holder, Item, ListKeys, compute_led, deal, recorded};
 use super::points::{Points, next_point, stop_all};
 use super::sets::ProcessSet;
 use crate::app::{Handle, NestedCall};
-use crate::engine::{CalledApp, Engine, SoFar, Transfer};
+use crate::engine::{CalledApp, Engine, Gate, SoFar, Transfer};
 use crate::error::{Error, ErrorKind, panic_message};
 use crate::inputs::Inputs;
 use crate::key::Key;
@@ -31,6 +31,8 @@ struct Sweep<'a> {
     size: usize,
     /// A digest of the list.
     digest: Key,
+    /// By which the first rank deals.
+    gate: Option<&'a Gate<'a>>,
 }
 
 impl Engine {
@@ -44,8 +46,9 @@ impl Engine {
         size: usize,
     ) -> Result<Vec<Item>, Error> {
         let refused = refusal(app, list, whole.map_or(1, |whole| whole.size()), size);
-        let run = |inputs: &&Inputs| from.results(app, inputs);
+        let gate = from.gate(app);
         let Some(whole) = whole.filter(|whole| whole.size() > 1) else {
+            let run = |inputs: &&Inputs| from.results_through(app, inputs, gate.as_ref());
             return match refused {
                 Some(error) => Err(error),
                 None => Ok(list.iter().map(run).collect()),
@@ -74,19 +77,20 @@ impl Engine {
             whole,
             size,
             digest: listed.digest,
+            gate: gate.as_ref(),
         };
         let failures = match sweep.missing.is_empty() {
             true => HashMap::new(),
             false => {
                 let computed = self.compute_on_sets(from, &sweep)?;
-                self.tell_failed(whole, &computed)?
+                self.tell_failed(whole, app, &computed)?
             }
         };
         let item = |(at, inputs): (usize, &&Inputs)| {
             if let Some(error) = failures.get(&at) {
                 return Err(error.clone());
             }
-            recorded(app, &cache, listed.keys[at]).map_or_else(|| run(inputs), Ok)
+            recorded(app, &cache, listed.keys[at]).map_or_else(|| from.results(app, inputs), Ok)
         };
         Ok(list.iter().enumerate().map(item).collect())
     }
@@ -143,6 +147,8 @@ impl Engine {
         let computes = whole.size() % sweep.size == 0;
         let others = whole.size() / sweep.size - usize::from(computes);
         let points = Arc::new(Points::new(sweep.missing.clone()));
+        // Before the first is dealt out.
+        sweep.gate.inspect(|gate| points.heed(gate));
         let desk = {
             let (points, whole) = (Arc::clone(&points), Arc::clone(whole));
             Arc::new(Desk::new(move || _ = points.answer(&whole, list)))
@@ -155,6 +161,9 @@ impl Engine {
         let deal = |is_computing: &dyn Fn() -> bool| {
             let (mut sleep, mut told) = (SHORTEST, None);
             while is_computing() || !points.have_ended(others) {
+                if let Some(gate) = sweep.gate {
+                    points.heed(gate);
+                }
                 let served = desk.serve(sleep);
                 let asked = points.answer(whole, list);
                 sleep = if served || asked {
@@ -177,10 +186,15 @@ impl Engine {
                 Ok(HashMap::new())
             }
         };
-        match points.lost() {
-            Some(error) => Err(error),
-            None => computed,
+        if let Some(error) = points.lost() {
+            return Err(error);
         }
+        let mut computed = computed?;
+        if let Some(gate) = sweep.gate {
+            let left = points.take_left().into_iter();
+            computed.extend(left.map(|at| (at, Err(gate.closed()))));
+        }
+        Ok(computed)
     }
 
     /// Computes the points that this set's first rank is given.

@@ -84,10 +84,7 @@ impl Handle {
         if let Some(ranks) = self.all_ranks() {
             return self.each_by_ranks(ranks, &app, items, each);
         }
-        let total = match items.size_hint() {
-            (least, Some(most)) if least == most => Some(most),
-            _ => None,
-        };
+        let total = exact_length(&items);
         let work = Loop {
             label: &app.resolved.name,
             threads: total.unwrap_or(usize::MAX),
@@ -141,6 +138,7 @@ impl Handle {
         mut each: impl FnMut(usize, G) -> C,
     ) -> Result<(), Error> {
         let (mut first, all) = (0, Transfer::all());
+        let total = exact_length(&items);
         let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
         let threads = ranks.gather_all(header, Ok(self.engine().helpers().threads()))?;
         let at_once = AT_ONCE * threads.iter().sum::<usize>();
@@ -154,7 +152,11 @@ impl Handle {
             let results = engine.rank_map(self, ranks, app, &distinct.inputs, &all)?;
             let mut give_all = || {
                 for (at, place) in distinct.place_of.iter().enumerate() {
-                    let results = results[*place].as_ref();
+                    let results = match &results[*place] {
+                        // All ranks know of it.
+                        Err(error) if error.is_not_started() => return Ok(true),
+                        results => results.as_ref(),
+                    };
                     let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
                     if !each(first + at, G::from_map(results)?).goes_on() {
                         return Ok(false);
@@ -166,6 +168,15 @@ impl Handle {
             let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
             if ranks.gather_all(header, give_all())?.contains(&false) {
                 return Ok(());
+            }
+            let is_left = |place: &usize| {
+                results[*place]
+                    .as_ref()
+                    .is_err_and(|error| error.is_not_started())
+            };
+            if let Some(given) = distinct.place_of.iter().position(is_left) {
+                let left = total.map(|total| total - (first + given));
+                return Err(out_of_time(first + given, left));
             }
             first += list.len();
         }
@@ -199,6 +210,12 @@ enum End {
     /// The function that gets the values wants no more.
     Enough,
     OutOfTime,
+}
+
+/// How many items will come, if that is known.
+fn exact_length(items: &impl Iterator) -> Option<usize> {
+    let (least, most) = items.size_hint();
+    most.filter(|most| *most == least)
 }
 
 fn out_of_time(done: usize, left: Option<usize>) -> Error {

@@ -185,7 +185,7 @@ impl Handle {
     }
 
     /// The gate of a sweep. In a body there is none: what an item needs is computed.
-    pub(super) fn gate(&self, app: &CalledApp<'_>) -> Option<Gate<'_>> {
+    pub(crate) fn gate(&self, app: &CalledApp<'_>) -> Option<Gate<'_>> {
         let is_in_body = self.caller().is_some();
         (!is_in_body).then(|| Gate::new(self.engine(), &app.resolved.name))
     }

@@ -277,6 +277,21 @@ impl Handle {
         }
     }
 
+    /// The results of an item of a sweep, if the gate lets it begin.
+    pub(crate) fn results_through(
+        &self,
+        app: &CalledApp<'_>,
+        inputs: &Inputs,
+        gate: Option<&Gate<'_>>,
+    ) -> Result<ResultMap, Error> {
+        let options = Options {
+            gate,
+            ..Options::default()
+        };
+        let outcome = self.outcome(app, inputs, &options);
+        outcome.map(|outcome| outcome.results)
+    }
+
     /// The results of a call with no more to say of it. An outcome would copy the key out of the entry.
     #[inline]
     pub(crate) fn results(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<ResultMap, Error> {

@@ -63,6 +63,22 @@ impl Lab {
         command
     }
 
+    /// The first commands of a text, as a reader pastes them.
+    fn shell(&self, page: &str) -> Command {
+        let (_, after) = page.split_once("```sh\n").unwrap();
+        let (example, _) = after.split_once("```").unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_sde")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-e", "-c", example])
+            .current_dir(self.0.path())
+            .env("PATH", path)
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env_remove("SDE_STORE");
+        shell
+    }
+
     fn xtb(&self, molecule: &str) -> Command {
         let mut command = self.sde(&["exec"]);
         command.args(RULES).args(["--", "xtb", molecule]);
@@ -112,25 +128,14 @@ fn the_page_is_true() {
         return;
     };
     let (_, after) = PAGE.split_once("```sh\n").unwrap();
-    let (example, _) = after.split_once("```").unwrap();
     let before = PAGE.len() - after.len();
     assert!(
         PAGE[..before].lines().count() < 12,
         "the example is on the first screen"
     );
-    let program = Path::new(env!("CARGO_BIN_EXE_sde")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut printed = Vec::new();
     for _ in 0..2 {
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-e", "-c", example])
-            .env("PATH", &path)
-            .env_remove("SDE_STORE");
-        shell
-            .current_dir(lab.0.path())
-            .env("XDG_CACHE_HOME", lab.path("cache"));
-        printed.push(done(&mut shell).stdout);
+        printed.push(done(&mut lab.shell(PAGE)).stdout);
     }
     assert_eq!(text(&printed[0]), text(&printed[1]));
     let table = text(&printed[1]);
@@ -145,6 +150,24 @@ fn the_page_is_true() {
             .contains(">carp")
     );
     assert_eq!(lab.computed(), 12);
+}
+
+/// The rows of the page; the second time no program starts.
+#[test]
+fn the_rows_of_the_page_run_once_each() {
+    let Some(lab) = Lab::new("the_rows_of_the_page_run_once_each", &["xtb", "sh"]) else {
+        return;
+    };
+    let (_, after) = PAGE.split_once("## A run for each row of a file").unwrap();
+    for told in ["3 passed (3 run now)", "3 passed (0 run now)"] {
+        let output = done(&mut lab.shell(after));
+        let all = text(&output.stderr);
+        assert!(all.contains(told), "{all}");
+    }
+    for name in ["water", "cation", "ammonia"] {
+        assert!(lab.path(&format!("{name}.opt.xyz")).exists());
+    }
+    assert_eq!(lab.computed(), 3);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use sde_engine::key::Digest;
 use sde_engine::{AppInfo, Inputs, inputs};
 
 use crate::arguments::Arguments;
-use crate::builder::{Command, Content, Input, Variable};
+use crate::builder::{Command, Content, Variable};
 use crate::code::Code;
 use crate::declared::declared;
 use crate::error::CommandError;
@@ -121,6 +121,7 @@ impl Plan {
             code,
             args: arguments.args,
             variables: arguments.variables,
+            carried: carried(command, &files, &trees)?,
             files,
             trees,
             stdin,
@@ -134,7 +135,6 @@ impl Plan {
             is_echoed: command.is_echoed,
             stop: command.stop.clone(),
             retries: command.retries,
-            carried: carried(command)?,
             carry_every: command.carry_every,
             heard,
             inputs,
@@ -201,24 +201,28 @@ fn check(command: &Command, outputs: &Outputs) -> Result<(), CommandError> {
 }
 
 /// The names of files that are handed to the next attempt.
-fn carried(command: &Command) -> Result<Vec<String>, CommandError> {
-    let refused = |name: &String, why: &str| {
-        CommandError::refused(format!("the carried file {}", shown(name)), why)
-    };
+fn carried(
+    command: &Command,
+    files: &BTreeMap<String, Given>,
+    trees: &BTreeMap<String, (PathBuf, Digest)>,
+) -> Result<Vec<String>, CommandError> {
     let names = command.carried.iter().map(|name| {
         let own = plain(name);
-        let is_input = |input: &Input| input.name.as_deref().map(plain).as_ref() == Some(&own);
-        match () {
-            () if !is_inside(&own) => Err(refused(
-                name,
-                "it is named by its path in the run's folder, without `..`",
-            )),
-            () if command.inputs.iter().any(is_input) => Err(refused(
-                name,
-                "it is an input, which counts; the program writes what is carried",
-            )),
-            () => Ok(own),
-        }
+        let is_within = |tree: &String| Path::new(&own).starts_with(tree);
+        let why = if !is_inside(&own) {
+            "it is named by its path in the run's folder, without `..`".to_owned()
+        } else if files.contains_key(&own) || trees.keys().any(is_within) {
+            format!(
+                "it is an input, which counts; if an argument just names it, --text {}",
+                shown(name)
+            )
+        } else {
+            return Ok(own);
+        };
+        Err(CommandError::refused(
+            format!("the carried file {}", shown(name)),
+            why,
+        ))
     });
     names.collect()
 }

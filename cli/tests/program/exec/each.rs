@@ -114,7 +114,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     refused(&["-o", "out.txt=all"], &["line 3", places]);
     refused(&["-o", "*.txt"], &["line 3", places]);
     refused(&["-o", "?out.txt"], &["line 3", places]);
-    refused(&["--stdin", "-"], &["--stdin - is refused with --each"]);
+    refused(&["--stdin", "-"], &["line 2", "--stdin - is for one run"]);
     refused(&["--why"], &["--dry-run tells it"]);
     refused(&["-j", "0"], &["0"]);
     // One row's output lies in another's folder, and is another's input.
@@ -132,6 +132,11 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     refused(
         &["-o", "out.txt={x}"],
         &["line 2", "1 is read, and is where the run of line 2"],
+    );
+    desk.write("rows.csv", "x,file\n1,b\n2,-\n");
+    refused(
+        &["--stdin", "{file}"],
+        &["line 3", "--stdin - is for one run"],
     );
     desk.write("rows.csv", "x,x\n1,2\n");
     refused(&[], &["two columns are called \"x\""]);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure is the point")]
 
+mod attempts;
 mod files;
 mod keys;
 mod kit;

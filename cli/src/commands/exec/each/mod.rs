@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::text;
 use progress::Progress;
-use rows::Rows;
+use rows::{Rows, refused};
 
 /// The most rows that are told to have failed.
 const TOLD: usize = 100;
@@ -67,6 +67,11 @@ impl Exec {
     pub fn execute_each(&self, file: &Path, out: &mut Output) -> Result<u8, Failure> {
         let rows = self.rows(file)?;
         let all = self.filled(&rows)?;
+        let is_ours = |one: &Self| one.stdin.as_deref() == Some(Path::new("-"));
+        if let Some(at) = all.iter().position(is_ours) {
+            let why = "--stdin - is for one run, and rows are many; name a file";
+            return Err(refused(&rows.name, rows.rows[at].line, why));
+        }
         // A key takes no store, and nothing runs for it.
         let keys = Sde::new();
         let key = |one: &Self| Some(one.command().ok()?.0.peek(&keys).ok()?.key());
@@ -96,7 +101,9 @@ impl Exec {
                 true => Row::Left,
                 false => one.run_row(&list, waits)?,
             };
-            progress.done(matches!(row, Row::Failed { .. }), row.took(begun));
+            if !matches!(row, Row::Left) {
+                progress.done(matches!(row, Row::Failed { .. }), row.took(begun));
+            }
             Some(row)
         };
         let done = sde.each_beside_others("sde exec", &all, each, |_| !signals.stop.is_sent());
@@ -115,11 +122,6 @@ impl Exec {
     }
 
     fn rows(&self, file: &Path) -> Result<Rows, Failure> {
-        if self.stdin.as_deref() == Some(Path::new("-")) {
-            return Err(Failure::told(
-                "--stdin - is refused with --each: all rows would read it; name a file",
-            ));
-        }
         if self.why {
             return Err(Failure::told(
                 "--why is refused with --each: --dry-run tells it of the rows",

@@ -162,7 +162,7 @@ fn what_is_declared_or_made_is_not_named() {
         search: vec!["/no-s".into(), "/no-t".into()],
     };
     let trace = r#"1 execve("{/no-d/bin/prog}", [...], 0x7f) = 0
-        1 openat(AT_FDCWD<{/own/work}>, "{a}", O_RDONLY) = 3<{/own/work/a}>
+        1 openat(AT_FDCWD<{/own/work}>, "{a}", O_RDONLY) = 3<{/own/a}>
         1 openat(AT_FDCWD<{/own/work}>, "{/no-p/params/x/y}", O_RDONLY) = 3<{/no-p/other}>
         1 access("{/no-p/params/z}", R_OK) = -1 ENOENT (No such file or directory)
         1 readlink("{/no-d/bin}", 0x7f, 4095) = -1 EINVAL (Invalid argument)
@@ -253,7 +253,7 @@ fn links_lead_to_what_counts() {
         1 openat(AT_FDCWD<{{{work}}}>, "{{/proc/self/fd/3}}", O_RDONLY) = 4<{{/no-1/opened}}>
         1 openat(AT_FDCWD<{{{work}}}>, "{{/proc/self/fd/3}}", O_RDONLY) = 4<{{{work}/gone}}>(deleted)
         1 access("{{/proc/self/status}}", R_OK) = 0
-        1 access("{{/proc/7/task/7/root/no-2}}", R_OK) = 0
+        1 access("{{/proc/7/task/7/cwd/no-2}}", R_OK) = 0
         1 access("{{/proc/self/fd/3/no-3}}", R_OK) = 0
         1 openat(AT_FDCWD<{{{work}}}>, "{{{current}}}", O_RDONLY) = 4<{{{used}}}>
         1 execve("{{./script}}", [...], 0x7f) = 0
@@ -271,7 +271,7 @@ fn links_lead_to_what_counts() {
         "/dev/shm/no-4",
         "/no-1/opened",
         "/no-i/perl",
-        "/proc/7/task/7/root/no-2",
+        "/proc/7/task/7/cwd/no-2",
         "/proc/self/fd/3/no-3",
     ];
     expected.extend(more.map(str::to_owned));

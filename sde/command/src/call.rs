@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use sde_engine::{
-    AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
-    Source, inputs,
+    AppError, AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap,
+    ResultSpec, Sde, Source, inputs,
 };
 
 use crate::builder::Command;
@@ -106,7 +106,7 @@ impl<'a> Call<'a> {
                 let is_clean = done.traced.as_ref().is_some_and(Traced::is_clean);
                 *lock(&whole) = Some(done);
                 match plan.trace {
-                    Some(Trace::Strict) if !is_clean => Err(NotClean.into()),
+                    Some(Trace::Strict) if !is_clean => Err(AppError::from(NotClean).transient()),
                     _ => Ok(results),
                 }
             }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use sde_engine::record::RunId;
 use sde_engine::{
-    AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
-    Source, Sweep, inputs,
+    AppError, AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap,
+    ResultSpec, Sde, Source, Sweep, inputs,
 };
 
 use crate::builder::Command;
@@ -160,7 +160,7 @@ impl<'a> Call<'a> {
                 let is_clean = done.traced.as_ref().is_some_and(Traced::is_clean);
                 *lock(&whole) = Some(done);
                 match plan.trace {
-                    Some(Trace::Strict) if !is_clean => Err(NotClean.into()),
+                    Some(Trace::Strict) if !is_clean => Err(AppError::from(NotClean).transient()),
                     _ => Ok(results),
                 }
             }
@@ -366,3 +366,6 @@ fn rules_of(results: &ResultMap) -> Result<Rules, CommandError> {
     };
     rules.parse().map_err(unread)
 }
+
+#[cfg(test)]
+mod tests;

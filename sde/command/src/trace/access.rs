@@ -65,8 +65,16 @@ pub(super) fn accesses(call: &Call<'_>, here: &Path) -> Vec<Access> {
         }
         "execve" | "execveat" => vec![(Act::Start, next())],
         "mkdir" | "mkdirat" | "mknod" | "mknodat" => vec![(made, next())],
-        // The first text of a link is not looked up.
-        "symlink" | "symlinkat" => vec![(made, next().and_then(|_| next()))],
+        // What a link leads to may be read by it, in ways that are not seen when the link moves.
+        "symlink" | "symlinkat" => {
+            let (text, link) = (next(), next());
+            let folder = link.as_ref().map(|link| one(made, link.clone()).path);
+            let to = text.zip(folder).map(|(text, link)| Named {
+                path: text.path,
+                folder: link.parent().map(Path::to_owned),
+            });
+            vec![(made, link), (Act::Look, to.filter(|_| call.is_done()))]
+        }
         "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
             vec![(Act::Read, next()), (made, next())]
         }

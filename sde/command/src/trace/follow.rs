@@ -235,6 +235,7 @@ fn hides(call: &Call<'_>) -> Option<&'static str> {
         "clone" | "clone3" | "unshare" if is_apart() => {
             Some("was called, after which paths and processes have other names")
         }
+        "openat2" if call.has("RESOLVE_IN_ROOT") => Some("was called with another root"),
         "clone" | "clone3" if call.has("CLONE_UNTRACED") => {
             Some("was called, whose process is not traced")
         }

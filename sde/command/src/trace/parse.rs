@@ -41,12 +41,18 @@ pub(super) fn line(text: &str) -> Option<(u32, Line<'_>)> {
         }
     } else if rest.starts_with("---") || rest.starts_with('?') {
         Line::Nothing
-    } else if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
+    } else if let Some(begun) = begun(rest) {
         Line::Begun(begun.trim_end())
     } else {
         Line::Call(rest)
     };
     Some((process, line))
+}
+
+/// The beginning of a call that goes on in another line: also one by which a thread takes the number of its process.
+fn begun(line: &str) -> Option<&str> {
+    let (begun, why) = line.strip_suffix(" ...>")?.rsplit_once('<')?;
+    (why == "unfinished" || why.starts_with("pid changed to ")).then_some(begun)
 }
 
 /// A call of the system.
@@ -58,7 +64,7 @@ pub(super) struct Call<'a> {
 }
 
 /// A path that a call names, and the folder that it is relative to: none is that of the process.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) path: PathBuf,
     pub(super) folder: Option<PathBuf>,

@@ -109,7 +109,7 @@ fn lines_come_in_any_order() {
         3 +++ exited with 1 +++
         1 <... openat resumed>)             = -1 ENOENT (No such file or directory)
         1 clone(flags=CLONE_VM|CLONE_FS|CLONE_THREAD) = 5
-        5 execve("{e}", [...], 0x7f /* 2 vars */ <unfinished ...>
+        5 execve("{e}", [...], 0x7f /* 2 vars */ <pid changed to 1 ...>
         1 +++ superseded by execve in pid 5 +++
         1 <... execve resumed>)             = 0
         1 +++ exited with 0 +++"#;
@@ -131,6 +131,7 @@ fn what_a_trace_can_not_tell_cuts_it() {
         ("1 chroot(\"{/no-x}\") = 0", "chroot"),
         ("1 io_uring_setup(8, {}) = 3", "io_uring_setup"),
         ("1 unshare(CLONE_NEWNS|CLONE_NEWUSER) = 0", "unshare"),
+        ("1 openat2(5, \"{/y}\", RESOLVE_IN_ROOT, 24) = 3", "openat2"),
         ("1 setns(3, CLONE_NEWNS) = 0", "setns"),
         ("1 clone(flags=CLONE_UNTRACED|SIGCHLD) = 2", "clone"),
         (
@@ -162,7 +163,7 @@ fn what_is_declared_or_made_is_not_named() {
         search: vec!["/no-s".into(), "/no-t".into()],
     };
     let trace = r#"1 execve("{/no-d/bin/prog}", [...], 0x7f) = 0
-        1 openat(AT_FDCWD<{/own/work}>, "{a}", O_RDONLY) = 3<{/own/work/a}>
+        1 openat(AT_FDCWD<{/own/work}>, "{a}", O_RDONLY) = 3<{/own/a}>
         1 openat(AT_FDCWD<{/own/work}>, "{/no-p/params/x/y}", O_RDONLY) = 3<{/no-p/other}>
         1 access("{/no-p/params/z}", R_OK) = -1 ENOENT (No such file or directory)
         1 readlink("{/no-d/bin}", 0x7f, 4095) = -1 EINVAL (Invalid argument)
@@ -181,7 +182,9 @@ fn what_is_declared_or_made_is_not_named() {
         1 rename("{/no-m/new}", "{/no-m/newer}") = 0
         1 access("{/no-m/newer}", R_OK) = 0
         1 rename("{/no-m/theirs}", "{/no-m/mine}") = 0
-        1 symlinkat("{/no-m/text}", AT_FDCWD<{/own/work}>, "{/no-m/link}") = 0
+        1 symlinkat("{../out}", AT_FDCWD<{/own/work}>, "{/no-m/a/link}") = 0
+        1 symlink("{in}", "{link}") = 0
+        1 access("{/no-m/a/link}", R_OK) = 0
         1 access("{/no-s/tool}", X_OK) = -1 ENOENT (No such file or directory)
         1 access("{/no-u/tool}", X_OK) = -1 ENOENT (No such file or directory)
         1 access("{/no-t/tool}", X_OK) = 0
@@ -190,6 +193,7 @@ fn what_is_declared_or_made_is_not_named() {
         "listed /no-d",
         "looked for, not there /no-d/bin/other",
         "read /no-m/old",
+        "looked at /no-m/out",
         "looked at /no-m/temporary",
         "read /no-m/temporary/x",
         "read /no-m/theirs",
@@ -253,7 +257,7 @@ fn links_lead_to_what_counts() {
         1 openat(AT_FDCWD<{{{work}}}>, "{{/proc/self/fd/3}}", O_RDONLY) = 4<{{/no-1/opened}}>
         1 openat(AT_FDCWD<{{{work}}}>, "{{/proc/self/fd/3}}", O_RDONLY) = 4<{{{work}/gone}}>(deleted)
         1 access("{{/proc/self/status}}", R_OK) = 0
-        1 access("{{/proc/7/task/7/root/no-2}}", R_OK) = 0
+        1 access("{{/proc/7/task/7/cwd/no-2}}", R_OK) = 0
         1 access("{{/proc/self/fd/3/no-3}}", R_OK) = 0
         1 openat(AT_FDCWD<{{{work}}}>, "{{{current}}}", O_RDONLY) = 4<{{{used}}}>
         1 execve("{{./script}}", [...], 0x7f) = 0
@@ -271,7 +275,7 @@ fn links_lead_to_what_counts() {
         "/dev/shm/no-4",
         "/no-1/opened",
         "/no-i/perl",
-        "/proc/7/task/7/root/no-2",
+        "/proc/7/task/7/cwd/no-2",
         "/proc/self/fd/3/no-3",
     ];
     expected.extend(more.map(str::to_owned));

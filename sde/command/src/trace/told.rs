@@ -112,7 +112,7 @@ impl Traced {
         &self.undeclared
     }
 
-    /// How many more there were.
+    /// The number of further ones.
     #[must_use]
     pub fn more(&self) -> u64 {
         self.more

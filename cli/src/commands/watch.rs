@@ -25,10 +25,10 @@ use crate::{store, text, time};
 /// Shows the runs that processes have announced in the store, with the median of what runs of the app took before. In a terminal it
 /// is shown anew every 2 s, until Ctrl-C, or q and Enter. Nothing in the store is changed or locked.
 ///
-/// Not seen are runs of less than 20 ms, and programs that share no work: with SharedWork::Off, SavePolicy::Never, a
-/// store that is only read, on several ranks, or on another system than Linux. A sweep without such runs is seen after
-/// 1 s, and a new run's app up to 2 s later than its key. A process on another machine counts as gone if it has told
-/// nothing for 30 s.
+/// Not seen are runs of less than 20 ms and those of programs that share no work (SharedWork::Off, SavePolicy::Never):
+/// of these only sweeps of 1 s or more are seen. Nothing is seen of programs that only read the store, run on several
+/// ranks, or on another system than Linux. A new run's app is seen up to 2 s later than its key. A process on another machine
+/// counts as gone if it has told nothing for 30 s.
 #[derive(Args)]
 pub struct Watch {
     #[command(flatten)]
@@ -220,7 +220,7 @@ impl Row {
                 notes.push(format!("silent {}", text::duration(silent.as_secs_f64())));
             }
             (Some(_), None) => notes.push("idle".to_owned()),
-            (None, None) => notes.push("short runs".to_owned()),
+            (None, None) => notes.push("unannounced".to_owned()),
             _ => {}
         }
         notes.join(", ")

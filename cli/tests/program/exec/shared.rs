@@ -1,7 +1,7 @@
 //! Several processes that go through the rows of one file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 
 use super::super::kit::says;
@@ -143,4 +143,30 @@ fn a_signal_ends_what_runs_and_nothing_more_begins() {
     send("-TERM", &second);
     done(second).ends(128 + 15);
     assert_eq!(desk.told().len(), 2);
+}
+
+#[test]
+fn the_row_in_hand_ends_and_no_other_begins_when_it_is_told_to_stop() {
+    let desk = Desk::new();
+    let gate = format!("{}.gate", desk.counter);
+    let made = std::process::Command::new("mkfifo").arg(&gate).status();
+    assert!(made.unwrap().success());
+    desk.write("row.sh", "echo \"$WHO $2\" >> \"$1\"; cat < \"$1.gate\"");
+    desk.write("rows.csv", "x\n1\n2\n3\n");
+    let mut worker = desk.worker(1, &[]);
+    let mut open = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
+    let seen = || desk.sde(&["watch", "s.sde", "--json"]).well();
+    until("it is seen", || seen().contains("row.sh"));
+    says(&desk.sde(&["stop", "s.sde"]).well(), "1 program is told");
+    let mut err = BufReader::new(worker.stderr.take().unwrap());
+    let mut told = String::new();
+    while !told.contains(": nothing new begins") {
+        assert_ne!(err.read_line(&mut told).unwrap(), 0, "{told}");
+    }
+    open.write_all(b"through").unwrap();
+    drop(open);
+    err.read_to_string(&mut told).unwrap();
+    says(&told, "3 rows: 1 passed (1 run now), 2 not done");
+    assert_eq!(worker.wait().unwrap().code(), Some(75));
+    assert_eq!(desk.told().len(), 1);
 }

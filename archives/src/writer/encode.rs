@@ -305,6 +305,7 @@ fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
         process: record.run.process,
         host: Arc::clone(&record.host),
         target: Arc::clone(&record.target),
+        job: Arc::clone(&record.job),
         inputs: record.inputs.iter().map(input).collect(),
         results: results.iter().map(result).collect(),
         shared: Arc::clone(&record.provenance).into(),

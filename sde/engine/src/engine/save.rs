@@ -70,6 +70,11 @@ impl Engine {
     /// Takes note of a new entry, and writes it where that is the policy. No code of users runs.
     pub(crate) fn save_new(&self, entry: &Arc<Entry>, encoded: Option<Encoded<'_>>) -> NewSaved {
         self.sets.note_fresh(&entry.record.app, entry.record.key);
+        self.save_entry(entry, encoded)
+    }
+
+    /// Takes note of an entry that is not saved yet, and writes it where that is the policy. No code of users runs.
+    pub(super) fn save_entry(&self, entry: &Arc<Entry>, encoded: Option<Encoded<'_>>) -> NewSaved {
         let Some(archiver) = self.archiver() else {
             return NewSaved::default();
         };
@@ -94,10 +99,14 @@ impl Engine {
         };
         if let Err(error) = self.tell_written(Selection::Checkpoint, (1, 0), written) {
             self.warn(|| {
+                let (app, what) = (&entry.record.app, entry.kept_failure());
+                let (key, what) = match what {
+                    Some(failure) => (failure.of, "failed, and that"),
+                    None => (entry.record.key, "was computed but"),
+                };
+                let key = key.short();
                 format!(
-                    "{} [{}] was computed but could not be saved: {error:#}; the next save tries again",
-                    entry.record.app,
-                    entry.record.key.short()
+                    "{app} [{key}] {what} could not be saved: {error:#}; the next save tries again"
                 )
             });
         }
@@ -114,7 +123,9 @@ impl Engine {
             let mut tags = entry.results.iter().map(|named| named.tags);
             match selection {
                 // An entry without archived results still goes to an archive, with its record.
-                Selection::Checkpoint => tags.any(Tags::is_archived),
+                Selection::Checkpoint => {
+                    entry.kept_failure().is_some() || tags.any(Tags::is_archived)
+                }
                 Selection::Archive => tags.all(|one| !one.is_checkpointed() || one.is_archived()),
             }
         };

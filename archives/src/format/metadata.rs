@@ -121,7 +121,7 @@ pub(crate) struct EntryBody {
     #[serde(default)]
     thread: u32,
     #[serde(default)]
-    failure: Option<Arc<FailureRecord>>,
+    pub(crate) failure: Option<Arc<FailureRecord>>,
 }
 
 /// For each result, the digests of its output files; empty if there are none.

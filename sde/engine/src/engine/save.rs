@@ -78,7 +78,11 @@ impl Engine {
         let Some(archiver) = self.archiver() else {
             return NewSaved::default();
         };
-        let replaced = self.pending.add(entry);
+        let replaced = match entry.kept_failure() {
+            // An archive has results.
+            Some(_) => self.pending.add_to(Selection::Checkpoint, entry),
+            None => self.pending.add(entry),
+        };
         let written = encoded.map(|encoded| write_encoded(encoded?));
         if matches!(written, Some(Ok(_))) {
             self.are_saved(
@@ -123,9 +127,7 @@ impl Engine {
             let mut tags = entry.results.iter().map(|named| named.tags);
             match selection {
                 // An entry without archived results still goes to an archive, with its record.
-                Selection::Checkpoint => {
-                    entry.kept_failure().is_some() || tags.any(Tags::is_archived)
-                }
+                Selection::Checkpoint => tags.any(Tags::is_archived),
                 Selection::Archive => tags.all(|one| !one.is_checkpointed() || one.is_archived()),
             }
         };

@@ -319,10 +319,11 @@ impl Engine {
                     Some(error) => error.clone(),
                     None => ErrorKind::App { app, key, cause }.into(),
                 };
-                let lasts = if by_chance {
-                    Failure::Transient
-                } else {
-                    failure
+                // One that has saved a state goes on from there, and may come further.
+                let goes_on = || run.cache.scratches.get(&run.scratch_key()).is_some();
+                let lasts = match failure {
+                    Failure::Ordinary if by_chance || goes_on() => Failure::Transient,
+                    lasts => lasts,
                 };
                 let body = FailedBody::of((record, unwanted), &error, output, lasts);
                 Err(Unpublished {

@@ -140,13 +140,10 @@ fn table_has_a_column_of_errors_where_runs_failed() {
         .lines()
         .map(|line| line.split(',').collect())
         .collect();
-    assert_eq!(
-        rows[0],
-        ["again", "number", "error", "result", "key"].map(|title| title)
-    );
+    assert_eq!(rows[0], ["number", "again", "error", "result", "key"]);
     let rest: Vec<[&str; 3]> = rows[1..]
         .iter()
-        .map(|row| [row[1], row[2], row[3]])
+        .map(|row| [row[0], row[2], row[3]])
         .collect();
     let expected = [
         ["0", "no convergence…", ""],
@@ -201,7 +198,7 @@ fn a_failure_that_is_newer_than_a_result_is_listed() {
     let again = folder.path().join("again");
     fs::remove_file(&again).unwrap();
     let sde_ = engine(store.as_ref());
-    let call = flaky.request(&sde_, 2, again).policy(Policy::Refresh);
+    let call = flaky.request(&sde_, (2, again)).policy(Policy::Refresh);
     assert!(call.run().is_err());
     sde_.finish().unwrap();
     drop(sde_);

@@ -62,7 +62,7 @@ impl Table {
                 };
                 if let Some(failed) = FailedLine::of(&entry.record) {
                     let error = Cell::Text(failed.error.into());
-                    cells.push((columns.column(Kind::Result, "error"), error));
+                    cells.push((columns.column(Kind::Error, "error"), error));
                 } else if run.is_none() {
                     columns.results(entry, &mut cells);
                 }

@@ -85,12 +85,12 @@ fn table_has_the_runs_that_pass_with_their_values() {
     assert_eq!(
         rows[0],
         [
-            "command", "inputs", "$A", "error", "status", "energy", "key"
+            "command", "inputs", "$A", "status", "energy", "error", "key"
         ]
     );
     let ends: Vec<&[&str]> = rows[1..].iter().map(|row| &row[2..6]).collect();
-    let ended = ["b", "it was ended by signal 9", "", ""];
-    assert_eq!(ends, [["b", "", "0", "1.5"], ["b", "", "0", "2.5"], ended]);
+    let ended = ["b", "", "", "it was ended by signal 9"];
+    assert_eq!(ends, [["b", "0", "1.5", ""], ["b", "0", "2.5", ""], ended]);
     assert!(rows[1][0].starts_with("sh model.sh "), "{rows:?}");
     assert_eq!((&rows[1][1][..9], rows[1][1].len()), ("model.sh ", 9 + 12));
     let told = ["sde: left out, as failed: 1 run (status 4)"];

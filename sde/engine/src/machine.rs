@@ -248,6 +248,26 @@ mod tests {
     }
 
     #[test]
+    fn jobs_of_an_array_have_one_name() {
+        let job = |set: &[(&str, &str)]| {
+            job_of(|name| {
+                let found = set.iter().find(|(set, _)| *set == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(job(&[]), "");
+        assert_eq!(
+            job(&[("SLURM_JOB_ID", "12"), ("SLURM_ARRAY_JOB_ID", "10")]),
+            "10"
+        );
+        assert_eq!(job(&[("SLURM_JOB_ID", "12")]), "12");
+        assert_eq!(job(&[("FLUX_JOB_ID", "f3x")]), "f3x");
+        assert_eq!(job(&[("PBS_JOBID", "123[4].host")]), "123[].host");
+        assert_eq!(job(&[("PBS_JOBID", "123.host")]), "123.host");
+        assert_eq!(job(&[("PBS_JOBID", "]1[")]), "]1[");
+    }
+
+    #[test]
     fn launchers_say_how_many_tasks_are_here() {
         let tasks = |given: &[(&str, &str)]| {
             tasks_here(|name| {

@@ -4,19 +4,22 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use sde::archiver::{Archiver, MemoryArchiver};
-use sde::record::{FailureRecord, failure_key};
+use sde::archiver::{
+    ArchiveError, Archiver, Batch, Codec, Holder, MemoryArchiver, SavedEntry, Selection,
+};
+use sde::record::{FailureRecord, Record, failure_key};
 use sde::store::DirStore;
 use sde::{
-    AppError, Builder, ErrorKind, Event, Failure, InputFile, Peek, Policy, SavePolicy, Sde,
-    SharedWork, inputs,
+    AppError, Builder, ErasedValue, ErrorKind, Event, Failure, InputFile, Key, Peek, Policy,
+    SavePolicy, Sde, SharedWork, Tags, inputs,
 };
 use sde_tests::{
-    Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, says, until, x, y,
+    Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, says, until, x, y,
 };
 use tempfile::tempdir;
 
@@ -453,7 +456,6 @@ fn a_failing_point_of_two_processes_is_computed_once() {
     assert_eq!((calls.get(), repeats(&watch).len()), (2, 1));
 }
 
-/// Where the limit on values lets go of the smallest, failures stay.
 #[test]
 fn a_store_in_a_directory_has_failures() {
     let (folder, calls) = (tempdir().unwrap(), Counter::new());
@@ -469,4 +471,126 @@ fn a_store_in_a_directory_has_failures() {
         ended(sde);
     }
     assert_eq!(calls.get(), 1);
+}
+
+/// A caller may take a failure that may go well for one that lasts.
+#[test]
+fn what_rests_on_an_ordinary_failure_is_not_permanent() {
+    let (store, calls) = (MemoryArchiver::new(), Counter::new());
+    let inner = fails(Counter::new(), no_convergence);
+    let outer = number("outer", move |sde, n| {
+        calls.add();
+        let done = sde.run(&inner, &x(n));
+        done.map_err(|_| AppError::message("never").permanent())?;
+        Ok(n)
+    });
+    for runs in 1..=2 {
+        let sde = program(&store).build().unwrap();
+        // So that this program is known to have it.
+        drop(sde.run(&fails(Counter::new(), no_convergence), &x(2)));
+        assert!(sde.run(&outer, &x(1)).is_err() && sde.run(&outer, &x(1)).is_err());
+        assert_eq!(calls.get(), runs);
+        ended(sde);
+    }
+}
+
+#[test]
+fn a_failure_can_be_invalidated() {
+    let (store, calls) = (MemoryArchiver::new(), Counter::new());
+    let app = fails(calls, || no_convergence().permanent());
+    let sde = program(&store).build().unwrap();
+    assert!(sde.run(&app, &x(1)).is_err());
+    sde.checkpoint().unwrap();
+    let key = failure_key(&sde.peek(&app, &x(1)).unwrap().key());
+    sde.invalidate(&key, "a test").unwrap();
+    assert!(sde.run(&app, &x(1)).is_err());
+    assert_eq!(calls.get(), 2);
+}
+
+/// Another process is at each key, until it is asked a second time; then it has failed.
+struct FailsElsewhere(MemoryArchiver, Counter, Record);
+
+impl Archiver for FailsElsewhere {
+    forward!(0: save, find, find_scratch, marks, describe);
+
+    fn announced_by(&self, _: &Key) -> Option<Holder> {
+        (self.1.add() == 0).then(|| Holder::new("far", 7))
+    }
+
+    fn catch_up(&self, _: Duration) {
+        let nothing: [(String, Tags, Option<(ErasedValue, Codec)>); 0] = [];
+        let mut batch = Batch::new(Selection::Checkpoint);
+        let failure = SavedEntry::new(self.2.clone(), Selection::Checkpoint, nothing);
+        batch.entries.push(failure);
+        self.0.save(&batch).unwrap();
+    }
+}
+
+/// The clock of the other machine is behind by years.
+#[test]
+fn a_failure_that_comes_during_a_wait_is_given_whatever_the_clocks_say() {
+    let (store, calls) = (MemoryArchiver::new(), Counter::new());
+    let app = fails(calls, no_convergence).taking(Duration::from_secs(60));
+    let sde = program(&store).build().unwrap();
+    assert!(sde.run(&app, &x(1)).is_err());
+    sde.checkpoint().unwrap();
+    let key = failure_key(&sde.peek(&app, &x(1)).unwrap().key());
+    let mut record = store.look(&key).unwrap().unwrap().record;
+    record.made_at = SystemTime::UNIX_EPOCH;
+    let store = FailsElsewhere(MemoryArchiver::new(), Counter::new(), record);
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let waits = builder.shared_work(SharedWork::On).build().unwrap();
+    says(&text(&waits, &app), "no convergence (it failed ");
+    assert_eq!(calls.get(), 1);
+}
+
+const FOLDER: &str = "SDE_TEST_FOLDER";
+
+/// A job that tells of each body. As a test of its own it has nothing to do.
+#[test]
+fn a_job() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let folder = std::path::Path::new(&folder);
+    let bodies = folder.join("bodies");
+    let app = number("fails", move |_, _| {
+        let told = fs::read_to_string(&bodies).unwrap_or_default();
+        fs::write(&bodies, told + "x").unwrap();
+        Err(no_convergence())
+    });
+    let store = DirStore::open(folder.join("store")).unwrap();
+    let sde = Sde::builder().store(store).build().unwrap();
+    assert!(sde.run(&app, &x(1)).is_err());
+    ended(sde);
+}
+
+#[test]
+fn jobs_of_one_array_share_their_failures() {
+    let folder = tempdir().unwrap();
+    let bodies = |name: &str, value: &str| {
+        let mut job = Command::new(std::env::current_exe().unwrap());
+        job.args(["--exact", "stored_failures::a_job"]);
+        job.env(FOLDER, folder.path()).env_remove("SLURM_JOB_ID");
+        let done = job.env(name, value).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        fs::read(folder.path().join("bodies")).unwrap().len()
+    };
+    assert_eq!(
+        [
+            bodies("SLURM_ARRAY_JOB_ID", "7"),
+            bodies("SLURM_ARRAY_JOB_ID", "7")
+        ],
+        [1, 1]
+    );
+    assert_eq!(bodies("SLURM_ARRAY_JOB_ID", "8"), 2);
+    // A program that is in no job has none to share with.
+    assert_eq!([bodies("UNRELATED", "8"), bodies("UNRELATED", "8")], [3, 4]);
+    assert_eq!(
+        [
+            bodies("PBS_JOBID", "5[1].host"),
+            bodies("PBS_JOBID", "5[2].host")
+        ],
+        [5, 5]
+    );
 }

@@ -106,7 +106,7 @@ fn table_has_the_runs_that_pass_with_their_values() {
         "--app",
         "model",
     ]);
-    says(&others.out, ",status,n,key");
+    says(&others.out, ",status,n,error,key");
     says(&others.out, ",0,2,");
     // The rules that were asked for last judge all.
     let options = [

@@ -21,7 +21,8 @@ impl Plan {
         let (mut before, mut retries) = (Vec::new(), 0..self.retries);
         loop {
             let from = carry.latest();
-            let attempt = self.attempt(sde, &carry, from.as_deref())?;
+            let attempt = self.attempt(sde, &carry, from.as_deref());
+            let attempt = attempt.map_err(AppError::transient)?;
             let why = match &attempt {
                 Attempt::Whole(whole) => self.fails(whole),
                 Attempt::Ended(ended) => Some(ended.how.clone()),
@@ -58,7 +59,13 @@ impl Plan {
                 }
                 (Attempt::Ended(mut ended), _) => {
                     ended.attempts = before;
-                    return Err(ended.into());
+                    let (by, tail) = (ended.by, ended.tail.clone());
+                    let error = AppError::from(ended).with_output(tail);
+                    // What somebody ended may go well the next time.
+                    return Err(match by {
+                        EndedBy::Other => error.transient(),
+                        EndedBy::Itself | EndedBy::Limit => error,
+                    });
                 }
             }
         }

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
@@ -94,7 +93,6 @@ impl Plan {
         let handed = from.map_or(Ok(()), |from| from.place(&folder.work()));
         handed.map_err(|error| failed("placing what an attempt before left".into(), error))?;
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
-        let begun = Instant::now();
         let finished = match stopped {
             Some(signal) => Ok((Finished::not_started(signal), None)),
             None => carry.beside(&folder.work(), self.carry_every, || {
@@ -107,7 +105,7 @@ impl Plan {
                 error,
             )
         })?;
-        let status = match self.ended(finished.end, begun.elapsed(), [&stdout, &stderr]) {
+        let status = match self.ended(finished.end, [&stdout, &stderr]) {
             Ok(status) => status,
             Err(ended) => {
                 carry.copy(&folder.work());
@@ -250,7 +248,7 @@ impl Plan {
     }
 
     /// The status of a run that ended by itself.
-    fn ended(&self, end: End, took: Duration, printed: [&Path; 2]) -> Result<i32, Ended> {
+    fn ended(&self, end: End, printed: [&Path; 2]) -> Result<i32, Ended> {
         let by = match end {
             End::Signal(_) | End::Lost => EndedBy::Itself,
             End::TimeLimit(_) => EndedBy::Limit,
@@ -279,7 +277,6 @@ impl Plan {
         let tail = tail(&mut printed.into_iter().filter_map(|path| File::open(path).ok()));
         Err(Ended {
             how,
-            took,
             tail,
             status,
             by,

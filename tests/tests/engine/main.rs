@@ -52,6 +52,7 @@ mod shared_work;
 mod shown;
 mod sizes;
 mod slots;
+mod stored_failures;
 mod stores;
 mod stress;
 mod tag_rules;

@@ -7,6 +7,7 @@
 mod app_error;
 mod archive_error;
 pub(crate) mod ended;
+mod given;
 mod kind;
 pub(crate) mod returned;
 mod text;
@@ -198,7 +199,8 @@ impl Error {
         })
     }
 
-    /// The error that the app returned, if it has this type: also the app of an item, or of a nested run.
+    /// The error that the app returned, if it has this type: also the app of an item, or of a nested run. A failure that
+    /// is [given](crate::Failure) in place of a run is a text only, and has no such error.
     ///
     /// ```
     /// # use sde::{Sde, inputs};

@@ -66,6 +66,8 @@ pub(crate) struct Options<'a> {
     pub(crate) replaced: Option<RunId>,
     /// The gate that the call must pass before it computes: of an item of a sweep.
     pub(crate) gate: Option<&'a Gate<'a>>,
+    /// Whether failures of earlier programs are given too.
+    pub(crate) keeps_failures: bool,
 }
 
 impl Default for Options<'_> {
@@ -77,6 +79,7 @@ impl Default for Options<'_> {
             waits_for_processes: true,
             replaced: None,
             gate: None,
+            keeps_failures: false,
         }
     }
 }
@@ -107,6 +110,7 @@ impl<G: FromResults> TypedOptions<G> {
         waits_for_processes: true,
         replaced: None,
         gate: None,
+        keeps_failures: false,
     };
 }
 
@@ -150,6 +154,13 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// Sets how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
+        self
+    }
+
+    /// Gives the run's failure, if the store has one of an earlier program and it still holds, in place of making the run
+    /// again. See [`Builder::keep_failures`](crate::Builder::keep_failures), which says so for all calls.
+    pub fn keep_failures(mut self) -> Self {
+        self.options.keeps_failures = true;
         self
     }
 

@@ -72,9 +72,10 @@ pub enum ErrorKind {
     )]
     #[non_exhaustive]
     OutOfTime {
-        /// The number of items that have their result, remembered ones among them, or have failed.
+        /// The number of items that have their result, remembered ones among them.
         done: usize,
-        /// The number of items that have none; `None` if it is not known how many there are.
+        /// The number of all others, also those that nobody looked at any more; `None` if it is not known how many items
+        /// there are.
         left: Option<usize>,
     },
     /// This item of a sweep was not begun, because the [time of the job](crate::Handle::time_left) is up, or too short for it.

@@ -123,7 +123,7 @@ impl Handle {
         match (failed, end) {
             (Some((_, error)), _) => Err(error),
             (None, Some(End::OutOfTime)) => {
-                let left = total.map(|total| total - given);
+                let left = total.map(|total| total.saturating_sub(given));
                 Err(out_of_time(given, left))
             }
             (None, _) => Ok(()),

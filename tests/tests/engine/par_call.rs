@@ -339,3 +339,76 @@ fn a_panic_ends_it() {
     let panics = AssertUnwindSafe(|| double.par_call_each(&sde, items, |_, _| {}));
     assert!(catch_unwind(panics).is_err());
 }
+
+/// The text of the panic with which this ends.
+fn panics<T>(ends: impl FnOnce() -> T) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(ends)).err().expect("a panic");
+    *panic.downcast::<String>().expect("a text")
+}
+
+/// A sweep of hours ended with a panic that did not say by which of its items.
+#[test]
+fn a_panic_names_its_item() {
+    #[sde::app]
+    fn root(x: u64) -> u64 {
+        assert_ne!(x, 7, "no root");
+        x
+    }
+    #[sde::app]
+    fn roots(sde: &Handle, from: u64) -> Result<u64, sde::Error> {
+        Ok(root.par_call(sde, from..from + 3)?.len() as u64)
+    }
+    let text = "assertion `left != right` failed: no root\n  left: 7\n right: 7";
+    for threads in [1, 3] {
+        let sde = Sde::builder().threads(threads).build().unwrap();
+        let items = [1, 1, 7, 2];
+        let of_list = format!("item 2 (x = 7): {text}");
+        assert_eq!(panics(|| root.par_call(&sde, items)), of_list);
+        assert_eq!(panics(|| root.try_par_call(&sde, items)), of_list);
+        assert_eq!(
+            panics(|| root.par_call_each(&sde, items, |_, _| ())),
+            of_list
+        );
+        // Those that are refused have their numbers too.
+        let list = [
+            inputs! { y: 1_u64 },
+            inputs! { x: 1_u64 },
+            inputs! { x: 7_u64 },
+        ];
+        assert_eq!(panics(|| sde.par_map(&root, &list)), of_list);
+        let each = || sde.par_each(&[3, 7], |sde, x| root.call(sde, *x).unwrap());
+        assert_eq!(panics(each), format!("item 1: {text}"));
+        let nested = || roots.par_call(&sde, [1, 5]);
+        assert_eq!(
+            panics(nested),
+            format!("item 1 (from = 5): item 2 (x = 7): {text}")
+        );
+    }
+    let sde = Sde::new();
+    // Only the program knows what something else means.
+    let other = || sde.par_each(&[1], |_, _| std::panic::panic_any(7_u8));
+    let panic = catch_unwind(AssertUnwindSafe(other)).unwrap_err();
+    assert_eq!(*panic.downcast::<u8>().unwrap(), 7);
+}
+
+#[test]
+fn progress_counts_what_failed() {
+    let (sde, watch) = watched();
+    fails_at_ten.try_par_call(&sde, [9, 10, 11]).truncate(0);
+    let told = |event| match event {
+        Event::Progress {
+            done,
+            failed,
+            total,
+            ..
+        } => Some((done, failed, total)),
+        _ => None,
+    };
+    let last = watch.events().into_iter().filter_map(told).max();
+    assert_eq!(last, Some((3, 1, 3)));
+    // All items may fail.
+    let all = fails_at_ten.try_par_call(&sde, [10; 5]);
+    assert!(all.iter().all(Result::is_err));
+    let last = watch.events().into_iter().filter_map(told).last();
+    assert_eq!(last, Some((1, 1, 1)));
+}

@@ -19,7 +19,7 @@ use sde_tests::{
 use tempfile::{TempDir, tempdir};
 
 /// One of the two.
-fn process(store: &Path, watch: &Watch) -> Builder {
+pub fn process(store: &Path, watch: &Watch) -> Builder {
     let store = DirStore::open(store).unwrap();
     let builder = Sde::builder()
         .store(store)
@@ -39,7 +39,7 @@ fn squares(gate: Gate) -> Made {
     })
 }
 
-fn is_for_a_process(event: &Event) -> bool {
+pub fn is_for_a_process(event: &Event) -> bool {
     matches!(event, Event::WaitingForProcess { .. })
 }
 
@@ -465,4 +465,18 @@ fn nothing_is_announced_unless_that_is_asked_for() {
     let sde = builder.shared_work(SharedWork::Off).build().unwrap();
     doubled.par_call(&sde, 0..2).unwrap();
     assert!(!folder.path().join("work").exists());
+}
+
+/// A job that has no time left for an item does not wait for it either.
+#[test]
+fn without_time_nobody_waits_for_another_process() {
+    beside_one_at_two(|store, app, gate| {
+        let builder = process(store, &Watch::new()).time_limit(Duration::ZERO);
+        let second = builder.build().unwrap();
+        let all = second.par_map(app, &[x(1), x(2)]);
+        for one in &all {
+            sde_tests::assert_kind!(one.as_ref().unwrap_err(), NotStarted);
+        }
+        gate.open();
+    });
 }

@@ -127,6 +127,8 @@ pub fn progresses(store: &Path) {
     slow.par_call(&sde, 0..10).unwrap();
     // What ends early ends its bar, and so does not show up in that of the same app.
     assert!(slow.par_call(&sde, (10..12).chain([FAILS, 19])).is_err());
+    let failing = slow.try_par_call(&sde, (40..46).chain([FAILS]).rev());
+    assert_eq!(failing.iter().filter(|one| one.is_err()).count(), 1);
     slow.par_call_each(&sde, (20..24).filter(|x| x % 2 == 0), |_, _| {})
         .unwrap();
     slow.par_call(&sde, 30..32).unwrap();
@@ -151,10 +153,11 @@ fn long_work_shows_a_bar_on_a_terminal() {
         out
     };
     let out = on_terminal(false);
-    assert!(out.contains("slow ") && out.contains("/10 "), "{out}");
-    assert!(!on_terminal(true).contains("/10"));
+    assert!(out.contains("slow ") && out.contains(" of 10 "), "{out}");
+    assert!(out.contains(" of 7, 1 failed "), "{out}");
+    assert!(!on_terminal(true).contains(" of 10"));
     // A pipe is no terminal.
     let folder = tempdir().unwrap();
     let (_, out, error) = Program::start("progresses", folder.path()).ended();
-    assert!(!(out + &error).contains("/10"));
+    assert!(!(out + &error).contains(" of 10"));
 }

@@ -25,7 +25,7 @@ use crate::console::Console;
 use crate::entry::PERIODS;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
-use crate::job::Job;
+use crate::job::{BadLimit, Job};
 use crate::machine;
 use crate::parallel::Helpers;
 use crate::ranks::ProcessGroup;
@@ -327,7 +327,8 @@ impl Builder {
         let (job, unknown_time) = match self.time {
             JobTime::Unlimited => (Job::ending_in(None), None),
             JobTime::Within(limit) => (Job::ending_in(Some(limit)), None),
-            JobTime::OfEnvironment => Job::of_environment(is_first)?,
+            JobTime::OfEnvironment => Job::of_environment(is_first)
+                .map_err(|bad| Error::refused(bad.what(), BadLimit::INSTEAD))?,
         };
         tracing::info!(
             target: "sde",

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::Engine;
-use super::handle::{CalledApp, Handle};
 use crate::entry::RecordHead;
 use crate::error::{Error, ErrorKind};
 use crate::job::Costs;
@@ -21,16 +20,11 @@ pub(crate) struct Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    /// The gate of a sweep that this handle makes. A sweep in a body has none: what an item needs is computed.
-    pub(crate) fn of(sde: &'a Handle, app: &CalledApp<'_>) -> Option<Self> {
-        let name = || Arc::clone(&app.resolved.name);
-        sde.caller().is_none().then(|| Self::of_app(sde, name()))
-    }
-
-    pub(super) fn of_app(sde: &'a Handle, app: Arc<str>) -> Self {
+    /// The gate of a sweep of this app.
+    pub(super) fn new(engine: &'a Engine, app: &Arc<str>) -> Self {
         Self {
-            engine: sde.engine(),
-            app,
+            engine,
+            app: Arc::clone(app),
             costs: OnceLock::new(),
             has_warned: AtomicBool::new(false),
         }
@@ -76,28 +70,30 @@ impl<'a> Gate<'a> {
     pub(super) fn note(&self, record: &RecordHead) {
         // Before they are first needed none are kept.
         if let Some(costs) = self.costs.get() {
-            lock(costs).note(record.made_at, record.run, record.took);
+            note(&mut lock(costs), record);
         }
     }
 
     /// The costs that memory and the store have.
     fn recorded(&self) -> Costs {
         let mut costs = Costs::default();
-        let mut note = |record: &RecordHead| costs.note(record.made_at, record.run, record.took);
         if let Some(store) = self.engine.archiver() {
             // Without the store's the estimate is poorer.
-            let read = store.records(&self.app, &mut |record| note(record));
+            let read = store.records(&self.app, &mut |record| note(&mut costs, record));
             let _ =
                 read.inspect_err(|why| tracing::warn!(target: "sde", "no costs were read: {why}"));
         }
         if let Some(cache) = self.engine.caches.named(&self.app) {
-            cache.entries().iter().for_each(|entry| note(&entry.record));
+            let entries = cache.entries();
+            entries
+                .iter()
+                .for_each(|entry| note(&mut costs, &entry.record));
         }
         costs
     }
 }
 
-/// Whether an error says that a gate was closed.
-pub(crate) fn is_not_started(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotStarted { .. })
+fn note(costs: &mut Costs, record: &RecordHead) {
+    let run = (record.run.process, record.run.number);
+    costs.note(record.made_at, run, record.took);
 }

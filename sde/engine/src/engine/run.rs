@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::claim::Claimed;
-use super::gate::is_not_started;
 use super::handle::{CalledApp, Handle, Options, Outcome, Policy, is_left};
 use super::look::{Look, Looked};
 use super::run_state::Run;
@@ -77,7 +76,7 @@ impl Engine {
                         Err(error)
                     }
                     // The body has not begun: it can't be its error.
-                    Err(error) if options.gate.is_some() && is_not_started(&error) => {
+                    Err(error) if options.gate.is_some() && error.is_not_started() => {
                         stretch.end("not begun");
                         Err(error)
                     }

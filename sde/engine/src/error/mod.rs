@@ -139,6 +139,11 @@ impl Error {
         self.beneath().map_or(self, Self::root)
     }
 
+    /// Whether it says that an item of a sweep was not begun.
+    pub(crate) fn is_not_started(&self) -> bool {
+        matches!(self.kind(), ErrorKind::NotStarted { .. })
+    }
+
     /// Whether it comes of a call that was cancelled: this one, or one beneath it.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use crate::event::RunId;
-
 /// The costs of an app's latest computations, by when they were begun.
 #[derive(Debug, Default)]
-pub(crate) struct Costs(BTreeMap<(SystemTime, RunId), Duration>);
+pub(crate) struct Costs(BTreeMap<(SystemTime, Run), Duration>);
+
+/// A process, and the number of a computation there.
+type Run = (u64, u64);
 
 /// How many of them count.
 const LATEST: usize = 50;
@@ -20,7 +21,7 @@ const SHARE: u32 = 20;
 
 impl Costs {
     /// Notes a computation: once, however often it is told of.
-    pub(crate) fn note(&mut self, made_at: SystemTime, run: RunId, took: Duration) {
+    pub(crate) fn note(&mut self, made_at: SystemTime, run: Run, took: Duration) {
         self.0.insert((made_at, run), took);
         if self.0.len() > LATEST {
             self.0.pop_first();
@@ -60,7 +61,7 @@ mod tests {
         let mut costs = Costs::default();
         for (number, took) in (1..).zip(all) {
             let at = UNIX_EPOCH + seconds(number);
-            costs.note(at, RunId::new(0, number), seconds(took));
+            costs.note(at, (0, number), seconds(took));
         }
         costs
     }
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(costs(forgotten).estimate(), Some(seconds(12)));
         let huge = Costs(
             (0..3)
-                .map(|n| ((UNIX_EPOCH, RunId::new(0, n)), Duration::MAX))
+                .map(|n| ((UNIX_EPOCH, (0, n)), Duration::MAX))
                 .collect(),
         );
         assert_eq!(huge.estimate(), Some(Duration::MAX));
@@ -95,10 +96,10 @@ mod tests {
     fn the_latest_are_those_that_began_last_each_once() {
         let mut costs = costs([10, 20, 30]);
         for _ in 0..2 {
-            costs.note(UNIX_EPOCH, RunId::new(9, 1), seconds(40));
+            costs.note(UNIX_EPOCH, (9, 1), seconds(40));
         }
         assert_eq!(costs.0.len(), 4);
-        (0..47).for_each(|n| costs.note(UNIX_EPOCH + seconds(9), RunId::new(9, n), seconds(1)));
+        (0..47).for_each(|n| costs.note(UNIX_EPOCH + seconds(9), (9, n), seconds(1)));
         assert_eq!(costs.0.len(), LATEST);
         assert_eq!(costs.0.values().max(), Some(&seconds(30)));
     }
@@ -144,11 +145,7 @@ mod tests {
                 let took = 2 + (random >> 33) % 19;
                 free_at[worker] += took;
                 // It is known when it ends; to know it at once is no better.
-                costs.note(
-                    UNIX_EPOCH + seconds(now),
-                    RunId::new(job, random),
-                    seconds(took),
-                );
+                costs.note(UNIX_EPOCH + seconds(now), (job, random), seconds(took));
             }
             assert!(free_at.iter().all(|end| *end < whole + 20));
             over += free_at.iter().filter(|end| **end > whole).count();

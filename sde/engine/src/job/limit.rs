@@ -3,8 +3,6 @@
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::Error;
-
 /// The limit that people set.
 const LIMIT: &str = "SDE_TIME_LIMIT";
 
@@ -27,9 +25,9 @@ impl Around<'_> {
     }
 
     /// The time left, if the environment says it. `Duration::MAX` is a job without end.
-    pub(super) fn time_left(&self) -> Result<Option<Duration>, Error> {
+    pub(super) fn time_left(&self) -> Result<Option<Duration>, BadLimit> {
         if let Some(limit) = self.text(LIMIT) {
-            return self.read(&limit).map(Some).ok_or_else(|| refused(&limit));
+            return self.read(&limit).map(Some).ok_or(BadLimit(limit));
         }
         let end = self.text(SLURM_END).and_then(|end| end.parse().ok());
         Ok(end.map(|end| self.until(end)))
@@ -57,12 +55,19 @@ impl Around<'_> {
     }
 }
 
-fn refused(limit: &str) -> Error {
-    Error::refused(
-        format!("the time limit {LIMIT}={limit:?}"),
-        "it is the time from the program's start, such as `90`, `90s`, `15m`, `1h30m` or `HH:MM:SS`, or an end, \
-         such as `@1767225600`, in seconds since 1970, or `none`",
-    )
+/// A limit that can't be read.
+#[derive(Debug)]
+pub(crate) struct BadLimit(String);
+
+impl BadLimit {
+    /// What is refused.
+    pub(crate) fn what(&self) -> String {
+        format!("the time limit {LIMIT}={:?}", self.0)
+    }
+
+    /// What to give instead.
+    pub(crate) const INSTEAD: &'static str = "it is the time from the program's start, such as `90`, `90s`, `15m`, \
+        `1h30m` or `HH:MM:SS`, or an end, such as `@1767225600`, in seconds since 1970, or `none`";
 }
 
 /// A duration such as `90`, which are seconds, or `1d2h30m5s`.

@@ -14,9 +14,8 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::error::Error;
-
 pub(crate) use estimate::Costs;
+pub(crate) use limit::BadLimit;
 
 /// The job of an engine.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ impl Job {
     ///
     /// # Errors
     /// If `SDE_TIME_LIMIT` can't be read.
-    pub(crate) fn of_environment(asks: bool) -> Result<(Self, Option<String>), Error> {
+    pub(crate) fn of_environment(asks: bool) -> Result<(Self, Option<String>), BadLimit> {
         let around = limit::Around {
             variable: &|name| std::env::var_os(name),
             now: SystemTime::now(),

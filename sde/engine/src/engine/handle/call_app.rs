@@ -86,8 +86,12 @@ pub trait CallApp: App + Sized {
     /// arguments once. After an error the items that have begun are finished, and no others begin. On several ranks all
     /// items that were dealt out are finished.
     ///
+    /// In a job whose [time](Handle::time_left) is short nothing begins that does not fit, unless it is called in a body: what is done is
+    /// remembered.
+    ///
     /// # Errors
-    /// That of the first item that failed, which it names.
+    /// That of the first item that failed, which it names; [`OutOfTime`](crate::ErrorKind::OutOfTime) if none failed and
+    /// some were not begun.
     fn par_call<I>(&self, sde: &Handle, items: I) -> Result<Vec<Self::Given>, Error>
     where
         I: IntoIterator<Item = Self::Args>,
@@ -96,8 +100,9 @@ pub trait CallApp: App + Sized {
         sde.all_of_list(self, Self::resolved(), &list)
     }
 
-    /// Calls the app with each of many arguments, and gives the value or the error of each: an error of one stops no
-    /// other.
+    /// Calls the app with each of many arguments, and gives the value or the error of each, in the order of the
+    /// arguments: an error of one stops no other. An item that does not fit the [time](Handle::time_left) of the job has
+    /// the error [`NotStarted`](crate::ErrorKind::NotStarted); what is remembered is given.
     fn try_par_call<I>(&self, sde: &Handle, items: I) -> Vec<Result<Self::Given, Error>>
     where
         I: IntoIterator<Item = Self::Args>,
@@ -109,13 +114,14 @@ pub trait CallApp: App + Sized {
 
     /// Calls the app with each of many arguments, and gives each value, with its item's number, to a function as it
     /// comes. The value is held no longer. Equal arguments are found in the cache, or computed again if they are not
-    /// kept.
+    /// kept. They come in any order: a sum of floating-point numbers over them may differ from run to run in its last
+    /// digits, unless they are put in their places by number first.
     ///
     /// The function may return a `ControlFlow<()>`: after a `Break` nothing more begins. On several ranks items are
     /// dealt out in blocks, and all ranks end with the block in which one breaks.
     ///
     /// # Errors
-    /// As [`par_call`](Self::par_call).
+    /// As [`par_call`](Self::par_call). How many items are left is not known if the arguments do not say how many they are.
     fn par_call_each<I, C: GoesOn>(
         &self,
         sde: &Handle,

@@ -10,7 +10,6 @@ use std::thread::panicking;
 use std::time::Instant;
 
 use super::super::SoFar;
-use super::super::gate::is_not_started;
 use super::Handle;
 use crate::app::{ThreadContext, add_waiting};
 use crate::error::{Error, panic_text};
@@ -43,7 +42,7 @@ impl<T> Ended<Result<T, Error>> {
     pub(crate) fn of(result: Result<T, Error>) -> Self {
         match &result {
             Ok(_) => Self::Done(result),
-            Err(error) if is_not_started(error) => Self::NotStarted(result),
+            Err(error) if error.is_not_started() => Self::NotStarted(result),
             Err(_) => Self::Failed(result),
         }
     }

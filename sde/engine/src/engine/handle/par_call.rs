@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use super::super::gate::{Gate, is_not_started};
 use super::Handle;
 use super::items::Loop;
 use super::parallel::{Distinct, item_name, may_be_dealt_out};
@@ -42,7 +41,7 @@ impl Handle {
         for item in self.some_of_list(app, resolved, list, true)? {
             match item {
                 Some(Ok(value)) => values.push(value),
-                Some(Err(error)) if !is_not_started(&error) => return Err(error),
+                Some(Err(error)) if !error.is_not_started() => return Err(error),
                 _ => left += 1,
             }
         }
@@ -95,7 +94,7 @@ impl Handle {
             total: |_| total,
             most_deferred: DEFERRED,
         };
-        let gate = Gate::of(self, &app);
+        let gate = self.gate(&app);
         let options = Options {
             gate: gate.as_ref(),
             ..TypedOptions::<G>::OPTIONS.clone()
@@ -116,7 +115,7 @@ impl Handle {
                         end = Some(End::Enough);
                     }
                 }
-                Err(error) if is_not_started(&error) => end = Some(End::OutOfTime),
+                Err(error) if error.is_not_started() => end = Some(End::OutOfTime),
                 Err(error) if failed.as_ref().is_none_or(|(first, _)| at < *first) => {
                     failed = Some((at, of_item(at, inputs, &error)));
                 }
@@ -208,7 +207,7 @@ fn out_of_time(done: usize, left: Option<usize>) -> Error {
 
 /// The error of one of many calls. One that was not begun has not failed.
 fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {
-    if is_not_started(error) {
+    if error.is_not_started() {
         return error.clone();
     }
     ErrorKind::Item {

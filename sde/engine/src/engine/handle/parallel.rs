@@ -36,8 +36,11 @@ impl Handle {
     /// # Ok::<(), sde::Error>(())
     /// ```
     ///
-    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and
-    /// items that another process is at come last.
+    /// Where work is [shared](crate::SharedWork) with other processes, each goes through the list in an order of
+    /// its own, and items that another process is at come last.
+    ///
+    /// In a job whose [time](Self::time_left) is short nothing begins that does not fit, unless it is called in a body: such an
+    /// item has the error [`NotStarted`](ErrorKind::NotStarted). What is remembered is given.
     ///
     /// On several ranks, at the top of a program and in apps that all ranks run together, it is collective. Runs that
     /// nobody remembers are dealt out to the ranks (by their cost, if the app tells it). Each of these keys is computed
@@ -48,7 +51,7 @@ impl Handle {
     /// ([`AppInfo::distributed`](crate::AppInfo::distributed)) is refused.
     ///
     /// # Panics
-    /// If a run panics, after the runs that had begun have ended.
+    /// If a run panics, after the runs that had begun have ended. The item's name stands before the panic's text.
     pub fn par_map<A: AppSource + Sync + ?Sized>(
         &self,
         app: &A,
@@ -169,7 +172,7 @@ impl Handle {
             let results = self.engine().rank_map(self, ranks, app, list, transfer)?;
             return Ok(results.into_iter().map(Some).collect());
         }
-        let gate = Gate::of(self, app);
+        let gate = self.gate(app);
         let options = Options {
             gate: gate.as_ref(),
             ..options.clone()
@@ -179,6 +182,12 @@ impl Handle {
         let each = |inputs: &&Inputs, waits| self.unless_elsewhere(app, inputs, &options, waits);
         let goes_on = |result: &Result<_, _>| result.is_ok() || !ends_if_one_fails;
         Ok(self.in_order((&app.resolved.name, list, is_shared), name, each, goes_on))
+    }
+
+    /// The gate of a sweep. In a body there is none: what an item needs is computed.
+    pub(super) fn gate(&self, app: &CalledApp<'_>) -> Option<Gate<'_>> {
+        let is_in_body = self.caller().is_some();
+        (!is_in_body).then(|| Gate::new(self.engine(), &app.resolved.name))
     }
 
     /// The results of a run, unless another process is at it and it is not to be waited for.
@@ -210,8 +219,14 @@ impl Handle {
     /// assert_eq!(*squares[2].as_ref().unwrap(), 9.0);
     /// ```
     ///
+    /// Where work is [shared](crate::SharedWork) with other processes, each goes through the list in an order of its own,
+    /// so that they rarely come to the same run at once.
+    ///
+    /// It does not look at the [time](Self::time_left) of a job: it knows no app, and has no result for an item that is not
+    /// begun. A sweep of one app does, [`par_call`](crate::CallApp::par_call) or [`par_map`](Self::par_map).
+    ///
     /// # Panics
-    /// If the function panics, after the calls that had begun have ended.
+    /// If the function panics, after the calls that had begun have ended. The item's number stands before the panic's text.
     pub fn par_each<T: Sync, R: Send>(
         &self,
         items: &[T],

@@ -24,7 +24,7 @@ impl Handle {
     #[doc(hidden)]
     #[must_use]
     pub fn sweep(&self, app: &str) -> Sweep<'_> {
-        Sweep(Gate::of_app(self, app.into()))
+        Sweep(Gate::new(self.engine(), &app.into()))
     }
 
     /// Does items of a list on several threads, in an order of this process's own; the results are in the order of the items. An item

@@ -1,0 +1,4 @@
+#[sde::main]
+async fn main() -> Result<(), sde::Error> {
+    Ok(())
+}

@@ -1,0 +1,4 @@
+#[sde::main]
+fn main(arguments: Vec<String>) -> Result<(), sde::Error> {
+    Ok(())
+}

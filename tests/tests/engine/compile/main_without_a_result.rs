@@ -1,0 +1,2 @@
+#[sde::main]
+fn main() {}

@@ -117,6 +117,12 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     refused(&["--stdin", "-"], &["line 2", "--stdin - is for one run"]);
     refused(&["--why"], &["--dry-run tells it"]);
     refused(&["-j", "0"], &["0"]);
+    // One that is refused by itself hides none behind it.
+    desk.write("rows.csv", "x,file\n1,none\n2,b\n3,b\n");
+    refused(
+        &["-i", "{file}", "-o", "out.txt"],
+        &["line 4, is refused: its run and that of line 3"],
+    );
     // One row's output lies in another's folder, and is another's input.
     desk.write("rows.csv", "x,file\n1,a\n2,a/b\n");
     refused(&["-o", "out.txt={file}"], &["line 3", places]);

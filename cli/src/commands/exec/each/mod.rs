@@ -74,8 +74,8 @@ impl Exec {
         }
         // A key takes no store, and nothing runs for it.
         let keys = Sde::new();
-        let key = |one: &Self| Some(one.command().ok()?.0.peek(&keys).ok()?.key());
-        places::check(&rows, &all, key)?;
+        let key = |at: usize| Some(all[at].command().ok()?.0.peek(&keys).ok()?.key());
+        places::check(&rows, &all, &key)?;
         if self.dry_run {
             return self.tell_each(&rows, &all, out);
         }

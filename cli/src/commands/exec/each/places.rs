@@ -1,8 +1,11 @@
 //! Where rows put their outputs: no two runs may put files at one place, and none at the place of another's input.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Component, Path, PathBuf};
+
+use sde::Key;
 
 use super::super::Exec;
 use super::rows::{Rows, refused};
@@ -16,13 +19,29 @@ struct There {
     is_pattern: bool,
 }
 
-/// Refuses rows that put different files to one place. A run is known by its key, which costs reading its files: `key`
-/// is asked only for rows whose places meet.
-pub fn check(
-    rows: &Rows,
-    all: &[Exec],
-    key: impl Fn(&Exec) -> Option<sde::Key>,
-) -> Result<(), Failure> {
+/// The keys of rows. A key costs reading the files of its row, so it is asked for only where places meet.
+struct Keys<'a> {
+    key: &'a dyn Fn(usize) -> Option<Key>,
+    known: RefCell<HashMap<usize, Option<Key>>>,
+}
+
+impl Keys<'_> {
+    /// Two of these rows whose runs differ. A row that is refused puts nothing anywhere.
+    fn differ(&self, rows: impl Iterator<Item = usize> + Clone) -> Option<(usize, usize)> {
+        rows.clone().nth(1)?;
+        let key = |at| {
+            let mut known = self.known.borrow_mut();
+            *known.entry(at).or_insert_with(|| (self.key)(at))
+        };
+        let mut keyed = rows.filter_map(|at| Some((at, key(at)?)));
+        let (first, of_first) = keyed.next()?;
+        let (other, _) = keyed.find(|(_, of_other)| *of_other != of_first)?;
+        Some((first, other))
+    }
+}
+
+/// Refuses rows that put different files to one place, and a place that is an input's.
+pub fn check(rows: &Rows, all: &[Exec], key: &dyn Fn(usize) -> Option<Key>) -> Result<(), Failure> {
     let mut places: BTreeMap<String, There> = BTreeMap::new();
     for (at, one) in all.iter().enumerate() {
         one.places()?;
@@ -34,45 +53,45 @@ pub fn check(
             }
         }
     }
-    let of_one_run = |one: usize, other: usize| {
-        let keys = [one, other].map(|at| key(&all[at]));
-        // One that is refused puts nothing anywhere.
-        keys[0].is_none() || keys[1].is_none() || keys[0] == keys[1]
-    };
-    let refuse = |one: usize, other: usize, place: &str| {
-        let (first, second) = (
-            rows.rows[one.min(other)].line,
-            rows.rows[one.max(other)].line,
-        );
-        let why = format!(
-            "its run and that of line {first} put their outputs at {place}; a {{column}} in -o, as in -o NAME={{column}}, \
-             gives each row a place of its own"
-        );
-        Err(refused(&rows.name, second, &why))
+    let keys = Keys {
+        key,
+        known: RefCell::default(),
     };
     for (place, there) in &places {
-        let first = there.rows[0];
-        if let Some(other) = there.rows.iter().find(|other| !of_one_run(first, **other)) {
-            return refuse(first, *other, place);
-        }
-        let above = (Bound::Excluded(place), Bound::Unbounded);
-        let meeting = places
-            .range::<String, _>(above)
-            .take_while(|(longer, _)| longer.starts_with(&**place))
-            .filter(|(longer, _)| there.is_pattern || longer[place.len()..].starts_with('/'));
-        for (longer, theirs) in meeting {
-            if let Some(other) = theirs.rows.iter().find(|other| !of_one_run(first, **other)) {
-                return refuse(first, *other, longer);
-            }
+        let own = there.rows.iter().copied();
+        let pair = keys.differ(own.clone()).or_else(|| {
+            let above = (Bound::Excluded(place), Bound::Unbounded);
+            let mut meeting = places
+                .range::<String, _>(above)
+                .take_while(|(longer, _)| longer.starts_with(&**place))
+                .filter(|(longer, _)| there.is_pattern || longer[place.len()..].starts_with('/'));
+            meeting
+                .find_map(|(_, theirs)| keys.differ(own.clone().chain(theirs.rows.iter().copied())))
+        });
+        if let Some((one, other)) = pair {
+            let (first, second) = (
+                rows.rows[one.min(other)].line,
+                rows.rows[one.max(other)].line,
+            );
+            let why = format!(
+                "its run and that of line {first} put their outputs at {place}; a {{column}} in -o, as in -o NAME={{column}}, \
+                 gives each row a place of its own"
+            );
+            return Err(refused(&rows.name, second, &why));
         }
     }
     for (at, one) in all.iter().enumerate() {
         for input in one.read() {
-            let there = places.get(&input).into_iter().flat_map(|there| &there.rows);
+            let writes = places.get(&input).map_or(&[][..], |there| &there.rows);
             // Its own is another input for the next process that comes to the row.
-            let mut writes = there.filter(|other| **other == at || !of_one_run(at, **other));
-            if let Some(other) = writes.next() {
-                let line = rows.rows[*other].line;
+            let writer = match writes.contains(&at) {
+                true => Some(at),
+                false => keys
+                    .differ(std::iter::once(at).chain(writes.iter().copied()))
+                    .map(|(_, other)| other),
+            };
+            if let Some(writer) = writer {
+                let line = rows.rows[writer].line;
                 let why = format!(
                     "{input} is read, and is where the run of line {line} puts an output; -o NAME=PATH names another place"
                 );

@@ -29,7 +29,7 @@ fn patience(left: Option<Duration>) -> Duration {
 impl Engine {
     /// Has the runs that ranks make together save a state as soon as all ranks can, since this process is about to end.
     pub(super) fn owe_last_states(&self) {
-        if !self.archiver().is_some_and(|store| !store.is_read_only()) {
+        if self.archiver().is_none_or(|store| store.is_read_only()) {
             return;
         }
         self.caches.all().for_each(|cache| cache.scratches.owe());

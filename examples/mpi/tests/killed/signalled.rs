@@ -65,7 +65,7 @@ fn as_rank() {
     let rank = sde.rank().expect("its rank") as u64;
     RANK.store(rank, Ordering::Relaxed);
     let step = match sde.ranks().expect("ranks") {
-        2 => solve.call(&*sde, 0),
+        2 => solve.call(&sde, 0),
         _ => sde.split_for(rank as u32 / 2, 0, |part| solve.call(part, rank / 2)),
     };
     println!("rank {rank} went on from {}", *step.expect("a step"));

@@ -416,13 +416,16 @@ pub(super) fn without_time_ranks_begin_nothing_and_all_say_so_alike(ranks: Ranks
         let tried = tried
             .iter()
             .map(|one| one.as_ref().unwrap_err().to_string());
-        let says = |error: &sde::Error| format!("{:?} {}", error.kind(), error.exit_code());
+        let says = |error: &sde::Error| match error.kind() {
+            ErrorKind::OutOfTime { done, left, .. } => (*done, *left, error.exit_code()),
+            _ => panic!("{error}"),
+        };
         let computed = sde.stats().total.computed;
         (says(&all), says(&each), tried.collect::<Vec<_>>(), computed)
     });
-    let ended = "OutOfTime { done: 0, left: Some(9) } 75".to_owned();
+    let ended = (0, Some(9), 75);
     let not_begun = "ranks.rank_map.square was not begun: the job has too little time left; run the program again, which \
                      takes up the rest";
-    let expected = (ended.clone(), ended, vec![not_begun.to_owned(); 9], 0);
+    let expected = (ended, ended, vec![not_begun.to_owned(); 9], 0);
     all_are(&came, &expected);
 }

@@ -23,7 +23,7 @@ use crate::sync::user_code;
 /// A body that has ended.
 pub(crate) struct Ran {
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
-    pub(super) record: Record,
+    pub(crate) record: Record,
     /// How long the body took without the runs that were nested in it, and all of the legs before.
     pub(super) own: Duration,
     /// The body was told that nobody wants the result any more.

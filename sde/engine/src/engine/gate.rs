@@ -65,7 +65,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Checks that an item may begin.
-    pub(super) fn pass(&self) -> Result<(), Error> {
+    pub(crate) fn pass(&self) -> Result<(), Error> {
         match self.closes_in() {
             Some(Duration::ZERO) => Err(self.closed()),
             _ => Ok(()),
@@ -79,7 +79,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Notes a run that has ended, well or not.
-    pub(super) fn note(&self, record: &RecordHead) {
+    pub(crate) fn note(&self, record: &RecordHead) {
         // Before they are first needed none are kept.
         if let Some(costs) = self.costs.get() {
             note(&mut lock(costs), record);

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::collective::Ranks;
 use super::deal::{DealMessage, LONGEST, SHORTEST, heard};
-use crate::engine::Gate;
 use crate::error::Error;
 use crate::machine;
 use crate::sync::lock;
@@ -68,22 +67,20 @@ impl Points {
         state.remaining.next()
     }
 
-    /// Deals out no point that does not fit the time left, as this gate has it.
-    pub(super) fn heed(&self, gate: &Gate<'_>) {
-        let (done, costs) = {
-            let mut state = lock(&self.0);
-            (state.done, std::mem::take(&mut state.costs))
-        };
-        // With no lock held: the gate may ask the store.
-        let first = (done - costs.len()) as u64;
-        for (number, (began, took)) in (first..).zip(costs) {
-            // No other run has such a number.
-            gate.note_elsewhere((0, number), began, took);
-        }
-        let closes = gate
-            .closes_in()
-            .map(|time| Instant::now().checked_add(time));
-        lock(&self.0).closes = closes.flatten();
+    /// The points computed since this was asked, each with its number among all, when it was begun, and what it took.
+    pub(super) fn take_costs(&self) -> Vec<(u64, SystemTime, Duration)> {
+        let mut state = lock(&self.0);
+        let first = (state.done - state.costs.len()) as u64;
+        let costs = std::mem::take(&mut state.costs).into_iter();
+        let numbered = (first..).zip(costs);
+        numbered
+            .map(|(number, (began, took))| (number, began, took))
+            .collect()
+    }
+
+    /// Deals out nothing from then on.
+    pub(super) fn close_at(&self, closes: Option<Instant>) {
+        lock(&self.0).closes = closes;
     }
 
     /// The points that were not begun for want of time.
@@ -179,11 +176,11 @@ mod tests {
     fn what_does_not_fit_is_left() {
         let points = Points::new(vec![5, 6, 7, 8]);
         assert_eq!(points.next(1), Some(5));
-        lock(&points.0).closes = Instant::now().checked_add(Duration::from_secs(3600));
+        points.close_at(Instant::now().checked_add(Duration::from_secs(3600)));
         assert_eq!(points.next(1), Some(6));
-        lock(&points.0).closes = Some(Instant::now());
+        points.close_at(Some(Instant::now()));
         assert_eq!((points.next(2), points.next(1)), (None, None));
         assert_eq!(points.take_left(), [7, 8]);
-        assert_eq!((points.done(), lock(&points.0).costs.len()), (2, 2));
+        assert_eq!((points.done(), points.take_costs().len()), (2, 2));
     }
 }

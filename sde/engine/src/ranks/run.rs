@@ -50,6 +50,7 @@ impl Engine {
                 stretch.end(source.name());
                 Ok(self.conclude(&run, served, source))
             }
+            Err(error) if options.gate.is_some() && error.is_not_started() => Err(error),
             Err(error) => Err(self.failed(&run, error)),
         }
     }
@@ -81,9 +82,16 @@ impl Engine {
             let (key, why) = (run.key, "not every rank has it".to_owned());
             return Err(ErrorKind::NotRemembered { app, key, why }.into());
         }
+        // Only where there is one rank: several agree on what they begin.
+        if let Some(gate) = run.options.gate {
+            gate.pass()?;
+        }
         let (role, begun) = self.claim_together(run);
         let level = ranks.level();
         let ran = self.execute(run, call, &begun, number);
+        if let Some(gate) = run.options.gate {
+            gate.note(&ran.record);
+        }
         let computation = ran.computation();
         let made = self.publishable(run, ran, None);
         let met = self.meet_to_end(run, ranks, made);

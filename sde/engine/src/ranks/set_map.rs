@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::deal::{LONGEST, SHORTEST};
 use super::par_map::{Holder, Item, ListKeys, compute_led, deal, recorded};
@@ -148,7 +149,7 @@ impl Engine {
         let others = whole.size() / sweep.size - usize::from(computes);
         let points = Arc::new(Points::new(sweep.missing.clone()));
         // Before the first is dealt out.
-        sweep.gate.inspect(|gate| points.heed(gate));
+        sweep.gate.inspect(|gate| heed(gate, &points));
         let desk = {
             let (points, whole) = (Arc::clone(&points), Arc::clone(whole));
             Arc::new(Desk::new(move || _ = points.answer(&whole, list)))
@@ -162,7 +163,7 @@ impl Engine {
             let (mut sleep, mut told) = (SHORTEST, None);
             while is_computing() || !points.have_ended(others) {
                 if let Some(gate) = sweep.gate {
-                    points.heed(gate);
+                    heed(gate, &points);
                 }
                 let served = desk.serve(sleep);
                 let asked = points.answer(whole, list);
@@ -231,6 +232,18 @@ impl Engine {
             computed.insert(at, item);
         }
     }
+}
+
+/// Has no point dealt out that does not fit the time left, as the gate has it.
+fn heed(gate: &Gate<'_>, points: &Points) {
+    for (number, began, took) in points.take_costs() {
+        // No run has such a number.
+        gate.note_elsewhere((0, number), began, took);
+    }
+    let closes = gate
+        .closes_in()
+        .map(|time| Instant::now().checked_add(time));
+    points.close_at(closes.flatten());
 }
 
 /// The error if an app can't be mapped on sets of `size` ranks.

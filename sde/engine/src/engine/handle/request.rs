@@ -338,7 +338,8 @@ pub struct Outcome {
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
-    /// When that computation ended.
+    /// When that computation ended. Of one that went on from a scratch state, or said [its time](Handle::took) itself, the
+    /// end as if all of that time came after its begin.
     pub ended_at: SystemTime,
 }
 

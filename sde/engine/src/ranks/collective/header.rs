@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::state_turn::StateDue;
 use crate::error::{Error, said};
 use crate::event::RunId;
 use crate::key::Key;
@@ -65,6 +64,16 @@ pub(crate) struct Header {
     /// Why this rank failed. Not sent with the header.
     #[serde(skip)]
     pub(crate) failure: String,
+}
+
+/// Whether a state of an iteration is due on a rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum StateDue {
+    #[default]
+    No,
+    Yes,
+    /// This rank's process is about to end.
+    AtOnce,
 }
 
 /// The part of a header that depends on the operation.

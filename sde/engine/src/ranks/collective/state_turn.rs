@@ -6,10 +6,8 @@
 //! A process that is about to end does not wait until a state is due on all ranks: it says so, and all save the next
 //! state. The meeting after that shows that all have passed the place where they save it.
 
-use serde::{Deserialize, Serialize};
-
 use super::Ranks;
-use super::header::Header;
+use super::header::{Header, StateDue};
 use crate::sync::lock;
 
 /// Whether the next state of an iteration is saved.
@@ -21,16 +19,6 @@ enum StateTurn {
     Due,
     /// All ranks agreed at the last meeting: all of them save the next state.
     Agreed,
-}
-
-/// What a rank tells at a meeting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum StateDue {
-    #[default]
-    No,
-    Yes,
-    /// This rank's process is about to end.
-    AtOnce,
 }
 
 /// When this rank saves the states that it makes with the others of its set.

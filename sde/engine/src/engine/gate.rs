@@ -41,8 +41,7 @@ impl<'a> Gate<'a> {
     /// How long items may still begin: `None` without limit, nothing if none fits any more.
     pub(crate) fn closes_in(&self) -> Option<Duration> {
         if self.begun.elapsed() >= KNOWN_AFTER {
-            self.attends
-                .get_or_init(|| self.engine.archiver()?.attend());
+            self.attends.get_or_init(|| self.engine.attend());
         }
         let job = &self.engine.job;
         let (left, whole) = (job.time_left()?, job.whole()?);

@@ -25,6 +25,12 @@ impl Engine {
         }));
     }
 
+    /// Makes this process known as one that is at work and can be told to stop.
+    pub(super) fn attend(&self) -> Option<Box<dyn Send + Sync>> {
+        let archiver = self.archiver().filter(|_| self.rank.is_none());
+        archiver?.attend()
+    }
+
     fn is_told(self: &Arc<Self>, told: Option<&StopRequest>) {
         let Some(told) = told else {
             // What has ended does not go on: its callers know that it is over.

@@ -68,7 +68,7 @@ impl Job {
     }
 
     /// When the job ends, by the time of day as it was when the engine was built; `None` if it is not known to end.
-    #[allow(dead_code, reason = "ranks and `sde stop` ask for it")]
+    #[allow(dead_code, reason = "tests ask for it")]
     pub(crate) fn end(&self) -> Option<SystemTime> {
         Some(self.opened_at + self.after_opening()?)
     }
@@ -88,13 +88,7 @@ impl Job {
         self.lower(at.saturating_duration_since(self.opened));
     }
 
-    /// Leaves no time from now on.
-    #[allow(dead_code, reason = "`sde stop` calls it")]
-    pub(crate) fn stop(&self) {
-        self.lower(Duration::ZERO);
-    }
-
-    /// Has the job end then, if it would end later, in place of an end that was told before.
+    /// Has the job end then, if it would end later, in place of an end that people told before.
     pub(crate) fn tell_end(&self, at: Option<Instant>) {
         let told = at.map_or(NO_END, |at| self.nanos(at));
         self.told.store(told, Ordering::Relaxed);

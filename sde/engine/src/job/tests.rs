@@ -234,10 +234,21 @@ fn the_time_left_only_falls() {
     assert!(until_end > hour / 2);
     job.end_by(Instant::now() + 2 * hour);
     assert!(job.time_left().unwrap() <= left);
-    job.stop();
-    assert_eq!(job.time_left(), Some(Duration::ZERO));
     assert_eq!(
         Job::ending_in(Some(Duration::ZERO)).time_left(),
         Some(Duration::ZERO)
     );
+}
+
+#[test]
+fn an_end_that_people_tell_may_be_taken_back() {
+    let hour = Duration::from_secs(3600);
+    let job = Job::ending_in(Some(hour));
+    let left = || job.time_left().unwrap();
+    job.tell_end(Some(Instant::now() + 2 * hour));
+    assert!(left() <= hour && left() > hour / 2);
+    job.tell_end(Some(Instant::now()));
+    assert_eq!(left(), Duration::ZERO);
+    job.tell_end(None);
+    assert!(left() > hour / 2);
 }

@@ -123,17 +123,13 @@ impl<'a> Call<'a> {
 
     fn ask(&self, policy: Policy) -> Result<Outcome, CommandError> {
         let (_, inputs) = self.plan.call();
-        let done = loop {
-            let done = self.sde.request(&self.app, &inputs).policy(policy).run();
-            let Err(error) = &done else { break done };
-            if error.app_error::<NotClean>().is_none() {
-                break done;
-            }
-            // Without a run of its own, this call had waited for that of another one.
-            if let Some(whole) = lock(&self.whole).take() {
-                return Err(self.not_clean(whole));
-            }
-        };
+        let done = self.sde.request(&self.app, &inputs).policy(policy).run();
+        if let Err(error) = &done
+            && error.app_error::<NotClean>().is_some()
+            && let Some(whole) = lock(&self.whole).take()
+        {
+            return Err(self.not_clean(whole));
+        }
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
                 let (app, mut ended) = (self.plan.app.clone(), Box::new(ended.clone()));

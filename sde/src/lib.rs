@@ -282,7 +282,10 @@ pub use sde_command::Command;
 /// Runs of other programs: what comes of a [`Command`].
 #[cfg(all(feature = "command", unix))]
 pub mod command {
-    pub use sde_command::{CommandError, Ended, Failed, Ran, RuleError, Rules, Stop, Swept, sweep};
+    pub use sde_command::{
+        CommandError, Ended, Failed, Ran, RuleError, Rules, Stop, Swept, Trace, Traced, Undeclared,
+        Untraced, Use, sweep,
+    };
 }
 
 /// Process sets, for programs on many ranks and for transports of your own.

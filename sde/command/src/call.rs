@@ -178,30 +178,24 @@ impl<'a> Call<'a> {
 
     fn ask(&self, asked: Asked) -> Result<Outcome, CommandError> {
         let (_, inputs) = self.plan.call();
-        let request = || {
-            let request = self.sde.request(&self.app, &inputs).names(results::NEEDED);
-            let request = match &asked {
-                Asked::Use => request,
-                Asked::Again => request.policy(Policy::Refresh),
-                Asked::InPlaceOf(old) => request.in_place_of(*old),
-                Asked::Alone => request.policy(Policy::Bypass),
-            };
-            match self.sweep {
-                Some((sweep, waits)) => request.in_sweep(sweep, waits),
-                None => request,
-            }
+        let request = self.sde.request(&self.app, &inputs).names(results::NEEDED);
+        let request = match asked {
+            Asked::Use => request,
+            Asked::Again => request.policy(Policy::Refresh),
+            Asked::InPlaceOf(old) => request.in_place_of(old),
+            Asked::Alone => request.policy(Policy::Bypass),
         };
-        let done = loop {
-            let done = request().run();
-            let Err(error) = &done else { break done };
-            if error.app_error::<NotClean>().is_none() {
-                break done;
-            }
-            // Without a run of its own, this call had waited for that of another one.
-            if let Some(whole) = lock(&self.whole).take() {
-                return Err(self.not_clean(whole));
-            }
+        let request = match self.sweep {
+            Some((sweep, waits)) => request.in_sweep(sweep, waits),
+            None => request,
         };
+        let done = request.run();
+        if let Err(error) = &done
+            && error.app_error::<NotClean>().is_some()
+            && let Some(whole) = lock(&self.whole).take()
+        {
+            return Err(self.not_clean(whole));
+        }
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
                 let (app, mut ended) = (self.plan.app.clone(), Box::new(ended.clone()));

@@ -1,9 +1,10 @@
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sde_engine::Sde;
+use sde_engine::{Event, Sde};
 
 use crate::{Command, CommandError, Ran, Trace};
 
@@ -45,12 +46,20 @@ fn calls_at_once_get_what_they_asked_for() {
     let printed = |ran: &Ran| ran.stdout().unwrap() == b"done\n";
     let strict = Some(Trace::Strict);
     for (first, second) in [(None, strict), (strict, None), (strict, strict)] {
-        let sde = Sde::new();
+        let (told, waits) = mpsc::channel();
+        let told = Mutex::new(told);
+        let observer = move |event: &Event| {
+            if let Event::Waiting { .. } = event {
+                let _ = told.lock().unwrap().send(());
+            }
+        };
+        let sde = Sde::builder().observer(observer).build().unwrap();
         let _ = fs::remove_file(folder.path().join("started"));
         thread::scope(|scope| {
             let one = scope.spawn(|| run(&sde, first));
             until_started(folder.path(), 1);
             let other = scope.spawn(|| run(&sde, second));
+            waits.recv_timeout(Duration::from_secs(60)).unwrap();
             fs::write(&go, "x\n").unwrap();
             let one = one.join().unwrap();
             until_started(folder.path(), 2);

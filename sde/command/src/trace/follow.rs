@@ -223,6 +223,10 @@ impl Follow {
 
 /// Why files can be read after this call that no trace tells of.
 fn hides(call: &Call<'_>) -> Option<&'static str> {
+    // Also what it does not find is elsewhere.
+    if call.name == "openat2" && call.has("RESOLVE_IN_ROOT") {
+        return Some("was called with another root");
+    }
     if !call.is_done() {
         return None;
     }
@@ -235,7 +239,6 @@ fn hides(call: &Call<'_>) -> Option<&'static str> {
         "clone" | "clone3" | "unshare" if is_apart() => {
             Some("was called, after which paths and processes have other names")
         }
-        "openat2" if call.has("RESOLVE_IN_ROOT") => Some("was called with another root"),
         "clone" | "clone3" if call.has("CLONE_UNTRACED") => {
             Some("was called, whose process is not traced")
         }

@@ -83,6 +83,17 @@ impl Run<'_> {
     }
 }
 
+/// The text that is kept of an error.
+fn message(error: &Error) -> String {
+    let text = || match error.kind() {
+        ErrorKind::App { cause, .. } => cause.to_string(),
+        ErrorKind::Panicked { message, .. } => format!("it panicked: {message}"),
+        _ => format!("{error:#}"),
+    };
+    let text = catch_unwind(AssertUnwindSafe(text));
+    text.unwrap_or_else(|_| "the text of its error can't be had".to_owned())
+}
+
 /// The error of a kept failure.
 fn given(run: &Run<'_>, failure: &FailureRecord, made: &RecordHead) -> Error {
     let app = Arc::clone(&run.app.resolved.name);
@@ -164,15 +175,10 @@ impl Engine {
         let known = known.iter().map(|entry| entry.record.made_at);
         record.made_at = later_than(record.made_at, known.chain(seen));
         let saved = || {
-            let text = || match unpublished.error.kind() {
-                ErrorKind::App { cause, .. } => cause.to_string(),
-                ErrorKind::Panicked { message, .. } => format!("it panicked: {message}"),
-                _ => format!("{:#}", unpublished.error),
-            };
-            let text = catch_unwind(AssertUnwindSafe(text));
-            let text = text.unwrap_or_else(|_| "the text of its error can't be had".to_owned());
             let output = output.as_deref().unwrap_or_default();
-            record.clone().failed(&text, output, lasts)
+            record
+                .clone()
+                .failed(&message(&unpublished.error), output, lasts)
         };
         let is_saved = saves && ranks.is_none_or(|ranks| ranks.rank() == 0);
         let saved = is_saved.then(saved);

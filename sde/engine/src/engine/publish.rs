@@ -42,6 +42,11 @@ impl Unpublished {
         }
     }
 
+    /// The same failure, told by this error.
+    pub(crate) fn told_by(self, error: Error) -> Self {
+        Self { error, ..self }
+    }
+
     pub(crate) fn is_panic(&self) -> bool {
         self.panic.is_some()
     }

@@ -19,6 +19,7 @@ mod execute;
 mod failures;
 mod handle;
 mod invalidate;
+mod kept;
 mod load;
 mod look;
 mod peek;

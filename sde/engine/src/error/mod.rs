@@ -6,7 +6,6 @@
 
 mod app_error;
 mod archive_error;
-mod given;
 mod kind;
 pub(crate) mod returned;
 mod text;

@@ -17,6 +17,7 @@ mod dynamic;
 mod errors;
 mod eviction;
 mod failures;
+mod failures_of_others;
 mod handles;
 mod held;
 mod helper_names;

@@ -202,7 +202,7 @@ fn each_way_out_is_taken() {
             .arg("log(y)~x")
             .arg("T=~5"),
         job()
-            .arg("https://example.org/tmp/x")
+            .arg("https://example.org/no/such/x")
             .arg("--out=/dev/null"),
         job().env("LD_LIBRARY_PATH", "/usr/lib"),
         sh().args(["-c", "echo 1 > /dev/null"]),

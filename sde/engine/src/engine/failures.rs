@@ -7,37 +7,23 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::Engine;
 use super::announce::Announcement;
 use super::claim::Role;
 use super::execute::Computation;
 use super::handle::Policy;
+use super::kept::{FailedBody, GivenFailure, SeenFailure, error_of};
 use super::publish::{Unpublished, later_than};
 use super::run_state::Run;
 use crate::app::ResolvedApp;
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::entry::{Entry, FailureRecord, Record, RecordHead, failure_key, nanos};
-use crate::error::{AppError, Error, ErrorKind, Failure};
-use crate::event::{Event, RunId};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::event::Event;
 use crate::key::Key;
 use crate::result_map::Failed;
-
-/// A body that failed by itself.
-pub(crate) struct FailedBody {
-    record: Record,
-    output: Option<Arc<str>>,
-    /// How long its failure lasts for later calls; transient if they are never given it.
-    lasts: Failure,
-}
-
-/// A kept failure that is given in place of a run.
-pub(super) struct GivenFailure {
-    pub(super) error: Error,
-    /// What memory knows it by, if it lasts.
-    pub(super) in_memory: Option<Arc<Entry>>,
-}
 
 /// What is kept of a failure.
 #[derive(Default)]
@@ -47,29 +33,11 @@ pub(super) struct Kept {
     to_save: Option<Arc<Entry>>,
 }
 
-/// A kept failure that a call has found.
-#[derive(Clone, Copy)]
-pub(crate) struct SeenFailure {
-    run: RunId,
-    pub(super) made_at: SystemTime,
-    took: Duration,
-    /// Whether the call is given it.
-    pub(super) is_given: bool,
-}
-
 /// Runs that are computed again since they failed in an earlier program.
 #[derive(Default)]
 pub(super) struct Repeats {
     runs: AtomicU64,
     nanos: AtomicU64,
-}
-
-/// Whether a failure tells of a run, and not of how it was called.
-fn is_worth_keeping(error: &Error) -> bool {
-    !matches!(
-        error.root().kind(),
-        ErrorKind::Cancelled { .. } | ErrorKind::TooDeep { .. }
-    )
 }
 
 impl Run<'_> {
@@ -83,10 +51,21 @@ impl Run<'_> {
     }
 }
 
+/// The text that is kept of an error.
+fn message(error: &Error) -> String {
+    let text = || match error.kind() {
+        ErrorKind::App { cause, .. } => cause.to_string(),
+        ErrorKind::Panicked { message, .. } => format!("it panicked: {message}"),
+        _ => format!("{error:#}"),
+    };
+    let text = catch_unwind(AssertUnwindSafe(text));
+    text.unwrap_or_else(|_| "the text of its error can't be had".to_owned())
+}
+
 /// The error of a kept failure.
 fn given(run: &Run<'_>, failure: &FailureRecord, made: &RecordHead) -> Error {
     let app = Arc::clone(&run.app.resolved.name);
-    let (key, cause) = (run.key, AppError::given(failure, made));
+    let (key, cause) = (run.key, error_of(failure, made));
     ErrorKind::App { app, key, cause }.into()
 }
 
@@ -108,26 +87,6 @@ fn in_memory(
     let entry = Entry::failed(Record::new(head, []), failed, epoch, own);
     run.cache.measure(&entry);
     Arc::new(entry)
-}
-
-impl FailedBody {
-    /// The failure of a body with this record, if it tells of the run and the run was wanted to its end.
-    pub(super) fn of(
-        (record, unwanted): (Record, bool),
-        error: &Error,
-        output: Option<Arc<str>>,
-        lasts: Failure,
-    ) -> Option<Box<Self>> {
-        // Other errors of the engine tell of the program and its machine: the next may do better.
-        let is_of_app = matches!(error.root().kind(), ErrorKind::App { .. });
-        let lasts = if is_of_app { lasts } else { Failure::Transient };
-        let body = Self {
-            record,
-            output,
-            lasts,
-        };
-        (!unwanted && is_worth_keeping(error)).then(|| Box::new(body))
-    }
 }
 
 impl Engine {
@@ -164,15 +123,10 @@ impl Engine {
         let known = known.iter().map(|entry| entry.record.made_at);
         record.made_at = later_than(record.made_at, known.chain(seen));
         let saved = || {
-            let text = || match unpublished.error.kind() {
-                ErrorKind::App { cause, .. } => cause.to_string(),
-                ErrorKind::Panicked { message, .. } => format!("it panicked: {message}"),
-                _ => format!("{:#}", unpublished.error),
-            };
-            let text = catch_unwind(AssertUnwindSafe(text));
-            let text = text.unwrap_or_else(|_| "the text of its error can't be had".to_owned());
             let output = output.as_deref().unwrap_or_default();
-            record.clone().failed(&text, output, lasts)
+            record
+                .clone()
+                .failed(&message(&unpublished.error), output, lasts)
         };
         let is_saved = saves && ranks.is_none_or(|ranks| ranks.rank() == 0);
         let saved = is_saved.then(saved);

@@ -20,6 +20,7 @@ mod failures;
 mod gate;
 mod handle;
 mod invalidate;
+mod kept;
 mod last_states;
 mod load;
 mod look;

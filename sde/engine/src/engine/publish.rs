@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use super::Engine;
 use super::claim::Role;
 use super::execute::{Begun, Computation, Ran};
-use super::failures::FailedBody;
 use super::handle::Policy;
+use super::kept::FailedBody;
 use super::run_state::Run;
 use super::save::NewSaved;
 use crate::cache::flight::Forever;
@@ -40,6 +40,11 @@ impl Unpublished {
             panic: None,
             body: None,
         }
+    }
+
+    /// The same failure, told by this error.
+    pub(crate) fn told_by(self, error: Error) -> Self {
+        Self { error, ..self }
     }
 
     pub(crate) fn is_panic(&self) -> bool {

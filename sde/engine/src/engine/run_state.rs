@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use sde_last_value::thread_number;
 
 use super::Node;
-use super::failures::SeenFailure;
 use super::handle::{CalledApp, Handle, Options};
+use super::kept::SeenFailure;
 use crate::app::{Callee, CancelToken, Frame, ThreadContext, Wake, ancestry};
 use crate::cache::AppCache;
 use crate::entry::{Entry, Provenance, RecordHead};

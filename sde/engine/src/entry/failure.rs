@@ -1,7 +1,11 @@
 //! The records of failures.
 
+use std::sync::Arc;
+
+use super::Entry;
 use crate::error::Failure;
 use crate::key::Key;
+use crate::result_map::{EntryResults, Failed};
 
 /// The longest message, and the longest output, in bytes.
 const LONGEST: usize = 4 << 10;
@@ -27,6 +31,24 @@ pub fn failure_key(of: &Key) -> Key {
     let mut hasher = blake3::Hasher::new_derive_key("SDE 1, the failure of a run");
     hasher.update(of.as_bytes());
     Key::from_bytes(*hasher.finalize().as_bytes())
+}
+
+impl Entry {
+    /// The failure that memory knows.
+    pub(crate) fn failure(&self) -> Option<&Failed> {
+        match &self.results {
+            EntryResults::Failed(failed) => Some(failed),
+            _ => None,
+        }
+    }
+
+    /// The failure that a store keeps.
+    pub(crate) fn kept_failure(&self) -> Option<&Arc<FailureRecord>> {
+        match &self.results {
+            EntryResults::Failure(failure) => Some(failure),
+            _ => None,
+        }
+    }
 }
 
 /// The beginning of a long text.

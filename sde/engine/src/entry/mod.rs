@@ -169,22 +169,6 @@ impl Entry {
         }
     }
 
-    /// The failure that memory knows.
-    pub(crate) fn failure(&self) -> Option<&Failed> {
-        match &self.results {
-            EntryResults::Failed(failed) => Some(failed),
-            _ => None,
-        }
-    }
-
-    /// The failure that a store keeps.
-    pub(crate) fn kept_failure(&self) -> Option<&Arc<FailureRecord>> {
-        match &self.results {
-            EntryResults::Failure(failure) => Some(failure),
-            _ => None,
-        }
-    }
-
     /// This entry with another record. That one's dependencies must have been current whenever this entry's were.
     pub(crate) fn with_record(&self, record: Record) -> Self {
         self.with(record, self.results.replacing(|_| None))

@@ -7,7 +7,6 @@
 mod app_error;
 mod archive_error;
 pub(crate) mod ended;
-mod given;
 mod kind;
 pub(crate) mod returned;
 mod text;

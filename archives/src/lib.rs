@@ -34,6 +34,7 @@ mod copy;
 mod format;
 pub mod inspect;
 mod locks;
+mod process;
 pub mod processes;
 mod read;
 mod resolve;

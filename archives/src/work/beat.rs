@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use sde::Key;
 
+use super::file::this;
 use super::heed::Heed;
-use super::lease;
 use super::text::{self, Begun};
 use crate::format::id::UniqueId;
 use crate::locks::{lock, wait_timeout};
@@ -147,7 +147,7 @@ impl Beat {
             }
             state.runs.clone()
         };
-        let text = format!("{}{}", lease::this(), text::of(self.begun, &runs));
+        let text = format!("{}{}", this(), text::of(self.begun, &runs));
         self.file.write_all_at(text.as_bytes(), 0)?;
         self.file.set_len(text.len() as u64)
     }

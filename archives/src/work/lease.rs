@@ -2,29 +2,20 @@
 //!
 //! The process holds a POSIX lock on it: a forked child does not inherit that, and the system releases it however
 //! the process ends. But closing the file releases it too, by any name and handle of the process. So a process
-//! never closes its own lease: one opened by mistake is [kept](keep_if_own) open.
+//! never closes its own lease: one opened by mistake is [kept](file::keep_if_own) open.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
-
-use crate::format::about::About;
 use crate::format::id::UniqueId;
-use crate::locks::lock;
 
 use super::beat::Beat;
+use super::file::{self, EXTENSION, FileId, Locked, this, try_lock};
 use super::heed::Heed;
-use super::other;
-use super::present::EXTENSION;
-
-/// A file's device and inode number, whatever its name.
-pub(super) type FileId = (u64, u64);
 
 /// The lease of this process, until it is dropped.
 pub(super) struct Lease {
@@ -34,15 +25,6 @@ pub(super) struct Lease {
     process: u32,
     pub(super) beat: Arc<Beat>,
 }
-
-/// A lease of this process, with further handles that must stay open.
-struct OwnLease {
-    id: FileId,
-    process: u32,
-    kept: Vec<File>,
-}
-
-static OWN: Mutex<Vec<OwnLease>> = Mutex::new(Vec::new());
 
 impl Lease {
     /// Makes the lease, and its folder.
@@ -56,12 +38,8 @@ impl Lease {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let mut file = options.open(&path)?;
-        let id = id(&file.metadata()?);
-        lock(&OWN).push(OwnLease {
-            id,
-            process: std::process::id(),
-            kept: Vec::new(),
-        });
+        let id = file::id(&file.metadata()?);
+        file::is_begun(id);
         let lease = |file| Self {
             path,
             id,
@@ -92,69 +70,10 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.beat.wake();
-        lock(&OWN).retain(|own| own.id != self.id);
+        file::is_over(self.id);
         // A later lease of this process has the same name.
-        if self.is_of_this_process() && other::id_of(&self.path).ok() == Some(self.id) {
+        if self.is_of_this_process() && file::id_of(&self.path).ok() == Some(self.id) {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-/// The first lines of a lease: this machine's name, the process's number, and an id of the machine.
-pub(super) fn this() -> String {
-    let About { host, process, .. } = About::this();
-    format!("{host}\n{process}\n{}\n", machine())
-}
-
-/// An id of this machine, drawn at its last start.
-pub(super) fn machine() -> &'static str {
-    static MACHINE: OnceLock<String> = OnceLock::new();
-    MACHINE.get_or_init(|| {
-        let drawn = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        drawn.map_or_else(|_| About::this().host, |drawn| drawn.trim().to_owned())
-    })
-}
-
-/// The result of locking a file.
-pub(super) enum Locked {
-    Taken,
-    Held,
-    Unsupported,
-}
-
-/// Locks a file for this process.
-pub(super) fn try_lock(file: &File) -> Locked {
-    match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Locked::Taken,
-        Err(Errno::AGAIN | Errno::ACCESS) => Locked::Held,
-        Err(_) => Locked::Unsupported,
-    }
-}
-
-/// Whether a file is a lease of this process.
-pub(super) fn is_own(id: FileId) -> bool {
-    let process = std::process::id();
-    lock(&OWN)
-        .iter()
-        .any(|own| own.id == id && own.process == process)
-}
-
-/// Keeps a file open if it is a lease of this process; gives back any other.
-pub(super) fn keep_if_own(file: File, id: FileId) -> Option<File> {
-    let process = std::process::id();
-    let mut own = lock(&OWN);
-    match own
-        .iter_mut()
-        .find(|own| own.id == id && own.process == process)
-    {
-        Some(own) => {
-            own.kept.push(file);
-            None
-        }
-        None => Some(file),
-    }
-}
-
-pub(super) fn id(found: &fs::Metadata) -> FileId {
-    (found.dev(), found.ino())
 }

@@ -12,6 +12,7 @@
 //! another machine, the renewal alone decides.
 
 mod beat;
+mod file;
 mod heed;
 mod lease;
 mod other;
@@ -78,7 +79,7 @@ struct Announcement {
 impl Drop for Announcement {
     fn drop(&mut self) {
         // Another process may have taken it over, or this is a forked child.
-        if self.lease.is_of_this_process() && other::id_of(&self.path).ok() == Some(self.lease.id) {
+        if self.lease.is_of_this_process() && file::id_of(&self.path).ok() == Some(self.lease.id) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -133,7 +134,7 @@ impl Work {
     pub(crate) fn announced_by(&self, key: &Key) -> Option<Holder> {
         let path = self.path(key);
         // Mostly there is none; then no lease is made.
-        other::id_of(&path).ok()?;
+        file::id_of(&path).ok()?;
         match self.look(&path).ok()? {
             HolderState::Alive(holder) => Some(holder),
             HolderState::Nothing | HolderState::Dead(_) => None,

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::OFlags;
 use sde::archiver::Holder;
 
-use super::lease::{self, FileId, Locked};
+use super::file::{self, FileId, Locked, id_of};
 
 /// The state of the process behind a name.
 pub(super) enum HolderState {
@@ -37,11 +37,6 @@ impl Dead {
 /// The most bytes read of a lease.
 const MOST: u64 = 1024;
 
-/// The file with this name.
-pub(super) fn id_of(path: &Path) -> io::Result<FileId> {
-    Ok(lease::id(&fs::symlink_metadata(path)?))
-}
-
 /// Looks at an announcement, or at a lease. `now` gives the file system's time.
 pub(super) fn look(
     path: &Path,
@@ -55,8 +50,8 @@ pub(super) fn look(
     if !found.is_file() {
         return Err(ErrorKind::InvalidInput.into());
     }
-    if lease::is_own(lease::id(&found)) {
-        return Ok(HolderState::Alive(holder_of(&lease::this()).0));
+    if file::is_own(file::id(&found)) {
+        return Ok(HolderState::Alive(holder_of(&file::this()).0));
     }
     let mut options = OpenOptions::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
@@ -66,12 +61,12 @@ pub(super) fn look(
         file => file?,
     };
     let found = file.metadata()?;
-    let id = lease::id(&found);
+    let id = file::id(&found);
     // This process may have announced it between the two checks.
-    let Some(file) = lease::keep_if_own(file, id) else {
-        return Ok(HolderState::Alive(holder_of(&lease::this()).0));
+    let Some(file) = file::keep_if_own(file, id) else {
+        return Ok(HolderState::Alive(holder_of(&file::this()).0));
     };
-    let locked = lease::try_lock(&file);
+    let locked = file::try_lock(&file);
     let text = text_of(&file, MOST);
     let (holder, is_here) = holder_of(&text);
     let is_dead = match (locked, is_here) {
@@ -102,5 +97,5 @@ pub(super) fn holder_of(text: &str) -> (Holder, bool) {
     let mut next = || lines.next().unwrap_or_default();
     let host: String = next().chars().filter(|c| !c.is_control()).collect();
     let process = next().parse().unwrap_or(0);
-    (Holder::new(host, process), next() == lease::machine())
+    (Holder::new(host, process), next() == file::machine())
 }

@@ -11,14 +11,11 @@ use rustix::fs::OFlags;
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 use sde::Key;
 
-use super::lease::{self, FileId};
+use super::file::{self, EXTENSION, FileId};
 use super::request::{self, Draft, Named, Request};
 use super::{FOLDER, LEASE, other, text};
 use crate::format::id::UniqueId;
-use crate::processes::{Process, Running};
-
-/// The end of a lease's name.
-pub(super) const EXTENSION: &str = ".lease";
+use crate::process::{Process, Running};
 
 /// The processes that have a lease in this store.
 pub(crate) fn processes(store: &Path) -> io::Result<Vec<Process>> {
@@ -98,7 +95,7 @@ fn at(store: &Path, now: SystemTime) -> io::Result<Vec<(UniqueId, Process)>> {
         let id = name.strip_suffix(EXTENSION).and_then(UniqueId::parse);
         if let Some(id) = id {
             processes.extend(look(&path, now).map(|(file, of)| (file, id, of)));
-        } else if let (Ok(key), Ok(file)) = (name.parse(), other::id_of(&path)) {
+        } else if let (Ok(key), Ok(file)) = (name.parse(), file::id_of(&path)) {
             runs.entry(file).or_default().push(key);
         }
     }
@@ -145,7 +142,7 @@ impl Lease {
 /// Looks at a lease; `None` if there is none any more.
 fn look(path: &Path, now: SystemTime) -> Option<(FileId, Lease)> {
     let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
-    let id = lease::id(&found);
+    let id = file::id(&found);
     let renewed = found.modified().ok()?;
     let age = now.duration_since(renewed);
     let is_renewed = age.unwrap_or_else(|ahead| ahead.duration()) <= LEASE;
@@ -158,7 +155,7 @@ fn look(path: &Path, now: SystemTime) -> Option<(FileId, Lease)> {
         Some((id, lease))
     };
     // Closing a file gives up all locks that the process has on it.
-    if lease::is_own(id) {
+    if file::is_own(id) {
         return lease(fs::read_to_string(path).unwrap_or_default(), true);
     }
     let mut options = OpenOptions::new();
@@ -170,7 +167,7 @@ fn look(path: &Path, now: SystemTime) -> Option<(FileId, Lease)> {
         Err(_) => return lease(String::new(), is_renewed),
         Ok(file) => file,
     };
-    let Some(file) = lease::keep_if_own(file, id) else {
+    let Some(file) = file::keep_if_own(file, id) else {
         return lease(String::new(), true);
     };
     let read = other::text_of(&file, text::LONGEST);

@@ -55,7 +55,7 @@ fn is_mine(announced: &Announced) -> bool {
 }
 
 fn this_machine() -> String {
-    lease::machine().to_owned()
+    file::machine().to_owned()
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn asking_for_ones_own_gives_no_lock_up() {
         .write(true)
         .open(one.path(&key(1)))
         .unwrap();
-    let id = lease::id(&file.metadata().unwrap());
-    assert!(lease::keep_if_own(file, id).is_none());
+    let id = file::id(&file.metadata().unwrap());
+    assert!(file::keep_if_own(file, id).is_none());
     let inode = format!(":{} ", id.1);
     let is_lock = |line: &str| line.contains(" POSIX ") && line.contains(&inode);
     // Other processes may unlock while that file is read, and a line may be skipped.

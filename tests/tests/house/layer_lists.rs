@@ -170,10 +170,14 @@ pub const COMMAND: Layered = Layered {
     name: "sde-command",
     src: "sde/command/src/",
     layers: &[
-        &["folder", "process", "program", "rules", "tree"],
+        &[
+            "folder", "process", "program", "rules", "stop", "sync", "tree",
+        ],
         &[
             "arguments",
+            "attempts",
             "call",
+            "carry",
             "builder",
             "code",
             "error",

@@ -38,7 +38,7 @@ impl Command {
         self.run_in(&Call::new(self, sde, None)?)
     }
 
-    /// The same as a part of a list; gives none if another process is at the run, unless it waits for that one.
+    /// Runs the command as a part of a list. Gives none if another process is at the run, unless it waits for that one.
     ///
     /// # Errors
     /// As [`run`](Self::run); and if there is too little time left for the run.

@@ -20,7 +20,7 @@ impl Stop {
         Self::default()
     }
 
-    /// The same for a list of commands: a signal lasts, so that none of its programs starts after it.
+    /// Makes a signal last, for a list of commands: none of its programs starts after it.
     #[must_use]
     pub fn lasting(mut self) -> Self {
         self.is_lasting = true;

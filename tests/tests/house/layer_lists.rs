@@ -170,10 +170,14 @@ pub const COMMAND: Layered = Layered {
     name: "sde-command",
     src: "sde/command/src/",
     layers: &[
-        &["folder", "process", "program", "rules", "trace", "tree"],
+        &[
+            "folder", "process", "program", "rules", "stop", "sync", "trace", "tree",
+        ],
         &[
             "arguments",
+            "attempts",
             "call",
+            "carry",
             "builder",
             "code",
             "declared",

@@ -317,7 +317,7 @@ impl Builder {
         self
     }
 
-    /// Has the engine know of no time limit, and ask nobody for one.
+    /// Leaves the engine without a time limit: the environment is not read, and nobody is asked.
     pub fn without_time_limit(mut self) -> Self {
         self.time = JobTime::Unlimited;
         self

@@ -39,7 +39,10 @@ pub(crate) struct SeenFailure {
 fn is_worth_keeping(error: &Error) -> bool {
     !matches!(
         error.root().kind(),
-        ErrorKind::Cancelled { .. } | ErrorKind::TooDeep { .. }
+        ErrorKind::Cancelled { .. }
+            | ErrorKind::TooDeep { .. }
+            | ErrorKind::OutOfTime { .. }
+            | ErrorKind::NotStarted { .. }
     )
 }
 

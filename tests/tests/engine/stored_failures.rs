@@ -4,21 +4,15 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, SystemTime};
 
-use sde::archiver::{Archiver, Batch, Codec, Holder, MemoryArchiver, SavedEntry, Selection};
-use sde::record::{FailureRecord, Record, failure_key};
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::record::{FailureRecord, failure_key};
 use sde::store::DirStore;
 use sde::{
-    AppError, Builder, ErasedValue, ErrorKind, Event, Failure, InputFile, Key, Peek, Policy,
-    SavePolicy, Sde, SharedWork, Tags, inputs,
+    AppError, Builder, ErrorKind, Event, Failure, InputFile, Peek, Policy, SavePolicy, Sde, inputs,
 };
-use sde_tests::{
-    Counter, Gate, LIMIT, Made, Watch, Watchdog, forward, number, number_info, says, until, x, y,
-};
+use sde_tests::{Counter, Made, Watch, number, number_info, says, x, y};
 use tempfile::tempdir;
 
 pub fn program(store: &MemoryArchiver) -> Builder {

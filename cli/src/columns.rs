@@ -25,6 +25,8 @@ pub enum Kind {
     /// A field or a parameter of an app.
     Setting,
     Result,
+    /// Why a run failed.
+    Error,
     /// A result that is no scalar, listed with its type: its cells are not shown.
     LeftOut,
 }
@@ -34,7 +36,7 @@ pub enum Kind {
 pub struct Columns {
     /// In the order in which they were found.
     all: Vec<(Kind, Rc<str>)>,
-    known: [HashMap<Rc<str>, u32>; 4],
+    known: [HashMap<Rc<str>, u32>; 5],
 }
 
 /// Longer values are not read: nobody has a table of them.
@@ -165,6 +167,7 @@ impl Columns {
                 (_, Kind::Input) => format!("input {name}"),
                 (_, Kind::Setting) => format!("setting {name}"),
                 (_, Kind::Result) => format!("result {name}"),
+                (_, Kind::Error) => format!("failure {name}"),
             }
         };
         let columns = columns.into_iter();

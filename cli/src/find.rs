@@ -2,7 +2,10 @@
 
 use sde::Key;
 use sde::archiver::Mark;
-use sde_archives::inspect::{Computations, Entry, EntryUses, Item, Listed, Snapshot};
+use sde::record::Record;
+use sde_archives::inspect::{
+    Computation, Computations, Entry, EntryUses, Item, Listed, Resolved, Snapshot,
+};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -27,7 +30,7 @@ pub struct Location {
 /// The largest value that is read to choose between frames.
 const CHECKED: u64 = 16 << 20;
 
-/// All computations of the only key with this prefix; the one that counts comes first.
+/// All computations of the only key with this prefix, or its failures if it has none; the one that counts comes first.
 pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     let prefix = prefix.to_ascii_lowercase();
     let is_hex = prefix.chars().all(|digit| digit.is_ascii_hexdigit());
@@ -40,25 +43,24 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     let begins = |key: u64| format!("{key:016x}").starts_with(first);
     let is_of_key = |listed: &Listed| listed.is_entry() || listed.is_mark();
     let wanted = |listed: &Listed| listed.is_uses() || is_of_key(listed) && begins(listed.prefix());
-    let mut found = Computations::default();
-    store.walk(Some(&wanted), |segment, mut item| {
-        if let Item::Uses { uses, .. } = &mut item {
-            uses.retain(|one| begins(one.prefix));
-        }
-        found.add(item, |entry| {
-            let fits = entry.record.key.to_string().starts_with(&prefix);
-            let place = Location {
-                file: segment.path().to_owned(),
-                class: entry.class.name(),
-                at: entry.place.start,
-            };
-            fits.then(|| vec![(entry, place)])
-        });
+    let mut found = search(store, &wanted, &begins, &|record: &Record| {
+        record.key.to_string().starts_with(&prefix)
     });
-    let mut found = found.resolve(Vec::append);
+    if found.all.is_empty() {
+        // A failure is under another key than its run.
+        found = search(store, &is_of_key, &|_| false, &|record: &Record| {
+            let failure = record.failure.as_ref();
+            failure.is_some_and(|failure| failure.of.to_string().starts_with(&prefix))
+        });
+    }
     store.gone |= found.gone;
     let all = std::mem::take(&mut found.all);
-    let mut keys: Vec<Key> = all.iter().map(|one| one.key).collect();
+    let of = |one: &Computation<Vec<(Entry, Location)>>| {
+        let record = one.of.first().map(|(entry, _)| &entry.record);
+        let failure = record.and_then(|record| record.failure.as_ref());
+        failure.map_or(one.key, |failure| failure.of)
+    };
+    let mut keys: Vec<Key> = all.iter().map(of).collect();
     keys.dedup();
     if keys.len() != 1 {
         return Err(not_one(&prefix, &keys));
@@ -85,6 +87,30 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
         })
     });
     Ok(whole.collect())
+}
+
+/// The computations that fit, each with the places of its frames, and the uses of keys that begin so.
+fn search(
+    store: &mut Snapshot,
+    wanted: &dyn Fn(&Listed) -> bool,
+    begins: &dyn Fn(u64) -> bool,
+    fits: &dyn Fn(&Record) -> bool,
+) -> Resolved<Vec<(Entry, Location)>> {
+    let mut found = Computations::default();
+    store.walk(Some(wanted), |segment, mut item| {
+        if let Item::Uses { uses, .. } = &mut item {
+            uses.retain(|one| begins(one.prefix));
+        }
+        found.add(item, |entry| {
+            let place = Location {
+                file: segment.path().to_owned(),
+                class: entry.class.name(),
+                at: entry.place.start,
+            };
+            fits(&entry.record).then(|| vec![(entry, place)])
+        });
+    });
+    found.resolve(Vec::append)
 }
 
 fn not_one(prefix: &str, keys: &[Key]) -> Failure {

@@ -16,6 +16,7 @@ use sde_command::results::RULES_APP;
 
 use crate::args::App;
 use crate::columns::{Cells, Columns};
+use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
 use crate::runs::Run;
 use crate::time;
@@ -49,6 +50,8 @@ pub struct Line {
     pub cells: Cells,
     /// What it is, if it is a run of a command.
     pub run: Option<Run>,
+    /// Of a run that failed; then the key is that run's.
+    pub failed: Option<FailedLine>,
 }
 
 impl Line {
@@ -57,8 +60,10 @@ impl Line {
         let lengths = payloads.filter_map(|saved| Some(saved.payload.as_ref()?.length()));
         let mut saved = [(0, 0); 3];
         saved[entry.class as usize] = (lengths.clone().count(), lengths.sum());
+        let failed = FailedLine::of(&entry.record);
+        let of = entry.record.failure.as_ref();
         Self {
-            key: entry.record.key,
+            key: of.map_or(entry.record.key, |failure| failure.of),
             app: Arc::clone(&entry.record.app),
             code: Some(entry.record.code.clone()),
             made_at: time::of(entry.record.made_at),
@@ -68,6 +73,7 @@ impl Line {
             standing: None,
             cells,
             run,
+            failed,
         }
     }
 
@@ -85,6 +91,7 @@ impl Line {
             standing: None,
             cells: Cells::new(),
             run: None,
+            failed: None,
         }
     }
 
@@ -131,6 +138,8 @@ pub struct Listing {
     pub is_part: bool,
     pub columns: Columns,
     pub found: Resolved<Line>,
+    /// How many runs failed, and have had no result since.
+    pub failed: usize,
 }
 
 /// Gives the cells to keep of an entry.
@@ -194,9 +203,16 @@ impl Listing {
         });
         let mut found = found.resolve(Line::merge);
         store.gone |= found.gone;
+        let of = |line: &Line| line.failed.is_some().then_some(line.key);
+        let failures = failed::standing(&found.all, of);
         let all = std::mem::take(&mut found.all).into_iter();
         let standing = all.map(|one| Line {
-            standing: Some(one.standing),
+            standing: Some(
+                match one.of.failed.is_none() || failures.contains(&one.key) {
+                    true => one.standing,
+                    false => Standing::Replaced,
+                },
+            ),
             ..one.of
         });
         let mut lines: Vec<Line> = standing.collect();
@@ -209,7 +225,10 @@ impl Listing {
         });
         // Keys differ, so that the order is always the same.
         lines.sort_unstable_by_key(|line| (Reverse(line.made_at), line.key));
+        let has_failed =
+            |line: &&Line| line.failed.is_some() && line.standing == Some(Standing::Current);
         let listing = Self {
+            failed: lines.iter().filter(has_failed).count(),
             lines,
             is_part: keys.is_some(),
             columns,

@@ -10,6 +10,7 @@
 mod args;
 mod columns;
 mod commands;
+mod failed;
 mod failure;
 mod file;
 mod find;

@@ -15,7 +15,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ciborium::Value;
 use sde::key::Scalar;
 use sde::key::{Bare, Digest};
-use sde::record::{AppId, AppSetup, Callee, CodeId, Record, RecordHead, RunId, ValueSummary};
+use sde::record::{
+    AppId, AppSetup, Callee, CodeId, FailureRecord, Record, RecordHead, RunId, ValueSummary,
+};
 use sde::{Key, Tags};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
@@ -39,6 +41,8 @@ pub(crate) struct Provenance {
     pub(crate) host: Arc<str>,
     #[serde(default)]
     pub(crate) target: Arc<str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(crate) job: Arc<str>,
     #[serde(default)]
     pub(crate) inputs: Vec<InputKind>,
     #[serde(default)]
@@ -116,6 +120,8 @@ pub(crate) struct EntryBody {
     contents: Contents,
     #[serde(default)]
     thread: u32,
+    #[serde(default)]
+    pub(crate) failure: Option<Arc<FailureRecord>>,
 }
 
 /// For each result, the digests of its output files; empty if there are none.
@@ -130,7 +136,7 @@ enum InputBody {
 const NONDETERMINISTIC: u64 = 1;
 const ANEW: u64 = 2;
 /// The most elements of the array.
-const ELEMENTS: usize = 10;
+const ELEMENTS: usize = 11;
 
 /// Appends the body of an entry without its provenance; gives the number of elements.
 pub(crate) fn entry_rest(
@@ -150,27 +156,31 @@ pub(crate) fn entry_rest(
     let flags =
         u64::from(record.nondeterministic) * NONDETERMINISTIC + u64::from(record.anew) * ANEW;
     let left_out = match () {
-        () if record.thread != 0 => 0,
-        () if !contents.is_empty() => 1,
-        () if flags != 0 => 2,
-        () if !record.calls.is_empty() => 3,
-        () if !record.inputs.is_empty() => 4,
-        () => 5,
+        () if record.failure.is_some() => 0,
+        () if record.thread != 0 => 1,
+        () if !contents.is_empty() => 2,
+        () if flags != 0 => 3,
+        () if !record.calls.is_empty() => 4,
+        () if !record.inputs.is_empty() => 5,
+        () => 6,
     };
-    if left_out < 5 {
+    if left_out < 6 {
         push(to, &InputsToWrite(&record.inputs))?;
     }
-    if left_out < 4 {
+    if left_out < 5 {
         push(to, &record.calls)?;
     }
-    if left_out < 3 {
+    if left_out < 4 {
         push(to, &flags)?;
     }
-    if left_out < 2 {
+    if left_out < 3 {
         push(to, contents)?;
     }
-    if left_out < 1 {
+    if left_out < 2 {
         push(to, &record.thread)?;
+    }
+    if left_out < 1 {
+        push(to, &record.failure)?;
     }
     Ok((ELEMENTS - left_out) as u8)
 }
@@ -232,7 +242,9 @@ impl EntryBody {
         head.anew = self.flags & ANEW != 0;
         head.thread = self.thread;
         let inputs = self.inputs.iter().zip(&of.inputs).map(summary);
-        Record::new(head, inputs.collect::<Arc<_>>())
+        let mut record = Record::new(head, inputs.collect::<Arc<_>>());
+        record.failure = self.failure.clone();
+        record
     }
 
     /// The digests of a result's output files.
@@ -329,6 +341,7 @@ impl Provenance {
             made.dependencies = self.dependencies.clone();
             made.host = Arc::clone(&self.host);
             made.target = Arc::clone(&self.target);
+            made.job = Arc::clone(&self.job);
             Arc::new(made)
         })
     }

@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     /// Whether a value in the frame is damaged.
     pub(crate) damaged: bool,
     pub(crate) contents: Vec<Key>,
+    /// Whether it is the failure of a run, which has no values.
+    pub(super) is_failure: bool,
 }
 
 /// The facts of a state of an unfinished run.
@@ -78,6 +80,7 @@ impl Facts {
             sound,
             damaged,
             contents: entry.body.contents().collect(),
+            is_failure: entry.body.failure.is_some(),
         }))
     }
 }

@@ -80,9 +80,10 @@ impl<'a> GivenUp<'a> {
 
     /// Whether an entry has a size that is not kept.
     fn refuses(&self, one: &Facts) -> bool {
-        // Entries with output files are kept: the files are not among the values, and cost more to make than their
-        // size tells.
-        one.contents.is_empty() && !self.retention.accepts(&one.app, one.class, one.values)
+        // Entries with output files, and failures, are kept: they cost more to make than the size of their values
+        // tells.
+        let has_values_only = one.contents.is_empty() && !one.is_failure;
+        has_values_only && !self.retention.accepts(&one.app, one.class, one.values)
     }
 
     /// The frames of a group that the limits apply to.

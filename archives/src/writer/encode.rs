@@ -95,7 +95,7 @@ impl<'a> BatchEncoder<'a> {
     pub(crate) fn batch(&mut self, batch: &Batch, mut is_there: impl FnMut(&SavedEntry) -> bool) {
         for entry in batch.entries.iter().filter(|entry| !is_there(entry)) {
             let results: Vec<_> = entry.results().collect();
-            for class in classes(&results, batch.selection) {
+            for class in classes(entry.record(), &results, batch.selection) {
                 self.entry(entry.record(), &results, class);
             }
         }
@@ -134,7 +134,8 @@ impl<'a> BatchEncoder<'a> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if !contents.is_empty() || self.retention.accepts(&record.app, class, bytes) {
+        let is_kept = !contents.is_empty() || record.failure.is_some();
+        if is_kept || self.retention.accepts(&record.app, class, bytes) {
             self.add(self.entry_frame((record, results), class, (&places, &contents), values));
         }
     }
@@ -305,6 +306,7 @@ fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
         process: record.run.process,
         host: Arc::clone(&record.host),
         target: Arc::clone(&record.target),
+        job: Arc::clone(&record.job),
         inputs: record.inputs.iter().map(input).collect(),
         results: results.iter().map(result).collect(),
         shared: Arc::clone(&record.provenance).into(),
@@ -322,8 +324,10 @@ fn type_info(codec: &Codec) -> TypeInfo {
     }
 }
 
-/// The classes of frames for an entry. An archive has the record of every entry, even without values.
+/// The classes of frames for an entry. An archive has the record of every entry, even without values, and no failure: one
+/// is given up like an intermediate.
 fn classes(
+    record: &Record,
     results: &[SavedResult<'_>],
     selection: Selection,
 ) -> impl Iterator<Item = Class> + use<> {
@@ -333,8 +337,10 @@ fn classes(
         };
         results.iter().any(of_class)
     };
-    let intermediate = selection == Selection::Checkpoint && has(Class::Intermediate);
-    let result = has(Class::Result) || !intermediate;
+    let has_failed = record.failure.is_some();
+    let intermediate =
+        selection == Selection::Checkpoint && (has_failed || has(Class::Intermediate));
+    let result = has(Class::Result) || !intermediate && !has_failed;
     let classes = [
         result.then_some(Class::Result),
         intermediate.then_some(Class::Intermediate),

@@ -88,6 +88,7 @@ impl Diff {
                 found.add(item, |entry| {
                     let app = &entry.record.app;
                     let is_wanted = self.app.as_ref().is_none_or(|wanted| wanted.is(app));
+                    let is_wanted = is_wanted && entry.record.failure.is_none();
                     is_wanted.then(|| Computed::of(&entry))
                 });
             });

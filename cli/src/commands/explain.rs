@@ -64,7 +64,12 @@ fn nearest(store: &mut Snapshot, record: &Record) -> Option<Compared> {
         let Item::Entry(entry) = item else { return };
         let other = entry.record;
         let is_earlier = (other.made_at, other.run) < (record.made_at, record.run);
-        if other.app == record.app && is_earlier && record.look_at(&other, &mut nearest) {
+        let has_failed = other.failure.is_some();
+        if other.app == record.app
+            && !has_failed
+            && is_earlier
+            && record.look_at(&other, &mut nearest)
+        {
             found = Some(other);
         }
     });
@@ -73,7 +78,13 @@ fn nearest(store: &mut Snapshot, record: &Record) -> Option<Compared> {
 
 fn title(record: &Record) -> String {
     let made = time::text(time::of(record.made_at));
-    format!("{} [{}], made {made} UTC", record.app, record.key.short())
+    match &record.failure {
+        None => format!("{} [{}], made {made} UTC", record.app, record.key.short()),
+        Some(failure) => {
+            let (app, of, why) = (&record.app, failure.of.short(), &failure.message);
+            format!("{app} [{of}] failed, {made} UTC, and has no result since: {why}")
+        }
+    }
 }
 
 fn print(record: &Record, compared: Option<&Compared>, out: &mut Output) -> Result<(), Failure> {
@@ -107,7 +118,8 @@ fn object(record: &Record, compared: Option<&Compared>) -> Json {
     let brief = |record: &Record| {
         json!({
             "app": record.app,
-            "key": record.key,
+            "key": record.failure.as_ref().map_or(record.key, |failure| failure.of),
+            "error": record.failure.as_ref().map(|failure| &failure.message),
             "run": record.run.to_string(),
             "made_at": time::of(record.made_at),
         })

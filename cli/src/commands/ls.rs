@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
 use crate::columns::{self, Cell, Columns, Kind};
+use crate::failed::FailedLine;
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
@@ -37,6 +38,9 @@ pub struct Ls {
     /// Also what was replaced by a later run, or marked as not to be used
     #[arg(long)]
     all: bool,
+    /// The runs that failed and have had no result since, with their errors
+    #[arg(long)]
+    failed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,7 +60,9 @@ impl Ls {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let wanted = |line: &Line| {
             let is_shown = self.all || matches!(line.standing, Some(Standing::Current) | None);
-            is_shown && self.class.is_none_or(|class| line.has(class))
+            is_shown
+                && line.failed.is_some() == self.failed
+                && self.class.is_none_or(|class| line.has(class))
         };
         let last = self.limit.filter(|_| self.sort == Sort::Time);
         let (store, (listing, total)) = store::read(&self.place.only()?, |store| {
@@ -82,6 +88,7 @@ impl Ls {
                 .lines
                 .iter()
                 .try_for_each(|line| out.object(&object(line, &listing)))?,
+            false if self.failed => print_failed(&listing, total, out)?,
             false => print(&listing, total, out)?,
         }
         store::conclude(&store, out)
@@ -117,7 +124,8 @@ fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
 fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failure> {
     let lines = &listing.lines;
     if total == 0 {
-        return out.line("no entries");
+        out.line("no entries")?;
+        return tell_failed(listing, out);
     }
     let uses = |line: &Line| listing.found.uses(&line.key);
     let version = |line: &Line| line.code.as_ref().map(super::code).unwrap_or_default();
@@ -131,17 +139,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         false => format!("{}/{}", line.saved(), line.results),
     };
     let varying = varying(lines);
-    // Cells that are the same in all lines come last, since they tell the least.
-    let given = |line: &Line| {
-        let cells = line.cells.iter();
-        let (first, last): (Vec<_>, Vec<_>) =
-            cells.partition(|(column, _)| varying.contains(column));
-        let given = first.into_iter().chain(last).map(|(column, cell)| {
-            let name = listing.columns.name(*column);
-            format!("{name}={}", columns::text(cell))
-        });
-        given.collect::<Vec<_>>().join(" ")
-    };
+    let given = |line: &Line| given(line, listing, &varying);
     let state = |line: &Line| match (line.state(), &line.run) {
         ("current", Some(run)) => run.note(),
         ("current", None) => String::new(),
@@ -167,14 +165,73 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         .left("LAST USE (UTC)", 1, |line| last(line).unwrap_or_default())
         .left("STATE", 11, state)
         .write(out)?;
-    let shown = text::count(lines.len(), "entry", "entries");
-    let of = match (listing.is_part, total == lines.len()) {
-        (true, _) => ", the latest".to_owned(),
-        (false, true) => String::new(),
-        (false, false) => format!(" of {total}"),
-    };
     let size = text::size(lines.iter().map(Line::bytes).sum());
-    out.line(format!("{shown}{of}, {size}"))
+    out.line(format!(
+        "{}, {size}",
+        shown(listing, total, ["entry", "entries"])
+    ))?;
+    tell_failed(listing, out)
+}
+
+/// How many lines are shown, and of how many.
+fn shown(listing: &Listing, total: usize, [one, many]: [&str; 2]) -> String {
+    let lines = listing.lines.len();
+    let shown = text::count(lines, one, many);
+    match (listing.is_part, total == lines) {
+        (true, _) => format!("{shown}, the latest"),
+        (false, true) => shown,
+        (false, false) => format!("{shown} of {total}"),
+    }
+}
+
+/// Says how many runs failed, which are not among the lines.
+fn tell_failed(listing: &Listing, out: &mut Output) -> Result<(), Failure> {
+    let runs = match (listing.failed, listing.is_part) {
+        (0, _) => return Ok(()),
+        (failed, false) => text::count(failed, "run", "runs"),
+        (failed, true) => format!("at least {}", text::count(failed, "run", "runs")),
+    };
+    out.line(format!("{runs} failed: --failed"))
+}
+
+/// The inputs and settings of a line. Those that are the same in all lines come last, since they tell the least.
+fn given(line: &Line, listing: &Listing, varying: &HashSet<u32>) -> String {
+    let cells = line.cells.iter();
+    let (first, last): (Vec<_>, Vec<_>) = cells.partition(|(column, _)| varying.contains(column));
+    let given = first.into_iter().chain(last).map(|(column, cell)| {
+        let name = listing.columns.name(*column);
+        format!("{name}={}", columns::text(cell))
+    });
+    given.collect::<Vec<_>>().join(" ")
+}
+
+fn print_failed(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failure> {
+    let lines = &listing.lines;
+    if total == 0 {
+        return out.line("no run failed");
+    }
+    let varying = varying(lines);
+    let failed = |line: &Line, what: fn(&FailedLine) -> &str| {
+        let failed = line.failed.as_ref();
+        failed
+            .map(|failed| what(failed).to_owned())
+            .unwrap_or_default()
+    };
+    TextTable::of(lines)
+        .left("APP", 10, |line| line.app.to_string())
+        .least(12)
+        .left("KEY", 12, |line| line.key.short())
+        .left("INPUTS", 9, |line| given(line, listing, &varying))
+        .least(24)
+        .left("MADE (UTC)", 6, |line| time::minute(line.made_at))
+        .right("COST", 7, |line| text::duration(line.seconds))
+        .left("HOST", 3, |line| failed(line, |one| &one.host))
+        .left("ERROR", 11, |line| failed(line, |one| &one.error))
+        .least(32)
+        .write(out)?;
+    let cost = text::duration(lines.iter().map(|line| line.seconds).sum());
+    let shown = shown(listing, total, ["failed run", "failed runs"]);
+    out.line(format!("{shown}, {cost}"))
 }
 
 /// The columns in which the lines differ.
@@ -197,7 +254,7 @@ fn object(line: &Line, listing: &Listing) -> Json {
     };
     let classes = Class::ALL.into_iter().filter(|class| line.has(*class));
     let uses = listing.found.uses(&line.key);
-    json!({
+    let mut object = json!({
         "app": line.app,
         "code": json::tidy(&line.code),
         "key": line.key,
@@ -213,5 +270,12 @@ fn object(line: &Line, listing: &Listing) -> Json {
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "state": line.state(),
         "note": line.run.as_ref().map(Run::note).filter(|note| !note.is_empty()),
-    })
+    });
+    if let Some(failed) = &line.failed {
+        object["error"] = json!(failed.error);
+        object["lasts"] = json!(failed.lasts);
+        object["host"] = json!(failed.host);
+        object["job"] = json!(failed.job);
+    }
+    object
 }

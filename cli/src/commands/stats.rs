@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
-use sde::AppStats;
+use sde::{AppStats, Key};
 use sde_archives::inspect::{
-    AboutWriter, Computations, Item, ManifestFile, SavedJournal, SegmentFile, Snapshot,
+    AboutWriter, Computations, Item, ManifestFile, SavedJournal, SegmentFile, Snapshot, Standing,
 };
 use sde_archives::{Capacity, Class, Retention};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
+use crate::failed;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::table::write_objects;
@@ -56,6 +57,9 @@ struct Report {
     programs: Vec<Json>,
     writers: BTreeMap<String, usize>,
     unfinished: usize,
+    /// The runs that failed and have had no result since, and the seconds that they had taken.
+    failed: usize,
+    failed_seconds: f64,
     invalidated: usize,
     damaged: usize,
 }
@@ -97,6 +101,8 @@ struct Kept {
     app: Arc<str>,
     bytes: u64,
     seconds: f64,
+    /// The run that failed, of a failure.
+    failed: Option<Key>,
 }
 
 impl Report {
@@ -119,6 +125,7 @@ impl Report {
                     bytes: lengths.sum(),
                     app: Arc::clone(&entry.record.app),
                     seconds: entry.record.took.as_secs_f64(),
+                    failed: entry.record.failure.as_ref().map(|failure| failure.of),
                 })
             });
         });
@@ -126,7 +133,15 @@ impl Report {
         store.gone |= found.gone;
         let mut apps: BTreeMap<Arc<str>, OfApp> = BTreeMap::new();
         let mut before = None;
+        let standing = failed::standing(&found.all, |kept| kept.failed);
         for one in &found.all {
+            if one.of.failed.is_some() {
+                if standing.contains(&one.key) && one.standing == Standing::Current {
+                    report.failed += 1;
+                    report.failed_seconds += one.of.seconds;
+                }
+                continue;
+            }
             let app = apps.entry(Arc::clone(&one.of.app)).or_default();
             app.keys += usize::from(before.replace(one.key) != Some(one.key));
             app.computations += 1;
@@ -211,6 +226,13 @@ impl Report {
         if self.unfinished > 0 {
             let runs = text::count(self.unfinished, "run", "runs");
             out.line(format!("{runs} can go on from a saved state"))?;
+        }
+        if self.failed > 0 {
+            let runs = text::count(self.failed, "run", "runs");
+            let cost = text::duration(self.failed_seconds);
+            out.line(format!(
+                "{runs} failed after {cost} in all: sde ls --failed"
+            ))?;
         }
         if self.invalidated > 0 {
             let marked = text::count(self.invalidated, "computation is", "computations are");

@@ -22,7 +22,7 @@ const LONGEST: u64 = 64 << 20;
 /// The digits of a digest that are shown.
 const DIGITS: usize = 12;
 
-/// An entry that is a run of a command, or the record of one that did not end by itself.
+/// An entry that is a run of a command, or the failure of one that did not end by itself.
 pub enum Run {
     Whole(RunResults),
     /// Its command line.
@@ -54,13 +54,13 @@ impl Run {
         let input = |name: &str| entry.record.inputs.iter().find(|one| one.name == name);
         let result = |name: &str| result(entry, name);
         // Read only if the names are those of a command.
-        input(results::COMMAND)?;
+        let command = input(results::COMMAND)?;
+        if entry.record.failure.is_some() {
+            return Some(Self::Ended(text(command)));
+        }
         let Decoded::Text(line) = result(results::COMMAND)? else {
             return None;
         };
-        if input(results::ENDED).is_some() {
-            return Some(Self::Ended(line));
-        }
         let Decoded::Integer(status) = result(results::STATUS)? else {
             return None;
         };
@@ -85,7 +85,7 @@ impl Run {
     /// What a line of a list says of it, if it is worth saying.
     pub fn note(&self) -> String {
         match self {
-            Self::Ended(..) => "ended".to_owned(),
+            Self::Ended(..) => String::new(),
             Self::Whole(run) if run.status != 0 => format!("status {}", run.status),
             Self::Whole(run) => run.judged.to_owned(),
         }
@@ -122,7 +122,7 @@ impl Run {
         }
         for input in inputs.iter() {
             match &*input.name {
-                results::COMMAND | "outputs" | results::ENDED => {}
+                results::COMMAND | "outputs" => {}
                 name if name.starts_with("./") => {}
                 "stdin" => add("stdin", digits(input)),
                 name => add(name, text(input)),

@@ -34,7 +34,12 @@ fn ls_has_a_line_for_each_entry() {
     says(&text, "cli.iterate");
     says(&text, "unfinished");
     assert!(!text.contains(&sample.keys.invalid.short()), "{text}");
-    assert!(lines.last().unwrap().starts_with("5 entries, "), "{text}");
+    let [count, failed] = lines[lines.len() - 2..] else {
+        panic!("{text}")
+    };
+    assert!(count.starts_with("5 entries, "), "{text}");
+    // The unfinished one.
+    assert_eq!(failed, "1 run failed: --failed");
     let all = sample.run("ls", &["--all"]).well();
     says(&all, "replaced");
     says(&all, "invalid");

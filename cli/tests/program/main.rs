@@ -10,6 +10,7 @@ mod builds;
 mod damage;
 mod exec;
 mod export;
+mod failed;
 mod folders;
 mod kit;
 mod look;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use sde_engine::{
-    AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap, ResultSpec, Sde,
-    Source, inputs,
+    AppError, AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap,
+    ResultSpec, Sde, Source, inputs,
 };
 
 use crate::builder::Command;
@@ -96,7 +96,8 @@ impl<'a> Call<'a> {
         let app = DynApp::new(info, {
             let (plan, whole) = (Arc::clone(&plan), Arc::clone(&whole));
             move |sde, _| {
-                let done = plan.execute(Some(sde))?;
+                // Seen in the store, and never given: a program that was ended may go well the next time.
+                let done = plan.execute(Some(sde)).map_err(AppError::transient)?;
                 let results = done.results(&plan);
                 *lock(&whole) = Some(done);
                 Ok(results)
@@ -118,7 +119,7 @@ impl<'a> Call<'a> {
         done.map_err(|error| match error.app_error::<Ended>() {
             Some(ended) => {
                 let (app, mut ended) = (self.plan.app.clone(), Box::new(ended.clone()));
-                let key = self.record(&ended);
+                let key = error.key().copied();
                 // What was shown as it came is not shown again.
                 if self.plan.is_echoed {
                     ended.tail.clear();
@@ -127,25 +128,6 @@ impl<'a> Call<'a> {
             }
             None => error.into(),
         })
-    }
-
-    /// Keeps a record of a run that did not end by itself. It has a key of its own, so no call is given it. A store
-    /// that fails tells so itself.
-    fn record(&self, ended: &Ended) -> Option<Key> {
-        let (info, inputs) = self.plan.call();
-        let inputs = inputs.with(results::ENDED, ended.how.clone());
-        let info = AppInfo::with_code(info.name().to_owned(), info.code().clone());
-        let (line, ended) = (self.plan.line(), ended.clone());
-        let record = DynApp::new(results::of_record(info), move |sde, _| {
-            sde.took(ended.took);
-            Ok(results::record(line.clone(), ended.tail.clone()))
-        });
-        let done = self
-            .sde
-            .request(&record, &inputs)
-            .policy(Policy::Refresh)
-            .run();
-        done.ok().map(|record| record.key)
     }
 
     /// Judges a run that was just made.

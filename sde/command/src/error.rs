@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use sde_engine::{Error, Key};
 use thiserror::Error as ThisError;
@@ -53,12 +52,12 @@ pub enum CommandError {
     #[error("{0}")]
     Failed(Box<Failed>),
     /// The run did not end by itself: a signal, a time limit, a full disk.
-    #[error("{app}{} did not end by itself: {ended}", shown(*key))]
+    #[error("{app}{} did not end by itself: {ended}{}", shown(*key), said(&ended.tail))]
     #[non_exhaustive]
     Ended {
         /// The app.
         app: String,
-        /// The key of the record of it, with the end of what it printed.
+        /// The key of the run. A store has its failure, with the end of what it printed.
         key: Option<Key>,
         /// How it ended.
         ended: Box<Ended>,
@@ -169,10 +168,9 @@ impl CommandError {
 
 /// How a run ended that did not end by itself.
 #[derive(Clone, Debug, ThisError)]
-#[error("{how}{}", said(tail))]
+#[error("{how}")]
 pub struct Ended {
     pub(crate) how: String,
-    pub(crate) took: Duration,
     /// The end of what it printed.
     pub(crate) tail: String,
     /// As shells tell of such ends.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sde_engine::{AppInfo, OutputFile, ResultMap, ResultSpec};
+use sde_engine::{AppInfo, OutputFile, ResultSpec};
 
 use crate::outputs::Files;
 
@@ -22,12 +22,6 @@ pub const STDERR: &str = "stderr";
 pub const FILES: &str = "files";
 /// The digests of outputs that must not differ, by name.
 pub const COMPARED: &str = "compared";
-/// The end of what a run printed that did not end by itself, as a text. It has no other result but [`COMMAND`], and
-/// an input [`ENDED`].
-pub const PRINTED: &str = "printed";
-/// The input of a record that tells how a run ended that did not end by itself.
-pub const ENDED: &str = "ended";
-
 /// The app that keeps which rules were asked for last, of the app that its input `app` names: its result is [`RULES`].
 pub const RULES_APP: &str = "sde.rules";
 
@@ -54,14 +48,4 @@ pub(crate) fn of_run(info: AppInfo) -> AppInfo {
             ResultSpec::new::<BTreeMap<String, String>>(COMPARED)
                 .about("digests of outputs that must not differ"),
         )
-}
-
-/// The record of a run that did not end by itself.
-pub(crate) fn of_record(info: AppInfo) -> AppInfo {
-    info.result(ResultSpec::new::<String>(COMMAND))
-        .result(ResultSpec::new::<String>(PRINTED).not_compared())
-}
-
-pub(crate) fn record(line: String, printed: String) -> ResultMap {
-    ResultMap::new().with(COMMAND, line).with(PRINTED, printed)
 }

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
@@ -64,7 +63,6 @@ impl Plan {
         let stopped = self.place_all(&folder.work(), &stop)?;
         let placed = Placed::new(&folder.work());
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.path().join(name));
-        let begun = Instant::now();
         let finished = match stopped {
             Some(signal) => Ok(Finished::not_started(signal)),
             None => self.launch(&folder, &stdout, &stderr, &stop),
@@ -75,7 +73,7 @@ impl Plan {
                 error,
             )
         })?;
-        let status = self.ended(finished.end, begun.elapsed(), [&stdout, &stderr])?;
+        let status = self.ended(finished.end, [&stdout, &stderr])?;
         let taken = || -> io::Result<Whole> {
             if self.is_linked {
                 self.check_links()?;
@@ -185,7 +183,7 @@ impl Plan {
     }
 
     /// The status of a run that ended by itself.
-    fn ended(&self, end: End, took: Duration, printed: [&Path; 2]) -> Result<i32, AppError> {
+    fn ended(&self, end: End, printed: [&Path; 2]) -> Result<i32, AppError> {
         let (how, status) = match end {
             End::Exited(status) => return Ok(status),
             End::Signal(signal) => (format!("it was ended by signal {signal}"), 128 + signal),
@@ -207,13 +205,12 @@ impl Plan {
             End::Lost => ("the process that watched it was ended".to_owned(), 125),
         };
         let tail = tail(&mut printed.into_iter().filter_map(|path| File::open(path).ok()));
-        Err(Ended {
+        let ended = Ended {
             how,
-            took,
-            tail,
+            tail: tail.clone(),
             status,
-        }
-        .into())
+        };
+        Err(AppError::from(ended).with_output(tail))
     }
 }
 

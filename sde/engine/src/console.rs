@@ -175,6 +175,9 @@ impl Observer for Console {
                 }
                 show(&self.shown, format!("{signal}: saving what is new{then}"));
             }
+            Event::Repeated { runs, took, ended } => {
+                show(&self.shown, repeated(*runs, *took, *ended))
+            }
             Event::Progress {
                 label,
                 done,
@@ -221,6 +224,22 @@ impl Console {
             bar.iter().for_each(|bar| bar.set_position(done));
         }
         ended.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// What is told of runs that are made again though they failed before.
+fn repeated(runs: u64, took: Duration, ended: bool) -> String {
+    let took = match took < Duration::from_secs(1) {
+        true => "less than a second".to_owned(),
+        false => HumanDuration(took).to_string(),
+    };
+    match ended {
+        false => format!(
+            "a run that failed before ({took}) is computed again, and so are others: `keep_failures` leaves them"
+        ),
+        true => format!(
+            "{runs} runs had failed before ({took} in all) and were computed again: `keep_failures` leaves them"
+        ),
     }
 }
 

@@ -170,6 +170,17 @@ pub enum Event {
         /// The cause among these, with details.
         why: String,
     },
+    /// Runs that failed in an earlier program are made again, though [`keep_failures`](crate::Builder::keep_failures)
+    /// would leave them. Told at the first such run, and at the end of the engine if there were more.
+    #[non_exhaustive]
+    Repeated {
+        /// The number of such runs so far.
+        runs: u64,
+        /// The time that they had taken when they failed.
+        took: Duration,
+        /// Whether the engine is at its end.
+        ended: bool,
+    },
     /// An entry has left memory to make room, or its values have.
     #[non_exhaustive]
     Evicted {

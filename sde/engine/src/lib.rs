@@ -103,7 +103,7 @@ pub mod record {
     };
     pub use crate::cache::MemoryUse;
     pub use crate::engine::Invalidated;
-    pub use crate::entry::{Provenance, Record, RecordHead};
+    pub use crate::entry::{FailureRecord, Provenance, Record, RecordHead, failure_key};
     pub use crate::event::RunId;
     pub use crate::inputs::ValueSummary;
     pub use crate::result_map::Origin;

@@ -39,6 +39,27 @@ pub(crate) fn target() -> Arc<str> {
     Arc::clone(TARGET.get_or_init(name))
 }
 
+/// The job of the batch system that runs this process, the same for all jobs of an array; empty if there is none.
+pub(crate) fn job() -> Arc<str> {
+    static JOB: OnceLock<Arc<str>> = OnceLock::new();
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Arc::clone(JOB.get_or_init(|| job_of(variable).into()))
+}
+
+fn job_of(variable: impl Fn(&str) -> Option<String>) -> String {
+    let named = ["SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "FLUX_JOB_ID"];
+    let of_pbs = || {
+        // `123[4].host` is one of `123[].host`.
+        let id = variable("PBS_JOBID")?;
+        Some(match (id.split_once('['), id.rsplit_once(']')) {
+            (Some((array, _)), Some((_, host))) => format!("{array}[]{host}"),
+            _ => id,
+        })
+    };
+    let found = named.into_iter().find_map(&variable).or_else(of_pbs);
+    found.unwrap_or_default()
+}
+
 /// How much memory one of so many ranks on this machine may take. That of the machine, or of the process's control
 /// groups, is divided by the ranks, or by the tasks that a launcher has started. `None` if that is not known here.
 pub(crate) fn memory_of_one_of(ranks: usize) -> Option<usize> {
@@ -224,6 +245,26 @@ mod tests {
         assert_eq!(memory_with(groups, &[(first, "1073741824")]), Some(GIB));
         let unlimited = [(first, "9223372036854771712")];
         assert_eq!(memory_with(groups, &unlimited), Some(64 * GIB));
+    }
+
+    #[test]
+    fn jobs_of_an_array_have_one_name() {
+        let job = |set: &[(&str, &str)]| {
+            job_of(|name| {
+                let found = set.iter().find(|(set, _)| *set == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(job(&[]), "");
+        assert_eq!(
+            job(&[("SLURM_JOB_ID", "12"), ("SLURM_ARRAY_JOB_ID", "10")]),
+            "10"
+        );
+        assert_eq!(job(&[("SLURM_JOB_ID", "12")]), "12");
+        assert_eq!(job(&[("FLUX_JOB_ID", "f3x")]), "f3x");
+        assert_eq!(job(&[("PBS_JOBID", "123[4].host")]), "123[].host");
+        assert_eq!(job(&[("PBS_JOBID", "123.host")]), "123.host");
+        assert_eq!(job(&[("PBS_JOBID", "]1[")]), "]1[");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sde::archiver::{MemoryArchiver, Selection};
+use sde::archiver::{Archiver, MemoryArchiver};
+use sde::record::failure_key;
 use sde::{AppError, ErrorKind, Failure, Policy, Sde};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, says, until, x, y};
 
@@ -88,15 +89,15 @@ fn always(calls: Counter, fails: impl Fn() -> AppError + Send + Sync + 'static) 
 }
 
 #[test]
-fn a_permanent_error_is_remembered_in_memory_only() {
+fn a_permanent_error_is_remembered() {
     let calls = Counter::new();
     let app = always(calls, || AppError::message("does not compile").permanent());
     let store = MemoryArchiver::new();
-    let sde = Sde::builder()
-        .store(store.clone())
-        .save(sde::SavePolicy::OnRequest)
-        .build()
-        .unwrap();
+    let program = || {
+        let builder = Sde::builder().store(store.clone());
+        builder.save(sde::SavePolicy::OnRequest).build().unwrap()
+    };
+    let sde = program();
     let first = sde.run(&app, &x(1)).unwrap_err();
     let again = sde.run(&app, &x(1)).unwrap_err();
     assert!(again.is_same(&first));
@@ -104,24 +105,29 @@ fn a_permanent_error_is_remembered_in_memory_only() {
     // It is one key's failure, not the app's.
     assert!(!sde.run(&app, &x(2)).unwrap_err().is_same(&first));
     assert_eq!(calls.get(), 2);
-
-    sde.checkpoint().unwrap();
     sde.finish().unwrap();
-    assert_eq!(store.saved(Selection::Checkpoint), []);
-    assert_eq!(store.saved(Selection::Archive), []);
-    let later = Sde::builder()
-        .store(store)
-        .save(sde::SavePolicy::OnRequest)
-        .build()
-        .unwrap();
-    assert!(later.run(&app, &x(1)).is_err());
-    assert_eq!(calls.get(), 3);
+    // No archive has it.
+    let key = failure_key(&sde.peek(&app, &x(1)).unwrap().key());
+    let archive = store.archive_only();
+    assert!(store.look(&key).unwrap().is_some() && archive.look(&key).unwrap().is_none());
 
-    sde.clear_app("fails").unwrap();
-    assert!(!sde.run(&app, &x(1)).unwrap_err().is_same(&first));
-    assert_eq!(calls.get(), 4);
-    let refresh = sde.request(&app, &x(1)).policy(Policy::Refresh).run();
+    let later = program();
+    let given = later.run(&app, &x(1)).unwrap_err();
+    says(
+        &format!("{given:#}"),
+        "failed: does not compile (it failed ",
+    );
+    // From here on it is in memory.
+    assert!(later.run(&app, &x(1)).unwrap_err().is_same(&given));
+    assert_eq!(calls.get(), 2);
+    let refresh = later.request(&app, &x(1)).policy(Policy::Refresh).run();
     assert!(refresh.is_err());
+    assert_eq!(calls.get(), 3);
+    // Without a store, clearing has it tried again.
+    let sde = Sde::new();
+    assert!(sde.run(&app, &x(1)).is_err());
+    sde.clear_app("fails").unwrap();
+    assert!(sde.run(&app, &x(1)).is_err());
     assert_eq!(calls.get(), 5);
 }
 

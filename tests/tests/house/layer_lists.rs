@@ -193,7 +193,7 @@ pub const CLI: Layered = Layered {
     name: "sde-cli",
     src: "cli/src/",
     layers: &[
-        &["failure", "text", "time"],
+        &["failed", "failure", "text", "time"],
         &["args", "file", "json", "output"],
         &["columns", "find", "npy", "store", "table"],
         &["runs"],

@@ -74,7 +74,11 @@ fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), 
     let mut field =
         |name: &str, value: String| out.wrapped(format!("{name:<INDENT$}{value}"), INDENT);
     field("app", format!("{}, {}", record.app, record.code))?;
-    field("key", record.key.to_string())?;
+    let failure = record.failure.as_deref();
+    field(
+        "key",
+        failure.map_or(record.key, |failure| failure.of).to_string(),
+    )?;
     field("identity", record.id.to_string())?;
     field("run", record.run.to_string())?;
     let host = match record.host.is_empty() {
@@ -88,7 +92,23 @@ fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), 
         time::text(time::of(record.made_at)),
         text::duration(record.took.as_secs_f64()),
     );
-    field("made", format!("{made_at} UTC{host}, took {took}"))?;
+    let made = if failure.is_some() { "failed" } else { "made" };
+    field(made, format!("{made_at} UTC{host}, took {took}"))?;
+    if !record.job.is_empty() {
+        field("job", record.job.to_string())?;
+    }
+    if let Some(failure) = failure {
+        let again = match failure.lasts {
+            sde::Failure::Permanent => {
+                "permanent: it is not computed again as long as it rests on the same code"
+            }
+            sde::Failure::Transient => {
+                "may go well the next time: it is computed again whenever it is asked for"
+            }
+            _ => "computed again by the next program that asks for it, unless that keeps failures",
+        };
+        field("lasts", again.to_owned())?;
+    }
     for place in &found.places {
         field("saved", format!("{} at byte {}", place.file, place.at))?;
     }
@@ -125,6 +145,16 @@ fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), 
             .all(|saved| saved.damage.is_none())
     {
         return run.print(out);
+    }
+    if let Some(failure) = failure {
+        let output = (!failure.output.is_empty()).then(|| failure.output.clone());
+        let texts = [
+            ("error", Some(failure.message.clone())),
+            ("the end of its output", output),
+        ];
+        for (title, text) in texts {
+            list(title, 0, text.into_iter().map(|text| ("", text)), out)?;
+        }
     }
     let results = found.entry.results.iter();
     list(

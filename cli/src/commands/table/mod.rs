@@ -13,6 +13,7 @@ use serde_json::Map;
 
 use crate::args::{App, Place};
 use crate::columns::{self, Cell, Columns, Kind};
+use crate::failed::FailedLine;
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::npy::{self, Array};
@@ -24,7 +25,7 @@ use crate::{file, store, text};
 /// The runs of an app, a row each: what they were given, and what came of them
 ///
 /// Columns are inputs, fields and parameters of the app, and the results that are numbers, truth values or short texts, or
-/// have fields that are. Numbers have all digits that it takes to have their bits again.
+/// have fields that are. A run that failed, and has had no result since, has a row without results: its error is in a column `error`. Numbers have all digits that it takes to have their bits again.
 #[derive(Args)]
 pub struct Table {
     #[command(flatten)]
@@ -55,11 +56,16 @@ impl Table {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let (store, rows) = store::read(&self.place.only()?, |store| {
             let keep = |entry: &Entry, run: Option<&Run>, columns: &mut Columns| {
-                if let Some(run) = run {
-                    return run.given(entry, columns);
+                let mut cells = match run {
+                    Some(run) => run.given(entry, columns),
+                    None => columns.given(entry),
+                };
+                if let Some(failed) = FailedLine::of(&entry.record) {
+                    let error = Cell::Text(failed.error.into());
+                    cells.push((columns.column(Kind::Error, "error"), error));
+                } else if run.is_none() {
+                    columns.results(entry, &mut cells);
                 }
-                let mut cells = columns.given(entry);
-                columns.results(entry, &mut cells);
                 cells
             };
             let wanted = |line: &Line| line.standing == Some(Standing::Current);

@@ -78,7 +78,11 @@ fn the_program_gets_the_signals_and_no_result_is_kept() {
     says(&done.err, "it was told to end (signal 2)");
     let why = desk.exec_script(&["--why"], "traps.sh").well();
     says(&why, "would be computed");
-    says(&desk.sde(&["ls"]).well(), "ended");
+    says(&desk.sde(&["ls"]).well(), "1 run failed: --failed");
+    says(
+        &desk.sde(&["ls", "--failed"]).well(),
+        "it was told to end (signal 2)",
+    );
     let left = std::fs::read_dir(desk.scratch()).unwrap().count();
     assert_eq!(left, 0, "the run's folder is left");
 }

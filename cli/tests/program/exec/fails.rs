@@ -79,9 +79,14 @@ fn a_run_that_did_not_end_by_itself_is_shown_by_the_key_that_the_error_names() {
     let shown = desk.sde(&["show", key]).well();
     says(&shown, "it was ended by signal 9");
     says(&shown, "so far");
-    let listed = desk.sde(&["ls"]).well();
+    says(&shown, "sh killed.sh");
+    says(&shown, "may go well the next time");
+    let listed = desk.sde(&["ls", "--failed"]).well();
     let line = listed.lines().find(|line| line.contains(key)).unwrap();
-    assert!(line.ends_with("ended"), "{line}");
+    assert!(
+        line.contains("sh killed.sh") && line.contains("ended by signal 9"),
+        "{line}"
+    );
 }
 
 #[test]

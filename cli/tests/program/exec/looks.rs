@@ -64,8 +64,8 @@ fn ls_tells_what_failed_and_hides_the_rules() {
         "command=sh model.sh ",
         "$A=b",
         "status 4",
-        "ended",
-        "4 entries",
+        "3 entries",
+        "1 run failed: --failed",
     ] {
         says(&text, part);
     }
@@ -84,19 +84,19 @@ fn table_has_the_runs_that_pass_with_their_values() {
         .collect();
     assert_eq!(
         rows[0],
-        ["command", "inputs", "$A", "status", "energy", "key"]
+        [
+            "command", "inputs", "$A", "status", "energy", "error", "key"
+        ]
     );
-    let ends: Vec<&[&str]> = rows[1..].iter().map(|row| &row[2..5]).collect();
-    assert_eq!(ends, [["b", "0", "1.5"], ["b", "0", "2.5"]]);
+    let ends: Vec<&[&str]> = rows[1..].iter().map(|row| &row[2..6]).collect();
+    let ended = ["b", "", "", "it was ended by signal 9"];
+    assert_eq!(ends, [["b", "0", "1.5", ""], ["b", "0", "2.5", ""], ended]);
     assert!(rows[1][0].starts_with("sh model.sh "), "{rows:?}");
     assert_eq!((&rows[1][1][..9], rows[1][1].len()), ("model.sh ", 9 + 12));
-    let told = [
-        "sde: left out, as failed: 1 run (did not end by itself)",
-        "sde: left out, as failed: 1 run (status 4)",
-    ];
+    let told = ["sde: left out, as failed: 1 run (status 4)"];
     assert_eq!(done.err.lines().collect::<Vec<_>>(), told);
-    let last = desk.sde(&["table", "--app", "model", "-n", "1", "--csv"]);
-    assert_eq!(last.out.lines().count(), 2, "{last:?}");
+    let last = desk.sde(&["table", "--app", "model", "-n", "2", "--csv"]);
+    assert_eq!(last.out.lines().count(), 3, "{last:?}");
     says(&last.out, ",2.5,");
     let others = desk.sde(&[
         "table",
@@ -106,7 +106,7 @@ fn table_has_the_runs_that_pass_with_their_values() {
         "--app",
         "model",
     ]);
-    says(&others.out, ",status,n,key");
+    says(&others.out, ",status,n,error,key");
     says(&others.out, ",0,2,");
     // The rules that were asked for last judge all.
     let options = [
@@ -120,7 +120,7 @@ fn table_has_the_runs_that_pass_with_their_values() {
     let line = ["sh", "model.sh", &desk.counter, "5"];
     desk.exec(&options, &line).ends(0);
     let judged = desk.sde(&["table", "--csv"]);
-    assert_eq!(judged.out.lines().count(), 3, "{judged:?}");
+    assert_eq!(judged.out.lines().count(), 4, "{judged:?}");
     says(&judged.err, "1 run (reject energy 1)");
 }
 

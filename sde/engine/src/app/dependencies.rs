@@ -72,6 +72,8 @@ pub(crate) type AppCall = (Arc<str>, Key);
 pub(crate) struct Dependencies {
     noted: Mutex<Noted>,
     nondeterministic: AtomicBool,
+    /// Whether a nested run failed so that it fails again until another process tries it.
+    failed: AtomicBool,
     /// Whether a nested run was made in place of an entry that was not to be used.
     anew: AtomicBool,
 }
@@ -116,7 +118,7 @@ impl Dependencies {
                 direct: Calls { all, length },
                 beneath: Arc::clone(noted.dependencies.get_or_insert_default()),
             },
-            nondeterministic: self.saw_nondeterminism(),
+            nondeterministic: self.saw_nondeterminism() || self.saw_failure(),
         }
     }
 
@@ -150,6 +152,15 @@ impl Dependencies {
 
     pub(crate) fn saw_nondeterminism(&self) -> bool {
         self.nondeterministic.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a nested run failed, and fails again until another process tries it.
+    pub(crate) fn note_failure(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn saw_failure(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// Notes whether a run nested in this one was made in place of another.

@@ -67,7 +67,7 @@ pub(crate) enum Decision {
 pub(crate) enum Claimed {
     /// The key has an entry that is new to the caller.
     Ready(Arc<Entry>),
-    /// The run failed permanently before.
+    /// The run failed before, and is not to be made again.
     Failed(Error),
     /// The caller has the claim and must end the flight. The entry is the one that the key had before.
     Mine(Arc<RunFlight>, Option<Arc<Entry>>),
@@ -137,15 +137,21 @@ impl AppCache {
 
     /// The failure that is remembered for a key in this epoch.
     pub(crate) fn failure(&self, key: &Key, epoch: u64) -> Option<Error> {
-        self.failure_of(self.map.get(key)?.key(), epoch)
+        let entry = self.failed_entry(key, epoch)?;
+        entry.failure().map(|failed| failed.error.clone())
     }
 
-    fn failure_of(&self, slot: &KeyState, epoch: u64) -> Option<Error> {
+    /// The entry of that failure.
+    pub(crate) fn failed_entry(&self, key: &Key, epoch: u64) -> Option<Arc<Entry>> {
+        self.failed_in(self.map.get(key)?.key(), epoch).cloned()
+    }
+
+    fn failed_in<'s>(&self, slot: &'s KeyState, epoch: u64) -> Option<&'s Arc<Entry>> {
         let KeyState::Failed(entry) = slot else {
             return None;
         };
         self.used(entry);
-        entry.failure().cloned().filter(|_| entry.is_checked(epoch))
+        Some(entry).filter(|entry| entry.is_checked(epoch))
     }
 
     /// Calls `look` with the result of [`entry`](Self::entry). The map's guard is held, so `look` must look at the
@@ -186,9 +192,9 @@ impl AppCache {
             if let Some(flight) = slot.and_then(KeyState::under_way) {
                 return (Claimed::Theirs(Arc::clone(flight)), Change::Keep);
             }
-            let failure = |(slot, epoch)| self.failure_of(slot, epoch);
-            if let Some(error) = slot.zip(epoch).and_then(failure) {
-                return (Claimed::Failed(error), Change::Keep);
+            let failed = |(slot, epoch)| self.failed_in(slot, epoch)?.failure();
+            if let Some(failed) = slot.zip(epoch).and_then(failed) {
+                return (Claimed::Failed(failed.error.clone()), Change::Keep);
             }
             let previous = slot.and_then(KeyState::entry).cloned();
             if let Some(entry) = previous.as_ref().filter(|entry| is_new(entry)) {
@@ -346,7 +352,7 @@ impl AppCache {
     }
 
     /// Ends the flight in an error, or has a waiter take over. The entry that the key had before is restored. `keep` is
-    /// the entry that remembers a permanent failure.
+    /// the entry that remembers the failure.
     pub(crate) fn fail(
         &self,
         flight: &RunFlight,
@@ -422,7 +428,7 @@ impl AppCache {
         (before, uncounted, self.scratches.take_all())
     }
 
-    /// The entry of each run that failed permanently.
+    /// The entry of each run that is remembered as failed.
     pub(crate) fn failures(&self) -> Vec<Arc<Entry>> {
         let slots = self.map.iter();
         let entries = slots.filter_map(|slot| slot.key().entry_or_failure().cloned());

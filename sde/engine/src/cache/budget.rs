@@ -17,7 +17,7 @@ use crate::result_map::Tag;
 /// | meant to be saved, and in no store | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
 /// | `expendable` results | whether or not the store has their entry |
 /// | records of runs of which no result is ever saved | with the rest of their values |
-/// | failures that are [permanent](crate::Failure::Permanent) | the run is tried again when it is asked for |
+/// | [failures](crate::Failure) that are remembered | the store gives them, or the run is tried again |
 /// | `no_cache` results, and runs in progress | are not counted |
 /// | results that the program holds too | like all others; calls get them for as long as the program holds them |
 /// | results that ranks made together | the least recently used first, whatever the order, the tags and the costs; also those that the program holds |

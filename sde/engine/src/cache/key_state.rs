@@ -15,7 +15,7 @@ pub(crate) enum KeyState {
     /// An entry; some of its values may be gone.
     Ready(Arc<Entry>),
     Flying(Box<Flying>),
-    /// The entry of a run that failed permanently; it holds for the epoch in which it was checked.
+    /// The entry of a run that failed, and is not to be made again; it holds for the epoch in which it was checked.
     Failed(Arc<Entry>),
 }
 
@@ -45,7 +45,7 @@ impl KeyState {
         self.entry_or_failure().filter(|_| !is_failed)
     }
 
-    /// The entry, or that of a run that failed permanently.
+    /// The entry, or that of a run that failed.
     pub(super) fn entry_or_failure(&self) -> Option<&Arc<Entry>> {
         match self {
             Self::Ready(entry) | Self::Failed(entry) => Some(entry),

@@ -39,6 +39,7 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         dependencies: Vec::new(),
         host: "".into(),
         target: "".into(),
+        job: "".into(),
     });
     let head = RecordHead {
         provenance,
@@ -51,10 +52,7 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         took: Duration::ZERO,
         thread: 0,
     };
-    let record = Record {
-        head,
-        inputs: Arc::default(),
-    };
+    let record = Record::new(head, []);
     Arc::new(Entry::new(record, [y], 0))
 }
 

@@ -12,6 +12,7 @@ use super::announce::Announcer;
 use super::background::{Background, pause};
 use super::catalog::AppCatalog;
 use super::compare::Compared;
+use super::failures::Repeats;
 use super::invalidate::Invalidations;
 use super::sde::Sde;
 use super::share::Sharing;
@@ -63,6 +64,7 @@ pub struct Builder {
     memory_budgets: HashMap<String, MemoryBudget>,
     process_group: Option<(Box<dyn ProcessGroup>, Arc<dyn Wire>)>,
     rank_patience: Duration,
+    keeps_failures: bool,
 }
 
 /// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization, beside the body's own: on a thread
@@ -85,6 +87,7 @@ impl Default for Builder {
             memory_budgets: HashMap::new(),
             process_group: None,
             rank_patience: Duration::from_secs(10),
+            keeps_failures: false,
         }
     }
 }
@@ -238,6 +241,39 @@ impl Builder {
         self
     }
 
+    /// Gives failures of earlier programs in place of runs, where the store has them: of runs whose body returned an
+    /// error, and that rest on the same code still. Without this a program makes such a run once more, and tells how many
+    /// there were and what they had cost ([`Event::Repeated`](crate::Event::Repeated)).
+    ///
+    /// The error is an [`ErrorKind::App`] whose cause is the text that was stored, with when and where it was made.
+    /// Panics and [transient](crate::Failure::Transient) failures are never given, nor is anything under
+    /// [`Policy::Refresh`](crate::Policy::Refresh), nor failures of runs that ranks made together.
+    ///
+    /// ```
+    /// use sde::archiver::MemoryArchiver;
+    /// use sde::{Sde, SavePolicy};
+    ///
+    /// #[sde::app]
+    /// fn diverges(x: f64) -> Result<f64, String> {
+    ///     Err(format!("no convergence at {x}"))
+    /// }
+    ///
+    /// let store = MemoryArchiver::new();
+    /// let program = || Sde::builder().store(store.clone()).save(SavePolicy::OnRequest);
+    /// let first = program().build()?;
+    /// assert!(diverges.call(&first, 1.0).is_err());
+    /// first.finish()?;
+    ///
+    /// let second = program().keep_failures().build()?;
+    /// let error = diverges.call(&second, 1.0).unwrap_err();
+    /// assert!(format!("{error:#}").contains("no convergence at 1 (it failed "));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn keep_failures(mut self) -> Self {
+        self.keeps_failures = true;
+        self
+    }
+
     /// Limits the time that a rank waits for others before a [`Warning`](crate::Event::Warning) names those that are
     /// late; the default is 10 seconds. It goes on waiting, and says so again each time that it has waited twice as
     /// long.
@@ -323,6 +359,8 @@ impl Builder {
             background: Background::default(),
             pending: Arc::default(),
             invalidations,
+            keeps_failures: self.keeps_failures,
+            repeats: Repeats::default(),
             process: random_number(),
             started: machine::now(),
             rank,

@@ -6,6 +6,7 @@ use super::Engine;
 use super::announce::Announcement;
 use super::execute::Begun;
 use super::handle::Policy;
+use super::kept::GivenFailure;
 use super::run_state::Run;
 use super::share::{SharedClaim, not_now};
 use crate::cache::{self, AppCache, RunFlight};
@@ -161,8 +162,8 @@ impl Engine {
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
         let shared = match may_load {
             false => SharedClaim::Compute(None),
-            true => match self.load(run, before) {
-                Some(loaded) => SharedClaim::Loaded(loaded),
+            true => match self.load_or_failure(run, before) {
+                Some(found) => found,
                 None => self.ask_processes(run, before),
             },
         };
@@ -174,12 +175,27 @@ impl Engine {
                 return Err(error);
             }
             SharedClaim::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),
+            SharedClaim::Failed(GivenFailure { error, in_memory }) => {
+                claim.fail(&error, Failure::Ordinary, in_memory);
+                return Err(error);
+            }
         }
+        self.note_repeat(run);
         Ok(Claimed::Compute {
             role: Role::Holder(claim),
             begun,
             previous,
         })
+    }
+
+    /// What the store has of the run: an entry that serves, or else a failure that is given.
+    pub(super) fn load_or_failure(
+        &self,
+        run: &Run<'_>,
+        previous: Option<&Entry>,
+    ) -> Option<SharedClaim> {
+        let loaded = self.load(run, previous).map(SharedClaim::Loaded);
+        loaded.or_else(|| Some(SharedClaim::Failed(self.given_failure(run, previous)?)))
     }
 
     /// Ends the flight with an entry of the store.

@@ -31,6 +31,8 @@ pub(crate) struct Ran {
     /// The body was told so, or nobody wants the result now: it may have failed for that only, and a caller may want it
     /// by now.
     pub(super) unwanted: bool,
+    /// A nested run failed that may go well in another process.
+    pub(super) rests_on_failure: bool,
     pub(super) epoch: u64,
 }
 
@@ -118,24 +120,27 @@ impl Engine {
             let more = dependencies.iter().cloned();
             parent.dependencies.add(more, saw.saw_nondeterminism());
             parent.dependencies.note_anew(saw.is_anew());
+            if saw.saw_failure() {
+                parent.dependencies.note_failure();
+            }
         }
+        // A result that was made without another's may come out otherwise. A failure does not, as long as that one fails.
+        let without = saw.saw_failure() && matches!(returned, Ok(Ok(_)));
         let head = RecordHead {
             calls: calls.into(),
-            nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
+            nondeterministic: saw.saw_nondeterminism() || without || resolved.nondeterministic,
             anew: saw.is_anew(),
             took: took.max(said),
             ..run.head(number, made_at, dependencies)
         };
-        let record = Record {
-            head,
-            inputs: inputs.into(),
-        };
+        let record = Record::new(head, inputs);
         Ran {
             returned,
             record,
             own: own.max(said),
             told_unwanted,
             unwanted,
+            rests_on_failure: saw.saw_failure(),
             epoch,
         }
     }

@@ -16,8 +16,10 @@ mod compare;
 mod evict;
 mod exclusive;
 mod execute;
+mod failures;
 mod handle;
 mod invalidate;
+mod kept;
 mod load;
 mod look;
 mod peek;
@@ -120,6 +122,9 @@ pub(crate) struct Engine {
     pending: Arc<Pending>,
     invalidations: invalidate::Invalidations,
     compared: compare::Compared,
+    /// Whether failures of earlier programs are given in place of runs.
+    keeps_failures: bool,
+    repeats: failures::Repeats,
     process: u64,
     started: SystemTime,
     /// The rank, and the number of ranks; `None` without other ranks.

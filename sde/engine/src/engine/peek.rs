@@ -65,7 +65,7 @@ impl Engine {
                 Some(why) => format!("{why}, and what is stored does not serve: {reason}"),
                 None => format!("what is stored does not serve: {reason}"),
             }),
-            None => match held {
+            None => match held.or_else(|| self.failed_before(resolved, &key)) {
                 Some(why) => miss(why),
                 None => Ok(Peek::Miss {
                     key,
@@ -74,6 +74,16 @@ impl Engine {
                 }),
             },
         }
+    }
+
+    /// What is kept of an earlier failure of a run, if anything is.
+    fn failed_before(&self, resolved: &ResolvedApp, key: &Key) -> Option<String> {
+        let record = self.find_failure(resolved, key)?;
+        let message = &record.failure.as_ref()?.message;
+        Some(match self.gives(&record, false) {
+            true => format!("it failed, and would again: {message}"),
+            false => format!("it failed before: {message}"),
+        })
     }
 
     /// The results of a run, if they are in memory and may be used.
@@ -111,7 +121,7 @@ impl Engine {
         };
         let mut nearest = None;
         let mut look_at = |other: &Record| {
-            if other.app == resolved.name && other.key != key {
+            if other.app == resolved.name && other.key != key && other.failure.is_none() {
                 let differences = of_keys(other.compared(), planned);
                 other.offer(&key, differences, &mut nearest);
             }

@@ -11,14 +11,14 @@ use super::Engine;
 use super::claim::Role;
 use super::execute::{Begun, Computation, Ran};
 use super::handle::Policy;
+use super::kept::FailedBody;
 use super::run_state::Run;
 use super::save::NewSaved;
 use crate::cache::flight::Forever;
 use crate::cache::{self, Before, Decision, RunFlight, merge};
 use crate::entry::{Entry, Record, Served, UNCHECKED};
-use crate::error::{AppError, Error, ErrorKind, Failure, panic_message};
+use crate::error::{Error, ErrorKind, Failure, panic_message};
 use crate::event::Source;
-use crate::machine;
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
@@ -28,6 +28,8 @@ pub(crate) struct Unpublished {
     pub(crate) failure: Failure,
     /// The body's panic, to be resumed in its caller.
     panic: Option<Box<dyn Any + Send>>,
+    /// The body that failed, if it failed by itself.
+    pub(super) body: Option<Box<FailedBody>>,
 }
 
 impl Unpublished {
@@ -36,22 +38,13 @@ impl Unpublished {
             error: error.into(),
             failure,
             panic: None,
+            body: None,
         }
     }
 
-    /// The entry of a failure that would come again. Made within the run's frame: users' code makes the text of an
-    /// error.
-    fn remembered(&self, run: &Run<'_>, (number, epoch, own): Computation) -> Option<Arc<Entry>> {
-        let failed = || {
-            let record = Record {
-                head: run.head(number, machine::now(), Vec::new()),
-                inputs: Arc::default(),
-            };
-            Entry::failed(record, self.error.clone(), epoch, own)
-        };
-        let failed = (self.failure == Failure::Permanent).then(failed)?;
-        run.cache.measure(&failed);
-        Some(Arc::new(failed))
+    /// The same failure, told by this error.
+    pub(crate) fn told_by(self, error: Error) -> Self {
+        Self { error, ..self }
     }
 
     pub(crate) fn is_panic(&self) -> bool {
@@ -102,12 +95,16 @@ impl Engine {
     ) -> Result<(Served, Source), Error> {
         let (own, to_save) = match made {
             Ok(made) => made,
-            Err(unpublished) => {
-                let keep = unpublished.remembered(run, computation);
+            Err(mut unpublished) => {
+                let mut kept = self.kept(run, &mut unpublished, computation, &role);
                 drop(begun);
-                if let Role::Holder(claim) = role {
-                    claim.fail(&unpublished.error, unpublished.failure, keep);
+                let mut announced = None;
+                if let Role::Holder(mut claim) = role {
+                    announced = claim.announced.take();
+                    let in_memory = kept.in_memory.take();
+                    claim.fail(&unpublished.error, unpublished.failure, in_memory);
                 }
+                self.save_failure(run, kept, announced);
                 if unpublished.is_panic() {
                     self.failed(run, unpublished.error.clone());
                 }
@@ -269,6 +266,8 @@ impl Engine {
         }
         record.anew |= self.is_in_place_of_another(run, &known);
         let earlier = known.iter().map(Arc::as_ref).chain(previous);
+        let failed_at = run.failure.get().map(|seen| seen.made_at);
+        let earlier = earlier.map(|entry| entry.record.made_at).chain(failed_at);
         record.made_at = later_than(record.made_at, earlier);
         let earlier = previous.filter(|old| !record.nondeterministic && self.may_fill(run, old));
         let checked = match self.rest_on_files(&record.dependencies) {
@@ -297,6 +296,7 @@ impl Engine {
     /// The results of a body with their record, or why they may not be used.
     fn usable(&self, run: &Run<'_>, ran: Ran) -> Result<(ResultMap, Record), Unpublished> {
         let (app, key) = (run.name(), run.key);
+        let (record, unwanted) = (ran.record, ran.unwanted);
         match ran.returned {
             // The body may have stopped early when it was told that nobody wants the result.
             Ok(Ok(_)) if ran.told_unwanted => {
@@ -304,45 +304,55 @@ impl Engine {
                 Err(Unpublished::of(cancelled, Failure::Transient))
             }
             Ok(Ok(results)) => match run.files_unchanged() {
-                Ok(()) => Ok((results.retagged(run.options.tags), ran.record)),
+                Ok(()) => Ok((results.retagged(run.options.tags), record)),
                 Err(error) => {
                     run.cache.scratches.remove(&run.scratch_key());
                     Err(Unpublished::of(error, Failure::Ordinary))
                 }
             },
             Ok(Err(cause)) => {
-                let failure = match ran.unwanted {
+                let by_chance = self.may_go_well(run, &record);
+                let failure = match cause.lasts(run.app.resolved.info.failures) {
                     // Another caller may have begun to wait since: it is to try.
-                    true => Failure::Transient,
-                    false => self.lasts(run, &cause, &ran.record),
+                    _ if unwanted => Failure::Transient,
+                    Failure::Permanent if ran.rests_on_failure => Failure::Ordinary,
+                    _ if by_chance => Failure::Ordinary,
+                    lasts => lasts,
                 };
+                let output = cause.output().map(Arc::from);
                 let error = match Error::too_deep(&cause) {
                     Some(error) => error.clone(),
                     None => ErrorKind::App { app, key, cause }.into(),
                 };
-                Err(Unpublished::of(error, failure))
+                // One that has saved a state goes on from there, and may come further.
+                let goes_on = || run.cache.scratches.get(&run.scratch_key()).is_some();
+                let lasts = match failure {
+                    Failure::Ordinary if by_chance || goes_on() => Failure::Transient,
+                    lasts => lasts,
+                };
+                let body = FailedBody::of((record, unwanted), &error, output, lasts);
+                Err(Unpublished {
+                    body,
+                    ..Unpublished::of(error, failure)
+                })
             }
             Err(panic) => {
                 let message = panic_message(&*panic);
-                let error = ErrorKind::Panicked { app, key, message };
+                let error = Error::from(ErrorKind::Panicked { app, key, message });
                 Err(Unpublished {
                     panic: Some(panic),
+                    body: FailedBody::of((record, unwanted), &error, None, Failure::Transient),
                     ..Unpublished::of(error, Failure::Transient)
                 })
             }
         }
     }
 
-    fn lasts(&self, run: &Run<'_>, cause: &AppError, record: &Record) -> Failure {
-        // With another file, or on another try, the body may succeed.
-        let may_go_well = record.nondeterministic
+    /// Whether a failed body may succeed with another file, or on another try.
+    fn may_go_well(&self, run: &Run<'_>, record: &Record) -> bool {
+        record.nondeterministic
             || self.rest_on_files(&record.dependencies)
-            || run.files_unchanged().is_err();
-        if may_go_well {
-            Failure::Ordinary
-        } else {
-            cause.lasts(run.app.resolved.info.failures)
-        }
+            || run.files_unchanged().is_err()
     }
 }
 
@@ -364,10 +374,14 @@ impl Run<'_> {
     }
 }
 
-/// The time to record for a computation: later than that of each known one, whatever the clocks say. A store gives the
+/// The time to record for a computation: later than those of all known ones, whatever the clocks say. A store gives the
 /// latest.
-fn later_than<'e>(made_at: SystemTime, known: impl Iterator<Item = &'e Entry>) -> SystemTime {
-    let known = known.map(|entry| entry.record.made_at).max();
-    let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));
+pub(super) fn later_than(
+    made_at: SystemTime,
+    known: impl Iterator<Item = SystemTime>,
+) -> SystemTime {
+    let after = known
+        .max()
+        .and_then(|known| known.checked_add(Duration::from_nanos(1)));
     after.map_or(made_at, |after| made_at.max(after))
 }

@@ -177,13 +177,22 @@ impl Engine {
     }
 
     /// Counts and tells a failure. The calling run may go on without the result, so it depends on the failure too; if
-    /// that may not come again, the caller's result is not looked up. Only a permanent failure is remembered: after any
-    /// other the next run may have the result.
+    /// that may not come again, the caller's result is not looked up.
     pub(crate) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
-            let remembered = run.cache.failure(&run.key, self.epoch());
-            let lasts = remembered.is_some();
-            parent.dependencies.add(itself(run.app), !lasts);
+            let remembered = run.cache.failed_entry(&run.key, self.epoch());
+            let lasts = |entry: &Arc<Entry>| entry.failure().is_some_and(|one| one.is_permanent);
+            let is_permanent = remembered.as_ref().is_some_and(lasts);
+            let is_kept = remembered.is_some() || run.failure.get().is_some_and(|one| one.is_given);
+            let beneath = remembered.iter().flat_map(|one| &one.record.dependencies);
+            let all = itself(run.app).chain(beneath.cloned());
+            parent.dependencies.add(all, !is_kept);
+            if is_kept && !is_permanent {
+                parent.dependencies.note_failure();
+            }
+            if remembered.is_some_and(|entry| entry.record.anew) {
+                parent.dependencies.note_anew(true);
+            }
         }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {

@@ -1,6 +1,6 @@
 //! The state that a call carries from step to step.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +8,7 @@ use sde_last_value::thread_number;
 
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
+use super::kept::SeenFailure;
 use crate::app::{Callee, CancelToken, Frame, ThreadContext, Wake, ancestry};
 use crate::cache::AppCache;
 use crate::entry::{Entry, Provenance, RecordHead};
@@ -34,6 +35,10 @@ pub(crate) struct Run<'a> {
     pub(crate) volatile: Option<Box<Volatile>>,
     /// The computations of the key that were found, whether they serve or not.
     pub(crate) known: RefCell<Vec<Arc<Entry>>>,
+    /// The kept failure of the key that was found last, or was made.
+    pub(super) failure: Cell<Option<SeenFailure>>,
+    /// Whether a kept failure was looked for.
+    pub(super) has_looked: Cell<bool>,
 }
 
 /// A key, and the encoded inputs that were hashed for it.
@@ -74,6 +79,8 @@ impl<'a> Run<'a> {
             encoded: keyed.encoded,
             volatile: keyed.volatile,
             known: RefCell::default(),
+            failure: Cell::default(),
+            has_looked: Cell::default(),
         }
     }
 
@@ -109,6 +116,7 @@ impl<'a> Run<'a> {
             dependencies,
             host: machine::host(),
             target: machine::target(),
+            job: machine::job(),
         };
         RecordHead {
             provenance: self.cache.provenance(provenance),

@@ -70,10 +70,19 @@ impl Engine {
     /// Takes note of a new entry, and writes it where that is the policy. No code of users runs.
     pub(crate) fn save_new(&self, entry: &Arc<Entry>, encoded: Option<Encoded<'_>>) -> NewSaved {
         self.sets.note_fresh(&entry.record.app, entry.record.key);
+        self.save_entry(entry, encoded)
+    }
+
+    /// Takes note of an entry that is not saved yet, and writes it where that is the policy. No code of users runs.
+    pub(super) fn save_entry(&self, entry: &Arc<Entry>, encoded: Option<Encoded<'_>>) -> NewSaved {
         let Some(archiver) = self.archiver() else {
             return NewSaved::default();
         };
-        let replaced = self.pending.add(entry);
+        let replaced = match entry.kept_failure() {
+            // An archive has results.
+            Some(_) => self.pending.add_to(Selection::Checkpoint, entry),
+            None => self.pending.add(entry),
+        };
         let written = encoded.map(|encoded| write_encoded(encoded?));
         if matches!(written, Some(Ok(_))) {
             self.are_saved(
@@ -94,10 +103,14 @@ impl Engine {
         };
         if let Err(error) = self.tell_written(Selection::Checkpoint, (1, 0), written) {
             self.warn(|| {
+                let (app, what) = (&entry.record.app, entry.kept_failure());
+                let (key, what) = match what {
+                    Some(failure) => (failure.of, "failed, and that"),
+                    None => (entry.record.key, "was computed but"),
+                };
+                let key = key.short();
                 format!(
-                    "{} [{}] was computed but could not be saved: {error:#}; the next save tries again",
-                    entry.record.app,
-                    entry.record.key.short()
+                    "{app} [{key}] {what} could not be saved: {error:#}; the next save tries again"
                 )
             });
         }

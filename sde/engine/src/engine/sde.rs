@@ -405,5 +405,6 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.save_at_the_end();
+        self.tell_all_repeats();
     }
 }

@@ -11,6 +11,7 @@ use super::Engine;
 use super::admit::cancelled;
 use super::announce::{Announcement, Announcer, Held};
 use super::handle::{CalledApp, Policy};
+use super::kept::GivenFailure;
 use super::run_state::Run;
 use crate::app::{ResolvedApp, ThreadContext, Wake};
 use crate::cache::{Count, SHORT};
@@ -30,8 +31,10 @@ pub(super) struct Sharing {
 /// The next step of a call that has the claim of a key.
 pub(super) enum SharedClaim {
     Compute(Option<Announcement>),
-    /// Another process has computed it.
+    /// The store has it, or another process has computed it.
     Loaded(Served),
+    /// It has failed, and is not to be made again.
+    Failed(GivenFailure),
     /// The call gives up: another process is at the key and the caller has other work, or the call was cancelled.
     Leave(Error),
 }
@@ -100,9 +103,9 @@ impl Engine {
                 Some(holder) => Announced::Others(holder),
                 None => {
                     if cost.average().is_none()
-                        && let Some(loaded) = self.load_now(run, &*archiver, spares, previous)
+                        && let Some(found) = self.load_now(run, &*archiver, spares, previous)
                     {
-                        return SharedClaim::Loaded(loaded);
+                        return found;
                     }
                     let later =
                         sharing
@@ -116,13 +119,13 @@ impl Engine {
         match announced {
             // Another process may have finished since the store was looked at, or be one that can't announce its runs.
             Announced::Mine(_) | Announced::Unsupported => {
-                match self.load_now(run, &*archiver, spares, previous) {
-                    Some(loaded) => SharedClaim::Loaded(loaded),
-                    None => SharedClaim::Compute(match announced {
+                let found = self.load_now(run, &*archiver, spares, previous);
+                found.unwrap_or_else(|| {
+                    SharedClaim::Compute(match announced {
                         Announced::Mine(held) => Some(Announcement::Held(held)),
                         _ => None,
-                    }),
-                }
+                    })
+                })
             }
             Announced::Others(holder) if run.options.waits_for_processes => {
                 self.wait_for(run, sharing, &archiver, &holder, previous)
@@ -131,16 +134,16 @@ impl Engine {
         }
     }
 
-    /// Loads an entry that another process may have written since this call looked.
+    /// Loads what another process may have written since this call looked.
     fn load_now(
         &self,
         run: &Run<'_>,
         archiver: &dyn Archiver,
         spares: Duration,
         previous: Option<&Entry>,
-    ) -> Option<Served> {
+    ) -> Option<SharedClaim> {
         archiver.catch_up(spares);
-        self.load(run, previous)
+        self.load_or_failure(run, previous)
     }
 
     /// Waits until the other process is done with the key, or the patience is over.
@@ -171,12 +174,12 @@ impl Engine {
                 return SharedClaim::Leave(error);
             }
             if archiver.announced_by(&run.key).is_none() {
-                if let Some(loaded) = self.load_now(run, &**archiver, Duration::MAX, previous) {
+                if let Some(found) = self.load_now(run, &**archiver, Duration::MAX, previous) {
                     stretch.end("shared");
                     run.cache.counters.add(Count::WaitedForOthers, 1);
-                    return SharedClaim::Loaded(loaded);
+                    return found;
                 }
-                // The other process has failed, or was killed.
+                // The other process was killed, or has failed and may go well the next time.
                 match archiver.announce(&run.key) {
                     Announced::Mine(held) => {
                         stretch.end("taken over");

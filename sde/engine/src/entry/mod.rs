@@ -1,15 +1,16 @@
 //! The entry of one key: the record of its run and the results.
 
+mod failure;
 mod record;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::error::Error;
 use crate::inputs::{BLOCK, ValueSummary};
-use crate::result_map::{Content, EntryResults, ErasedValue, Named, ResultMap, why_let_go};
+use crate::result_map::{Content, EntryResults, ErasedValue, Failed, Named, ResultMap, why_let_go};
 use crate::sync::lock;
+pub use failure::{FailureRecord, failure_key};
 pub use record::{Provenance, Record, RecordHead};
 
 /// The [account](Entry::account) of an entry that is in no list.
@@ -84,13 +85,17 @@ impl Entry {
     }
 
     /// `has_files` says whether a result has output files: looking encodes the values.
-    fn build(record: Record, results: EntryResults, has_files: bool, checked: u64) -> Self {
+    fn build(mut record: Record, results: EntryResults, has_files: bool, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
         let is_needed = |named: &Named| named.tags.is_needed();
         let settled = |named: &Named| match named.content {
             Content::Held(_) => true,
             Content::Gone(_) => !is_needed(named),
             Content::Weak(_) | Content::Stored(_) => false,
+        };
+        let results = match record.failure.take() {
+            Some(failure) => EntryResults::Failure(failure),
+            None => results,
         };
         let has_only =
             matches!(&results, EntryResults::One(one) if one.name == "result" && held(one));
@@ -129,9 +134,9 @@ impl Entry {
         }
     }
 
-    /// The entry of a run that failed permanently, valid for this epoch.
-    pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
-        Self::computed(record, EntryResults::Failed(error), epoch, own)
+    /// The entry by which memory knows that a run failed, valid for this epoch.
+    pub(crate) fn failed(record: Record, failed: Failed, epoch: u64, own: Duration) -> Self {
+        Self::computed(record, EntryResults::Failed(failed), epoch, own)
     }
 
     /// The entry of a record with these results. Its dependencies are checked before it is used.
@@ -164,14 +169,6 @@ impl Entry {
         }
     }
 
-    /// The error of a run that failed permanently.
-    pub(crate) fn failure(&self) -> Option<&Error> {
-        match &self.results {
-            EntryResults::Failed(error) => Some(error),
-            EntryResults::One(_) | EntryResults::Several(_) => None,
-        }
-    }
-
     /// This entry with another record. That one's dependencies must have been current whenever this entry's were.
     pub(crate) fn with_record(&self, record: Record) -> Self {
         self.with(record, self.results.replacing(|_| None))
@@ -182,6 +179,7 @@ impl Entry {
         Record {
             head: self.record.clone(),
             inputs: Arc::clone(&lock(&self.inputs)),
+            failure: self.kept_failure().cloned(),
         }
     }
 

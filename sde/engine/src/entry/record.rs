@@ -7,6 +7,9 @@ use std::time::{Duration, SystemTime};
 use crate::app::{
     AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
 };
+use crate::entry::failure::{beginning, end};
+use crate::entry::{FailureRecord, failure_key};
+use crate::error::Failure;
 use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
@@ -32,6 +35,9 @@ pub struct Provenance {
     /// Processor architecture and operating system of that machine.
     #[serde(default)]
     pub target: Arc<str>,
+    /// The job of a batch system in which it was computed, the same for all jobs of an array; empty if there was none.
+    #[serde(default)]
+    pub job: Arc<str>,
 }
 
 /// The part of a record that stays in memory for as long as its entry.
@@ -74,6 +80,10 @@ pub struct Record {
     pub head: RecordHead,
     /// A readable line for each input. Memory drops them once a store has them; if that store is gone, there are none.
     pub inputs: Arc<[ValueSummary]>,
+    /// The failure, of a run that failed: then there are no results, and the [key](RecordHead::key) is
+    /// [another](failure_key) than the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Arc<FailureRecord>>,
 }
 
 impl Provenance {
@@ -88,6 +98,7 @@ impl Provenance {
             dependencies: Vec::new(),
             host: Arc::default(),
             target: Arc::default(),
+            job: Arc::default(),
         }
     }
 }
@@ -174,7 +185,22 @@ impl Record {
         Self {
             head,
             inputs: inputs.into(),
+            failure: None,
         }
+    }
+
+    /// The record of this run's failure, under its own [key](failure_key): with the error's text and the end of what
+    /// the run printed, each cut to 4 KiB, and how long the failure lasts.
+    #[must_use]
+    pub fn failed(mut self, message: &str, output: &str, lasts: Failure) -> Self {
+        self.failure = Some(Arc::new(FailureRecord {
+            of: self.key,
+            message: beginning(message).to_owned(),
+            output: end(output).to_owned(),
+            lasts,
+        }));
+        self.key = failure_key(&self.key);
+        self
     }
 
     /// Lists the differences of this run from an earlier one. Differences in the key come first: the app, its

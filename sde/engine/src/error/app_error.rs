@@ -7,18 +7,23 @@ use std::sync::Arc;
 use super::said;
 
 /// Tells how long a failure lasts, which decides whether the engine remembers or retries it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Failure {
-    /// Every waiter gets the error. It is not remembered, so the next run tries again. The default.
+    /// Every waiter gets the error. Without a store it is not remembered, so the next run tries again. With one, the
+    /// failure is saved, and given in place of a run to this process, to others that use the store meanwhile, and to
+    /// those of the same array of jobs; a later process tries again, unless it
+    /// [keeps failures](crate::Builder::keep_failures). The default.
     #[default]
     Ordinary,
     /// The app would fail again (a source that does not compile). The error is remembered in memory until the app's
-    /// cache is cleared or a [budget](crate::MemoryBudget) evicts it, and is never saved; the result of a caller that
-    /// goes on without it is. Not for the failure of a child process, which a Ctrl-C kills too.
+    /// cache is cleared or a [budget](crate::MemoryBudget) evicts it, and given by a store for as long as the code that
+    /// the run rests on is the same. The result of a caller that goes on without it is remembered too. Not for the
+    /// failure of a child process, which a Ctrl-C kills too.
     Permanent,
     /// The cause may go away (a busy server): one waiter takes over, once per flight; after that the other waiters get
-    /// the error.
+    /// the error. A store has the failure to be seen, and never gives it.
     Transient,
 }
 
@@ -46,6 +51,7 @@ pub enum Failure {
 pub struct AppError {
     source: Arc<dyn Error + Send + Sync + 'static>,
     failure: Option<Failure>,
+    output: Option<Arc<str>>,
 }
 
 impl AppError {
@@ -72,6 +78,27 @@ impl AppError {
     pub fn lasting(mut self, failure: Failure) -> Self {
         self.failure = Some(failure);
         self
+    }
+
+    /// Adds what the body printed, as programs do. A store keeps the last 4 KiB with the failure, and `sde show` shows
+    /// them.
+    ///
+    /// ```
+    /// use sde::AppError;
+    ///
+    /// let error = AppError::message("exit status 3").with_output("step 7: no convergence");
+    /// assert_eq!(error.output(), Some("step 7: no convergence"));
+    /// ```
+    #[must_use]
+    pub fn with_output(mut self, printed: impl Into<Arc<str>>) -> Self {
+        self.output = Some(printed.into());
+        self
+    }
+
+    /// What the body printed, if that was said.
+    #[must_use]
+    pub fn output(&self) -> Option<&str> {
+        self.output.as_deref()
     }
 
     /// How long the failure lasts. An error of another run lasts as long as that run's failure does, not as this app's
@@ -112,6 +139,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AppError {
         Self {
             source: Arc::from(source.into()),
             failure: None,
+            output: None,
         }
     }
 }

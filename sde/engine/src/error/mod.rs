@@ -160,7 +160,8 @@ impl Error {
         })
     }
 
-    /// The error that the app returned, if it has this type: also the app of an item, or of a nested run.
+    /// The error that the app returned, if it has this type: also the app of an item, or of a nested run. A failure that
+    /// is [given](crate::Failure) in place of a run is a text only, and has no such error.
     ///
     /// ```
     /// # use sde::{Sde, inputs};

@@ -264,6 +264,7 @@ impl Engine {
             dependencies: Vec::new(),
             host: Arc::default(),
             target: Arc::default(),
+            job: Arc::default(),
         };
         let head = RecordHead {
             provenance: Arc::new(provenance),
@@ -276,8 +277,7 @@ impl Engine {
             took: Duration::ZERO,
             thread: 0,
         };
-        let inputs = Arc::default();
-        let entry = Entry::unchecked(Record { head, inputs }, results);
+        let entry = Entry::unchecked(Record::new(head, []), results);
         ResultMap::of(Arc::new(entry))
     }
 }

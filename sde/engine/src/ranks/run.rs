@@ -227,7 +227,7 @@ impl Engine {
             (Ok(served), Ok(met)) => Ok((served, met)),
             (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
             (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
-                Err(Unpublished::of(error, own.failure))
+                Err(own.told_by(error))
             }
             // A panic goes on, and a lone rank keeps its own error.
             (Err(own), _) => Err(own),

@@ -25,7 +25,7 @@ pub(crate) use compared::have_same_bits;
 pub use data::{AnyArray, Data};
 pub use map::{Origin, ResultMap};
 pub(crate) use map::{as_type, no_result};
-pub(crate) use named::{Content, EVICTED, EntryResults, NOT_KEPT, Named, why_let_go};
+pub(crate) use named::{Content, EVICTED, EntryResults, Failed, NOT_KEPT, Named, why_let_go};
 pub use size::MemorySize;
 #[cfg(test)]
 pub(crate) use size::SizeOf;

@@ -7,6 +7,7 @@ use super::spec::ResultSpec;
 use super::stored::Stored;
 use super::tag::Tags;
 use super::value::{ErasedValue, WeakValue};
+use crate::entry::FailureRecord;
 use crate::error::{Error, printable};
 use crate::output_file::{OutputFile, in_value};
 
@@ -151,8 +152,18 @@ pub(crate) enum EntryResults {
     /// Most runs have one result.
     One(Named),
     Several(Box<[Named]>),
-    /// The error of a run that failed permanently.
-    Failed(Error),
+    /// The error of a run that failed, in memory.
+    Failed(Failed),
+    /// The failure of a run, for a store.
+    Failure(Arc<FailureRecord>),
+}
+
+/// The failure of a run, as memory knows it.
+#[derive(Clone)]
+pub(crate) struct Failed {
+    /// The error for later callers.
+    pub(crate) error: Error,
+    pub(crate) is_permanent: bool,
 }
 
 impl Deref for EntryResults {
@@ -162,7 +173,7 @@ impl Deref for EntryResults {
         match self {
             Self::One(named) => std::slice::from_ref(named),
             Self::Several(list) => list,
-            Self::Failed(_) => &[],
+            Self::Failed(_) | Self::Failure(_) => &[],
         }
     }
 }
@@ -188,6 +199,7 @@ impl EntryResults {
     pub(crate) fn owned(&self) -> usize {
         match self {
             Self::Several(list) => size_of_val(&**list),
+            Self::Failure(failure) => failure.message.len() + failure.output.len(),
             Self::One(_) | Self::Failed(_) => 0,
         }
     }
@@ -195,8 +207,8 @@ impl EntryResults {
     /// Bytes of the values. A stored value that was not read counts as if it was.
     pub(crate) fn bytes(&self) -> usize {
         let failure = match self {
-            Self::Failed(error) => error.memory(),
-            Self::One(_) | Self::Several(_) => 0,
+            Self::Failed(failed) => failed.error.memory(),
+            Self::One(_) | Self::Several(_) | Self::Failure(_) => 0,
         };
         let all = self.iter().map(Named::bytes);
         all.fold(failure, usize::saturating_add)

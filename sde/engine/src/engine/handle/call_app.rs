@@ -149,6 +149,13 @@ impl<A: CallApp> CallRequest<'_, A> {
         self
     }
 
+    /// Gives the run's failure, if the store has one of an earlier program and it still holds, in place of making the run
+    /// again. See [`Builder::keep_failures`](crate::Builder::keep_failures), which says so for all calls.
+    pub fn keep_failures(mut self) -> Self {
+        self.options.keeps_failures = true;
+        self
+    }
+
     /// Makes the call.
     ///
     /// # Errors

@@ -61,6 +61,8 @@ pub(crate) struct Options<'a> {
     pub(crate) tags: &'a [(String, Tags)],
     /// Whether the call waits for another process that is at its key. Else it gives an error that nobody is told of.
     pub(crate) waits_for_processes: bool,
+    /// Whether failures of earlier programs are given too.
+    pub(crate) keeps_failures: bool,
 }
 
 impl Default for Options<'_> {
@@ -70,6 +72,7 @@ impl Default for Options<'_> {
             names: None,
             tags: &[],
             waits_for_processes: true,
+            keeps_failures: false,
         }
     }
 }
@@ -91,6 +94,7 @@ impl<G: FromResults> TypedOptions<G> {
         },
         tags: &[],
         waits_for_processes: true,
+        keeps_failures: false,
     };
 }
 
@@ -134,6 +138,13 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// Sets how the run uses the cache.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
+        self
+    }
+
+    /// Gives the run's failure, if the store has one of an earlier program and it still holds, in place of making the run
+    /// again. See [`Builder::keep_failures`](crate::Builder::keep_failures), which says so for all calls.
+    pub fn keep_failures(mut self) -> Self {
+        self.options.keeps_failures = true;
         self
     }
 

@@ -259,10 +259,7 @@ impl PackedEntry {
             thread: own.thread,
         };
         let inputs = kind.inputs.iter().zip(own.inputs).map(input);
-        Record {
-            head,
-            inputs: inputs.collect(),
-        }
+        Record::new(head, inputs.collect::<Arc<_>>())
     }
 }
 

@@ -1,0 +1,71 @@
+//! Runs that failed, as they are stored.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use sde::record::Record;
+use sde::{Failure, Key};
+use sde_archives::inspect::{Computation, Standing};
+
+/// A failure in a list. There may be millions, so only these fields are kept.
+pub struct FailedLine {
+    /// The first line of the error.
+    pub error: String,
+    pub host: Arc<str>,
+    pub job: Arc<str>,
+    pub lasts: &'static str,
+}
+
+/// The longest error in a list, in characters.
+const LONGEST: usize = 200;
+
+impl FailedLine {
+    pub fn of(record: &Record) -> Option<Self> {
+        let failure = record.failure.as_ref()?;
+        let first = failure.message.lines().next().unwrap_or_default();
+        let mut error: String = first.chars().take(LONGEST).collect();
+        if error.len() < failure.message.trim_end().len() {
+            error.push('…');
+        }
+        Some(Self {
+            error,
+            host: record.host.clone(),
+            job: record.job.clone(),
+            lasts: lasts(failure.lasts),
+        })
+    }
+}
+
+/// How long a failure lasts, in a word.
+pub const fn lasts(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Permanent => "permanent",
+        Failure::Transient => "transient",
+        _ => "ordinary",
+    }
+}
+
+/// The keys of the failures that stand, among computations of which `of` gives the failed run: the latest of each run
+/// that has had no result since.
+pub fn standing<T>(all: &[Computation<T>], of: impl Fn(&T) -> Option<Key>) -> HashSet<Key> {
+    let is_current = |one: &&Computation<T>| one.standing == Standing::Current;
+    let failed = all.iter().filter(is_current);
+    let failed = failed.filter_map(|one| Some((of(&one.of)?, one)));
+    let failed: Vec<(Key, &Computation<T>)> = failed.collect();
+    if failed.is_empty() {
+        return HashSet::new();
+    }
+    let made = |one: &Computation<T>| one.precedence.made_at;
+    let results: HashMap<Key, SystemTime> = all
+        .iter()
+        .filter(is_current)
+        .map(|one| (one.key, made(one)))
+        .collect();
+    let stands = |(of, one): &(Key, &Computation<T>)| {
+        let result = results.get(of);
+        result.is_none_or(|result| *result < made(one))
+    };
+    let standing = failed.into_iter().filter(stands);
+    standing.map(|(_, one)| one.key).collect()
+}

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use sde::archiver::{Archiver, Batch, Codec, Holder, MemoryArchiver, SavedEntry, Selection};
+use sde::archiver::{Archiver, Batch, Holder, MemoryArchiver, SavedEntry, Selection};
 use sde::record::{Record, failure_key};
 use sde::store::DirStore;
-use sde::{ErasedValue, Event, Key, SavePolicy, Sde, SharedWork, Tags};
+use sde::{Event, Key, SavePolicy, Sde, SharedWork, Tags};
 use sde_tests::{Counter, Gate, LIMIT, Watch, Watchdog, forward, number, says, until, x};
 use tempfile::tempdir;
 
@@ -67,7 +67,7 @@ impl Archiver for FailsElsewhere {
     }
 
     fn catch_up(&self, _: Duration) {
-        let nothing: [(String, Tags, Option<(ErasedValue, Codec)>); 0] = [];
+        let nothing = Vec::<(String, Tags, Option<_>)>::new();
         let mut batch = Batch::new(Selection::Checkpoint);
         let failure = SavedEntry::new(self.2.clone(), Selection::Checkpoint, nothing);
         batch.entries.push(failure);

@@ -34,7 +34,6 @@ mod copy;
 mod format;
 pub mod inspect;
 mod locks;
-mod process;
 pub mod processes;
 mod read;
 mod resolve;

@@ -22,7 +22,7 @@ use sde::archiver::ArchiveError;
 
 use crate::work;
 
-pub use crate::process::{Process, Running};
+pub use crate::work::process::{Process, Running};
 
 /// The processes that are known, in the order of their ids. Nothing is written or locked.
 ///

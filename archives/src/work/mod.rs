@@ -17,6 +17,7 @@ mod heed;
 mod lease;
 mod other;
 mod present;
+pub(crate) mod process;
 mod request;
 #[cfg(test)]
 mod tests;

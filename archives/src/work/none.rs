@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use sde::Key;
 use sde::archiver::{Announced, Holder, StopListener};
 
-use crate::process::Process;
+use super::process::Process;
 
 /// The announcements of a store, always empty.
 pub(crate) struct Work;

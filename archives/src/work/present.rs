@@ -12,10 +12,10 @@ use rustix::process::{Flock, FlockType, fcntl_getlk};
 use sde::Key;
 
 use super::file::{self, EXTENSION, FileId};
+use super::process::{Process, Running};
 use super::request::{self, Draft, Named, Request};
 use super::{FOLDER, LEASE, other, text};
 use crate::format::id::UniqueId;
-use crate::process::{Process, Running};
 
 /// The processes that have a lease in this store.
 pub(crate) fn processes(store: &Path) -> io::Result<Vec<Process>> {

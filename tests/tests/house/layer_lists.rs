@@ -111,7 +111,7 @@ pub const ARCHIVES: Layered = Layered {
         &["format"],
         &["catalog", "retention", "work"],
         &["writer", "read"],
-        &["resolve"],
+        &["processes", "resolve"],
         &[
             "archive",
             "collective",

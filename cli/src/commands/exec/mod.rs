@@ -267,7 +267,7 @@ impl Exec {
         let builder = match self.each {
             Some(_) => builder,
             // A single run is begun whatever time is left.
-            None => builder.without_time_limit(),
+            None => builder.time_limit(Duration::MAX),
         };
         let builder = builder
             .without_progress()

@@ -297,7 +297,8 @@ impl Builder {
         self
     }
 
-    /// Sets how much [time](crate::Handle::time_left) the engine has from when it is built, whatever the environment says.
+    /// Sets how much [time](crate::Handle::time_left) the engine has from when it is built, whatever the environment says. With `Duration::MAX` it
+    /// has no limit, and nobody is asked.
     ///
     /// ```
     /// use std::time::Duration;
@@ -314,12 +315,6 @@ impl Builder {
     /// ```
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time = JobTime::Within(limit);
-        self
-    }
-
-    /// Leaves the engine without a time limit: the environment is not read, and nobody is asked.
-    pub fn without_time_limit(mut self) -> Self {
-        self.time = JobTime::Unlimited;
         self
     }
 

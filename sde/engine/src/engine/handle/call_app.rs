@@ -2,7 +2,8 @@
 
 use super::Handle;
 use super::par_call::GoesOn;
-use super::request::{Options, Peek, Policy, TypedOptions};
+use super::peek::Peek;
+use super::request::{Options, Policy, TypedOptions};
 use crate::app::{App, ResolvedOnce};
 use crate::error::Error;
 use crate::event::{RunId, Source};

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::super::gate::Gate;
 use super::Handle;
 use super::source::{AppSource, CalledApp};
-use crate::app::{App, Cost, Nearest, ResolvedApp, ResolvedOnce, Setup};
+use crate::app::{App, Cost, ResolvedApp, ResolvedOnce, Setup};
 use crate::error::{AppError, Error, ErrorKind};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, DeclaredInputs, Inputs, ValueSummary};
@@ -419,92 +419,5 @@ impl Call for ErasedCall<'_> {
 
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
         app.run(sde, self.inputs())
-    }
-}
-
-/// The prediction of [`Handle::peek`](crate::Handle::peek) for a run.
-///
-/// ```
-/// use sde::{Peek, Sde};
-///
-/// #[sde::app]
-/// fn cube(x: f64) -> f64 {
-///     x.powi(3)
-/// }
-///
-/// let sde = Sde::new();
-/// cube.call(&sde, 2.0)?;
-/// assert!(matches!(cube.request(&sde, 2.0).peek()?, Peek::Hit { .. }));
-/// let peek = cube.request(&sde, 3.0).peek()?;
-/// let Peek::Miss { nearest: Some(nearest), .. } = &peek else { panic!("{peek}") };
-/// assert_eq!(nearest.differences.len(), 1);
-/// # Ok::<(), sde::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Peek {
-    /// The call would be a hit in memory.
-    #[non_exhaustive]
-    Hit {
-        /// The key of the run.
-        key: Key,
-        /// The computation that made the results.
-        made_by: RunId,
-    },
-    /// The call would read the result from the store.
-    #[non_exhaustive]
-    Load {
-        /// The key of the run.
-        key: Key,
-        /// The computation that made the results.
-        made_by: RunId,
-    },
-    /// The call would wait, since another run of this key is going on.
-    #[non_exhaustive]
-    Wait {
-        /// The key of the run.
-        key: Key,
-    },
-    /// The call would compute.
-    #[non_exhaustive]
-    Miss {
-        /// The key of the run.
-        key: Key,
-        /// The reasons why nothing remembered serves.
-        why: String,
-        /// If nothing is remembered for this key: the run of the app, in memory or in the store,
-        /// that this one is most like, and in what it differs.
-        nearest: Option<Nearest>,
-    },
-}
-
-impl Peek {
-    /// The key of the run that was looked at.
-    #[must_use]
-    pub fn key(&self) -> Key {
-        match self {
-            Self::Hit { key, .. }
-            | Self::Load { key, .. }
-            | Self::Wait { key }
-            | Self::Miss { key, .. } => *key,
-        }
-    }
-}
-
-/// The prediction and its reason, on one line.
-impl fmt::Display for Peek {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}] ", self.key().short())?;
-        match self {
-            Self::Hit { made_by, .. } => write!(f, "is in memory, made by {made_by}"),
-            Self::Load { made_by, .. } => write!(f, "is in the store, made by {made_by}"),
-            Self::Wait { .. } => f.write_str("is being computed"),
-            Self::Miss { why, nearest, .. } => {
-                write!(f, "would be computed: {why}")?;
-                nearest
-                    .as_ref()
-                    .map_or(Ok(()), |nearest| write!(f, "; {nearest}"))
-            }
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use sde_engine::__private::job as job_of_this_process;
 use sde_engine::record::RunId;
 use sde_engine::{
     AppError, AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap,
@@ -62,13 +63,13 @@ impl Command {
         if self.is_again && self.since.is_none() {
             return call.settle(call.ask(Asked::Again)?);
         }
-        let since = self.since.unwrap_or_else(SystemTime::now);
+        let asked = SystemTime::now();
         let found = call.ask(Asked::Use)?;
         let is_clean = ran::traced(&found.results).is_some_and(|traced| traced.is_clean());
         if self.trace == Some(Trace::Strict) && !is_clean {
             return call.settle(call.ask(Asked::Again)?);
         }
-        if !is_earlier(&found, since) {
+        if !is_earlier(&found, self.since, asked) {
             return call.settle(found);
         }
         if self.is_again {
@@ -137,10 +138,16 @@ enum Asked {
     Alone,
 }
 
-/// Whether a run that is remembered was made before the call, or before the list began that the call belongs to: one that
-/// failed then is run again.
-fn is_earlier(found: &Outcome, since: SystemTime) -> bool {
-    matches!(found.source, Source::Memory | Source::Loaded) && found.ended_at < since
+/// Whether a run that is remembered was made before the call: one that failed then is run again. Of a list, whether it was made
+/// before the list began, and by another job or array of jobs.
+fn is_earlier(found: &Outcome, list_began: Option<SystemTime>, asked: SystemTime) -> bool {
+    let ended = found.results.get::<(u64, String)>(results::ENDED);
+    // Runs of older programs do not tell.
+    let (ended, job) = ended.map_or_else(|_| (0, String::new()), |ended| (*ended).clone());
+    let is_of_job = list_began.is_some() && !job.is_empty() && *job == *job_of_this_process();
+    matches!(found.source, Source::Memory | Source::Loaded)
+        && ended < results::nanos(list_began.unwrap_or(asked))
+        && !is_of_job
 }
 
 impl<'a> Call<'a> {

@@ -1,8 +1,9 @@
 //! The results of a run, by which others find it in a store.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use sde_engine::{AppInfo, OutputFile, ResultSpec};
+use sde_engine::{__private, AppInfo, OutputFile, ResultSpec};
 
 use crate::outputs::Files;
 
@@ -26,6 +27,8 @@ pub const COMPARED: &str = "compared";
 pub const ATTEMPTS: &str = "attempts";
 /// Whether it went on from files that an attempt before it had left, a `bool`.
 pub const RESUMED: &str = "resumed";
+/// When it ended, in nanoseconds since 1970, and the job of the batch system that ran it: one text for all jobs of an array.
+pub const ENDED: &str = "ended";
 /// What the trace of the run found, as a text that [`Traced::read`](crate::Traced::read) reads. Only runs that were traced have it.
 pub const TRACED: &str = "traced";
 /// The app that keeps which rules were asked for last, of the app that its input `app` names: its result is [`RULES`].
@@ -35,6 +38,16 @@ pub const RULES_APP: &str = "sde.rules";
 pub(crate) const NEEDED: &[&str] = &[
     STATUS, COMMAND, RULES, DECLARED, STDOUT, STDERR, FILES, COMPARED,
 ];
+
+/// What [`ENDED`] tells of a run that ends now.
+pub(crate) fn ended_now() -> (u64, String) {
+    (nanos(SystemTime::now()), String::from(&*__private::job()))
+}
+
+pub(crate) fn nanos(at: SystemTime) -> u64 {
+    let since_1970 = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// An app with the results of a run.
 pub(crate) fn of_run(info: AppInfo, is_traced: bool) -> AppInfo {
@@ -63,6 +76,11 @@ pub(crate) fn of_run(info: AppInfo, is_traced: bool) -> AppInfo {
             ResultSpec::new::<Vec<String>>(ATTEMPTS)
                 .not_compared()
                 .about("why attempts before it failed"),
+        )
+        .result(
+            ResultSpec::new::<(u64, String)>(ENDED)
+                .not_compared()
+                .about("when it ended, and in which job"),
         )
         .result(
             ResultSpec::new::<bool>(RESUMED)

@@ -309,6 +309,7 @@ impl Whole {
             .with(results::FILES, self.files.clone())
             .with(results::ATTEMPTS, self.attempts.clone())
             .with(results::RESUMED, self.is_resumed)
+            .with(results::ENDED, results::ended_now())
             .with(results::COMPARED, compared)
     }
 }

@@ -40,7 +40,8 @@ pub(crate) fn target() -> Arc<str> {
 }
 
 /// The job of the batch system that runs this process, the same for all jobs of an array; empty if there is none.
-pub(crate) fn job() -> Arc<str> {
+#[must_use]
+pub fn job() -> Arc<str> {
     static JOB: OnceLock<Arc<str>> = OnceLock::new();
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     Arc::clone(JOB.get_or_init(|| job_of(variable).into()))

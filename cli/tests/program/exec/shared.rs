@@ -11,12 +11,17 @@ use super::{Desk, Done};
 impl Desk {
     /// A process on the rows of `rows.csv`, whose script tells who it is for.
     fn worker(&self, who: usize, more: &[&str]) -> Child {
+        self.worker_in("", who, more)
+    }
+
+    /// Such a process in an array of Slurm jobs.
+    fn worker_in(&self, array: &str, who: usize, more: &[&str]) -> Child {
         let line = ["--", "sh", "row.sh", &self.counter, "{x}"];
         let options = ["-s", "s.sde", "--pass", "WHO", "--text", &self.counter];
         let mut command =
             self.command([&["exec", "--each", "rows.csv"], &options[..], more, &line].concat());
         command.env("WHO", who.to_string()).stderr(Stdio::piped());
-        command.spawn().unwrap()
+        command.env("SLURM_ARRAY_JOB_ID", array).spawn().unwrap()
     }
 
     /// Who ran which row, in the order in which they began.
@@ -123,6 +128,18 @@ fn a_row_that_fails_or_is_made_anew_is_run_once_by_all_processes_together() {
             }
         }
         assert_eq!(desk.told().len(), runs, "{options:?}");
+    }
+}
+
+/// Its jobs begin one after another, and its id is theirs.
+#[test]
+fn a_row_that_failed_in_an_array_of_jobs_is_not_run_again_there() {
+    let desk = Desk::new();
+    desk.write("row.sh", "echo \"$WHO $2\" >> \"$1\"; exit 3");
+    desk.write("rows.csv", "x\n1\n");
+    for (array, runs) in [("7", 1), ("7", 1), ("8", 2), ("", 3), ("", 4)] {
+        done(desk.worker_in(array, 1, &[])).ends(1);
+        assert_eq!(desk.told().len(), runs, "array {array:?}");
     }
 }
 

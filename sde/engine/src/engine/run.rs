@@ -164,7 +164,6 @@ impl Engine {
             key: entry.record.key,
             source,
             made_by: entry.record.run,
-            ended_at: entry.record.made_at + entry.record.took,
         }
     }
 

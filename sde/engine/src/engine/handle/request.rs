@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::super::gate::Gate;
 use super::Handle;
@@ -325,7 +324,7 @@ fn nothing_given(app: &CalledApp<'_>) -> Error {
 
 /// The outcome of a request: the results, and how they were got.
 ///
-/// `source`, `made_by` and `ended_at` tell the state of the cache, which is in no key: a body must not let what it returns depend
+/// `source` and `made_by` tell the state of the cache, which is in no key: a body must not let what it returns depend
 /// on them. They are for reports.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -338,9 +337,6 @@ pub struct Outcome {
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
-    /// When that computation ended. Of one that went on from a scratch state, or said [its time](Handle::took) itself, the
-    /// end as if all of that time came after its begin.
-    pub ended_at: SystemTime,
 }
 
 struct ErasedCall<'a> {
@@ -381,7 +377,6 @@ impl<'a> ErasedCall<'a> {
         Some(Outcome {
             key: record.key,
             made_by: record.run,
-            ended_at: record.made_at + record.took,
             source: Source::Memory,
             results,
         })

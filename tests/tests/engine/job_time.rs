@@ -164,6 +164,31 @@ fn what_runs_took_before_says_what_fits() {
     assert_eq!(begins(&[&[1; 18][..], &[4000]].concat()), (2, 0));
 }
 
+/// Runs that are longer than a job go on in the next: with their whole times no more of them would ever begin.
+#[test]
+fn runs_of_several_jobs_do_not_keep_the_next_from_beginning() {
+    #[sde::app]
+    fn iterating(sde: &Handle, x: u64) -> Result<u64, sde::AppError> {
+        let state = sde.scratch::<u64>();
+        if state.load()?.is_none() {
+            state.save(x)?;
+            return Err("its job has ended".into());
+        }
+        sde.took(2 * HOUR);
+        Ok(x)
+    }
+    let sde = within(HOUR).build().unwrap();
+    for x in 0..3 {
+        iterating.call(&sde, x).unwrap_err();
+        iterating.call(&sde, x).unwrap();
+    }
+    let error = iterating.par_call(&sde, [9]).unwrap_err();
+    assert!(
+        format!("{error:#}").contains("its job has ended"),
+        "{error:#}"
+    );
+}
+
 #[test]
 fn what_runs_take_meanwhile_says_what_fits() {
     let sde = within(HOUR).threads(1).build().unwrap();

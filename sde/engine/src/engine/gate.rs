@@ -81,13 +81,26 @@ impl<'a> Gate<'a> {
     pub(crate) fn note(&self, record: &RecordHead) {
         // Before they are first needed none are kept.
         if let Some(costs) = self.costs.get() {
-            note(&mut lock(costs), record);
+            self.note_in(&mut lock(costs), record);
+        }
+    }
+
+    /// A run that went on from a state, and took longer in all than a job lasts, tells nothing of what the next job can do.
+    fn note_in(&self, costs: &mut Costs, record: &RecordHead) {
+        let is_of_several_jobs = record.anew && Some(record.took) > self.engine.job.whole();
+        if !is_of_several_jobs {
+            let run = (record.run.process, record.run.number);
+            costs.note(record.made_at, run, record.took);
         }
     }
 
     /// Notes what a run took on other ranks.
     pub(crate) fn note_elsewhere(&self, run: (u64, u64), began: SystemTime, took: Duration) {
-        if let Some(costs) = self.costs.get() {
+        // Longer than this job: in part it was made in others.
+        let is_of_several_jobs = Some(took) > self.engine.job.whole();
+        if let Some(costs) = self.costs.get()
+            && !is_of_several_jobs
+        {
             lock(costs).note(began, run, took);
         }
     }
@@ -97,7 +110,7 @@ impl<'a> Gate<'a> {
         let mut costs = Costs::default();
         if let Some(store) = self.engine.archiver() {
             // Without the store's the estimate is poorer.
-            let read = store.records(&self.app, &mut |record| note(&mut costs, record));
+            let read = store.records(&self.app, &mut |record| self.note_in(&mut costs, record));
             let _ =
                 read.inspect_err(|why| tracing::warn!(target: "sde", "no costs were read: {why}"));
         }
@@ -105,13 +118,8 @@ impl<'a> Gate<'a> {
             let entries = cache.entries();
             entries
                 .iter()
-                .for_each(|entry| note(&mut costs, &entry.record));
+                .for_each(|entry| self.note_in(&mut costs, &entry.record));
         }
         costs
     }
-}
-
-fn note(costs: &mut Costs, record: &RecordHead) {
-    let run = (record.run.process, record.run.number);
-    costs.note(record.made_at, run, record.took);
 }

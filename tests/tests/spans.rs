@@ -244,7 +244,7 @@ fn a_job_is_told_in_a_few_lines() {
     let told = written.lines();
     let parts = [
         "sde: begins, with the store in",
-        "sde: went through spans.double done=20 items=20 took=",
+        "sde: went through spans.double done=20 failed=0 items=20 took=",
         "sde: saved the checkpoint entries=20",
         "sde: ends computed=20 loaded=0 remembered=0 failed=0",
     ];

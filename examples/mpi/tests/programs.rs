@@ -11,6 +11,7 @@ use serde_json::Value;
 const WATER_SCAN: &str = env!("CARGO_BIN_EXE_water_scan_mpi");
 const TWO_METHODS: &str = env!("CARGO_BIN_EXE_two_methods");
 const ARRAY: &str = env!("CARGO_BIN_EXE_array_mpi");
+const SWEEP: &str = env!("CARGO_BIN_EXE_sweep_mpi");
 const SCAN: [&str; 5] = ["--scan", "bond 1 2 0.9 1.0 5", "--threads", "1", "--json"];
 
 fn job(ranks: usize, program: &str, arguments: &[&str]) -> Job {
@@ -73,6 +74,36 @@ fn water_scan_gives_the_same_bits_on_any_number_of_ranks() {
         scan.computed.dedup();
         assert_eq!(scan.computed, alone.computed, "{ranks} ranks");
     }
+}
+
+/// Jobs that are too short for all points: each ends by itself with 75, and no point is computed twice.
+#[test]
+fn a_sweep_over_ranks_ends_in_time_and_the_next_job_computes_the_rest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("sweep.sde");
+    let (mut computed, mut jobs) = (0, 0);
+    loop {
+        jobs += 1;
+        assert!(jobs <= 40, "they do not get on");
+        let mut command = mpirun(4);
+        command.env("SDE_TIME_LIMIT", "3").arg(SWEEP).arg(&store);
+        let job = run(&mut command);
+        let told = job.stderr.lines();
+        let told = told.filter_map(|line| line.strip_prefix("computed "));
+        computed += told
+            .map(|number| number.parse::<u32>().unwrap())
+            .sum::<u32>();
+        match job.status {
+            Some(75) => {}
+            _ => {
+                job.succeeded();
+                assert_eq!(job.stdout.trim(), "885");
+                break;
+            }
+        }
+    }
+    assert!(jobs > 1);
+    assert_eq!(computed, 60);
 }
 
 #[test]

@@ -185,7 +185,9 @@ impl<'a> Call<'a> {
 
     fn ask(&self, asked: Asked) -> Result<Outcome, CommandError> {
         let (_, inputs) = self.plan.call();
-        let request = self.sde.request(&self.app, &inputs).names(results::NEEDED);
+        let traced = self.plan.trace.map(|_| results::TRACED);
+        let needed: Vec<&str> = results::NEEDED.iter().copied().chain(traced).collect();
+        let request = self.sde.request(&self.app, &inputs).names(&needed);
         let request = match asked {
             Asked::Use => request,
             Asked::Again => request.policy(Policy::Refresh),

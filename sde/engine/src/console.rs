@@ -17,7 +17,10 @@ use crate::sync::locks::user_code;
 /// The observer of [`Builder::for_program`](crate::Builder::for_program).
 #[derive(Clone)]
 pub(crate) struct Console {
+    /// Whether to tell how far the program is.
     progress: bool,
+    /// Whether bars can be shown.
+    bars: bool,
     shown: Arc<Mutex<Shown>>,
 }
 
@@ -141,7 +144,8 @@ impl Console {
         consoles.retain(|console| console.strong_count() > 0);
         consoles.push(Arc::downgrade(&shown));
         Self {
-            progress: !is_set("CI") && !is_dumb && std::io::stderr().is_terminal(),
+            progress: true,
+            bars: !is_set("CI") && !is_dumb && std::io::stderr().is_terminal(),
             shown,
         }
     }
@@ -187,7 +191,7 @@ impl Observer for Console {
                 };
                 show(&self.shown, line);
             }
-            Event::Repeated { runs, took, ended } => {
+            Event::Repeated { runs, took, ended } if self.progress => {
                 show(&self.shown, repeated(*runs, *took, *ended));
             }
             Event::Progress {
@@ -196,7 +200,7 @@ impl Observer for Console {
                 failed,
                 total,
                 nested: false,
-            } if self.progress => {
+            } if self.progress && self.bars => {
                 self.progress(label, [*done as u64, *failed as u64], *total as u64);
             }
             _ => {}

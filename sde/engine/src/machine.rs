@@ -52,10 +52,9 @@ fn job_of(variable: impl Fn(&str) -> Option<String>) -> String {
     let of_pbs = || {
         // `123[4].host` is one of `123[].host`.
         let id = variable("PBS_JOBID")?;
-        Some(match (id.split_once('['), id.rsplit_once(']')) {
-            (Some((array, _)), Some((_, host))) => format!("{array}[]{host}"),
-            _ => id,
-        })
+        let (array, rest) = id.split_once('[').unwrap_or((&id, ""));
+        let host = rest.split_once(']').map(|(_, host)| host);
+        Some(host.map_or_else(|| id.clone(), |host| format!("{array}[]{host}")))
     };
     let found = named.into_iter().find_map(&variable).or_else(of_pbs);
     found.unwrap_or_default()

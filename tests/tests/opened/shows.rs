@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use sde::AppError;
+use sde::{AppError, SharedWork};
 use tempfile::tempdir;
 use tracing::span::{Attributes, Id, Record};
 
@@ -123,11 +123,13 @@ fn slow(x: u64) -> Result<u64, AppError> {
 }
 
 pub fn progresses(store: &Path) {
-    let sde = sde::builder(store).unwrap().threads(1).build().unwrap();
+    let builder = sde::builder(store).unwrap().threads(1);
+    // In the order of the items.
+    let sde = builder.shared_work(SharedWork::Off).build().unwrap();
     slow.par_call(&sde, 0..10).unwrap();
     // What ends early ends its bar, and so does not show up in that of the same app.
     assert!(slow.par_call(&sde, (10..12).chain([FAILS, 19])).is_err());
-    let failing = slow.try_par_call(&sde, (40..46).chain([FAILS]).rev());
+    let failing = slow.try_par_call(&sde, (40..56).chain([FAILS]).rev());
     assert_eq!(failing.iter().filter(|one| one.is_err()).count(), 1);
     slow.par_call_each(&sde, (20..24).filter(|x| x % 2 == 0), |_, _| {})
         .unwrap();
@@ -154,7 +156,7 @@ fn long_work_shows_a_bar_on_a_terminal() {
     };
     let out = on_terminal(false);
     assert!(out.contains("slow ") && out.contains(" of 10 "), "{out}");
-    assert!(out.contains(" of 7, 1 failed "), "{out}");
+    assert!(out.contains(" of 17, 1 failed "), "{out}");
     assert!(!on_terminal(true).contains(" of 10"));
     // A pipe is no terminal.
     let folder = tempdir().unwrap();

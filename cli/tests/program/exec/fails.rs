@@ -80,7 +80,7 @@ fn a_run_that_did_not_end_by_itself_is_shown_by_the_key_that_the_error_names() {
     says(&shown, "it was ended by signal 9");
     says(&shown, "so far");
     says(&shown, "sh killed.sh");
-    says(&shown, "may go well the next time");
+    says(&shown, "computed again by the next program");
     let listed = desk.sde(&["ls", "--failed"]).well();
     let line = listed.lines().find(|line| line.contains(key)).unwrap();
     assert!(

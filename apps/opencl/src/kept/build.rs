@@ -59,6 +59,7 @@ impl App for Build {
     fn info(&self) -> AppInfo {
         let name = self.program.name().to_owned();
         AppInfo::new(Self::NAME, "1")
+            .forgets_failures()
             .about("a program of OpenCL, built for a device")
             .parameter(Parameter::new("name", name).transparent())
             // A later capture has other code, and each build took another time.

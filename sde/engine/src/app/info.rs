@@ -49,6 +49,7 @@ pub struct AppInfo {
     pub(super) distributed: bool,
     pub(crate) thread_safe: bool,
     pub(crate) failures: Failure,
+    pub(crate) forgets_failures: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) slots: Vec<Slot>,
     /// `None` if it declares nothing of its inputs, and takes what it is given.
@@ -136,6 +137,7 @@ impl AppInfo {
             distributed: false,
             thread_safe: true,
             failures: Failure::Ordinary,
+            forgets_failures: false,
             parameters: Vec::new(),
             slots: Vec::new(),
             inputs: None,
@@ -234,6 +236,14 @@ impl AppInfo {
     #[must_use]
     pub fn failures(mut self, failure: Failure) -> Self {
         self.failures = failure;
+        self
+    }
+
+    /// Declares that this app's failures are not stored: they tell of the machine, and the next call tries again. Permanent ones
+    /// are remembered in memory.
+    #[must_use]
+    pub fn forgets_failures(mut self) -> Self {
+        self.forgets_failures = true;
         self
     }
 

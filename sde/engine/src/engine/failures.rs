@@ -104,6 +104,7 @@ impl Engine {
         let ranks = run.from.shared_ranks();
         let ranks = ranks.filter(|_| run.app.resolved.is_distributed());
         let saves = self.policy != SavePolicy::Never && self.archiver().is_some();
+        let saves = saves && !run.app.resolved.info.forgets_failures;
         let Some(body) = body.filter(|_| is_for_all) else {
             return Kept::default();
         };

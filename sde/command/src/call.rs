@@ -126,6 +126,7 @@ struct Call<'a> {
     whole: Arc<Mutex<Option<Whole>>>,
     /// The list that it belongs to, and whether another process that is at the run is waited for.
     sweep: Option<(&'a Sweep<'a>, bool)>,
+    keeps_failures: bool,
 }
 
 /// What the engine is asked for.
@@ -180,6 +181,7 @@ impl<'a> Call<'a> {
             app,
             whole,
             sweep,
+            keeps_failures: command.keeps_failures,
         })
     }
 
@@ -193,6 +195,10 @@ impl<'a> Call<'a> {
             Asked::Again => request.policy(Policy::Refresh),
             Asked::InPlaceOf(old) => request.in_place_of(old),
             Asked::Alone => request.policy(Policy::Bypass),
+        };
+        let request = match self.keeps_failures {
+            true => request.keep_failures(),
+            false => request,
         };
         let request = match self.sweep {
             Some((sweep, waits)) => request.in_sweep(sweep, waits),

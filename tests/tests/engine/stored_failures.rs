@@ -71,7 +71,7 @@ fn it_is_given_in_its_program_and_computed_again_by_the_next() {
     assert_eq!(calls.get(), 1);
     let shown = format!("{given:#}");
     says(&shown, "no convergence (it failed ");
-    says(&shown, "`Policy::Refresh` runs it");
+    says(&shown, "`Policy::Refresh`, or `--again`, runs it");
     assert!(matches!(given.kind(), ErrorKind::App { .. }));
     ended(first);
     let watch = Watch::new();

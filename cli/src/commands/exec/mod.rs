@@ -97,7 +97,7 @@ pub struct Exec {
     #[arg(long, value_name = "N,..", value_delimiter = ',', help_heading = SUCCESS)]
     ok_status: Vec<u8>,
 
-    /// A run for each row, with its {column}s; `-`: of ours
+    /// A run for each row, with its {column}s; `-`: standard input
     #[arg(long, value_name = "FILE.csv", value_hint = ValueHint::FilePath, help_heading = EACH)]
     each: Option<PathBuf>,
     /// How many run at once [1]

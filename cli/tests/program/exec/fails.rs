@@ -106,3 +106,16 @@ fn what_a_killed_run_left_goes_with_the_next_call_there() {
     }
     assert_eq!(desk.runs(), 1);
 }
+
+#[test]
+fn what_a_signal_ended_is_kept_where_failures_are() {
+    let desk = Desk::new();
+    desk.script("killed.sh", "kill -9 $$");
+    desk.exec_script(&[], "killed.sh").ends(128 + 9);
+    let kept = desk.exec_script(&["--keep-failures"], "killed.sh");
+    says(&kept.err, "it was ended by signal 9");
+    says(&kept.err, "was not run again");
+    assert_eq!(desk.runs(), 1);
+    desk.exec_script(&[], "killed.sh").ends(128 + 9);
+    assert_eq!(desk.runs(), 2);
+}

@@ -216,6 +216,20 @@ fn a_job_that_does_not_get_on_is_not_queued_again() {
     assert!(!machine.path("log").exists());
 }
 
+/// `heat` is a stand-in too: its own tests have it go on after SIGTERM.
+#[test]
+fn an_iterating_job_is_queued_again_when_sigterm_has_ended_it() {
+    let machine = Machine::new();
+    let script = script("./heat");
+    for (status, restarts, queued) in [(143, "0", 1), (143, "50", 0), (0, "0", 0), (1, "0", 0)] {
+        machine.stand_in("srun", &format!("exit {status}"));
+        let job = [("SLURM_JOB_ID", "7"), ("SLURM_RESTART_COUNT", restarts)];
+        let (ended, told) = ended(machine.start(&script, &job));
+        assert_eq!(ended, Some(status), "{told}");
+        assert_eq!(machine.queued(), vec!["requeue 7"; queued]);
+    }
+}
+
 #[test]
 fn a_plain_shell_runs_until_the_morning() {
     let machine = Machine::new();

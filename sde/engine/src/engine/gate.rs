@@ -50,14 +50,15 @@ impl<'a> Gate<'a> {
         }
         let costs = lock(self.costs.get_or_init(|| Mutex::new(self.recorded())));
         let closes_in = costs.closes_in(left, whole);
-        let needs = costs.estimate().filter(|needs| *needs > whole);
+        let length = job.length();
+        let needs = costs.estimate().filter(|needs| *needs > length);
         drop(costs);
         if let Some(needs) = needs
             && !self.has_warned.swap(true, Ordering::Relaxed)
         {
             let app = &self.app;
             self.engine.warn(|| {
-                format!("nothing of {app} is begun: a run may take {needs:.0?}, and the whole job has {whole:.0?}; give it more time")
+                format!("nothing of {app} is begun: a run may take {needs:.0?}, and the whole job has {length:.0?}; give it more time")
             });
         }
         Some(closes_in)
@@ -87,7 +88,7 @@ impl<'a> Gate<'a> {
 
     /// A run that went on from a state, and took longer in all than a job lasts, tells nothing of what the next job can do.
     fn note_in(&self, costs: &mut Costs, record: &RecordHead) {
-        let is_of_several_jobs = record.anew && Some(record.took) > self.engine.job.whole();
+        let is_of_several_jobs = record.anew && record.took > self.engine.job.length();
         if !is_of_several_jobs {
             let run = (record.run.process, record.run.number);
             costs.note(record.made_at, run, record.took);
@@ -97,7 +98,7 @@ impl<'a> Gate<'a> {
     /// Notes what a run took on other ranks.
     pub(crate) fn note_elsewhere(&self, run: (u64, u64), began: SystemTime, took: Duration) {
         // Longer than this job: in part it was made in others.
-        let is_of_several_jobs = Some(took) > self.engine.job.whole();
+        let is_of_several_jobs = took > self.engine.job.length();
         if let Some(costs) = self.costs.get()
             && !is_of_several_jobs
         {

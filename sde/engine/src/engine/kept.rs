@@ -92,7 +92,7 @@ pub(super) fn error_of(failure: &FailureRecord, run: &RecordHead) -> AppError {
     };
     let message = &failure.message;
     let text = format!(
-        "{message} (it failed {ago}{host}, and was not run again; `Policy::Refresh` runs it)"
+        "{message} (it failed {ago}{host}, and was not run again; `Policy::Refresh`, or `--again`, runs it)"
     );
     AppError::from(Given(text)).lasting(failure.lasts)
 }

@@ -78,9 +78,17 @@ impl Job {
         Some(self.after_opening()?.saturating_sub(self.opened.elapsed()))
     }
 
-    /// The time from the start of the process to the end of the job.
+    /// The time from the start of the process to the end.
     pub(crate) fn whole(&self) -> Option<Duration> {
         Some(self.after_opening()? + self.age)
+    }
+
+    /// The time from the start of the process to the end of the job, whatever people told; all there is without an end.
+    pub(crate) fn length(&self) -> Duration {
+        match self.end.load(Ordering::Relaxed) {
+            NO_END => Duration::MAX,
+            end => Duration::from_nanos(end) + self.age,
+        }
     }
 
     /// Has the job end then, if it would end later.

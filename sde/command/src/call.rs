@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use sde_engine::__private::job as job_of_this_process;
+use sde_engine::__private::array_of_jobs as array_of_this_process;
 use sde_engine::record::RunId;
 use sde_engine::{
     AppError, AppInfo, Cost, DynApp, Handle, Inputs, Key, Outcome, Peek, Policy, ResultMap,
@@ -145,10 +145,10 @@ fn is_earlier(found: &Outcome, list_began: Option<SystemTime>, asked: SystemTime
     let ended = found.results.get::<(u64, String)>(results::ENDED);
     // Runs of older programs do not tell.
     let (ended, job) = ended.map_or_else(|_| (0, String::new()), |ended| (*ended).clone());
-    let is_of_job = list_began.is_some() && !job.is_empty() && *job == *job_of_this_process();
+    let is_of_array = list_began.is_some() && !job.is_empty() && *job == *array_of_this_process();
     matches!(found.source, Source::Memory | Source::Loaded)
         && ended < results::nanos(list_began.unwrap_or(asked))
-        && !is_of_job
+        && !is_of_array
 }
 
 impl<'a> Call<'a> {
@@ -173,8 +173,8 @@ impl<'a> Call<'a> {
                 }
             }
         });
-        // So that two processes never both begin.
-        let app = app.expecting(Cost::new(Duration::from_secs(1)));
+        // So that two processes never both begin, and wait for one another as long as it takes.
+        let app = app.expecting(Cost::new(Duration::from_secs(365 * 24 * 3600)));
         Ok(Self {
             sde,
             plan,

@@ -49,7 +49,10 @@ impl<'a> Carry<'a> {
         let mut kept: VecDeque<Value<Generation>> = VecDeque::new();
         // A state that can't be read is told by the engine, and counts as none.
         let found = of.and_then(|(sde, _)| sde.scratch::<Generation>().load_each().ok());
-        for one in found.into_iter().flatten() {
+        // One with other files was left by calls that named those.
+        let is_named =
+            |one: &Value<Generation>| one.files.iter().all(|file| names.contains(&file.name));
+        for one in found.into_iter().flatten().filter(is_named) {
             // The latest is in memory and in the store.
             if kept.len() < KEPT && kept.iter().all(|other| other.number != one.number) {
                 kept.push_back(one);

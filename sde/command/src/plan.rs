@@ -206,6 +206,10 @@ fn carried(
     files: &BTreeMap<String, Given>,
     trees: &BTreeMap<String, (PathBuf, Digest)>,
 ) -> Result<Vec<String>, CommandError> {
+    if command.trace.is_some() && !command.carried.is_empty() {
+        let why = "what an attempt before read made what is carried; leave one of them out";
+        return Err(CommandError::refused("--carry with --trace", why));
+    }
     let names = command.carried.iter().map(|name| {
         let own = plain(name);
         let is_within = |tree: &String| Path::new(&own).starts_with(tree);

@@ -27,7 +27,7 @@ pub const COMPARED: &str = "compared";
 pub const ATTEMPTS: &str = "attempts";
 /// Whether it went on from files that an attempt before it had left, a `bool`.
 pub const RESUMED: &str = "resumed";
-/// When it ended, in nanoseconds since 1970, and the job of the batch system that ran it: one text for all jobs of an array.
+/// When it ended, in nanoseconds since 1970, and the array of jobs that it ran in; none is an empty text.
 pub const ENDED: &str = "ended";
 /// What the trace of the run found, as a text that [`Traced::read`](crate::Traced::read) reads. Only runs that were traced have it.
 pub const TRACED: &str = "traced";
@@ -41,7 +41,10 @@ pub(crate) const NEEDED: &[&str] = &[
 
 /// What [`ENDED`] tells of a run that ends now.
 pub(crate) fn ended_now() -> (u64, String) {
-    (nanos(SystemTime::now()), String::from(&*__private::job()))
+    (
+        nanos(SystemTime::now()),
+        String::from(&*__private::array_of_jobs()),
+    )
 }
 
 pub(crate) fn nanos(at: SystemTime) -> u64 {

@@ -137,7 +137,7 @@ pub mod __private {
     pub use crate::key::{
         Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, name_frame,
     };
-    pub use crate::machine::job;
+    pub use crate::machine::array_of_jobs;
     pub use crate::ranks::collective::MEETING_BYTES;
     pub use crate::ranks::distributed::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,

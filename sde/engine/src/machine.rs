@@ -40,11 +40,21 @@ pub(crate) fn target() -> Arc<str> {
 }
 
 /// The job of the batch system that runs this process, the same for all jobs of an array; empty if there is none.
-#[must_use]
-pub fn job() -> Arc<str> {
+pub(crate) fn job() -> Arc<str> {
     static JOB: OnceLock<Arc<str>> = OnceLock::new();
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     Arc::clone(JOB.get_or_init(|| job_of(variable).into()))
+}
+
+/// The array of jobs that this process is in; empty if it is in none.
+#[must_use]
+pub fn array_of_jobs() -> Arc<str> {
+    let job = job();
+    let is_of_slurm = std::env::var_os("SLURM_ARRAY_JOB_ID").is_some_and(|id| !id.is_empty());
+    match is_of_slurm || job.contains("[]") {
+        true => job,
+        false => Arc::default(),
+    }
 }
 
 fn job_of(variable: impl Fn(&str) -> Option<String>) -> String {

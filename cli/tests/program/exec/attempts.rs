@@ -144,6 +144,16 @@ fn the_next_attempt_goes_on_from_the_file_that_one_left() {
 }
 
 #[test]
+fn a_file_that_the_call_does_not_name_is_not_handed_on() {
+    let desk = Desk::new();
+    desk.script("counts.sh", COUNTS);
+    desk.exec_script(&["--carry", "state"], "counts.sh")
+        .ends(128 + 9);
+    let other = desk.exec_script(&["--carry", "other"], "counts.sh");
+    assert_eq!(other.out, "from 0\nend 10\n");
+}
+
+#[test]
 fn attempts_of_one_call_go_on_too() {
     let desk = Desk::new();
     desk.script("counts.sh", COUNTS);
@@ -163,6 +173,10 @@ fn what_is_carried_must_be_a_file_of_the_run() {
         (&["--carry", "/state"], "in the run's folder"),
         // An argument that names a file makes it one.
         (&["--carry", "counts.sh"], "it is an input"),
+        (
+            &["--carry", "state", "--trace"],
+            "what an attempt before read",
+        ),
     ] {
         let done = desk.exec_script(options, "counts.sh");
         done.ends(125);

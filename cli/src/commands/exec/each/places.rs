@@ -140,7 +140,9 @@ impl Exec {
         let words = self.line.iter().map(|word| plain(word));
         let words = words.filter(|word| !own.contains(word));
         let stdin = self.stdin.iter().filter_map(|path| path.to_str());
-        inputs.chain(stdin).map(plain).chain(words).collect()
+        let rows = self.each.iter().filter_map(|path| path.to_str());
+        let files = inputs.chain(stdin).chain(rows);
+        files.map(plain).chain(words).collect()
     }
 }
 

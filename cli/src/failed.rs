@@ -23,18 +23,23 @@ const LONGEST: usize = 200;
 impl FailedLine {
     pub fn of(record: &Record) -> Option<Self> {
         let failure = record.failure.as_ref()?;
-        let first = failure.message.lines().next().unwrap_or_default();
-        let mut error: String = first.chars().take(LONGEST).collect();
-        if error.len() < failure.message.trim_end().len() {
-            error.push('…');
-        }
         Some(Self {
-            error,
-            host: record.host.clone(),
-            job: record.job.clone(),
+            error: first_line(&failure.message),
+            host: Arc::clone(&record.host),
+            job: Arc::clone(&record.job),
             lasts: lasts(failure.lasts),
         })
     }
+}
+
+/// As much of a message as a list shows.
+pub fn first_line(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    let mut error: String = first.chars().take(LONGEST).collect();
+    if error.len() < message.trim_end().len() {
+        error.push('…');
+    }
+    error
 }
 
 /// How long a failure lasts, in a word.

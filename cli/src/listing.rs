@@ -126,6 +126,11 @@ impl Line {
         }
     }
 
+    /// Whether it is a run of a command that ended by itself.
+    pub fn is_whole_run(&self) -> bool {
+        matches!(self.run, Some(Run::Whole(_)))
+    }
+
     pub fn has(&self, class: Class) -> bool {
         self.saved[class as usize].0 > 0
     }

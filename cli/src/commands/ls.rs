@@ -18,6 +18,7 @@ use crate::output::Output;
 use crate::runs::{self, Contents, Run, RunResults};
 use crate::table::TextTable;
 use crate::{json, store, text, time};
+use sde_command::Rules;
 
 /// What is in a store: a line for each entry, the latest first
 #[derive(Args)]
@@ -38,7 +39,7 @@ pub struct Ls {
     /// Also what was replaced by a later run, or marked as not to be used
     #[arg(long)]
     all: bool,
-    /// The runs that failed and have had no result since, with their errors
+    /// The runs that failed and have had no result since, and those that fail by the rules last asked for, with their errors
     #[arg(long)]
     failed: bool,
 }
@@ -61,10 +62,12 @@ impl Ls {
         let wanted = |line: &Line| {
             let is_shown = self.all || matches!(line.standing, Some(Standing::Current) | None);
             is_shown
-                && line.failed.is_some() == self.failed
+                && (line.failed.is_some() || line.is_whole_run() && self.failed) == self.failed
                 && self.class.is_none_or(|class| line.has(class))
         };
-        let last = self.limit.filter(|_| self.sort == Sort::Time);
+        let last = self
+            .limit
+            .filter(|_| self.sort == Sort::Time && !self.failed);
         let (store, (listing, total)) = store::read(&self.place.only()?, |store| {
             let keep = &|entry: &_, run: Option<&Run>, columns: &mut Columns| match run {
                 Some(run) => run.given(entry, columns),
@@ -72,6 +75,10 @@ impl Ls {
             };
             let mut listing = Listing::of(store, &self.choice, last, wanted, keep)?;
             let lines = &mut listing.lines;
+            if self.failed {
+                judge(store, lines)?;
+                lines.retain(|line| line.failed.is_some());
+            }
             match self.sort {
                 Sort::Time => {}
                 Sort::Size => lines.sort_by_key(|line| Reverse(line.bytes())),
@@ -80,7 +87,9 @@ impl Ls {
             }
             let total = lines.len();
             lines.truncate(self.limit.unwrap_or(total));
-            judge(store, lines)?;
+            if !self.failed {
+                judge(store, lines)?;
+            }
             Ok((listing, total))
         })?;
         match out.json {
@@ -95,28 +104,28 @@ impl Ls {
     }
 }
 
-/// Notes which of these runs fail though their status is 0: only such are read.
+/// Notes which of these runs of commands fail by the rules last asked for, and why.
 fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
-    let mut runs: Vec<(&str, &mut RunResults)> = Vec::new();
+    let mut runs: Vec<(&str, &mut RunResults, &mut Option<FailedLine>)> = Vec::new();
     for line in lines {
-        if let Some(Run::Whole(run)) = &mut line.run
-            && run.status == 0
-        {
-            runs.push((&line.app, run));
+        if let Some(Run::Whole(run)) = &mut line.run {
+            runs.push((&line.app, run, &mut line.failed));
         }
     }
     if runs.is_empty() {
         return Ok(());
     }
-    let rules = runs::kept_rules(store, runs.iter().map(|(app, _)| *app))?;
-    runs.retain(|(app, _)| rules.contains_key(*app));
-    let contents = Contents::of(store, runs.iter().flat_map(|(_, run)| run.digests()));
-    for (app, run) in runs {
-        run.judged = match runs::judge(run, &rules[app], &contents) {
-            Ok(judged) if judged.failures.is_empty() => "",
-            Ok(_) => "fails",
-            Err(_) => "not judged",
-        };
+    let rules = runs::kept_rules(store, runs.iter().map(|(app, ..)| *app))?;
+    // Without rules the status decides alone.
+    let plain = Rules::default();
+    let rules_of = |app: &str| rules.get(app).unwrap_or(&plain);
+    let digests = runs.iter().filter(|(app, ..)| rules.contains_key(*app));
+    let contents = Contents::of(store, digests.flat_map(|(_, run, _)| run.digests()));
+    for (app, run, failed) in runs {
+        match runs::judge(run, rules_of(app), &contents) {
+            Ok(judged) => *failed = runs::failed(run, &judged),
+            Err(_) => run.is_not_judged = true,
+        }
     }
     Ok(())
 }
@@ -141,7 +150,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
     let varying = varying(lines);
     let given = |line: &Line| given(line, listing, &varying);
     let state = |line: &Line| match (line.state(), &line.run) {
-        ("current", Some(run)) => run.note(),
+        ("current", Some(run)) => run.note(line.failed.is_some()),
         ("current", None) => String::new(),
         (state, _) => state.to_owned(),
     };
@@ -269,7 +278,7 @@ fn object(line: &Line, listing: &Listing) -> Json {
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "state": line.state(),
-        "note": line.run.as_ref().map(Run::note).filter(|note| !note.is_empty()),
+        "note": line.run.as_ref().map(|run| run.note(line.failed.is_some())).filter(|note| !note.is_empty()),
     });
     if let Some(failed) = &line.failed {
         object["error"] = json!(failed.error);

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use sde_archives::inspect::{Computations, Decoded, Entry, Listed, Snapshot, Standing};
 use sde_command::{Judged, Judgement, Rules, Stream, results};
 
 use super::{Contents, RunResults, text};
+use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
 
 /// The longest rules that are read.
@@ -70,6 +72,17 @@ fn rules_of(entry: &Entry) -> Option<(String, String)> {
 pub fn judge(run: &RunResults, rules: &Rules, contents: &Contents) -> Result<Judgement, Failure> {
     let judged = rules.judge(&Stored { run, contents });
     judged.map_err(|error| Failure::told(format!("{} can't be judged: {error}", run.line)))
+}
+
+/// The line of a run in a list of failures, if it fails by rules.
+pub fn failed(run: &RunResults, judged: &Judgement) -> Option<FailedLine> {
+    let whys: Vec<String> = judged.failures.iter().map(ToString::to_string).collect();
+    (!whys.is_empty()).then(|| FailedLine {
+        error: failed::first_line(&whys.join("; ")),
+        host: Arc::clone(&run.host),
+        job: Arc::clone(&run.job),
+        lasts: failed::lasts(sde::Failure::Ordinary),
+    })
 }
 
 struct Stored<'a> {

@@ -4,6 +4,7 @@ mod contents;
 mod judge;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sde::key::Digest;
 use sde::record::ValueSummary;
@@ -14,7 +15,7 @@ use crate::columns::{self, Cell, Cells, Columns, Kind};
 use crate::failure::Failure;
 
 pub use contents::Contents;
-pub use judge::{judge, kept_rules};
+pub use judge::{failed, judge, kept_rules};
 
 /// The largest list of outputs that is read.
 const LONGEST: u64 = 64 << 20;
@@ -44,8 +45,11 @@ pub struct RunResults {
     pub attempts: Vec<String>,
     /// Whether it went on from what an attempt before it left.
     pub is_resumed: bool,
-    /// What a list says of a run with status 0 that does not pass.
-    pub judged: &'static str,
+    /// Where it was made, and in which job.
+    pub host: Arc<str>,
+    pub job: Arc<str>,
+    /// Whether what it wrote could not be read.
+    pub is_not_judged: bool,
 }
 
 /// What a file holds.
@@ -85,7 +89,9 @@ impl Run {
                 .and_then(texts)
                 .unwrap_or_default(),
             is_resumed: matches!(result(results::RESUMED), Some(Decoded::Bool(true))),
-            judged: "",
+            host: Arc::clone(&entry.record.host),
+            job: Arc::clone(&entry.record.job),
+            is_not_judged: false,
         }))
     }
 
@@ -96,12 +102,14 @@ impl Run {
         }
     }
 
-    /// What a line of a list says of it, if it is worth saying.
-    pub fn note(&self) -> String {
+    /// What a line of a list says of it, if it is worth saying. It may fail by rules.
+    pub fn note(&self, fails: bool) -> String {
         match self {
             Self::Ended(..) => String::new(),
             Self::Whole(run) if run.status != 0 => format!("status {}", run.status),
-            Self::Whole(run) => run.judged.to_owned(),
+            Self::Whole(run) if run.is_not_judged => "not judged".to_owned(),
+            Self::Whole(_) if fails => "fails".to_owned(),
+            Self::Whole(_) => String::new(),
         }
     }
 

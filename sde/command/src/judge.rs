@@ -1,6 +1,7 @@
 //! Holding what a run wrote against the rules.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 use regex::bytes::{Captures, Regex};
@@ -60,6 +61,12 @@ pub struct Failure {
     pub rule: String,
     /// What was found.
     pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.why, self.rule)
+    }
 }
 
 /// A place where a run wrote something.

@@ -119,3 +119,26 @@ fn what_a_signal_ended_is_kept_where_failures_are() {
     desk.exec_script(&[], "killed.sh").ends(128 + 9);
     assert_eq!(desk.runs(), 2);
 }
+
+#[test]
+fn what_fails_by_its_rules_is_listed_with_them() {
+    let desk = Desk::new();
+    desk.script("ends.sh", "exit 3");
+    desk.exec_script(&[], "ends.sh").ends(3);
+    desk.script("prints.sh", "echo a NaN");
+    desk.exec_script(&["--reject", "NaN"], "prints.sh").ends(1);
+    desk.script("passes.sh", "echo 1");
+    desk.exec_script(&[], "passes.sh").ends(0);
+    let listed = desk.sde(&["ls", "--failed"]).well();
+    says(&listed, "its exit status is 3 (");
+    says(&listed, "matches (reject NaN)");
+    says(&listed, "2 failed runs");
+    assert!(!listed.contains("passes.sh"), "{listed}");
+    // The first of them alone, and then none: by other rules it passes.
+    let one = desk.sde(&["ls", "--failed", "-n", "1"]).well();
+    says(&one, "1 failed run of 2");
+    desk.exec_script(&["--ok-status", "3", "--again"], "ends.sh")
+        .ends(3);
+    let listed = desk.sde(&["ls", "--failed"]).well();
+    assert!(!listed.contains("ends.sh"), "{listed}");
+}

@@ -20,6 +20,14 @@ impl Failure {
     pub fn told(message: impl std::fmt::Display) -> Self {
         Self::Told(message.to_string())
     }
+
+    /// The message of one that is told in a list.
+    pub fn text(self) -> String {
+        match self {
+            Self::Told(why) => why,
+            other => format!("{other:?}"),
+        }
+    }
 }
 
 /// From writing the output: all other errors name what was being done.

@@ -101,6 +101,13 @@ pub fn limit(text: &str) -> Result<Duration, String> {
 
 const NO_TIME: &str = "it is no time: 30s, 10m, 2h, 3d or 1w";
 
+/// The time in the middle; `None` of none.
+pub fn median(times: &[Duration]) -> Option<Duration> {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -257,8 +257,7 @@ impl Costs {
         let _ = self
             .store
             .records(app, &mut |record| took.push(record.took));
-        took.sort();
-        let usual = took.get(took.len() / 2).copied();
+        let usual = time::median(&took);
         self.known.insert(app.to_owned(), (Instant::now(), usual));
         usual
     }

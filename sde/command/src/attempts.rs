@@ -76,10 +76,7 @@ impl Plan {
         let is_of_use = self.retries > 0 || whole.is_resumed;
         let written = Written { whole, plan: self };
         let judged = is_of_use.then(|| self.rules.judge(&written))?.ok()?;
-        let whys = judged.failures.iter();
-        let whys: Vec<_> = whys
-            .map(|one| format!("{} ({})", one.why, one.rule))
-            .collect();
+        let whys: Vec<String> = judged.failures.iter().map(ToString::to_string).collect();
         (!whys.is_empty()).then(|| whys.join("; "))
     }
 }

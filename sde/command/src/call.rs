@@ -24,6 +24,12 @@ use crate::trace::{Trace, Traced};
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
 pub const DISABLE: &str = "SDE_DISABLE";
 
+/// Whether [`DISABLE`] is set.
+#[must_use]
+pub fn is_disabled() -> bool {
+    std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0")
+}
+
 impl Command {
     /// Gives the remembered run, or runs the program; and judges it by the rules.
     ///
@@ -57,7 +63,7 @@ impl Command {
     }
 
     fn run_in(&self, call: &Call<'_>) -> Result<Ran, CommandError> {
-        if std::env::var_os(DISABLE).is_some_and(|set| !set.is_empty() && set != "0") {
+        if is_disabled() {
             return call.judged(call.ask(Asked::Alone)?);
         }
         if self.is_again && self.since.is_none() {
@@ -294,10 +300,7 @@ impl<'a> Call<'a> {
     }
 
     fn failed(&self, ran: Ran, judged: Judgement, advice: &str) -> CommandError {
-        let failures = judged.failures.iter();
-        let rules = failures
-            .map(|failure| format!("{} ({})", failure.why, failure.rule))
-            .collect();
+        let rules = judged.failures.iter().map(ToString::to_string).collect();
         let tail = match self.plan.is_echoed {
             true => String::new(),
             false => run::tail(&mut ran.printed()),

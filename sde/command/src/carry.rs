@@ -15,6 +15,7 @@ use sde_engine::{Handle, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::outputs::identity;
+use crate::results;
 use crate::sync::lock;
 
 /// How many generations there are.
@@ -113,10 +114,7 @@ impl<'a> Carry<'a> {
         if files.is_empty() || latest.as_ref().is_some_and(|latest| latest.files == files) {
             return;
         }
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = since.map_or(0, |since| {
-            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-        });
+        let now = results::nanos(SystemTime::now());
         // Later than the latest, whatever the clocks say.
         let number = latest.map_or(now, |latest| now.max(latest.number.saturating_add(1)));
         let generation = Value::new(Generation { number, files });

@@ -35,7 +35,7 @@ mod tree;
 mod uses;
 
 pub use builder::Command;
-pub use call::{DISABLE, rules_key};
+pub use call::{DISABLE, is_disabled, rules_key};
 pub use error::{CommandError, Ended, Failed, Untraced};
 pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};

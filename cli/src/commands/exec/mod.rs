@@ -248,10 +248,8 @@ impl Exec {
 
     /// The store, unless nothing is remembered.
     fn store(&self) -> Option<PathBuf> {
-        let is_disabled =
-            std::env::var_os(sde_command::DISABLE).is_some_and(|set| !set.is_empty() && set != "0");
         let store = || args::named_store(self.store.as_ref());
-        (!is_disabled).then(|| store().unwrap_or_else(|| args::STORE.into()))
+        (!sde_command::is_disabled()).then(|| store().unwrap_or_else(|| args::STORE.into()))
     }
 
     /// Where the run's folder is made.

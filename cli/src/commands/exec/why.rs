@@ -64,7 +64,7 @@ impl Exec {
             };
             let mut text = format!("made {made} UTC; {how}");
             for failure in judged.failures {
-                text.push_str(&format!("; {} ({})", failure.why, failure.rule));
+                text.push_str(&format!("; {failure}"));
             }
             Ok(text)
         })?;

@@ -66,10 +66,7 @@ impl ShownRun {
             field("judged", "passes, by the rules last asked for")?;
         }
         for failure in &self.judged.failures {
-            field(
-                "judged",
-                &format!("fails: {} ({})", failure.why, failure.rule),
-            )?;
+            field("judged", &format!("fails: {failure}"))?;
         }
         if let Some(traced) = &self.run.traced {
             let how = match (traced.cut(), traced.is_clean()) {

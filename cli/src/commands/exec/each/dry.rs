@@ -10,12 +10,11 @@ use sde_archives::inspect::{Computations, Entry, Listed, Snapshot, Standing};
 use sde_command::{Command, Rules, Verdict};
 
 use super::super::{Exec, tell, told};
-use super::progress::median;
 use super::rows::Rows;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs::{self, Contents, Run};
-use crate::{store, text};
+use crate::{store, text, time};
 
 /// The most rows that are told one by one, of each kind.
 const TOLD: usize = 10;
@@ -46,10 +45,7 @@ impl Exec {
         let commands: Vec<Result<(Command, Key, String), String>> = all
             .iter()
             .map(|one| {
-                let (command, _) = one.command().map_err(|failure| match failure {
-                    Failure::Told(why) => why,
-                    other => format!("{other:?}"),
-                })?;
+                let (command, _) = one.command().map_err(Failure::text)?;
                 let key = command
                     .peek(&keys)
                     .map_err(|error| tell::chain(&error))?
@@ -137,7 +133,7 @@ impl Exec {
         let judged = runs::judge(&run, rules, &contents)?;
         let then = runs::judge(&run, &runs::rules_then(entry)?, &contents)?;
         let why = judged.failures.first();
-        let why = why.map_or_else(String::new, |one| format!("{} ({})", one.why, one.rule));
+        let why = why.map(ToString::to_string).unwrap_or_default();
         Ok(Some(match judged.verdict(&then, self.keep_failures) {
             Verdict::Given => Would::BeGiven,
             Verdict::Again => Would::Run(format!("it failed: {why}")),
@@ -209,7 +205,7 @@ fn print(rows: &Rows, would: &[Would], out: &mut Output) -> Result<(), Failure> 
 
 fn how_long(runs: usize, at_once: usize, took: &[Duration]) -> String {
     let runs_of = text::count(runs, "run", "runs");
-    let Some(typical) = median(took) else {
+    let Some(typical) = time::median(took) else {
         return format!("{runs_of}, {at_once} at a time; how long they take is not known");
     };
     let rounds = u32::try_from(runs.div_ceil(at_once)).unwrap_or(u32::MAX);

@@ -169,13 +169,9 @@ impl Row {
     }
 
     fn refused(failure: Failure) -> Self {
-        let why = match failure {
-            Failure::Told(why) => why,
-            other => format!("{other:?}"),
-        };
         Self::Failed {
             key: None,
-            why,
+            why: failure.text(),
             ran: false,
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::warn;
-use crate::text;
+use crate::{text, time};
 
 /// How often a line is written where there is no terminal.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ impl State {
 
     /// As if of the rows that are left such a part ran as of those that are done, each for the median of their times.
     fn left(&self, total: usize, at_once: usize) -> Option<Duration> {
-        let typical = median(&self.took)?.as_secs_f64();
+        let typical = time::median(&self.took)?.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "it is an estimate")]
         let [left, ran, done, at_once] = [
             total - self.done.min(total),
@@ -114,12 +114,6 @@ impl State {
         let seconds = typical * left * (ran / done) / at_once;
         Duration::try_from_secs_f64(seconds).ok()
     }
-}
-
-pub fn median(times: &[Duration]) -> Option<Duration> {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -129,8 +129,7 @@ impl Beat {
             // If these fail, others take over in the end, or do not see what this process is at.
             let _ = self.tell();
             let _ = self.renew(every - beat);
-            let state = wait_timeout(&self.changed, lock(&self.state), beat).0;
-            let mut state = state;
+            let mut state = wait_timeout(&self.changed, lock(&self.state), beat).0;
             if state.at_work == 0 {
                 state.has_thread = false;
                 return;

@@ -139,6 +139,27 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         &["-o", "out.txt={x}"],
         &["line 2", "1 is read, and is where the run of line 2"],
     );
+    // The rows themselves, a folder that is read whole, and one place by two ways.
+    desk.write("rows.csv", "x\n1\n");
+    refused(
+        &["-o", "out.txt=rows.csv"],
+        &["line 2", "rows.csv is read, and is where the run of line 2"],
+    );
+    std::fs::create_dir(desk.path("folder")).unwrap();
+    std::os::unix::fs::symlink("folder", desk.path("link")).unwrap();
+    desk.write("rows.csv", "x,file\n1,folder/o\n2,link/o\n");
+    refused(&["-o", "out.txt={file}"], &["line 3", places]);
+    for reads in ["--tree", "--uses"] {
+        refused(
+            &["-o", "out.txt=link/{x}", reads, "folder"],
+            &[
+                "line 2",
+                "desk/folder is read, and is where the run of line 2",
+            ],
+        );
+    }
+    std::fs::remove_file(desk.path("link")).unwrap();
+    std::fs::remove_dir(desk.path("folder")).unwrap();
     desk.write("rows.csv", "x,file\n1,b\n2,-\n");
     refused(
         &["--stdin", "{file}"],

@@ -20,9 +20,8 @@ pub(crate) use limit::BadLimit;
 /// The job of an engine.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// When the engine was built, by both clocks.
+    /// When the engine was built.
     opened: Instant,
-    opened_at: SystemTime,
     /// How long the process had run by then.
     age: Duration,
     /// When the job ends, in nanoseconds after that; [`NO_END`] if it is not known to end.
@@ -38,7 +37,6 @@ impl Job {
     pub(crate) fn ending_in(left: Option<Duration>) -> Self {
         let job = Self {
             opened: Instant::now(),
-            opened_at: SystemTime::now(),
             age: process::age(),
             end: AtomicU64::new(NO_END),
             told: AtomicU64::new(NO_END),
@@ -67,12 +65,6 @@ impl Job {
         Ok((Self::ending_in(left), warning))
     }
 
-    /// When the job ends, by the time of day as it was when the engine was built; `None` if it is not known to end.
-    #[allow(dead_code, reason = "tests ask for it")]
-    pub(crate) fn end(&self) -> Option<SystemTime> {
-        Some(self.opened_at + self.after_opening()?)
-    }
-
     /// How much time is left: none once the end has come, or the program was told to stop. `None` if the job is not known to end.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         Some(self.after_opening()?.saturating_sub(self.opened.elapsed()))
@@ -96,7 +88,7 @@ impl Job {
         self.lower(at.saturating_duration_since(self.opened));
     }
 
-    /// Has the job end then, if it would end later, in place of an end that people told before.
+    /// Sets when people told the program to end, or with `None` that they took it back.
     pub(crate) fn tell_end(&self, at: Option<Instant>) {
         let told = at.map_or(NO_END, |at| self.nanos(at));
         self.told.store(told, Ordering::Relaxed);

@@ -81,8 +81,17 @@ pub fn check(rows: &Rows, all: &[Exec], key: &dyn Fn(usize) -> Option<Key>) -> R
         }
     }
     for (at, one) in all.iter().enumerate() {
-        for input in one.read() {
-            let writes = places.get(&input).map_or(&[][..], |there| &there.rows);
+        let folders = one.folders().map(|folder| (folder, true));
+        let read = one.read().into_iter().map(|file| (file, false));
+        for (input, is_folder) in read.chain(folders) {
+            let below = |place: &str| {
+                let rest = place.strip_prefix(&*input);
+                rest.is_some_and(|rest| rest.is_empty() || is_folder && rest.starts_with('/'))
+            };
+            let from = places.range::<String, _>(&input..);
+            let meant = from.take_while(|(place, _)| place.starts_with(&*input));
+            let meant = meant.filter(|(place, _)| below(place));
+            let writes: Vec<usize> = meant.flat_map(|(_, there)| &there.rows).copied().collect();
             // Its own is another input for the next process that comes to the row.
             let writer = match writes.contains(&at) {
                 true => Some(at),
@@ -125,6 +134,13 @@ impl Exec {
         })
     }
 
+    /// Folders that may be read whole.
+    fn folders(&self) -> impl Iterator<Item = String> {
+        let uses = self.uses.iter().map(|used| used.trim_start_matches('?'));
+        let trees = self.tree.iter().filter_map(|tree| tree.to_str());
+        uses.chain(trees).map(plain)
+    }
+
     /// What may be read of what lies here.
     fn read(&self) -> Vec<String> {
         let inputs = self.input.iter();
@@ -146,7 +162,7 @@ impl Exec {
     }
 }
 
-/// The absolute path, without `.` and with `..` taken as text.
+/// The absolute path, without `.` and with `..` taken as text; what there is of it without links.
 fn plain(path: &str) -> String {
     let mut all = PathBuf::new();
     let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -162,5 +178,11 @@ fn plain(path: &str) -> String {
             part => all.push(part),
         }
     }
-    all.to_string_lossy().into_owned()
+    let real = all.ancestors().find_map(|above| {
+        let rest = all.strip_prefix(above).ok()?;
+        let above = std::fs::canonicalize(above).ok()?;
+        Some(above.components().chain(rest.components()).collect())
+    });
+    let path: PathBuf = real.unwrap_or(all);
+    path.to_string_lossy().into_owned()
 }

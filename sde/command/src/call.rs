@@ -145,16 +145,17 @@ enum Asked {
     Alone,
 }
 
-/// Whether a run that is remembered was made before the call: one that failed then is run again. Of a list, whether it was made
-/// before the list began, and by another job or array of jobs.
+/// Whether a run that is remembered was made before the call, or before the list of the call began and in no job of its array: one
+/// that failed then is run again. One that ended later than now, by a clock that is ahead, may be that old.
 fn is_earlier(found: &Outcome, list_began: Option<SystemTime>, asked: SystemTime) -> bool {
     let ended = found.results.get::<(u64, String)>(results::ENDED);
     // Runs of older programs do not tell.
     let (ended, job) = ended.map_or_else(|_| (0, String::new()), |ended| (*ended).clone());
     let is_of_array = list_began.is_some() && !job.is_empty() && *job == *array_of_this_process();
-    matches!(found.source, Source::Memory | Source::Loaded)
-        && ended < results::nanos(list_began.unwrap_or(asked))
-        && !is_of_array
+    let meanwhile = [list_began.unwrap_or(asked), SystemTime::now()].map(results::nanos);
+    let is_made_meanwhile = (meanwhile[0]..=meanwhile[1]).contains(&ended);
+    let is_remembered = matches!(found.source, Source::Memory | Source::Loaded);
+    is_remembered && !is_made_meanwhile && !is_of_array
 }
 
 impl<'a> Call<'a> {

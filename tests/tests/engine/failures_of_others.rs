@@ -133,8 +133,11 @@ fn jobs_of_one_array_share_their_failures() {
         [1, 1]
     );
     assert_eq!(bodies("SLURM_ARRAY_JOB_ID", "8"), 2);
-    // A program that is in no job has none to share with.
-    assert_eq!([bodies("UNRELATED", "8"), bodies("UNRELATED", "8")], [3, 4]);
+    // A program that is in no array has none to share with.
+    assert_eq!(
+        [bodies("UNRELATED", "8"), bodies("SLURM_JOB_ID", "8")],
+        [3, 4]
+    );
     assert_eq!(
         [
             bodies("PBS_JOBID", "5[1].host"),

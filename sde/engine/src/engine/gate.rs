@@ -86,10 +86,10 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// A run that went on from a state, and took longer in all than a job lasts, tells nothing of what the next job can do.
+    /// A run that was not made from nothing, and took longer in all than a job lasts, tells nothing of what the next job can do: it
+    /// may have gone on from the state of another job.
     fn note_in(&self, costs: &mut Costs, record: &RecordHead) {
-        let is_of_several_jobs = record.anew && record.took > self.engine.job.length();
-        if !is_of_several_jobs {
+        if !record.anew || record.took <= self.engine.job.length() {
             let run = (record.run.process, record.run.number);
             costs.note(record.made_at, run, record.took);
         }
@@ -97,10 +97,9 @@ impl<'a> Gate<'a> {
 
     /// Notes what a run took on other ranks.
     pub(crate) fn note_elsewhere(&self, run: (u64, u64), began: SystemTime, took: Duration) {
-        // Longer than this job: in part it was made in others.
-        let is_of_several_jobs = took > self.engine.job.length();
+        // What ended in this job and took longer than the job went on from another's state.
         if let Some(costs) = self.costs.get()
-            && !is_of_several_jobs
+            && took <= self.engine.job.length()
         {
             lock(costs).note(began, run, took);
         }

@@ -131,6 +131,22 @@ fn a_row_that_fails_or_is_made_anew_is_run_once_by_all_processes_together() {
     }
 }
 
+/// Found by an attack: who waited ran it too after ten seconds.
+#[test]
+#[ignore = "long: a run of more than ten seconds"]
+fn a_long_run_is_waited_for_as_long_as_it_takes() {
+    let desk = Desk::new();
+    desk.write("row.sh", "echo \"$WHO $2\" >> \"$1\"; sleep 13");
+    desk.write("rows.csv", "x\n1\n");
+    let first = desk.worker(1, &[]);
+    until("a run", || desk.told().len() == 1);
+    let second = desk.worker(2, &[]);
+    for one in [first, second] {
+        done(one).ends(0);
+    }
+    assert_eq!(desk.told().len(), 1);
+}
+
 /// Its jobs begin one after another, and its id is theirs.
 #[test]
 fn a_row_that_failed_in_an_array_of_jobs_is_not_run_again_there() {

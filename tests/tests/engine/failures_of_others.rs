@@ -93,6 +93,27 @@ fn a_failure_that_comes_during_a_wait_is_given_whatever_the_clocks_say() {
     assert_eq!(calls.get(), 1);
 }
 
+/// The clock of the other machine is ahead by a day: nobody knows whether it failed since this program began.
+#[test]
+fn a_failure_of_tomorrow_is_computed_again() {
+    let (store, calls) = (MemoryArchiver::new(), Counter::new());
+    let app = fails(calls, no_convergence);
+    let sde = program(&store).build().unwrap();
+    assert!(sde.run(&app, &x(1)).is_err());
+    sde.checkpoint().unwrap();
+    let key = failure_key(&sde.peek(&app, &x(1)).unwrap().key());
+    let mut record = store.look(&key).unwrap().unwrap().record;
+    record.made_at = SystemTime::now() + Duration::from_secs(86_400);
+    let store = MemoryArchiver::new();
+    let mut batch = Batch::new(Selection::Checkpoint);
+    let nothing = Vec::<(String, Tags, Option<_>)>::new();
+    let failure = SavedEntry::new(record, Selection::Checkpoint, nothing);
+    batch.entries.push(failure);
+    store.save(&batch).unwrap();
+    assert!(program(&store).build().unwrap().run(&app, &x(1)).is_err());
+    assert_eq!(calls.get(), 2);
+}
+
 const FOLDER: &str = "SDE_TEST_FOLDER";
 
 /// A job that tells of each body. As a test of its own it has nothing to do.

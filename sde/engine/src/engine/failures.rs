@@ -17,7 +17,6 @@ use super::handle::Policy;
 use super::kept::{FailedBody, GivenFailure, SeenFailure, error_of};
 use super::publish::{Unpublished, later_than};
 use super::run_state::Run;
-use crate::app::ResolvedApp;
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::entry::{Entry, FailureRecord, Record, RecordHead, failure_key, nanos};
 use crate::error::{Error, ErrorKind, Failure};
@@ -174,7 +173,7 @@ impl Engine {
             return None;
         }
         let (has_looked, seen) = (run.has_looked.replace(true), run.failure.get());
-        let record = self.find_failure(resolved, &run.key)?;
+        let record = self.find_failure(&run.key)?;
         let known = run.known.borrow();
         let known = known.iter().map(Arc::as_ref).chain(previous);
         let has_result = known
@@ -204,7 +203,7 @@ impl Engine {
     }
 
     /// The kept failure of a run, whether it is given or not.
-    pub(super) fn find_failure(&self, resolved: &ResolvedApp, of: &Key) -> Option<Record> {
+    pub(super) fn find_failure(&self, of: &Key) -> Option<Record> {
         let archiver = self.archiver()?;
         let key = failure_key(of);
         let unsaved = self.pending.of(Selection::Checkpoint, &[key]).pop();
@@ -213,9 +212,7 @@ impl Engine {
             // A store that can't be asked has said so when the result was looked for.
             None => archiver.look(&key).ok()??.record,
         };
-        let failure = record.failure.as_deref()?;
-        let is_its = failure.of == *of && record.key == key && record.id == resolved.id;
-        is_its.then_some(record)
+        record.failure.is_some().then_some(record)
     }
 
     /// Whether a kept failure is given in place of a run, to a caller that keeps failures of earlier programs or not.

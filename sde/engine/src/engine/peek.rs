@@ -65,7 +65,7 @@ impl Engine {
                 Some(why) => format!("{why}, and what is stored does not serve: {reason}"),
                 None => format!("what is stored does not serve: {reason}"),
             }),
-            None => match held.or_else(|| self.failed_before(resolved, &key)) {
+            None => match held.or_else(|| self.failed_before(&key)) {
                 Some(why) => miss(why),
                 None => Ok(Peek::Miss {
                     key,
@@ -77,8 +77,8 @@ impl Engine {
     }
 
     /// What is kept of an earlier failure of a run, if anything is.
-    fn failed_before(&self, resolved: &ResolvedApp, key: &Key) -> Option<String> {
-        let record = self.find_failure(resolved, key)?;
+    fn failed_before(&self, key: &Key) -> Option<String> {
+        let record = self.find_failure(key)?;
         let message = &record.failure.as_ref()?.message;
         Some(match self.gives(&record, false) {
             true => format!("it failed, and would again: {message}"),

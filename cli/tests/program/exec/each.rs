@@ -260,7 +260,7 @@ fn what_the_time_is_too_short_for_is_left_and_what_is_remembered_is_given() {
     };
     let done = limited("@1");
     done.ends(75);
-    says(&done.err, "3 rows: 1 passed (0 run now), 2 not done");
+    says(&done.err, "3 rows: 1 passed (0 run now), 2 left");
     assert_eq!((&*desk.read("o1"), desk.runs()), ("1\n", 1));
     let done = limited("1h");
     done.ends(1);

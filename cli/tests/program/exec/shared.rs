@@ -172,7 +172,7 @@ fn a_signal_ends_what_runs_and_nothing_more_begins() {
     send("-INT", &first);
     let ended = done(first);
     ended.ends(128 + 2);
-    says(&ended.err, "3 rows: 0 passed (0 run now), 3 not done");
+    says(&ended.err, "3 rows: 0 passed (0 run now), 3 left");
     send("-TERM", &second);
     done(second).ends(128 + 15);
     assert_eq!(desk.told().len(), 2);
@@ -199,7 +199,7 @@ fn the_row_in_hand_ends_and_no_other_begins_when_it_is_told_to_stop() {
     open.write_all(b"through").unwrap();
     drop(open);
     err.read_to_string(&mut told).unwrap();
-    says(&told, "3 rows: 1 passed (1 run now), 2 not done");
+    says(&told, "3 rows: 1 passed (1 run now), 2 left");
     assert_eq!(worker.wait().unwrap().code(), Some(75));
     assert_eq!(desk.told().len(), 1);
 }

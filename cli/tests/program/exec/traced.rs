@@ -84,7 +84,7 @@ fn each_use_is_named_and_shown() {
         format!("looked for, not there and not declared: {missed}"),
     ];
     assert_eq!(told(&done), expected);
-    // The same is told of what is remembered.
+    // A remembered run tells what its trace found.
     let again = desk.exec_script(&options, "reads.sh");
     assert_eq!((told(&again), desk.runs()), (expected.to_vec(), 1));
     assert_eq!(again.out, done.out);

@@ -11,7 +11,7 @@ const MOST_TOLD: usize = 8;
 /// How a program used something that nobody declared. The last that fits is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
-    /// It looked for it, and it is not there. If it comes to be, the result may be another.
+    /// The program looked for it and did not find it. Once somebody makes it, the result may change.
     Missed,
     /// It asked whether it is there, or for its size, times or link.
     Looked,

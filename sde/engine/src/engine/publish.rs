@@ -42,7 +42,7 @@ impl Unpublished {
         }
     }
 
-    /// The same failure, told by this error.
+    /// This failure, with another error for callers.
     pub(crate) fn told_by(self, error: Error) -> Self {
         Self { error, ..self }
     }

@@ -67,7 +67,7 @@ pub enum ErrorKind {
     /// A sweep ended because the [time of the job](crate::Handle::time_left) is up, or the program was told to stop. What is done is
     /// remembered, and saved as always.
     #[error(
-        "the job's time is up after {done} items{}; run the program again, which takes up the rest",
+        "the job's time is up, or somebody stopped it, after {done} items{}; run the program again, which takes up the rest",
         left.map(|left| format!(", with {left} left")).unwrap_or_default()
     )]
     #[non_exhaustive]
@@ -78,9 +78,9 @@ pub enum ErrorKind {
         /// there are.
         left: Option<usize>,
     },
-    /// This item of a sweep was not begun, because the [time of the job](crate::Handle::time_left) is up, or too short for it.
+    /// This item of a sweep was not begun, because the [time of the job](crate::Handle::time_left) is up, or too short for it, or the program was told to stop.
     #[error(
-        "{app} was not begun: the job has too little time left; run the program again, which takes up the rest"
+        "{app} was not begun: the job has too little time left, or somebody stopped it; run the program again, which takes up the rest"
     )]
     #[non_exhaustive]
     NotStarted {

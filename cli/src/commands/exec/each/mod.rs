@@ -245,7 +245,7 @@ fn conclude(rows: &Rows, done: Vec<Option<Row>>) -> u8 {
         text::count(rows.rows.len(), "row", "rows"),
         runs.len(),
         count(failed.len(), "failed"),
-        count(left, "not done"),
+        count(left, "left"),
     ));
     match (failed.len(), left) {
         (0, 0) => 0,

@@ -309,8 +309,8 @@ impl Handle {
         }
     }
 
-    /// How much time the job has left: none once its end has come; `None` if it is not known to end. Costs some
-    /// nanoseconds.
+    /// How much time the job has left: zero once its end has come, or somebody stopped the program; `None` if it is not
+    /// known to end. Costs some nanoseconds.
     ///
     /// An engine that is built [for a program](crate::Builder::for_program), as `sde::open` does, knows its end from the
     /// first of these that is set:

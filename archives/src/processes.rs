@@ -37,11 +37,10 @@ pub fn list(store: &Path) -> Result<Vec<Process>, ArchiveError> {
 /// more. A process that opens the store later is not told.
 ///
 /// The request is a file in the store, `STOP`, until those that it names are gone. They look for it every 2 s while they are at work,
-/// and begin no more items of sweeps then. Who can write to the store's folder can make it. It is followed if its owner is that of the
-/// folder, the administrator or the process's own user, or if the folder is a group's.
+/// and begin no more items of sweeps then. It is followed if its owner is that of the folder or the administrator, or if the folder is a group's.
 ///
 /// # Errors
-/// If it can't be written, or the folder `work` can't be read.
+/// If it would not be followed, or can't be written, or the folder `work` can't be read.
 pub fn tell_to_stop(store: &Path, at: Option<SystemTime>) -> Result<Vec<Process>, ArchiveError> {
     work::tell_to_stop(store, at)
         .map_err(|error| ArchiveError::io("telling the processes to stop in", store, error))

@@ -33,6 +33,7 @@ pub(crate) fn processes(store: &Path) -> io::Result<Vec<Process>> {
 pub(crate) fn tell_to_stop(store: &Path, at_time: Option<SystemTime>) -> io::Result<Vec<Process>> {
     let second = at_time.map_or(0, Named::second_of);
     let draft = Draft::new(store)?;
+    draft.check(store)?;
     let mut alive = at(store, draft.now()?)?;
     alive.retain(|(_, process)| process.alive);
     if alive.is_empty() {

@@ -193,12 +193,11 @@ pub(super) fn read(store: &Path) -> Result<Option<(Version, Request)>, String> {
     Ok(Some((version_of(&found), request)))
 }
 
-/// Whether the owner of the file may stop those who use the store: the store's owner, the administrator, this user, and
-/// in a folder of a group its members.
+/// Whether the owner of the file may stop those who use the store: the store's owner, the administrator, and in a folder of
+/// a group its members.
 fn may_ask(file: &Metadata, folder: &Metadata) -> bool {
-    let own = rustix::process::geteuid().as_raw();
     let is_of_group = folder.mode() & 0o022 == 0o020;
-    let may = [folder.uid(), 0, own].contains(&file.uid()) || is_of_group;
+    let may = [folder.uid(), 0].contains(&file.uid()) || is_of_group;
     may && file.mode() & 0o022 == 0
 }
 
@@ -223,6 +222,21 @@ impl Draft {
             .file
             .set_permissions(fs::Permissions::from_mode(0o644))?;
         Ok(draft)
+    }
+
+    /// An error if the processes would not follow this user's request.
+    pub(super) fn check(&self, store: &Path) -> io::Result<()> {
+        let folder = fs::metadata(store)?;
+        match may_ask(&self.file.metadata()?, &folder) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                ErrorKind::PermissionDenied,
+                format!(
+                    "they follow the owner of its folder only, user {}",
+                    folder.uid()
+                ),
+            )),
+        }
     }
 
     /// The file system's time.

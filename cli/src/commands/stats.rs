@@ -296,7 +296,7 @@ impl Report {
             ("hits", hits),
             (
                 "misses",
-                format!("{computed} computed; {failed} more failed"),
+                format!("{computed} computed; {failed} more ended by an error"),
             ),
             ("time", format!("{spent} spent, {saved} saved")),
         ];

@@ -102,7 +102,7 @@ impl Stop {
         out.wrapped(format!("{programs} told {when}: {}", names(told)), 2)?;
         if !self.wait {
             out.wrapped(
-                "they end when the items that are begun by then are done; `sde watch` shows those that go on, \
+                "the end comes when the items that are begun by then are done; `sde watch` shows what goes on, \
                  `sde stop --cancel` takes this back",
                 2,
             )?;

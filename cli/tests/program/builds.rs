@@ -210,7 +210,10 @@ fn stats_begins_with_hits_time_and_room() {
     let text = cache.run("stats", &[]).well();
     let lines: Vec<&str> = text.lines().collect();
     let hits = "hits      2 of 4 calls, 50.0 %: 0 in memory, 2 loaded, 0 from another thread";
-    assert_eq!(lines[..2], [hits, "misses    2 computed; 0 more failed"]);
+    assert_eq!(
+        lines[..2],
+        [hits, "misses    2 computed; 0 more ended by an error"]
+    );
     assert!(
         lines[2].starts_with("time      ") && lines[2].ends_with(" saved"),
         "{text}"

@@ -31,7 +31,8 @@ impl Plan {
             let is_torn = match (&attempt, &from) {
                 (Attempt::Whole(_), Some(_)) => why.is_some(),
                 (Attempt::Ended(ended), Some(from)) => {
-                    ended.by == EndedBy::Itself && !from.is_before(carry.latest().as_deref())
+                    matches!(ended.by, EndedBy::Crash | EndedBy::Outside)
+                        && !from.is_before(carry.latest().as_deref())
                 }
                 (_, None) => false,
             };
@@ -45,7 +46,7 @@ impl Plan {
                     why.is_some() && retries.next().is_some()
                 }
                 (Attempt::Ended(ended), _) => {
-                    ended.by != EndedBy::Other && retries.next().is_some()
+                    ended.by != EndedBy::Caller && retries.next().is_some()
                 }
             };
             match (attempt, why) {
@@ -61,10 +62,10 @@ impl Plan {
                     ended.attempts = before;
                     let (by, tail) = (ended.by, ended.tail.clone());
                     let error = AppError::from(ended).with_output(tail);
-                    // What somebody ended may go well the next time.
+                    // What others ended may go well the next time.
                     return Err(match by {
-                        EndedBy::Other => error.transient(),
-                        EndedBy::Itself | EndedBy::Limit => error,
+                        EndedBy::Crash => error,
+                        EndedBy::Caller | EndedBy::Outside | EndedBy::Limit => error.transient(),
                     });
                 }
             }

@@ -19,7 +19,7 @@ use crate::results;
 use crate::rules::Rules;
 use crate::run::{self, Whole};
 use crate::sync::lock;
-use crate::trace::{Trace, Traced};
+use crate::trace::Trace;
 
 /// The variable with which commands are run, and nothing is looked up or kept; unless it is empty or `0`.
 pub const DISABLE: &str = "SDE_DISABLE";
@@ -71,7 +71,8 @@ impl Command {
         }
         let asked = SystemTime::now();
         let found = call.ask(Asked::Use)?;
-        let is_clean = ran::traced(&found.results).is_some_and(|traced| traced.is_clean());
+        let traced = ran::traced(&found.results, &call.plan.texts);
+        let is_clean = traced.is_some_and(|traced| traced.is_clean());
         if self.trace == Some(Trace::Strict) && !is_clean {
             return call.settle(call.ask(Asked::Again)?);
         }
@@ -172,7 +173,8 @@ impl<'a> Call<'a> {
             move |sde, _| {
                 let done = plan.execute(Some(sde))?;
                 let results = done.results(&plan);
-                let is_clean = done.traced.as_ref().is_some_and(Traced::is_clean);
+                let traced = done.traced.as_ref();
+                let is_clean = traced.is_some_and(|traced| traced.without(&plan.texts).is_clean());
                 *lock(&whole) = Some(done);
                 match plan.trace {
                     Some(Trace::Strict) if !is_clean => Err(AppError::from(NotClean).transient()),

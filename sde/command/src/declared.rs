@@ -6,14 +6,13 @@ use std::path::PathBuf;
 
 use sde_engine::key::Digest;
 
-use crate::builder::{Command, Content};
+use crate::builder::Content;
 use crate::code::Code;
 use crate::given::Given;
 use crate::trace::Declared;
 
 /// Files and folders of a command, and where programs are looked for.
 pub(crate) fn declared(
-    command: &Command,
     code: &Code,
     files: &BTreeMap<String, Given>,
     trees: &BTreeMap<String, (PathBuf, Digest)>,
@@ -28,11 +27,9 @@ pub(crate) fn declared(
     // A file has nothing below it. Of what is absent all counts that would be below it.
     let reads = code.reads.iter().map(|part| part.path.clone());
     let trees = trees.values().map(|(path, _)| path.clone());
-    let texts = command.texts.iter().map(PathBuf::from);
-    let texts = texts.filter(|text| text.is_absolute());
     Declared {
         files: counted.chain(programs.cloned()).chain(originals).collect(),
-        folders: reads.chain(trees).chain(texts).collect(),
+        folders: reads.chain(trees).collect(),
         names: code.names.iter().map(OsString::from).collect(),
         search: std::env::split_paths(&code.search).collect(),
     }

@@ -94,7 +94,7 @@ impl fmt::Display for Failed {
             self.rules.join("; ")
         )?;
         if !self.advice.is_empty() {
-            let mark = if self.advice.starts_with(['\n', ',']) {
+            let mark = if self.advice.starts_with(['\n', ';']) {
                 ""
             } else {
                 "; "
@@ -221,11 +221,13 @@ pub struct Ended {
 /// What ended an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndedBy {
-    /// A signal that this process did not send.
-    Itself,
+    /// A signal for what the program did, such as a wrong address.
+    Crash,
+    /// A signal that others sent: a batch system, or the kernel for want of memory.
+    Outside,
     Limit,
     /// A signal through this process, or a full disk: another attempt would end so too.
-    Other,
+    Caller,
 }
 
 /// Tells of attempts that failed before.
@@ -233,14 +235,25 @@ pub(crate) fn attempted(before: &[String]) -> String {
     match before {
         [] => String::new(),
         before => format!(
-            ", and so {} before it ({})",
+            "; {} before it failed ({})",
             match before.len() {
-                1 => "did an attempt".to_owned(),
-                many => format!("did {many} attempts"),
+                1 => "an attempt".to_owned(),
+                many => format!("{many} attempts"),
             },
-            before.join("; ")
+            distinct(before).join("; ")
         ),
     }
+}
+
+/// Each text once: attempts mostly fail alike.
+fn distinct(texts: &[String]) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for text in texts {
+        if !all.contains(&&**text) {
+            all.push(text);
+        }
+    }
+    all
 }
 
 fn shown(key: Option<Key>) -> String {

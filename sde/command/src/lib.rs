@@ -39,6 +39,7 @@ pub use call::{DISABLE, is_disabled, rules_key};
 pub use error::{CommandError, Ended, Failed, Untraced};
 pub use folder::{Swept, sweep};
 pub use judge::{Failure, Judged, Judgement, Stream, Verdict};
+pub use outputs::is_output;
 pub use ran::Ran;
 pub use rules::{RuleError, Rules};
 pub use stop::Stop;

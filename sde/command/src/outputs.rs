@@ -26,6 +26,13 @@ struct Output {
 /// Files below a folder, each with its path from there.
 pub(crate) type Files = BTreeMap<String, OutputFile>;
 
+/// Whether a declared output, a name or a pattern, stands for a path in the run's folder.
+#[doc(hidden)]
+#[must_use]
+pub fn is_output(declared: &str, path: &str) -> bool {
+    Outputs::new(&[declared.to_owned()]).is_ok_and(|one| one.may_be(path))
+}
+
 /// As in a shell: a star stays within a folder, and leaves out names that begin with a dot.
 const MATCHING: MatchOptions = MatchOptions {
     case_sensitive: true,

@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     /// The image that the program is in.
     pub(crate) image: Option<PathBuf>,
     pub(crate) trace: Option<Trace>,
+    /// What does not count, though the program may read it.
+    pub(crate) texts: Vec<String>,
     /// What the program may read, if it is traced.
     pub(crate) declared: Declared,
     /// Variables that the caller has and the program has not.
@@ -114,7 +116,8 @@ impl Plan {
             info: code.info(command, &app),
             image: command.image.as_ref().map(|image| base.join(image)),
             trace: command.trace,
-            declared: declared(command, &code, &files, &trees),
+            texts: command.texts.clone(),
+            declared: declared(&code, &files, &trees),
             withheld: withheld(&code.environment, &command.program),
             absent: absent(command, &base, &outputs),
             app,

@@ -77,7 +77,7 @@ impl Ran {
             is_resumed: results
                 .get::<bool>(crate::results::RESUMED)
                 .is_ok_and(|is| *is),
-            traced: traced(results),
+            traced: traced(results, &plan.texts),
         })
     }
 
@@ -334,10 +334,10 @@ impl Ran {
     }
 }
 
-/// What the trace of a run found, if it was traced.
-pub(crate) fn traced(results: &ResultMap) -> Option<Traced> {
+/// What the trace of a run found, if it was traced, but for what these texts free.
+pub(crate) fn traced(results: &ResultMap, texts: &[String]) -> Option<Traced> {
     let kept = results.get::<String>(TRACED).ok()?;
-    Some(Traced::read(&kept))
+    Some(Traced::read(&kept).without(texts))
 }
 
 /// Whether a path has what a file holds, with its permission bits.

@@ -60,7 +60,8 @@ pub(crate) fn of_run(info: AppInfo, is_traced: bool) -> AppInfo {
         true => info.result(text(TRACED).about("what its trace found")),
         false => info,
     };
-    info.result(ResultSpec::new::<i64>(STATUS).about("the exit status"))
+    let status = ResultSpec::new::<i64>(STATUS).not_compared();
+    info.result(status.about("the exit status"))
         .result(text(COMMAND).about("the command line"))
         .result(text(RULES).about("the rules of the call that ran it"))
         .result(

@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::process::Signal;
 use sde_engine::{AppError, Handle, OutputFile, ResultMap};
 
 use crate::carry::{Carry, Generation};
@@ -250,9 +251,10 @@ impl Plan {
     /// The status of a run that ended by itself.
     fn ended(&self, end: End, printed: [&Path; 2]) -> Result<i32, Ended> {
         let by = match end {
-            End::Signal(_) | End::Lost => EndedBy::Itself,
+            End::Signal(signal) if is_crash(signal) => EndedBy::Crash,
+            End::Signal(_) | End::Lost => EndedBy::Outside,
             End::TimeLimit(_) => EndedBy::Limit,
-            _ => EndedBy::Other,
+            _ => EndedBy::Caller,
         };
         let (how, status) = match end {
             End::Exited(status) => return Ok(status),
@@ -312,6 +314,20 @@ impl Whole {
             .with(results::ENDED, results::ended_now())
             .with(results::COMPARED, compared)
     }
+}
+
+/// Whether the kernel sends a signal for what a program did itself.
+fn is_crash(signal: i32) -> bool {
+    let crashes = [
+        Signal::ABORT,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::ILL,
+        Signal::SEGV,
+        Signal::SYS,
+        Signal::TRAP,
+    ];
+    crashes.iter().any(|crash| crash.as_raw() == signal)
 }
 
 /// The end of what was printed.

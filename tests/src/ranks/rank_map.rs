@@ -424,8 +424,8 @@ pub(super) fn without_time_ranks_begin_nothing_and_all_say_so_alike(ranks: Ranks
         (says(&all), says(&each), tried.collect::<Vec<_>>(), computed)
     });
     let ended = (0, Some(9), 75);
-    let not_begun = "ranks.rank_map.square was not begun: the job has too little time left, or somebody stopped it; run the \
-                     program again, which takes up the rest";
+    let not_begun = "ranks.rank_map.square was not begun: the job has too little time left; run the program \
+                     again, which takes up the rest";
     let expected = (ended, ended, vec![not_begun.to_owned(); 9], 0);
     all_are(&came, &expected);
 }

@@ -252,9 +252,7 @@ fn a_program_ends_in_time_and_the_next_job_computes_the_rest() {
     let (status, computed, said) = leg(folder.path(), "@1");
     assert_eq!((status, computed), (Some(75), 0), "{said}");
     assert!(
-        said.contains(
-            "error: the job's time is up, or somebody stopped it, after 0 items, with 40 left; "
-        ),
+        said.contains("error: the job's time is up after 0 items, with 40 left; "),
         "{said}"
     );
     let (status, first, said) = leg(folder.path(), "1s");

@@ -136,7 +136,7 @@ impl Exec {
             })
     }
 
-    /// Each run writes to the store: a folder that holds it would be another input each time.
+    /// Each run writes to the store: a folder that holds it would be another input each time. Outputs are no files of it.
     fn check_store(&self) -> Result<(), Failure> {
         let real = |path: &Path| {
             std::path::absolute(path)
@@ -153,6 +153,15 @@ impl Exec {
             .iter()
             .cloned()
             .chain(self.uses.iter().map(PathBuf::from));
+        let puts = |store: &PathBuf| {
+            let mut written = self.written();
+            written.find(|(place, _)| Path::new(place).starts_with(store))
+        };
+        if let Some((place, _)) = store.as_ref().and_then(puts) {
+            return Err(Failure::told(format!(
+                "{place} is refused as the place of an output: it is in the store; -o NAME=PATH names another"
+            )));
+        }
         let holds = |store: &PathBuf| {
             folders.find(|folder| {
                 real(folder).is_some_and(|real| real.is_dir() && store.starts_with(real))

@@ -46,7 +46,8 @@ impl Exec {
             let Some(Run::Whole(run)) = Run::of(&entry) else {
                 return Ok(format!("made {made} UTC"));
             };
-            let is_clean = run.traced.as_ref().is_some_and(|traced| traced.is_clean());
+            let traced = run.traced.as_ref();
+            let is_clean = traced.is_some_and(|traced| traced.without(&self.text).is_clean());
             let contents = Contents::of(store, run.digests());
             let judged = runs::judge(&run, rules, &contents)?;
             let then = runs::judge(&run, &runs::rules_then(&entry)?, &contents)?;

@@ -1,6 +1,6 @@
-//! Rows of commands: runs that pass have one, with the values that rules take, and those that did not end by themselves.
+//! Rows of commands: runs that pass have the values that rules take, others have their errors.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sde::Data;
@@ -12,16 +12,11 @@ use crate::columns::{Cell, Columns, Kind};
 use crate::failure::Failure;
 use crate::listing::{Line, Listing};
 use crate::runs::{self, Contents, Run, RunResults};
-use crate::text;
 
-/// Leaves out the runs of commands that fail, and gives the others their values. Gives texts that tell what was left out.
-pub fn judge(
-    store: &mut Snapshot,
-    rows: &mut Listing,
-    gets: &[String],
-) -> Result<Vec<String>, Failure> {
+/// Gives the runs of commands that pass their values, and the others their errors.
+pub fn judge(store: &mut Snapshot, rows: &mut Listing, gets: &[String]) -> Result<(), Failure> {
     if rows.lines.iter().all(|line| line.run.is_none()) {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let apps = rows.lines.iter().filter(|line| line.run.is_some());
     let kept = runs::kept_rules(store, apps.map(|line| &*line.app))?;
@@ -31,34 +26,22 @@ pub fn judge(
         .iter()
         .filter_map(|line| line.run.as_ref()?.whole());
     let contents = Contents::of(store, whole.flat_map(RunResults::digests));
-    let mut failures: BTreeMap<String, usize> = BTreeMap::new();
-    let mut lines = Vec::new();
-    for mut line in std::mem::take(&mut rows.lines) {
+    for line in &mut rows.lines {
         if !by_app.contains_key(&line.app) {
             let rules = with_gets(kept.get(&*line.app), gets)?;
             by_app.insert(Arc::clone(&line.app), rules);
         }
-        let rules = &by_app[&line.app];
-        match line.run.take() {
-            None | Some(Run::Ended(..)) => lines.push(line),
-            Some(Run::Whole(run)) => {
-                let judged = runs::judge(&run, rules, &contents)?;
-                match judged.failures.first() {
-                    Some(first) => *failures.entry(first.rule.clone()).or_default() += 1,
-                    None => {
-                        add(&run, judged, &mut rows.columns, &mut line);
-                        lines.push(line);
-                    }
-                }
+        if let Some(Run::Whole(run)) = line.run.take() {
+            let judged = runs::judge(&run, &by_app[&line.app], &contents)?;
+            let status = rows.columns.column(Kind::Result, "status");
+            line.cells.push((status, Cell::I64(run.status.into())));
+            match runs::failed(&run, &judged) {
+                Some(failed) => line.cells.push(failed.cell(&mut rows.columns)),
+                None => add(judged, &mut rows.columns, line),
             }
         }
     }
-    rows.lines = lines;
-    let told = failures.into_iter().map(|(rule, count)| {
-        let runs = text::count(count, "run", "runs");
-        format!("left out, as failed: {runs} ({rule})")
-    });
-    Ok(told.collect())
+    Ok(())
 }
 
 /// These rules, but with these values, if there are any.
@@ -78,11 +61,10 @@ fn with_gets(rules: Option<&Rules>, gets: &[String]) -> Result<Rules, Failure> {
     Ok(rules)
 }
 
-fn add(run: &RunResults, judged: Judgement, columns: &mut Columns, line: &mut Line) {
+fn add(judged: Judgement, columns: &mut Columns, line: &mut Line) {
     let mut add = |name: &str, cell: Cell| {
         line.cells.push((columns.column(Kind::Result, name), cell));
     };
-    add("status", Cell::I64(run.status.into()));
     for (name, value) in judged.values {
         match value {
             Data::Int(number) => add(&name, Cell::I64(number)),

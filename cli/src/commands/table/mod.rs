@@ -61,8 +61,7 @@ impl Table {
                     None => columns.given(entry),
                 };
                 if let Some(failed) = FailedLine::of(&entry.record) {
-                    let error = Cell::Text(failed.error.into());
-                    cells.push((columns.column(Kind::Error, "error"), error));
+                    cells.push(failed.cell(columns));
                 } else if run.is_none() {
                     columns.results(entry, &mut cells);
                 }
@@ -73,14 +72,9 @@ impl Table {
             let is_one = self.choice.app.as_ref().is_some_and(App::is_one);
             let last = self.limit.filter(|_| self.sort.is_none() && is_one);
             let mut rows = Listing::of(store, &self.choice, last, wanted, &keep)?;
-            if last.is_some() && rows.lines.iter().any(|line| line.run.is_some()) {
-                // Runs that fail have no rows, so it takes more than N of them.
-                rows = Listing::of(store, &self.choice, None, wanted, &keep)?;
-            }
-            let left_out = commands::judge(store, &mut rows, &self.get)?;
-            Ok((rows, left_out))
+            commands::judge(store, &mut rows, &self.get)?;
+            Ok(rows)
         })?;
-        let (rows, failed) = rows;
         let rows = Rows::of(rows, self)?;
         if let Some(path) = &self.npz {
             file::write(path, self.force, out, |mut to| {
@@ -103,7 +97,6 @@ impl Table {
                 "left out, as they are no numbers, truth values or short texts: {names}; `sde export` writes them"
             ));
         }
-        failed.iter().for_each(warn);
         store::conclude(&store, out)
     }
 }

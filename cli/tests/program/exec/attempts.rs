@@ -59,7 +59,7 @@ fn a_run_that_fails_is_run_again_as_often_as_it_may() {
     done.ends(7);
     says(
         &done.err,
-        "its exit status is 7 (status 7), and so did an attempt before it (its exit status is 7 (status 7))",
+        "its exit status is 7 (status 7); an attempt before it failed (its exit status is 7 (status 7))",
     );
     assert_eq!(desk.runs(), 2);
     // What was shown as it came is that of all attempts; what is kept is that of the last.

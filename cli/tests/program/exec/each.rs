@@ -57,7 +57,8 @@ fn each_row_runs_once_and_those_that_fail_are_told() {
     kept.ends(1);
     assert_eq!(desk.runs(), 4);
     let table = desk.sde(&["table", "s.sde", "--app", "row.sh", "--csv"]);
-    assert_eq!(table.out.lines().count(), 3, "{}", table.out);
+    assert_eq!(table.out.lines().count(), 4, "{}", table.out);
+    says(&table.out, "its exit status is 4 (status 4)");
 }
 
 #[test]
@@ -139,6 +140,19 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         &["-o", "out.txt={x}"],
         &["line 2", "1 is read, and is where the run of line 2"],
     );
+    // The folder that one row puts, and a pattern, may hold the other's input.
+    std::fs::create_dir(desk.path("to2")).unwrap();
+    desk.write("to2/b.log", "");
+    desk.write("rows.csv", "x,from\n1,to2/b.log\n2,b\n");
+    for outputs in ["d=to{x}", "to{x}/*.log"] {
+        refused(
+            &["-o", outputs, "-i", "{from}"],
+            &[
+                "line 2",
+                "to2/b.log is read, and is where the run of line 3",
+            ],
+        );
+    }
     // The rows themselves, a folder that is read whole, and one place by two ways.
     desk.write("rows.csv", "x\n1\n");
     refused(
@@ -158,6 +172,13 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
             ],
         );
     }
+    let in_store = desk.each_done(&["-o", "out.txt=s.sde/{x}"]);
+    in_store.ends(1);
+    says(
+        &in_store.err,
+        "desk/s.sde/1 is refused as the place of an output",
+    );
+    assert_eq!(desk.runs(), 0);
     std::fs::remove_file(desk.path("link")).unwrap();
     std::fs::remove_dir(desk.path("folder")).unwrap();
     desk.write("rows.csv", "x,file\n1,b\n2,-\n");
@@ -260,7 +281,10 @@ fn what_the_time_is_too_short_for_is_left_and_what_is_remembered_is_given() {
     };
     let done = limited("@1");
     done.ends(75);
-    says(&done.err, "3 rows: 1 passed (0 run now), 2 left");
+    says(
+        &done.err,
+        "3 rows: 1 passed (0 run now), 2 left since the job's time is up: the same line goes on with them",
+    );
     assert_eq!((&*desk.read("o1"), desk.runs()), ("1\n", 1));
     let done = limited("1h");
     done.ends(1);

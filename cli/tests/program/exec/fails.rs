@@ -80,7 +80,7 @@ fn a_run_that_did_not_end_by_itself_is_shown_by_the_key_that_the_error_names() {
     says(&shown, "it was ended by signal 9");
     says(&shown, "so far");
     says(&shown, "sh killed.sh");
-    says(&shown, "computed again by the next program");
+    says(&shown, "computed again whenever it is asked for");
     let listed = desk.sde(&["ls", "--failed"]).well();
     let line = listed.lines().find(|line| line.contains(key)).unwrap();
     assert!(
@@ -107,16 +107,36 @@ fn what_a_killed_run_left_goes_with_the_next_call_there() {
     assert_eq!(desk.runs(), 1);
 }
 
+/// Found by an attack: jobs that keep failures lost the rows that others had ended.
 #[test]
-fn what_a_signal_ended_is_kept_where_failures_are() {
+fn what_others_ended_is_run_again_also_where_failures_are_kept() {
+    let cases = [
+        ("TERM", &[][..]),
+        ("KILL", &[]),
+        ("0", &["--timeout", "0.2s"]),
+    ];
+    for (signal, limit) in cases {
+        let desk = Desk::new();
+        desk.script("killed.sh", &format!("kill -{signal} $$; sleep 5"));
+        let options = [limit, &["--keep-failures", "--uses", "sleep"]].concat();
+        for runs in 1..3 {
+            let done = desk.exec_script(&options, "killed.sh");
+            assert!(done.status > 120, "{done:?}");
+            assert_eq!(desk.runs(), runs, "{signal}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_is_a_failure() {
     let desk = Desk::new();
-    desk.script("killed.sh", "kill -9 $$");
-    desk.exec_script(&[], "killed.sh").ends(128 + 9);
-    let kept = desk.exec_script(&["--keep-failures"], "killed.sh");
-    says(&kept.err, "it was ended by signal 9");
+    desk.script("crashes.sh", "kill -SEGV $$");
+    desk.exec_script(&[], "crashes.sh").ends(128 + 11);
+    let kept = desk.exec_script(&["--keep-failures"], "crashes.sh");
+    says(&kept.err, "it was ended by signal 11");
     says(&kept.err, "was not run again");
     assert_eq!(desk.runs(), 1);
-    desk.exec_script(&[], "killed.sh").ends(128 + 9);
+    desk.exec_script(&[], "crashes.sh").ends(128 + 11);
     assert_eq!(desk.runs(), 2);
 }
 

@@ -213,7 +213,42 @@ fn a_job_that_does_not_get_on_is_not_queued_again() {
     ];
     let (status, told) = ended(machine.start(&script, &job));
     assert_eq!((status, machine.queued()), (Some(75), Vec::new()), "{told}");
+    assert!(
+        told.contains("no run was added, so the job is not queued again"),
+        "{told}"
+    );
     assert!(!machine.path("log").exists());
+}
+
+/// They count as rows that a job got on with, and the next job is given them.
+#[test]
+fn rows_that_crash_are_run_once() {
+    let machine = Machine::new();
+    let log = machine.path("log").display().to_string();
+    machine.stand_in(
+        "xtb",
+        &format!("read number < \"$1\"\necho $number >> {log}\nsleep 0.3\nkill -SEGV $$"),
+    );
+    let script = script("#SBATCH --time=04:00:00 --requeue");
+    let mut status = Some(75);
+    while status == Some(75) {
+        let end = end(3);
+        let job = [
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_JOB_END_TIME", &*end),
+            ("SLURM_CPUS_ON_NODE", "2"),
+        ];
+        let told;
+        (status, told) = ended(machine.start(&script, &job));
+        let queued = vec!["requeue 7"; usize::from(status == Some(75))];
+        assert_eq!(machine.queued(), queued, "{told}");
+    }
+    assert_eq!(status, Some(1));
+    let log = fs::read_to_string(machine.path("log")).unwrap();
+    let mut begun: Vec<&str> = log.lines().collect();
+    begun.sort_unstable();
+    begun.dedup();
+    assert_eq!((begun.len(), log.lines().count()), (ROWS, ROWS), "{log}");
 }
 
 /// `heat` is a stand-in too: its own tests have it go on after SIGTERM.
@@ -231,9 +266,9 @@ fn an_iterating_job_is_queued_again_when_sigterm_has_ended_it() {
 }
 
 #[test]
-fn a_plain_shell_runs_until_the_morning() {
+fn a_plain_shell_runs_all_rows() {
     let machine = Machine::new();
-    let (status, told) = ended(machine.start(&script("tomorrow 08:00"), &[]));
+    let (status, told) = ended(machine.start(&script("SDE_TIME_LIMIT=8h"), &[]));
     assert_eq!(status, Some(0), "{told}");
     machine.ran_each_once();
 }

@@ -51,16 +51,13 @@ fn passes(option: [&str; 2], fails_by: &str) -> bool {
     let note = (!passes).then_some("fails");
     assert_eq!(listed["note"].as_str(), note, "{option:?}");
     let table = desk.sde(&["table", "--csv"]);
-    assert_eq!(
-        table.out.lines().count(),
-        1 + usize::from(passes),
-        "{option:?}: {table:?}"
-    );
+    assert_eq!(table.out.lines().count(), 2, "{option:?}: {table:?}");
+    assert_eq!(table.out.contains(",error,"), !passes, "{option:?}");
     let shown = desk.sde(&["show", listed["key"].as_str().unwrap()]).well();
     match passes {
         true => says(&shown, "judged      passes"),
         false => {
-            for told in [&made.err, &table.err, &shown] {
+            for told in [&made.err, &table.out, &shown] {
                 says(told, fails_by);
             }
             says(&shown, "judged      fails: ");

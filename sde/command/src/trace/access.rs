@@ -18,8 +18,6 @@ pub(super) enum Act {
     Start,
     /// It made the file, or threw away what it held.
     Make,
-    /// It adds to a file, and makes one where there is none.
-    Add,
 }
 
 /// One act.
@@ -75,6 +73,10 @@ pub(super) fn accesses(call: &Call<'_>, here: &Path) -> Vec<Access> {
             });
             vec![(made, link), (Act::Look, to.filter(|_| call.is_done()))]
         }
+        // Neither is new.
+        "renameat2" if call.has("RENAME_EXCHANGE") => {
+            vec![(Act::Read, next()), (Act::Read, next())]
+        }
         "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
             vec![(Act::Read, next()), (made, next())]
         }
@@ -101,7 +103,7 @@ pub(super) fn accesses(call: &Call<'_>, here: &Path) -> Vec<Access> {
     .collect()
 }
 
-/// What is done by opening a file. Who only adds to one does not see whether it was there.
+/// What is done by opening a file.
 fn opens(call: &Call<'_>) -> Act {
     let is_new = call.has("O_CREAT") && call.has("O_EXCL");
     let is_emptied = call.name == "creat" || call.has("O_TRUNC");
@@ -109,7 +111,7 @@ fn opens(call: &Call<'_>) -> Act {
         // The path is that of a folder.
         true if call.has("O_PATH") || call.has("O_TMPFILE") => Act::Look,
         true if is_new || is_emptied => Act::Make,
-        true if call.has("O_WRONLY") && call.has("O_CREAT") => Act::Add,
+        // It may ask how long the file is.
         true if call.has("O_WRONLY") => Act::Look,
         _ => Act::Read,
     }

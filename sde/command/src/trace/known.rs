@@ -34,6 +34,8 @@ enum Standing {
     Own,
     /// Of the kernel. A link there is that of the process which follows it.
     Kernel,
+    /// Exempt. A link there may lead out.
+    Machine,
     Undeclared,
 }
 
@@ -102,13 +104,12 @@ impl Known {
         let path = self.plain(&access.path);
         match access.act {
             Act::Make => return self.make(&path, access),
-            Act::Add => return,
             _ => {}
         }
         match self.standing(&path, access) {
             Standing::Declared => {}
             Standing::Undeclared => self.find(path, access),
-            Standing::Own => {
+            Standing::Own | Standing::Machine => {
                 let real = access.real.clone().or_else(|| resolved(&path, access));
                 self.judge_real(real, access);
             }
@@ -171,7 +172,7 @@ impl Known {
         match exempt::of(path) {
             _ if is_declared => Standing::Declared,
             Some(Exempt::Kernel) => Standing::Kernel,
-            Some(Exempt::Machine) => Standing::Declared,
+            Some(Exempt::Machine) => Standing::Machine,
             None => Standing::Undeclared,
         }
     }

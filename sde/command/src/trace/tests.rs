@@ -195,6 +195,7 @@ fn what_is_declared_or_made_is_not_named() {
     let expected = [
         "listed /no-d",
         "looked for, not there /no-d/bin/other",
+        "looked at /no-m/log",
         "read /no-m/old",
         "looked at /no-m/out",
         "looked at /no-m/temporary",
@@ -332,4 +333,32 @@ fn names_are_few_and_all_are_counted() {
     let told = traced.to_string();
     assert!(told.lines().all(|line| line.len() < 200), "{told}");
     assert!(told.contains(" and 992 more") && told.contains("and 2000 more files"));
+}
+
+/// Found by an attack: each was clean.
+#[test]
+fn a_name_that_is_exchanged_and_a_file_that_is_added_to_count() {
+    let trace = r#"1 renameat2(AT_FDCWD</own>, "{/no-a}", AT_FDCWD</own>, "{/no-b}", RENAME_EXCHANGE) = 0
+        1 openat(AT_FDCWD</own>, "{/no-c}", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3<{/no-c}>
+        1 +++ exited with 0 +++"#;
+    let expected = ["read /no-a", "read /no-b", "looked at /no-c"];
+    assert_eq!(found(&Declared::default(), trace), expected);
+}
+
+#[test]
+fn what_a_text_frees_is_kept_and_left_out_at_each_call() {
+    let trace = r#"1 stat("{/no-x}", 0) = 0
+        1 openat(AT_FDCWD</own>, "{/no-x/y}", O_RDONLY) = 3<{/no-x/y}>
+        1 openat(AT_FDCWD</own>, "{/no-z}", O_RDONLY) = 3<{/no-z}>
+        1 +++ exited with 0 +++"#;
+    let traced = heard(&Declared::default(), Path::new("/own"), trace);
+    let left = |texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let left = traced.without(&texts).undeclared;
+        left.into_iter().map(|one| one.path).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&[]), ["/no-x", "/no-x/y", "/no-z"]);
+    assert_eq!(left(&["/no-x/y"]), ["/no-z"]);
+    assert_eq!(left(&["/no-z", "no-x"]), ["/no-x", "/no-x/y"]);
+    assert_eq!(left(&["/no-z", "/no-x"]), [""; 0]);
 }

@@ -1,7 +1,7 @@
 //! What a trace found, as it is kept and told.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most that are kept by name.
 pub(super) const MOST: usize = 1000;
@@ -100,6 +100,26 @@ impl Traced {
         self.cut.is_none() && self.undeclared.is_empty() && self.more == 0
     }
 
+    /// What is left of it if these paths are free, each with all below it: those of [`text`](crate::Command::text), which are in no key.
+    #[must_use]
+    pub fn without(&self, texts: &[String]) -> Self {
+        let texts = texts
+            .iter()
+            .map(Path::new)
+            .filter(|text| text.is_absolute());
+        let free: Vec<PathBuf> = texts.flat_map(ways).collect();
+        let is_free = |one: &Undeclared| {
+            let path = Path::new(&one.path);
+            // That there is a folder above is no news.
+            let is_above = |text: &PathBuf| one.used == Use::Looked && text.starts_with(path);
+            free.iter()
+                .any(|text| path.starts_with(text) || is_above(text))
+        };
+        let mut left = self.clone();
+        left.undeclared.retain(|one| !is_free(one));
+        left
+    }
+
     /// Why not all of the run was traced, if it was not.
     #[must_use]
     pub fn cut(&self) -> Option<&str> {
@@ -193,6 +213,12 @@ impl fmt::Display for Traced {
         }
         f.write_str(&lines.join("\n"))
     }
+}
+
+/// A path as it is spelled, and without links.
+fn ways(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let real = std::fs::canonicalize(path).ok();
+    real.into_iter().chain([path.to_owned()])
 }
 
 /// A path in one line.

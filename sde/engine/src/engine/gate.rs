@@ -74,8 +74,8 @@ impl<'a> Gate<'a> {
 
     /// The error of an item that may not begin.
     pub(crate) fn closed(&self) -> Error {
-        let app = Arc::clone(&self.app);
-        ErrorKind::NotStarted { app }.into()
+        let (app, stopped) = (Arc::clone(&self.app), self.engine.job.is_stopped());
+        ErrorKind::NotStarted { app, stopped }.into()
     }
 
     /// Notes a run that has ended, well or not.

@@ -67,7 +67,8 @@ pub enum ErrorKind {
     /// A sweep ended because the [time of the job](crate::Handle::time_left) is up, or the program was told to stop. What is done is
     /// remembered, and saved as always.
     #[error(
-        "the job's time is up, or somebody stopped it, after {done} items{}; run the program again, which takes up the rest",
+        "{} after {done} items{}; run the program again, which takes up the rest",
+        if *stopped { "the program was told to stop" } else { "the job's time is up" },
         left.map(|left| format!(", with {left} left")).unwrap_or_default()
     )]
     #[non_exhaustive]
@@ -77,15 +78,21 @@ pub enum ErrorKind {
         /// The number of all others, also those that nobody looked at any more; `None` if it is not known how many items
         /// there are.
         left: Option<usize>,
+        /// Whether somebody told the program to stop (`sde stop`).
+        stopped: bool,
     },
-    /// This item of a sweep was not begun, because the [time of the job](crate::Handle::time_left) is up, or too short for it, or the program was told to stop.
+    /// This item of a sweep was not begun, because the [time of the job](crate::Handle::time_left) is up or too short for it, or the
+    /// program was told to stop.
     #[error(
-        "{app} was not begun: the job has too little time left, or somebody stopped it; run the program again, which takes up the rest"
+        "{app} was not begun: {}; run the program again, which takes up the rest",
+        if *stopped { "the program was told to stop" } else { "the job has too little time left" }
     )]
     #[non_exhaustive]
     NotStarted {
         /// The app of the sweep.
         app: Arc<str>,
+        /// Whether somebody told the program to stop (`sde stop`).
+        stopped: bool,
     },
     /// A run needs its own result, directly or through others.
     #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]

@@ -94,6 +94,11 @@ impl Job {
         self.told.store(told, Ordering::Relaxed);
     }
 
+    /// Whether the end is that which people told the program.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.told.load(Ordering::Relaxed) < self.end.load(Ordering::Relaxed)
+    }
+
     fn after_opening(&self) -> Option<Duration> {
         let [end, told] = [&self.end, &self.told].map(|end| end.load(Ordering::Relaxed));
         let end = end.min(told);

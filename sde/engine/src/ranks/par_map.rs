@@ -246,6 +246,7 @@ impl Engine {
                 },
                 None => ErrorKind::NotStarted {
                     app: Arc::clone(&app.resolved.name),
+                    stopped: false,
                 },
             };
             failures.insert(at, error.into());

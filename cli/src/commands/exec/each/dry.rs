@@ -106,10 +106,16 @@ impl Exec {
             let mut known = Known::default();
             for entry in entries(store, &apps) {
                 known.took.push(entry.record.took);
-                let key = entry.record.key;
-                if let Some(rules) = rules.get(&key) {
-                    let would = self.would(store, &entry, rules)?;
-                    known.runs.extend(would.map(|would| (key, would)));
+                let failure = entry.record.failure.as_ref();
+                let key = failure.map_or(entry.record.key, |failure| failure.of);
+                let Some(rules) = rules.get(&key) else {
+                    continue;
+                };
+                match (failure, self.would(store, &entry, rules)?) {
+                    (None, Some(would)) => drop(known.runs.insert(key, would)),
+                    // A run that ended comes before what did not.
+                    (Some(_), Some(would)) => drop(known.runs.entry(key).or_insert(would)),
+                    (_, None) => {}
                 }
             }
             Ok(known)
@@ -123,6 +129,11 @@ impl Exec {
         entry: &Entry,
         rules: &Rules,
     ) -> Result<Option<Would>, Failure> {
+        if let Some(failure) = &entry.record.failure {
+            let is_given = self.keep_failures && failure.lasts == sde::Failure::Ordinary;
+            let why = format!("it failed: {}", failure.message);
+            return Ok(is_given.then_some(Would::Fail(why)));
+        }
         let Some(Run::Whole(run)) = Run::of(entry) else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use sde::{Event, Handle, Key, Sde, Sweep};
+use sde::{ErrorKind, Event, Handle, Key, Sde, Sweep};
 use sde_command::{CommandError, Ran, Stop};
 
 use super::signals::{Phase, Signals};
@@ -44,8 +44,15 @@ enum Row {
         why: String,
         ran: bool,
     },
-    /// There was too little time for it, or a signal to this process kept or ended it.
-    Left,
+    Left(Why),
+}
+
+/// Why rows are left.
+#[derive(Clone, Copy)]
+enum Why {
+    Signal,
+    Stop,
+    Time,
 }
 
 struct Passed {
@@ -98,10 +105,10 @@ impl Exec {
         let each = |one: &Exec, waits: bool| {
             let begun = Instant::now();
             let row = match signals.stop.is_sent() {
-                true => Row::Left,
+                true => Row::Left(Why::Signal),
                 false => one.run_row(&list, waits)?,
             };
-            if !matches!(row, Row::Left) {
+            if !matches!(row, Row::Left(_)) {
                 progress.done(matches!(row, Row::Failed { .. }), row.took(begun));
             }
             Some(row)
@@ -141,8 +148,10 @@ impl Exec {
         let passed = match ran.transpose()? {
             Ok(ran) => self.put_row(&ran).map(|()| Passed::of(&ran)),
             // It did not end by itself, and runs again when it is asked for.
-            Err(_) if list.stop.is_sent() => return Some(Row::Left),
-            Err(CommandError::Engine(error)) if error.is_out_of_time() => return Some(Row::Left),
+            Err(_) if list.stop.is_sent() => return Some(Row::Left(Why::Signal)),
+            Err(CommandError::Engine(error)) if error.is_out_of_time() => {
+                return Some(Row::Left(Why::of(&error)));
+            }
             Err(error) => return Some(Row::failed(&error)),
         };
         Some(passed.map_or_else(Row::refused, Row::Passed))
@@ -152,6 +161,23 @@ impl Exec {
         let places = self.places()?;
         let put = ran.put_each(|name| options::place(&places, name));
         put.map_err(|error| Failure::told(format!("its outputs are kept, but not put: {error}")))
+    }
+}
+
+impl Why {
+    fn of(error: &sde::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotStarted { stopped: true, .. } => Self::Stop,
+            _ => Self::Time,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Signal => "a signal came",
+            Self::Stop => "somebody told this program to stop",
+            Self::Time => "the job's time is up",
+        }
     }
 }
 
@@ -181,7 +207,7 @@ impl Row {
         let ran = match self {
             Self::Passed(passed) => !passed.is_remembered,
             Self::Failed { ran, .. } => *ran,
-            Self::Left => false,
+            Self::Left(_) => false,
         };
         ran.then(|| begun.elapsed())
     }
@@ -206,6 +232,7 @@ impl Passed {
 fn conclude(rows: &Rows, done: Vec<Option<Row>>) -> u8 {
     let (mut notes, mut failed) = (Notes::default(), Vec::new());
     let (mut runs, mut passed, mut left) = (HashSet::new(), 0, 0);
+    let mut why = Why::Signal;
     for (at, row) in done.into_iter().enumerate() {
         match row {
             Some(Row::Passed(one)) => {
@@ -217,7 +244,9 @@ fn conclude(rows: &Rows, done: Vec<Option<Row>>) -> u8 {
                 notes.left.extend(one.notes.left);
             }
             Some(Row::Failed { key, why, .. }) => failed.push((rows.rows[at].line, key, why)),
-            None | Some(Row::Left) => left += 1,
+            // After a signal nobody looks at the rest.
+            None => left += 1,
+            Some(Row::Left(since)) => (left, why) = (left + 1, since),
         }
     }
     notes.tell();
@@ -236,16 +265,21 @@ fn conclude(rows: &Rows, done: Vec<Option<Row>>) -> u8 {
         warn(format!("of line {line}:"));
         why.lines().skip(1).for_each(warn);
     }
-    let count = |number, what: &str| match number {
+    let failures = match failed.len() {
         0 => String::new(),
-        number => format!(", {number} {what}"),
+        number => format!(", {number} failed"),
     };
     warn(format!(
-        "{}: {passed} passed ({} run now){}{}",
+        "{}: {passed} passed ({} run now){failures}{}",
         text::count(rows.rows.len(), "row", "rows"),
         runs.len(),
-        count(failed.len(), "failed"),
-        count(left, "left"),
+        match left {
+            0 => String::new(),
+            left => format!(
+                ", {left} left since {}: the same line goes on with them",
+                why.text()
+            ),
+        },
     ));
     match (failed.len(), left) {
         (0, 0) => 0,

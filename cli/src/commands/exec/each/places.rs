@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::path::{Component, Path, PathBuf};
 
 use sde::Key;
+use sde_command::is_output;
 
 use super::super::Exec;
 use super::rows::{Rows, refused};
@@ -43,6 +44,7 @@ impl Keys<'_> {
 /// Refuses rows that put different files to one place, and a place that is an input's.
 pub fn check(rows: &Rows, all: &[Exec], key: &dyn Fn(usize) -> Option<Key>) -> Result<(), Failure> {
     let mut places: BTreeMap<String, There> = BTreeMap::new();
+    let mut patterns: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, one) in all.iter().enumerate() {
         one.places()?;
         for (place, is_pattern) in one.written() {
@@ -52,7 +54,11 @@ pub fn check(rows: &Rows, all: &[Exec], key: &dyn Fn(usize) -> Option<Key>) -> R
                 there.rows.push(at);
             }
         }
+        for pattern in one.patterns() {
+            patterns.entry(pattern).or_default().push(at);
+        }
     }
+    let here = plain("") + "/";
     let keys = Keys {
         key,
         known: RefCell::default(),
@@ -91,7 +97,17 @@ pub fn check(rows: &Rows, all: &[Exec], key: &dyn Fn(usize) -> Option<Key>) -> R
             let from = places.range::<String, _>(&input..);
             let meant = from.take_while(|(place, _)| place.starts_with(&*input));
             let meant = meant.filter(|(place, _)| below(place));
-            let writes: Vec<usize> = meant.flat_map(|(_, there)| &there.rows).copied().collect();
+            let mut writes: Vec<usize> =
+                meant.flat_map(|(_, there)| &there.rows).copied().collect();
+            // A place above may be a folder that holds it. A run leaves its own inputs there alone.
+            let above = Path::new(&input).ancestors().skip(1);
+            let above = above.filter_map(|above| places.get(above.to_str()?));
+            let within = input.strip_prefix(&here);
+            let stands = |pattern: &str| within.is_some_and(|it| is_output(pattern, it));
+            let of_patterns = patterns.iter().filter(|(pattern, _)| stands(pattern));
+            let others = above.map(|there| &there.rows);
+            let others = others.chain(of_patterns.map(|(_, rows)| rows)).flatten();
+            writes.extend(others.filter(|other| **other != at));
             // Its own is another input for the next process that comes to the row.
             let writer = match writes.contains(&at) {
                 true => Some(at),
@@ -113,7 +129,7 @@ pub fn check(rows: &Rows, all: &[Exec], key: &dyn Fn(usize) -> Option<Key>) -> R
 
 impl Exec {
     /// The places of outputs, and whether each is the beginning of a pattern's.
-    fn written(&self) -> impl Iterator<Item = (String, bool)> {
+    pub fn written(&self) -> impl Iterator<Item = (String, bool)> {
         self.outputs().map(|(name, path)| {
             let name = name.strip_prefix('?').unwrap_or(name);
             let place = path.unwrap_or(name);
@@ -132,6 +148,13 @@ impl Exec {
                 }
             }
         })
+    }
+
+    /// The patterns of outputs.
+    fn patterns(&self) -> impl Iterator<Item = &str> {
+        let patterns = self.outputs().filter(|(_, path)| path.is_none());
+        let patterns = patterns.map(|(name, _)| name.strip_prefix('?').unwrap_or(name));
+        patterns.filter(|name| name.contains(['*', '?', '[']))
     }
 
     /// Folders that may be read whole.

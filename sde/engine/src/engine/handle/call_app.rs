@@ -88,7 +88,7 @@ pub trait CallApp: App + Sized {
     /// items that were dealt out are finished.
     ///
     /// In a job whose [time](Handle::time_left) is short nothing begins that does not fit, unless it is called in a body: what is done is
-    /// remembered.
+    /// remembered. All arguments are collected first; endless ones are for [`par_call_each`](Self::par_call_each).
     ///
     /// # Errors
     /// That of the first item that failed, which it names; [`OutOfTime`](crate::ErrorKind::OutOfTime) if none failed and

@@ -47,7 +47,7 @@ impl Handle {
         }
         match left {
             0 => Ok(values),
-            _ => Err(out_of_time(values.len(), Some(left))),
+            _ => Err(self.out_of_time(values.len(), Some(left))),
         }
     }
 
@@ -124,7 +124,7 @@ impl Handle {
             (Some((_, error)), _) => Err(error),
             (None, Some(End::OutOfTime)) => {
                 let left = total.map(|total| total.saturating_sub(given));
-                Err(out_of_time(given, left))
+                Err(self.out_of_time(given, left))
             }
             (None, _) => Ok(()),
         }
@@ -176,10 +176,20 @@ impl Handle {
             };
             if let Some(given) = distinct.place_of.iter().position(is_left) {
                 let left = total.map(|total| total - (first + given));
-                return Err(out_of_time(first + given, left));
+                return Err(self.out_of_time(first + given, left));
             }
             first += list.len();
         }
+    }
+
+    fn out_of_time(&self, done: usize, left: Option<usize>) -> Error {
+        let stopped = self.engine().job.is_stopped();
+        ErrorKind::OutOfTime {
+            done,
+            left,
+            stopped,
+        }
+        .into()
     }
 }
 
@@ -216,10 +226,6 @@ enum End {
 fn exact_length(items: &impl Iterator) -> Option<usize> {
     let (least, most) = items.size_hint();
     most.filter(|most| *most == least)
-}
-
-fn out_of_time(done: usize, left: Option<usize>) -> Error {
-    ErrorKind::OutOfTime { done, left }.into()
 }
 
 /// The error of one of many calls. One that was not begun has not failed.

@@ -172,13 +172,6 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
             ],
         );
     }
-    let in_store = desk.each_done(&["-o", "out.txt=s.sde/{x}"]);
-    in_store.ends(1);
-    says(
-        &in_store.err,
-        "desk/s.sde/1 is refused as the place of an output",
-    );
-    assert_eq!(desk.runs(), 0);
     std::fs::remove_file(desk.path("link")).unwrap();
     std::fs::remove_dir(desk.path("folder")).unwrap();
     desk.write("rows.csv", "x,file\n1,b\n2,-\n");
@@ -198,6 +191,20 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 }
 
 /// Two rows that are one run write the same.
+#[test]
+fn no_output_is_put_into_the_store() {
+    let desk = Desk::new();
+    desk.script("row.sh", "echo 1 > out.txt");
+    desk.write("rows.csv", "x\n1\n");
+    let in_store = desk.each_done(&["-o", "out.txt=s.sde/{x}"]);
+    in_store.ends(1);
+    says(
+        &in_store.err,
+        "desk/s.sde/1 is refused as the place of an output",
+    );
+    assert_eq!(desk.runs(), 0);
+}
+
 #[test]
 fn rows_of_one_run_may_have_one_place() {
     let desk = Desk::new();

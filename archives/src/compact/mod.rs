@@ -37,6 +37,7 @@ use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::format::uses::{self, UsesOf};
 use crate::locks::lock;
 use crate::retention::Retention;
+use crate::rewrite::chosen::Wanting;
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
@@ -69,6 +70,12 @@ pub struct Compacted {
     pub bytes_after: u64,
     /// The number of keys that lost something to the limits of the [`Retention`].
     pub given_up: usize,
+    /// The number of keys that [`remove`](DirStore::remove) took out.
+    pub taken_out: usize,
+    /// The bytes of what counted and was given up or taken out, with contents of output files that nobody else needs.
+    pub dropped: u64,
+    /// The number of keys that were to be taken out and stay: a file that is being written has some of it.
+    pub left: usize,
     /// The files of replaced segments that were removed.
     pub removed: usize,
     /// The bytes freed by removing files.
@@ -100,6 +107,13 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read or written. Nothing is lost then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+        self.compact_for(&Goal {
+            retention,
+            wanted: None,
+        })
+    }
+
+    pub(crate) fn compact_for(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
         self.check_writable()?;
         // A save may hold the lock for a moment. A medium without locks needs none.
         let tries = (0..LOOKS).map(|_| self.lock_against_compactions());
@@ -113,8 +127,8 @@ impl DirStore {
         }
         self.write_uses(SaveSelection::Archive)?;
         let mut freed = 0;
-        let mut done = self.with_room(retention, &mut freed, || {
-            self.with_reserve(|| where_files_are(|| self.compact_alone(retention)))
+        let mut done = self.with_room(goal.retention, &mut freed, || {
+            self.with_reserve(|| where_files_are(|| self.compact_alone(goal)))
         })?;
         done.freed += freed;
         Ok(done)
@@ -137,11 +151,18 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read.
     pub fn would_compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+        self.would_compact_for(&Goal {
+            retention,
+            wanted: None,
+        })
+    }
+
+    pub(crate) fn would_compact_for(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
         where_files_are(|| {
             self.refresh()?;
             let there = self.sources()?;
-            let plan = self.plan(&there, retention, id::now(&**self.0.vfs()))?;
-            let Removed { files, bytes } = self.would_remove(self.0.grace);
+            let plan = self.plan(&there, goal, id::now(&**self.0.vfs()))?;
+            let Removed { files, bytes } = self.would_remove_replaced(self.0.grace);
             Ok(Compacted {
                 removed: files,
                 freed: bytes,
@@ -156,7 +177,7 @@ impl DirStore {
         self.0.vfs().try_lock(&self.0.dir.join(FORMAT))
     }
 
-    fn compact_alone(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+    fn compact_alone(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
         let inner = &*self.0;
         inner.seal();
         let mut removed = self.remove_what_is_over(inner.grace)?;
@@ -165,7 +186,7 @@ impl DirStore {
         self.refresh()?;
         let there = self.sources()?;
         let now = id::now(&**inner.vfs());
-        let plan = self.plan(&there, retention, now)?;
+        let plan = self.plan(&there, goal, now)?;
         let mut done = plan.outcome(&there);
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
         *lock(&inner.room.swept) = Some(Sweep {
@@ -186,17 +207,28 @@ impl DirStore {
     fn plan(
         &self,
         there: &CompactionInput,
-        retention: &Retention,
+        goal: &Goal<'_>,
         now: u64,
     ) -> Result<Plan, ArchiveError> {
         let mut selection = there.selection(self);
-        let (given_up, before) = selection.give_up(retention, &there.uses, now)?;
+        let chosen = goal.wanted.map(|wanted| selection.choose(wanted));
+        let chosen = chosen.transpose()?;
+        let (given_up, before) = selection.give_up(goal.retention, &there.uses, now)?;
         selection.given_up = Some(&given_up);
-        let selected = match given_up.len() {
-            0 => before.clone(),
+        selection.chosen = chosen.as_ref();
+        let selected = match (given_up.len(), &chosen) {
+            (0, None) => before.clone(),
             _ => selection.run()?,
         };
-        let taken = self.worth(&there.sources, &before, &selected);
+        let mut taken = self.worth(&there.sources, &before, &selected);
+        // An earlier computation that does not count now would count in place of what is taken out.
+        let chosen_in = |number: usize| chosen.as_ref().is_some_and(|one| one.is_in(number));
+        (0..taken.len()).for_each(|number| taken[number] |= chosen_in(number));
+        let bytes = |of: &Selected| -> u64 {
+            let sources = there.sources.iter().enumerate();
+            sources.map(|(number, one)| of.bytes(one, number).0).sum()
+        };
+        let dropped = bytes(&before).saturating_sub(bytes(&selected));
         // The kept frames are selected again, among the taken segments only: see `rewrite::select`.
         let mut selected = match taken.iter().all(|taken| *taken) {
             true => selected,
@@ -211,6 +243,9 @@ impl DirStore {
             taken,
             selected,
             given_up: given_up.len(),
+            taken_out: chosen.as_ref().map_or(0, |one| one.keys),
+            dropped,
+            left: chosen.map_or(0, |one| one.left),
         })
     }
 
@@ -336,6 +371,13 @@ impl DirStore {
     }
 }
 
+/// What a compaction takes out besides frames of no use.
+pub(crate) struct Goal<'a> {
+    pub(crate) retention: &'a Retention,
+    /// The keys to take out.
+    pub(crate) wanted: Option<Wanting<'a>>,
+}
+
 /// The input of a compaction: the segments it may replace, and facts of the others.
 #[derive(Default)]
 struct CompactionInput {
@@ -353,6 +395,9 @@ struct Plan {
     taken: Vec<bool>,
     selected: Selected,
     given_up: usize,
+    taken_out: usize,
+    dropped: u64,
+    left: usize,
 }
 
 impl Plan {
@@ -368,6 +413,9 @@ impl Plan {
         let kept = taken().map(|(number, one)| self.selected.bytes(one, number).0);
         Compacted {
             given_up: self.given_up,
+            taken_out: self.taken_out,
+            dropped: self.dropped,
+            left: self.left,
             replaced: taken().count(),
             bytes_before: taken().map(|(_, one)| one.length).sum(),
             bytes_after: kept.sum(),

@@ -121,6 +121,7 @@ pub const ARCHIVES: Layered = Layered {
             "store",
         ],
         &["inspect"],
+        &["remove"],
     ],
     may_read_files: Some((
         &["vfs", "format", "work", "read", "store"],

@@ -211,7 +211,10 @@ impl DirStore {
         now: u64,
     ) -> Result<Plan, ArchiveError> {
         let mut selection = there.selection(self);
-        let chosen = goal.wanted.map(|wanted| selection.choose(wanted));
+        let chosen = goal.wanted.map(|wanted| {
+            let written = self.being_written(&there.sources)?;
+            selection.choose(wanted, &written)
+        });
         let chosen = chosen.transpose()?;
         let (given_up, before) = selection.give_up(goal.retention, &there.uses, now)?;
         selection.given_up = Some(&given_up);
@@ -332,6 +335,18 @@ impl DirStore {
         let sources = &mut there.sources;
         sources.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
         Ok(there)
+    }
+
+    /// The known segments that are not at rest.
+    fn being_written(&self, at_rest: &[Source]) -> Result<Vec<Source>, ArchiveError> {
+        let at_rest: HashSet<UniqueId> = at_rest.iter().map(|one| one.segment.id).collect();
+        let known: Vec<KnownSegment> = lock(&self.0.catalog.segments).known().collect();
+        let written = known
+            .iter()
+            .filter(|one| !at_rest.contains(&one.segment.id));
+        written
+            .map(|one| self.source(&one.segment, false))
+            .collect()
     }
 
     /// Opens a segment for copying.

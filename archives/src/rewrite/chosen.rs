@@ -57,35 +57,61 @@ impl Chosen {
 }
 
 impl Selection<'_> {
-    /// Chooses the keys that are taken out. Reads all entries.
-    pub(crate) fn choose(&self, wanted: Wanting<'_>) -> Result<Chosen, ArchiveError> {
-        let mut choosing = Choosing {
-            catalog: self.catalog,
-            sources: self.sources,
-            ids: self.sources.iter().map(|one| one.segment.id).collect(),
-            frames: FrameReader::new(self.catalog, self.sources),
-            wanted,
-            chosen: Chosen {
-                frames: Selected::new(self.sources),
-                keys: 0,
-                left: 0,
-            },
-        };
+    /// Chooses the keys that are taken out. Reads all entries. Keys of which all is in `written`, segments that are
+    /// being written, are counted only.
+    pub(crate) fn choose(
+        &self,
+        wanted: Wanting<'_>,
+        written: &[Source],
+    ) -> Result<Chosen, ArchiveError> {
+        let ids = self.sources.iter().map(|one| one.segment.id).collect();
+        let mut choosing = Choosing::new(self.catalog, self.sources, &ids, wanted);
         by_key(self.sources, |members| choosing.group(members))?;
-        Ok(choosing.chosen)
+        let mut chosen = choosing.chosen;
+        let mut choosing = Choosing::new(self.catalog, written, &ids, wanted);
+        by_key(written, |members| {
+            let prefix = members.first().map_or(0, |one| one.row.prefix);
+            match choosing.lies_in(prefix, |id| ids.contains(id)) {
+                true => Ok(()),
+                false => choosing.group(members),
+            }
+        })?;
+        chosen.left += choosing.chosen.left;
+        Ok(chosen)
     }
 }
 
 struct Choosing<'a> {
     catalog: &'a Catalog,
     sources: &'a [Source],
-    ids: HashSet<UniqueId>,
+    /// The segments of which the frames may go.
+    ids: &'a HashSet<UniqueId>,
     frames: FrameReader<'a>,
     wanted: Wanting<'a>,
     chosen: Chosen,
 }
 
 impl<'a> Choosing<'a> {
+    fn new(
+        catalog: &'a Catalog,
+        sources: &'a [Source],
+        ids: &'a HashSet<UniqueId>,
+        wanted: Wanting<'a>,
+    ) -> Self {
+        Self {
+            catalog,
+            sources,
+            ids,
+            frames: FrameReader::new(catalog, sources),
+            wanted,
+            chosen: Chosen {
+                frames: Selected::new(sources),
+                keys: 0,
+                left: 0,
+            },
+        }
+    }
+
     fn group(&mut self, members: &[Member]) -> Result<(), ArchiveError> {
         let members = members.iter().filter(|one| is_value(one.row.kind()));
         let members: Vec<Member> = members.copied().collect();
@@ -107,8 +133,12 @@ impl<'a> Choosing<'a> {
             let of_key = entries.extract_if(.., |(_, entry)| entry.frame.header.key == key);
             let counting = computations(of_key).into_iter().next();
             let frames = counting.map_or_else(Vec::new, |one| one.frames);
-            let app = frames.first().map(|entry| Arc::clone(&entry.provenance.app));
-            let mut of_key = states.extract_if(.., |(of, _)| *of == key).map(|(_, app)| app);
+            let app = frames
+                .first()
+                .map(|entry| Arc::clone(&entry.provenance.app));
+            let mut of_key = states
+                .extract_if(.., |(of, _)| *of == key)
+                .map(|(_, app)| app);
             let of_state = of_key.next();
             drop(of_key);
             let Some(app) = app.or(of_state) else { break };
@@ -120,7 +150,9 @@ impl<'a> Choosing<'a> {
     fn decide(&mut self, members: &[Member], key: Key, app: Arc<str>, frames: &[EntryFrame<'a>]) {
         let failure = prefix(&failure_key(&key));
         let candidate = Candidate {
-            stays: self.lies_elsewhere(prefix(&key)) || self.lies_elsewhere(failure),
+            stays: [prefix(&key), failure]
+                .into_iter()
+                .any(|prefix| self.lies_in(prefix, |id| !self.ids.contains(id))),
             key,
             app,
             frames,
@@ -147,10 +179,10 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// Whether a segment that is not among the sources has frames of a key.
-    fn lies_elsewhere(&self, prefix: u64) -> bool {
+    /// Whether a segment that is such has frames of a key.
+    fn lies_in(&self, prefix: u64, is_such: impl Fn(&UniqueId) -> bool) -> bool {
         let lies_in = self.catalog.known(|index| index.segments_of(prefix));
-        lies_in.iter().any(|id| !self.ids.contains(id))
+        lies_in.iter().any(is_such)
     }
 }
 
@@ -159,10 +191,7 @@ fn is_value(kind: Option<FrameKind>) -> bool {
 }
 
 /// The key of any of these frames: a prefix may be that of several.
-fn first_key(
-    entries: &[(Precedence, EntryFrame<'_>)],
-    states: &[(Key, Arc<str>)],
-) -> Option<Key> {
+fn first_key(entries: &[(Precedence, EntryFrame<'_>)], states: &[(Key, Arc<str>)]) -> Option<Key> {
     let of_entry = entries.first().map(|(_, entry)| entry.frame.header.key);
     of_entry.or_else(|| states.first().map(|(key, _)| *key))
 }

@@ -232,6 +232,28 @@ fn contents_stay_as_long_as_an_entry_needs_them() {
     assert_eq!(place.contents(), 0);
 }
 
+/// An entry that is taken out lets go of what its output file held, once no other needs that.
+#[test]
+fn contents_go_with_the_last_entry_that_is_taken_out() {
+    let place = Place::new();
+    for name in ["one", "two"] {
+        place.call(name, &"shared ".repeat(1000));
+    }
+    let store = || {
+        StoreOptions::new()
+            .grace(Duration::ZERO)
+            .open(place.store())
+    };
+    for (left, contents) in [(1, 1), (0, 0)] {
+        let first = std::cell::OnceCell::new();
+        let done = store()
+            .unwrap()
+            .remove(|one| first.get_or_init(|| *one.key) == one.key);
+        assert_eq!(done.unwrap().taken_out, 1, "{left} are to be left");
+        assert_eq!(place.contents(), contents);
+    }
+}
+
 /// A content whose last entry was computed anew goes with it.
 #[test]
 fn a_content_that_no_entry_needs_goes() {

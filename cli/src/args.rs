@@ -125,11 +125,6 @@ impl App {
         }
     }
 
-    /// Whether it can match only one app.
-    pub fn is_one(&self) -> bool {
-        !self.0.ends_with('*')
-    }
-
     /// Refuses a name that matches no app of a store that has apps.
     pub fn known(&self, apps: &BTreeSet<Arc<str>>) -> Result<(), Failure> {
         if apps.is_empty() || apps.iter().any(|app| self.is(app)) {

@@ -8,6 +8,7 @@
 //! The guide's page on it is `docs/guide/05-program.md`.
 
 mod args;
+mod codes;
 mod columns;
 mod commands;
 mod failed;

@@ -15,6 +15,7 @@ mod folders;
 mod kit;
 mod look;
 mod names;
+mod one_code;
 mod part;
 mod rank;
 mod rooms;

@@ -205,7 +205,7 @@ pub const CLI: Layered = Layered {
     layers: &[
         &["failed", "failure", "text", "time"],
         &["args", "file", "json", "output"],
-        &["columns", "find", "npy", "store", "table"],
+        &["codes", "columns", "find", "npy", "store", "table"],
         &["runs"],
         &["listing"],
         &["commands"],

@@ -22,3 +22,4 @@ mod rooms;
 mod stopping;
 mod stores;
 mod table;
+mod taking_out;

@@ -62,7 +62,7 @@ impl Place {
     }
 
     /// How many contents are in the store.
-    fn contents(&self) -> usize {
+    pub fn contents(&self) -> usize {
         let mut contents = 0;
         for segment in &Inspection::open(self.store()).unwrap().segments().unwrap() {
             let walked =
@@ -230,28 +230,6 @@ fn contents_stay_as_long_as_an_entry_needs_them() {
 
     place.compact(&Retention::new().results().max_age(Duration::ZERO));
     assert_eq!(place.contents(), 0);
-}
-
-/// An entry that is taken out lets go of what its output file held, once no other needs that.
-#[test]
-fn contents_go_with_the_last_entry_that_is_taken_out() {
-    let place = Place::new();
-    for name in ["one", "two"] {
-        place.call(name, &"shared ".repeat(1000));
-    }
-    let store = || {
-        StoreOptions::new()
-            .grace(Duration::ZERO)
-            .open(place.store())
-    };
-    for (left, contents) in [(1, 1), (0, 0)] {
-        let first = std::cell::OnceCell::new();
-        let done = store()
-            .unwrap()
-            .remove(|one| first.get_or_init(|| *one.key) == one.key);
-        assert_eq!(done.unwrap().taken_out, 1, "{left} are to be left");
-        assert_eq!(place.contents(), contents);
-    }
 }
 
 /// A content whose last entry was computed anew goes with it.

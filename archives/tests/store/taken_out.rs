@@ -172,3 +172,26 @@ fn a_dry_run_tells_the_same_and_changes_nothing() {
     );
     assert!(!has(dir, &key));
 }
+
+/// An entry that is taken out lets go of what its output file held, once no other needs that.
+#[cfg(unix)]
+#[test]
+fn contents_go_with_the_last_entry_that_is_taken_out() {
+    let place = super::output_files::Place::new();
+    for name in ["one", "two"] {
+        place.call(name, &"shared ".repeat(1000));
+    }
+    let store = || {
+        StoreOptions::new()
+            .grace(Duration::ZERO)
+            .open(place.store())
+    };
+    for (left, contents) in [(1, 1), (0, 0)] {
+        let first = std::cell::OnceCell::new();
+        let done = store()
+            .unwrap()
+            .remove(|one| first.get_or_init(|| *one.key) == one.key);
+        assert_eq!(done.unwrap().taken_out, 1, "{left} are to be left");
+        assert_eq!(place.contents(), contents);
+    }
+}

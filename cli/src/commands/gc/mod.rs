@@ -2,6 +2,7 @@
 
 mod chosen;
 mod condition;
+mod old_code;
 
 use std::time::Duration;
 

@@ -60,6 +60,21 @@ impl Place {
         Ok((store, std::array::from_fn(|_| given.pop())))
     }
 
+    /// The store and any number of arguments after it.
+    pub fn with_all(&self, more: &[String]) -> Result<(PathBuf, Vec<String>), Failure> {
+        let named = self.named();
+        match (&self.first, &self.store) {
+            (Some(first), None) if first.is_dir() || named.is_err() => {
+                Ok((first.clone(), more.to_vec()))
+            }
+            (first, _) => {
+                let first = first.as_deref().map(text).transpose()?;
+                let given = first.into_iter().chain(more.iter().cloned());
+                Ok((named?, given.collect()))
+            }
+        }
+    }
+
     /// Two stores. If one is left out, it is the first.
     pub fn pair(&self, second: Option<&PathBuf>) -> Result<[PathBuf; 2], Failure> {
         let given = [self.first.as_ref(), second].into_iter().flatten().cloned();
@@ -105,6 +120,16 @@ pub fn named_value(get: &str) -> Result<(&str, &str), Failure> {
     split.ok_or_else(|| Failure::told(format!("--get {get}: write NAME=REGEX")))
 }
 
+/// The beginning of a key, in lower case.
+pub fn key_beginning(text: &str) -> Result<String, String> {
+    let key = text.to_ascii_lowercase();
+    let is_hex = key.chars().all(|digit| digit.is_ascii_hexdigit());
+    match is_hex && (1..=64).contains(&key.len()) {
+        true => Ok(key),
+        false => Err("not a key, nor the beginning of one; `sde ls` shows them".to_owned()),
+    }
+}
+
 /// The name of an app as a user writes it.
 #[derive(Clone)]
 pub struct App(String);
@@ -118,16 +143,16 @@ impl FromStr for App {
 }
 
 impl App {
+    /// Whether it is the name of this app, and no pattern.
+    pub fn names(&self, app: &str) -> bool {
+        app == self.0
+    }
+
     pub fn is(&self, app: &str) -> bool {
         match self.0.strip_suffix('*') {
             Some(beginning) => app.starts_with(beginning),
             None => app == self.0,
         }
-    }
-
-    /// Whether it can match only one app.
-    pub fn is_one(&self) -> bool {
-        !self.0.ends_with('*')
     }
 
     /// Refuses a name that matches no app of a store that has apps.

@@ -27,6 +27,8 @@ pub enum Kind {
     Result,
     /// Why a run failed.
     Error,
+    /// The code of a run.
+    Code,
     /// A result that is no scalar, listed with its type: its cells are not shown.
     LeftOut,
 }
@@ -36,7 +38,7 @@ pub enum Kind {
 pub struct Columns {
     /// In the order in which they were found.
     all: Vec<(Kind, Rc<str>)>,
-    known: [HashMap<Rc<str>, u32>; 5],
+    known: [HashMap<Rc<str>, u32>; 6],
 }
 
 /// Longer values are not read: nobody has a table of them.
@@ -163,7 +165,7 @@ impl Columns {
         let title = |kind: Kind, column: u32| {
             let name = self.name(column);
             match (kinds[name], kind) {
-                (1, _) | (_, Kind::LeftOut) => name.to_owned(),
+                (1, _) | (_, Kind::Code | Kind::LeftOut) => name.to_owned(),
                 (_, Kind::Input) => format!("input {name}"),
                 (_, Kind::Setting) => format!("setting {name}"),
                 (_, Kind::Result) => format!("result {name}"),

@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
 use sde::Key;
-use sde::record::CodeId;
+use sde::record::{AppSetup, CodeId, Record, ValueSummary};
 use sde_archives::Class;
 use sde_archives::inspect::{
     Computations, Entry, Listed, Resolved, SavedState, Snapshot, Standing, Wanted,
@@ -15,6 +16,7 @@ use sde_archives::inspect::{
 use sde_command::results::RULES_APP;
 
 use crate::args::App;
+use crate::codes::Codes;
 use crate::columns::{Cells, Columns};
 use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
@@ -40,6 +42,13 @@ pub struct Line {
     pub app: Arc<str>,
     /// `None` for an unfinished run, which has no record yet.
     pub code: Option<CodeId>,
+    /// The number of its whole code, if it has a record.
+    pub code_number: Option<u32>,
+    /// Whether its code is the one of its app that was active last: runs that must not be mixed with it are of other
+    /// code. Only known if all of the app was read.
+    pub is_of_current_code: bool,
+    /// A hash of what it was given: runs of other code that were given the same have the same.
+    pub given: u64,
     pub made_at: Timestamp,
     pub seconds: f64,
     pub results: usize,
@@ -55,7 +64,7 @@ pub struct Line {
 }
 
 impl Line {
-    fn of(entry: Entry, cells: Cells, run: Option<Run>) -> Self {
+    fn of(entry: Entry, cells: Cells, run: Option<Run>, code: u32) -> Self {
         let payloads = entry.results.iter();
         let lengths = payloads.filter_map(|saved| Some(saved.payload.as_ref()?.length()));
         let mut saved = [(0, 0); 3];
@@ -66,6 +75,9 @@ impl Line {
             key: of.map_or(entry.record.key, |failure| failure.of),
             app: Arc::clone(&entry.record.app),
             code: Some(entry.record.code.clone()),
+            code_number: Some(code),
+            is_of_current_code: true,
+            given: given(&entry.record, run.is_some()),
             made_at: time::of(entry.record.made_at),
             seconds: entry.record.took.as_secs_f64(),
             results: entry.results.len(),
@@ -84,6 +96,9 @@ impl Line {
             key: state.key,
             app: state.app.as_str().into(),
             code: None,
+            code_number: None,
+            is_of_current_code: true,
+            given: 0,
             made_at: time::of_nanos(state.saved_at),
             seconds: 0.0,
             results: 1,
@@ -136,12 +151,41 @@ impl Line {
     }
 }
 
+/// A hash of all settings and inputs. Of a command libraries and the like are among them.
+fn given(record: &Record, is_command: bool) -> u64 {
+    // It is the same in each process.
+    let mut hasher = DefaultHasher::new();
+    of_setup(&record.setup, is_command, &mut hasher);
+    of_values(&record.inputs, &mut hasher);
+    hasher.finish()
+}
+
+fn of_setup(setup: &AppSetup, is_command: bool, hasher: &mut DefaultHasher) {
+    of_values(&setup.fields, hasher);
+    of_values(&setup.parameters, hasher);
+    if is_command {
+        of_values(&setup.helpers, hasher);
+    }
+    for slot in &setup.slots {
+        (&slot.slot, &slot.app).hash(hasher);
+        of_setup(&slot.setup, false, hasher);
+    }
+}
+
+fn of_values(values: &[ValueSummary], hasher: &mut DefaultHasher) {
+    values.len().hash(hasher);
+    for value in values {
+        (&value.name, value.digest.as_bytes()).hash(hasher);
+    }
+}
+
 /// The lines, latest first.
 pub struct Listing {
     pub lines: Vec<Line>,
     /// Whether there may be more.
     pub is_part: bool,
     pub columns: Columns,
+    pub codes: Codes,
     pub found: Resolved<Line>,
     /// How many runs failed, and have had no result since.
     pub failed: usize,
@@ -186,7 +230,7 @@ impl Listing {
         keep: Keep<'_>,
     ) -> (Self, BTreeSet<Arc<str>>) {
         let mut apps = BTreeSet::new();
-        let mut columns = Columns::default();
+        let (mut columns, mut codes) = (Columns::default(), Codes::default());
         let mut found = Computations::default();
         let is_of_keys = |listed: &Listed| {
             listed.is_uses() || keys.is_some_and(|keys| keys.contains(&listed.prefix()))
@@ -202,7 +246,8 @@ impl Listing {
                 is_of_app(&entry.record.app).then(|| {
                     let run = Run::of(&entry);
                     let cells = keep(&entry, run.as_ref(), &mut columns);
-                    Line::of(entry, cells, run)
+                    let code = codes.of(&entry.record.provenance, run.is_some());
+                    Line::of(entry, cells, run, code)
                 })
             });
         });
@@ -221,6 +266,7 @@ impl Listing {
             ..one.of
         });
         let mut lines: Vec<Line> = standing.collect();
+        mark_current(&mut lines, &found, &mut codes);
         let unfinished = found.unfinished.iter().map(Line::unfinished);
         apps.extend(unfinished.clone().map(|line| line.app));
         lines.extend(unfinished.filter(|line| is_of_app(&line.app)));
@@ -237,8 +283,27 @@ impl Listing {
             lines,
             is_part: keys.is_some(),
             columns,
+            codes,
             found,
         };
         (listing, apps)
+    }
+}
+
+/// Notes of which lines the code is current.
+fn mark_current(lines: &mut [Line], found: &Resolved<Line>, codes: &mut Codes) {
+    for line in &*lines {
+        if let (Some(code), Some(Standing::Current)) = (line.code_number, line.standing) {
+            let has_failed = line.failed.is_some();
+            // Uses are of results.
+            let uses = found.uses(&line.key).filter(|_| !has_failed);
+            let used = uses.map(|uses| time::of_nanos(uses.last));
+            codes.note(code, line.made_at, used, has_failed);
+        }
+    }
+    let current = codes.current();
+    for line in lines {
+        let is_current = |code: u32| current.contains(&code);
+        line.is_of_current_code = line.code_number.is_none_or(is_current);
     }
 }

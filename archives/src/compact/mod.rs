@@ -12,32 +12,25 @@
 
 mod keep;
 mod merge;
+mod plan;
 pub(crate) mod replaced;
 pub(crate) mod room;
 pub(crate) mod scratch;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::Key;
-use sde::archiver::{ArchiveError, Selection as SaveSelection};
+use sde::archiver::{ArchiveError, Selection};
 
-use crate::catalog::segments::KnownSegment;
-use crate::catalog::{Catalog, LOOKS, scan};
-use crate::format::class::Part;
+use crate::catalog::{Catalog, LOOKS};
 use crate::format::directory::{self, FORMAT};
-use crate::format::frame::FrameKind;
 use crate::format::id::{self, UniqueId};
 use crate::format::manifest::{ReplacedSegment, Sweep};
-use crate::format::metadata::EntryBody;
-use crate::format::segment::{SEGMENT_HEADER, Segment};
-use crate::format::uses::{self, UsesOf};
+use crate::format::segment::Segment;
 use crate::locks::lock;
 use crate::retention::Retention;
-use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
@@ -45,13 +38,11 @@ use crate::store::{DirStore, where_files_are};
 use crate::work::Work;
 use crate::writer::segment_writer::WriterConfig;
 
+pub(crate) use plan::Goal;
 use replaced::Removed;
 
 /// The number of short segments of a part that are not merged.
 pub(crate) const MANY: usize = 32;
-
-/// A segment is worth replacing if more than one part in this many is of no use.
-const WORTH: u64 = 8;
 
 /// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +60,12 @@ pub struct Compacted {
     pub bytes_after: u64,
     /// The number of keys that lost something to the limits of the [`Retention`].
     pub given_up: usize,
+    /// The number of keys that [`remove`](DirStore::remove) took out.
+    pub taken_out: usize,
+    /// The bytes of what counted and was given up or taken out, with contents of output files that nobody else needs.
+    pub dropped: u64,
+    /// The number of keys that were to be taken out and stay: a file that is being written has some of it.
+    pub left: usize,
     /// The files of replaced segments that were removed.
     pub removed: usize,
     /// The bytes freed by removing files.
@@ -100,6 +97,13 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read or written. Nothing is lost then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+        self.compact_for(&Goal {
+            retention,
+            wanted: None,
+        })
+    }
+
+    pub(crate) fn compact_for(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
         self.check_writable()?;
         // A save may hold the lock for a moment. A medium without locks needs none.
         let tries = (0..LOOKS).map(|_| self.lock_against_compactions());
@@ -111,10 +115,10 @@ impl DirStore {
                 ..Compacted::default()
             });
         }
-        self.write_uses(SaveSelection::Archive)?;
+        self.write_uses(Selection::Archive)?;
         let mut freed = 0;
-        let mut done = self.with_room(retention, &mut freed, || {
-            self.with_reserve(|| where_files_are(|| self.compact_alone(retention)))
+        let mut done = self.with_room(goal.retention, &mut freed, || {
+            self.with_reserve(|| where_files_are(|| self.compact_alone(goal)))
         })?;
         done.freed += freed;
         Ok(done)
@@ -137,11 +141,18 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read.
     pub fn would_compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+        self.would_compact_for(&Goal {
+            retention,
+            wanted: None,
+        })
+    }
+
+    pub(crate) fn would_compact_for(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
         where_files_are(|| {
             self.refresh()?;
             let there = self.sources()?;
-            let plan = self.plan(&there, retention, id::now(&**self.0.vfs()))?;
-            let Removed { files, bytes } = self.would_remove(self.0.grace);
+            let plan = self.plan(&there, goal, id::now(&**self.0.vfs()))?;
+            let Removed { files, bytes } = self.would_remove_replaced(self.0.grace);
             Ok(Compacted {
                 removed: files,
                 freed: bytes,
@@ -156,7 +167,7 @@ impl DirStore {
         self.0.vfs().try_lock(&self.0.dir.join(FORMAT))
     }
 
-    fn compact_alone(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+    fn compact_alone(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
         let inner = &*self.0;
         inner.seal();
         let mut removed = self.remove_what_is_over(inner.grace)?;
@@ -165,7 +176,7 @@ impl DirStore {
         self.refresh()?;
         let there = self.sources()?;
         let now = id::now(&**inner.vfs());
-        let plan = self.plan(&there, retention, now)?;
+        let plan = self.plan(&there, goal, now)?;
         let mut done = plan.outcome(&there);
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
         *lock(&inner.room.swept) = Some(Sweep {
@@ -180,58 +191,6 @@ impl DirStore {
         }
         (done.removed, done.freed) = (removed.files, removed.bytes);
         Ok(done)
-    }
-
-    /// Decides which segments are replaced, and which of their frames are kept.
-    fn plan(
-        &self,
-        there: &CompactionInput,
-        retention: &Retention,
-        now: u64,
-    ) -> Result<Plan, ArchiveError> {
-        let mut selection = there.selection(self);
-        let (given_up, before) = selection.give_up(retention, &there.uses, now)?;
-        selection.given_up = Some(&given_up);
-        let selected = match given_up.len() {
-            0 => before.clone(),
-            _ => selection.run()?,
-        };
-        let taken = self.worth(&there.sources, &before, &selected);
-        // The kept frames are selected again, among the taken segments only: see `rewrite::select`.
-        let mut selected = match taken.iter().all(|taken| *taken) {
-            true => selected,
-            false => Selection {
-                taken: Some(&taken),
-                ..selection
-            }
-            .run()?,
-        };
-        given_up.forget(&mut selected.uses);
-        Ok(Plan {
-            taken,
-            selected,
-            given_up: given_up.len(),
-        })
-    }
-
-    /// Which segments are worth replacing.
-    fn worth(&self, sources: &[Source], before: &Selected, selected: &Selected) -> Vec<bool> {
-        let small = self.0.writer.config().short();
-        let is_small = |one: &Source| one.length < small;
-        let several_small = Part::ALL.map(|part| {
-            let small = |one: &&Source| one.segment.part == part && is_small(one);
-            sources.iter().filter(small).count() > 1
-        });
-        let worth = sources.iter().enumerate().map(|(number, one)| {
-            // The last bytes of an unsealed segment may not be on the medium; those of a copy are.
-            !one.sealed
-                // Whole frames of a damaged segment are copied, so that harmless damage is not reported for ever.
-                || selected.damaged[number]
-                || selected.bytes(one, number).1 > one.length / WORTH
-                || (is_small(one) && several_small[one.segment.part.number()])
-                || !selected.is_same(before, number)
-        });
-        worth.collect()
     }
 
     /// A configuration for another writer than that of this process's saves.
@@ -274,31 +233,6 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments at rest, and the uses and contents named in the others.
-    fn sources(&self) -> Result<CompactionInput, ArchiveError> {
-        let inner = &*self.0;
-        let catalog = &inner.catalog;
-        let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
-        let at_rest = self.at_rest(&known);
-        let mut there = CompactionInput::default();
-        for known in known {
-            let segment = &known.segment;
-            if known.sealed || at_rest.contains(&segment.id) {
-                match self.source(segment, true) {
-                    // Another compaction has removed it.
-                    Err(error) if error.is_not_found() => {}
-                    source => there.sources.push(source?),
-                }
-            } else if segment.part == Part::Entries {
-                let read = there.being_written(self, segment);
-                read.map_err(|error| ArchiveError::io("reading", &segment.path, error))?;
-            }
-        }
-        let sources = &mut there.sources;
-        sources.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
-        Ok(there)
-    }
-
     /// Opens a segment for copying.
     pub(crate) fn source(
         &self,
@@ -333,77 +267,6 @@ impl DirStore {
             ReplacedSegment::new(&one.segment, one.length, at)
         });
         replaced.collect()
-    }
-}
-
-/// The input of a compaction: the segments it may replace, and facts of the others.
-#[derive(Default)]
-struct CompactionInput {
-    sources: Vec<Source>,
-    /// Uses recorded in segments that are being written.
-    uses: UsesOf,
-    /// Contents needed by entries in segments that are being written.
-    contents: HashSet<Key>,
-    /// Whether contents are kept even if no entry is known to need them.
-    keeps_contents: bool,
-}
-
-/// The decisions of a compaction.
-struct Plan {
-    taken: Vec<bool>,
-    selected: Selected,
-    given_up: usize,
-}
-
-impl Plan {
-    /// The segments that are replaced, and their numbers.
-    fn taken<'a>(&self, there: &'a CompactionInput) -> impl Iterator<Item = (usize, &'a Source)> {
-        let all = there.sources.iter().enumerate();
-        all.filter(|(number, _)| self.taken[*number])
-    }
-
-    /// What comes of it, without what is written and removed.
-    fn outcome(&self, there: &CompactionInput) -> Compacted {
-        let taken = || self.taken(there);
-        let kept = taken().map(|(number, one)| self.selected.bytes(one, number).0);
-        Compacted {
-            given_up: self.given_up,
-            replaced: taken().count(),
-            bytes_before: taken().map(|(_, one)| one.length).sum(),
-            bytes_after: kept.sum(),
-            ..Compacted::default()
-        }
-    }
-}
-
-impl CompactionInput {
-    fn selection<'a>(&'a self, of: &'a DirStore) -> Selection<'a> {
-        let filter = Filter {
-            contents: (!self.keeps_contents).then_some(&self.contents),
-            ..EVERYTHING
-        };
-        Selection::new(&of.0.catalog, &self.sources, filter)
-    }
-
-    fn being_written(&mut self, of: &DirStore, segment: &Segment) -> io::Result<()> {
-        let from = SEGMENT_HEADER as u64;
-        let scanned = scan::scan_with(&**of.0.vfs(), segment, from, |found, body| {
-            let content = found.header.content(body);
-            match found.header.kind() {
-                Some(FrameKind::Uses) => {
-                    let read = uses::read(content).unwrap_or_default().into_iter();
-                    read.for_each(|(prefix, one)| uses::add(&mut self.uses, prefix, one));
-                }
-                Some(FrameKind::Entry) => {
-                    if let Ok((_, body)) = EntryBody::read(content) {
-                        self.contents.extend(body.contents());
-                    }
-                }
-                _ => {}
-            }
-            Ok(())
-        });
-        scanned.map(drop)
     }
 }
 

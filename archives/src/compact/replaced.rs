@@ -55,7 +55,7 @@ impl DirStore {
 
     /// What a compaction would remove. Only the heads' lists count: it would commit another generation to drop
     /// earlier ones.
-    pub(crate) fn would_remove(&self, grace: Duration) -> Removed {
+    pub(crate) fn would_remove_replaced(&self, grace: Duration) -> Removed {
         let removable = self.removable(grace, &self.0.catalog.manifests().heads());
         self.each_replaced(removable, |_, _| true)
     }

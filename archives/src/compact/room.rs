@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use sde::archiver::ArchiveError;
 
-use super::CompactionInput;
+use super::plan::CompactionInput;
 use super::replaced::remove;
 use crate::format::directory;
 use crate::format::id;

@@ -99,8 +99,14 @@ impl Rows {
 
     /// The rows with this prefix, in the order of their places.
     pub(crate) fn find(&self, prefix: u64) -> impl Iterator<Item = Row> + '_ {
+        self.find_numbered(prefix).map(|(_, row)| row)
+    }
+
+    /// The rows with this prefix, with their numbers.
+    pub(crate) fn find_numbered(&self, prefix: u64) -> impl Iterator<Item = (usize, Row)> + '_ {
         let first = self.first_not_before(prefix);
-        (first..self.len()).map_while(move |at| self.get(at).filter(|row| row.prefix == prefix))
+        let numbered = (first..self.len()).map(|at| (at, self.get(at)));
+        numbered.map_while(move |(at, row)| Some((at, row.filter(|row| row.prefix == prefix)?)))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Row> + '_ {

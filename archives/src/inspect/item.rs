@@ -10,8 +10,8 @@ use sde::{Key, Tags};
 use crate::format::about::{About, Capacity};
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
-use crate::read::error::Damage;
-use crate::read::frame::CHECKED_WHEN_FOUND;
+use crate::read::error::{Damage, ReadError};
+use crate::read::frame::{CHECKED_WHEN_FOUND, EntryFrame};
 use crate::read::payload::StoredValue;
 
 /// An item in a segment: a frame, or damage.
@@ -99,6 +99,25 @@ pub struct Entry {
 }
 
 impl Entry {
+    pub(crate) fn of(entry: &EntryFrame<'_>) -> Result<Self, ReadError> {
+        let values = entry.values()?;
+        let results = entry.provenance.results.iter().zip(values).enumerate();
+        let results = results.map(|(number, (kind, payload))| NamedValue {
+            contents: entry.body.contents_of(number).to_vec(),
+            payload,
+            damage: None,
+            name: kind.name.to_string(),
+            tags: kind.tags,
+        });
+        Ok(Self {
+            results: results.collect(),
+            place: entry.frame.at..entry.frame.payload().end,
+            class: entry.frame.header.class(),
+            saved_at: entry.frame.header.saved_at,
+            record: entry.record(),
+        })
+    }
+
     /// The entry's precedence among the computations of its key, by this frame alone: the highest counts.
     #[must_use]
     pub fn precedence(&self) -> Precedence {

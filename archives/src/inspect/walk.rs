@@ -10,7 +10,7 @@ use sde::Key;
 use sde::archiver::ArchiveError;
 use sde::key::Digest;
 
-use super::item::{Content, Entry, EntryUses, Item, NamedValue, SavedJournal, SavedState};
+use super::item::{Content, Entry, EntryUses, Item, SavedJournal, SavedState};
 use super::listed::Listed;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, SegmentReader, Stretch};
@@ -263,23 +263,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
 
     fn entry(&self, frame: &FoundFrame, body: &[u8]) -> Result<Entry, String> {
         let entry = EntryFrame::of(self.as_read(frame, body), |id| self.provenance(id));
-        let entry = entry.map_err(why)?;
-        let values = entry.values().map_err(why)?;
-        let results = entry.provenance.results.iter().zip(values).enumerate();
-        let results = results.map(|(number, (kind, payload))| NamedValue {
-            contents: entry.body.contents_of(number).to_vec(),
-            payload,
-            damage: None,
-            name: kind.name.to_string(),
-            tags: kind.tags,
-        });
-        Ok(Entry {
-            results: results.collect(),
-            place: frame.at..frame.end,
-            class: frame.header.class(),
-            saved_at: frame.header.saved_at,
-            record: entry.record(),
-        })
+        Entry::of(&entry.map_err(why)?).map_err(why)
     }
 
     fn provenance(&self, id: &ProvenanceId) -> Result<Arc<Provenance>, ReadError> {

@@ -20,6 +20,7 @@ use sde::Key;
 use sde::archiver::{ArchiveError, Mark};
 use sde::record::RunId;
 
+use super::chosen::Chosen;
 use super::facts::{Facts, Group, ScratchState, is_sound};
 use super::limits::GivenUp;
 use super::selected::Selected;
@@ -78,6 +79,8 @@ pub(crate) struct Selection<'a> {
     pub(crate) each_alone: bool,
     pub(crate) filter: Filter<'a>,
     pub(crate) given_up: Option<&'a GivenUp<'a>>,
+    /// The keys that are taken out, whatever counts.
+    pub(crate) chosen: Option<&'a Chosen>,
 }
 
 /// Called with the kept frames of each key, and the known uses.
@@ -93,6 +96,7 @@ impl<'a> Selection<'a> {
             each_alone: false,
             filter,
             given_up: None,
+            chosen: None,
         }
     }
 
@@ -159,6 +163,7 @@ impl<'a> Selection<'a> {
             contents: Vec::new(),
             needed: self.filter.contents.cloned().unwrap_or_default(),
             journals: Vec::new(),
+            taken_out: Vec::new(),
         };
         by_key(self.sources, |members| run.group(members))?;
         run.end()
@@ -180,6 +185,8 @@ struct Run<'a> {
     contents: Vec<(Key, Member)>,
     needed: HashSet<Key>,
     journals: Vec<Member>,
+    /// The prefixes of chosen keys, in order.
+    taken_out: Vec<u64>,
 }
 
 impl Run<'_> {
@@ -244,6 +251,11 @@ impl Run<'_> {
             return Ok(());
         };
         let prefix = first.row.prefix;
+        let chosen = self.of.chosen;
+        if chosen.is_some_and(|chosen| members.iter().any(|one| chosen.has(one))) {
+            self.taken_out.push(prefix);
+            return Ok(());
+        }
         let is_given_up = self.of.given_up.is_some_and(|up| up.has(prefix));
         let is_read = self.reads_all || members.len() > 1 || is_given_up;
         if !is_read {
@@ -379,6 +391,9 @@ impl Run<'_> {
             let latest = self.journals.iter().take(JOURNALS);
             latest.for_each(|one| self.selected.keep(one));
         }
+        let taken_out = self.taken_out;
+        let stays = |prefix: &u64| taken_out.binary_search(prefix).is_err();
+        self.selected.uses.retain(|prefix, _| stays(prefix));
         Ok(self.selected)
     }
 }

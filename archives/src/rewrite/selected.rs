@@ -55,7 +55,7 @@ impl Selected {
         self.kept[of.source][of.number / 64] |= 1 << (of.number % 64);
     }
 
-    fn keeps(&self, source: usize, number: usize) -> bool {
+    pub(super) fn keeps(&self, source: usize, number: usize) -> bool {
         self.kept[source][number / 64] >> (number % 64) & 1 == 1
     }
 

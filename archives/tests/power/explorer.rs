@@ -1,5 +1,5 @@
-//! What manifests, removals and rewrites promise, in any order: processes that save, commit, compact, give up and invalidate
-//! take turns call by call, while others read; now and then one is killed, all are, or the power fails.
+//! What manifests, removals and rewrites promise, in any order: processes that save, commit, compact, give up, take out and
+//! invalidate take turns call by call, while others read; now and then one is killed, all are, or the power fails.
 //!
 //! What must hold at any time: nothing that was acknowledged is lost, nothing that was given up, replaced or invalidated is
 //! back, and who opens the store is told of no damage and no loss.
@@ -35,6 +35,10 @@ struct Known {
     truth: Truth,
     /// The last version of which the intermediates were given up.
     given_up: BTreeMap<u64, u64>,
+    /// The last version that was taken out.
+    taken_out: BTreeMap<u64, u64>,
+    /// How often somebody began to take out an entry.
+    removals: u64,
 }
 
 impl Known {
@@ -55,6 +59,12 @@ impl Known {
         for (number, version) in &self.given_up {
             if self::version(store, *number) == Some((*version, true)) {
                 return Err(format!("intermediates of entry {number} are back"));
+            }
+        }
+        for (number, version) in &self.taken_out {
+            let found = self::version(store, *number);
+            if found.is_some_and(|(found, _)| found <= *version) {
+                return Err(format!("entry {number} is back: {found:?}"));
             }
         }
         Ok(())
@@ -131,13 +141,14 @@ impl Writer<'_> {
             self.store = self.options.clone().open(dir()).ok();
             return Ok(());
         };
-        match self.random.within(0..12) {
+        match self.random.within(0..13) {
             0..4 => self.save(&store, false),
             4 => self.save(&store, true),
             5 => self.mark(&store),
             6 | 7 => drop(store.commit(Selection::Checkpoint)),
             8 | 9 => drop(store.compact(&Retention::new())),
             10 if self.gives_up => return self.give_up(&store),
+            11 if self.gives_up => return self.take_out(&store),
             _ => self.store = None,
         }
         Ok(())
@@ -206,6 +217,37 @@ impl Writer<'_> {
             if let Some((version, false)) = found {
                 known.given_up.insert(number, version);
             }
+        }
+        Ok(())
+    }
+}
+
+impl Writer<'_> {
+    /// Takes out one of its own entries, which must not come back unless it is saved again.
+    fn take_out(&mut self, store: &DirStore) -> Result<(), String> {
+        let number = self.first + self.random.within(0..OWN);
+        let versions = |known: &mut Known| {
+            known.removals += 1;
+            let versions = known.truth.entries.entry(number).or_default();
+            (std::mem::take(&mut versions.acknowledged), versions.tried)
+        };
+        // From now on it may be gone.
+        let (acknowledged, tried) = versions(&mut self.known.lock().unwrap());
+        let wanted = made::key(number);
+        let done = store.remove(|one| *one.key == wanted);
+        if self.process.is_killed() || self.process.is_off() {
+            return Ok(());
+        }
+        let mut known = self.known.lock().unwrap();
+        match done {
+            Ok(done) if !done.busy && done.left == 0 => {
+                known.taken_out.insert(number, tried);
+            }
+            Ok(_) => {
+                let versions = known.truth.entries.entry(number).or_default();
+                versions.acknowledged = acknowledged;
+            }
+            Err(_) => {}
         }
         Ok(())
     }
@@ -307,8 +349,15 @@ fn run(
         return writer.run(8);
     }
     for _ in 0..4 {
-        let must = known.lock().unwrap().while_others_go_on();
-        let checked = must.check(options.clone().read_only());
+        let check = || {
+            let must = known.lock().unwrap().while_others_go_on();
+            (must.removals, must.check(options.clone().read_only()))
+        };
+        let (mut removals, mut checked) = check();
+        // What was taken out meanwhile may be gone.
+        while checked.is_err() && removals < known.lock().unwrap().removals {
+            (removals, checked) = check();
+        }
         if process.is_off() {
             break;
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sde::archiver::{Archiver, Selection};
+use sde::archiver::{Archiver, Batch, Selection};
 use sde::ranks::OneProcess;
-use sde_archives::{DirStore, Retention};
+use sde_archives::{Compacted, DirStore, Retention, StoreOptions};
 use tracing::Level;
 
 use crate::engine::{dir, options, read_only};
@@ -166,7 +166,7 @@ fn who_opens_a_store_that_is_compacted_is_told_of_no_loss() {
 fn what_a_limit_gives_up_gives_way_to_no_earlier_computation() {
     let sim = Sim::new();
     let save = |store: &DirStore, version: u64| {
-        let mut batch = sde::archiver::Batch::new(Selection::Checkpoint);
+        let mut batch = Batch::new(Selection::Checkpoint);
         let entry = made::entry(1, version, batch.selection);
         batch.entries.push(entry);
         store.save(&batch).unwrap();
@@ -182,6 +182,98 @@ fn what_a_limit_gives_up_gives_way_to_no_earlier_computation() {
         found.is_none_or(|found| found.record.run.number == 2),
         "an earlier computation is back"
     );
+}
+
+/// Entry 1 was computed twice, by two processes that saved others too. Gives the options of one that takes it out.
+fn computed_twice(sim: &Sim) -> StoreOptions {
+    for (version, other) in [(1, 2), (2, 3)] {
+        let store = open(sim, Duration::ZERO);
+        let mut batch = Batch::new(Selection::Checkpoint);
+        let entry = made::entry(1, version, batch.selection);
+        batch.entries.push(entry);
+        store.save(&batch).unwrap();
+        store.save(&made::entries([other])).unwrap();
+        store.commit(Selection::Checkpoint).unwrap();
+    }
+    options(&sim.process()).grace(Duration::ZERO)
+}
+
+fn take_out(options: StoreOptions) -> Option<Compacted> {
+    let wanted = made::key(1);
+    let store = options.open(dir()).ok()?;
+    store.remove(|one| *one.key == wanted).ok()
+}
+
+/// What is left of entry 1: its run's number, which counts the computations.
+fn left_of_it(sim: &Sim) -> Option<u64> {
+    let store = read_only(sim);
+    for other in [2, 3] {
+        assert!(store.find(&made::key(other)).unwrap().is_some(), "{other}");
+    }
+    let found = store.find(&made::key(1)).unwrap();
+    found.map(|found| found.record.run.number)
+}
+
+/// A removal is ended in each of its calls, by a kill or by the power: an entry is as it was, or gone with what was before it.
+#[test]
+fn a_removal_that_is_cut_off_takes_out_all_or_nothing() {
+    let mut seen = [0; 2];
+    for at in 1.. {
+        let sim = Sim::new();
+        let process = computed_twice(&sim);
+        sim.seed(at);
+        sim.order(Order::of(CHANGING, at, Then::PowerOff));
+        let done = take_out(process);
+        let cut_off = sim.is_off();
+        let losses = (0..3).map(|seed| sim.power_loss(seed));
+        for left in [sim.after_kill()].into_iter().chain(losses) {
+            let left = left_of_it(&left);
+            assert!(
+                matches!(left, None | Some(2)),
+                "cut off in call {at}: {left:?}"
+            );
+            assert!(done.is_none() || left.is_none(), "call {at}: it is back");
+            seen[usize::from(left.is_none())] += 1;
+        }
+        if !cut_off {
+            break;
+        }
+    }
+    assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
+}
+
+/// Another process saves, compacts and takes out the same, while a removal stops in each of its calls.
+#[test]
+fn a_removal_beside_others_is_as_if_it_were_alone() {
+    for at in 1.. {
+        let sim = Sim::new();
+        let process = computed_twice(&sim);
+        let stopped = sim.process();
+        let options = options(&stopped).grace(Duration::ZERO);
+        let removes = || take_out(options);
+        let meanwhile = || {
+            let store = open(&sim, Duration::ZERO);
+            store.save(&made::entries([4])).unwrap();
+            store.compact(&Retention::new()).unwrap();
+            store.commit(Selection::Checkpoint).unwrap();
+            take_out(process.clone());
+        };
+        let all: Vec<_> = LOOKING.iter().chain(CHANGING).copied().collect();
+        let (comes, done) = stopped.stopped(all.leak(), at, removes, meanwhile);
+        assert!(
+            done.is_some_and(|done| done.left == 0),
+            "call {at}: {done:?}"
+        );
+        for left in [sim.after_kill(), sim.power_loss(at)] {
+            assert_eq!(left_of_it(&left), None, "call {at}");
+            let store = read_only(&left);
+            assert!(store.find(&made::key(4)).unwrap().is_some() || !comes);
+        }
+        if !comes {
+            assert!(at > 20, "{at}");
+            break;
+        }
+    }
 }
 
 /// What a commit of all ranks supersedes goes when they have acknowledged it, whatever the grace is.

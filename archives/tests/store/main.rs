@@ -46,6 +46,7 @@ mod sizes;
 mod stopping;
 #[cfg(target_os = "linux")]
 mod strace;
+mod taken_out;
 mod together;
 mod values;
 #[path = "../../../tests/src/watchdog.rs"]

@@ -62,7 +62,7 @@ impl Place {
     }
 
     /// How many contents are in the store.
-    fn contents(&self) -> usize {
+    pub fn contents(&self) -> usize {
         let mut contents = 0;
         for segment in &Inspection::open(self.store()).unwrap().segments().unwrap() {
             let walked =

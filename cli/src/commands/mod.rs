@@ -7,6 +7,7 @@ mod exec;
 mod explain;
 mod export;
 mod gc;
+mod invalidate;
 mod ls;
 mod raw;
 mod show;
@@ -57,6 +58,7 @@ pub enum Command {
     Diff(diff::Diff),
     Copy(copy::Copy),
     Gc(gc::Gc),
+    Invalidate(invalidate::Invalidate),
     Watch(watch::Watch),
     Stop(stop::Stop),
     Doctor(doctor::Doctor),
@@ -80,6 +82,7 @@ impl Command {
             Self::Diff(diff) => diff.run(out),
             Self::Copy(copy) => copy.run(out),
             Self::Gc(gc) => gc.run(out),
+            Self::Invalidate(invalidate) => invalidate.run(out),
             Self::Watch(watch) => watch.run(out),
             Self::Stop(stop) => stop.run(out),
             Self::Doctor(doctor) => doctor.run(out),

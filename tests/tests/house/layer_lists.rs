@@ -121,6 +121,7 @@ pub const ARCHIVES: Layered = Layered {
             "store",
         ],
         &["inspect"],
+        &["remove"],
     ],
     may_read_files: Some((
         &["vfs", "format", "work", "read", "store"],
@@ -204,7 +205,7 @@ pub const CLI: Layered = Layered {
     layers: &[
         &["failed", "failure", "text", "time"],
         &["args", "file", "json", "output"],
-        &["columns", "find", "npy", "store", "table"],
+        &["codes", "columns", "find", "npy", "store", "table"],
         &["runs"],
         &["listing"],
         &["commands"],

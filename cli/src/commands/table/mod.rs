@@ -1,5 +1,6 @@
 //! `sde table`: the runs of an app, with inputs and results.
 
+mod code;
 mod commands;
 
 use std::cmp::Ordering;
@@ -11,7 +12,7 @@ use sde::key::Bare;
 use sde_archives::inspect::{Decoded, Entry, Standing};
 use serde_json::Map;
 
-use crate::args::{App, Place};
+use crate::args::Place;
 use crate::columns::{self, Cell, Columns, Kind};
 use crate::failed::FailedLine;
 use crate::failure::Failure;
@@ -21,10 +22,11 @@ use crate::output::{Output, warn};
 use crate::runs::Run;
 use crate::table::TextTable;
 use crate::{file, store, text};
+use code::CodeChoice;
 
 /// The runs of an app, a row each: what they were given, and what came of them
 ///
-/// Columns are inputs, fields and parameters of the app, and the results that are numbers, truth values or short texts, or
+/// All rows are of one code, the one that was used last; --all-code has the others too. /// Columns are inputs, fields and parameters of the app, and the results that are numbers, truth values or short texts, or
 /// have fields that are. A run that failed, and has had no result since, has a row without results: its error is in a column `error`. Numbers have all digits that it takes to have their bits again.
 #[derive(Args)]
 pub struct Table {
@@ -32,10 +34,12 @@ pub struct Table {
     place: Place,
     #[command(flatten)]
     choice: Choice,
+    #[command(flatten)]
+    code: CodeChoice,
     /// In the order of this column, in place of that in which the runs were made
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
-    /// Only the last N rows; in the order of time, and of one --app, no more is read than it takes
+    /// Only the last N rows
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// A value that is taken out of what a command's run wrote, in place of those of the rules that are kept; several
@@ -68,13 +72,13 @@ impl Table {
                 cells
             };
             let wanted = |line: &Line| line.standing == Some(Standing::Current);
-            // With a pattern, the last lines may by chance all be of one app.
-            let is_one = self.choice.app.as_ref().is_some_and(App::is_one);
-            let last = self.limit.filter(|_| self.sort.is_none() && is_one);
-            let mut rows = Listing::of(store, &self.choice, last, wanted, &keep)?;
+            // Which code is current only all lines tell.
+            let mut rows = Listing::of(store, &self.choice, None, wanted, &keep)?;
+            let told = self.code.choose(&mut rows)?;
             commands::judge(store, &mut rows, &self.get)?;
-            Ok(rows)
+            Ok((rows, told))
         })?;
+        let (rows, told) = rows;
         let rows = Rows::of(rows, self)?;
         if let Some(path) = &self.npz {
             file::write(path, self.force, out, |mut to| {
@@ -86,8 +90,12 @@ impl Table {
             rows.objects(out)?;
         } else {
             rows.print(out)?;
+            told.iter().try_for_each(|one| out.wrapped(one, 2))?;
         }
         out.flush()?;
+        if self.csv || self.npz.is_some() || out.json {
+            told.iter().for_each(warn);
+        }
         if !rows.left_out.is_empty() {
             let names = rows.left_out.iter().map(|(_, name)| name.as_str());
             let mut names: Vec<&str> = names.take(TOLD).collect();

@@ -1,4 +1,8 @@
-//! `sde gc`: makes room.
+//! `sde gc`: makes room, and takes out chosen entries.
+
+mod chosen;
+mod condition;
+mod old_code;
 
 use std::time::Duration;
 
@@ -12,9 +16,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{store, text, time};
 
-/// Makes room in a store
+/// Makes room in a store, and takes out chosen entries
 ///
 /// Copies what counts to new segments and drops what was replaced. With a limit, gives up intermediates and scratch too.
+/// With --app, --key, --where, --failed or --old-code takes out what they choose, results too; -n lists it.
 /// Folders that killed runs of `sde exec` left in TMPDIR go too. Others may use the store meanwhile. On a full disk what was replaced goes first, and what is of no use.
 ///
 /// A limit may be for one app, as APP=LIMIT; several have commas between them.
@@ -22,7 +27,9 @@ use crate::{store, text, time};
 pub struct Gc {
     #[command(flatten)]
     place: Place,
-    /// Only reads, and says what would be replaced and removed
+    #[command(flatten)]
+    chosen: chosen::Chosen,
+    /// Only reads, and says what would be replaced, taken out and removed
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Gives up intermediates and scratch until they have at most SIZE, as 500M or 20G (powers of 1024)
@@ -80,14 +87,20 @@ impl Gc {
             true => 0,
             false => sde_command::sweep(&std::env::temp_dir()).map_or(0, |swept| swept.folders),
         };
-        let done = match self.dry_run {
-            true => opened.would_compact(&retention)?,
-            false => opened.compact(&retention)?,
+        let chooser = self.chosen.chooser(&path)?;
+        let done = match (&chooser, self.dry_run) {
+            (Some(chooser), true) => opened.would_remove(|one| chooser.wants(one))?,
+            (Some(chooser), false) => opened.remove(|one| chooser.wants(one))?,
+            (None, true) => opened.would_compact(&retention)?,
+            (None, false) => opened.compact(&retention)?,
         };
         if done.busy {
             return Err(Failure::told(
                 "somebody else is making room in this store; nothing was done, try again later",
             ));
+        }
+        if let Some(chooser) = &chooser {
+            chooser.check(&done)?;
         }
         if out.json {
             return out.object(&json!({
@@ -97,6 +110,10 @@ impl Gc {
                 "bytes_before": done.bytes_before,
                 "bytes_after": done.bytes_after,
                 "given_up": done.given_up,
+                "taken_out": done.taken_out,
+                "left": done.left,
+                "dropped": done.dropped,
+                "first": chooser.as_ref().map(chosen::Chooser::json),
                 "removed": done.removed,
                 "freed": done.freed,
                 "run_folders": swept,
@@ -111,6 +128,9 @@ impl Gc {
                 ),
                 2,
             )?;
+        }
+        if let Some(chooser) = &chooser {
+            chooser.print(&done, self.would(), out)?;
         }
         self.print(&done, out)
     }
@@ -143,10 +163,17 @@ impl Gc {
         Ok(retention)
     }
 
+    const fn would(&self) -> &'static str {
+        if self.dry_run { "would be " } else { "" }
+    }
+
     fn print(&self, done: &Compacted, out: &mut Output) -> Result<(), Failure> {
-        let would = if self.dry_run { "would be " } else { "" };
+        let would = self.would();
         if done.replaced == 0 && done.removed == 0 && done.freed == 0 {
-            return out.line("nothing to do");
+            return match done.left {
+                0 => out.line("nothing to do"),
+                _ => Ok(()),
+            };
         }
         if done.replaced > 0 {
             let segments = text::count(done.replaced, "segment", "segments");

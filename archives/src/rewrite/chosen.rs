@@ -1,0 +1,197 @@
+//! The keys that a user takes out of a store.
+//!
+//! A key goes with all its frames, and with its failures: of what stayed an earlier computation would count again. So a
+//! key stays whole while a segment that is not among the sources has some of it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use sde::Key;
+use sde::archiver::ArchiveError;
+use sde::record::failure_key;
+
+use super::facts::Facts;
+use super::select::Selection;
+use super::selected::Selected;
+use super::source::{FrameReader, Member, Source, by_key};
+use crate::catalog::Catalog;
+use crate::format::frame::FrameKind;
+use crate::format::id::UniqueId;
+use crate::format::index_block::prefix;
+use crate::format::precedence::Precedence;
+use crate::read::frame::{EntryFrame, scratch_body};
+use crate::resolve::computations;
+
+/// A key that may be taken out.
+pub(crate) struct Candidate<'a> {
+    pub(crate) key: Key,
+    pub(crate) app: Arc<str>,
+    /// The frames of the computation that counts; none if there are only states of a run.
+    pub(crate) frames: &'a [EntryFrame<'a>],
+    /// Whether it stays even if it is wanted.
+    pub(crate) stays: bool,
+}
+
+/// Decides whether a key is taken out.
+pub(crate) type Wanting<'a> = &'a dyn Fn(&Candidate<'_>) -> bool;
+
+/// The frames of the keys that are taken out.
+pub(crate) struct Chosen {
+    frames: Selected,
+    /// The number of wanted keys that go.
+    pub(crate) keys: usize,
+    /// The number of wanted keys that stay.
+    pub(crate) left: usize,
+}
+
+impl Chosen {
+    /// Whether a frame goes, and with it all of its key.
+    pub(super) fn has(&self, one: &Member) -> bool {
+        self.frames.keeps(one.source, one.number)
+    }
+
+    /// Whether a source has frames that go.
+    pub(crate) fn is_in(&self, source: usize) -> bool {
+        self.frames.keeps_any(source)
+    }
+}
+
+impl Selection<'_> {
+    /// Chooses the keys that are taken out. Reads all entries. Keys of which all is in `written`, segments that are
+    /// being written, are counted only.
+    pub(crate) fn choose(
+        &self,
+        wanted: Wanting<'_>,
+        written: &[Source],
+    ) -> Result<Chosen, ArchiveError> {
+        let ids = self.sources.iter().map(|one| one.segment.id).collect();
+        let mut choosing = Choosing::new(self.catalog, self.sources, &ids, wanted);
+        by_key(self.sources, |members| choosing.group(members))?;
+        let mut chosen = choosing.chosen;
+        let mut choosing = Choosing::new(self.catalog, written, &ids, wanted);
+        by_key(written, |members| {
+            let prefix = members.first().map_or(0, |one| one.row.prefix);
+            match choosing.lies_in(prefix, |id| ids.contains(id)) {
+                true => Ok(()),
+                false => choosing.group(members),
+            }
+        })?;
+        chosen.left += choosing.chosen.left;
+        Ok(chosen)
+    }
+}
+
+struct Choosing<'a> {
+    catalog: &'a Catalog,
+    sources: &'a [Source],
+    /// The segments of which the frames may go.
+    ids: &'a HashSet<UniqueId>,
+    frames: FrameReader<'a>,
+    wanted: Wanting<'a>,
+    chosen: Chosen,
+}
+
+impl<'a> Choosing<'a> {
+    fn new(
+        catalog: &'a Catalog,
+        sources: &'a [Source],
+        ids: &'a HashSet<UniqueId>,
+        wanted: Wanting<'a>,
+    ) -> Self {
+        Self {
+            catalog,
+            sources,
+            ids,
+            frames: FrameReader::new(catalog, sources),
+            wanted,
+            chosen: Chosen {
+                frames: Selected::new(sources),
+                keys: 0,
+                left: 0,
+            },
+        }
+    }
+
+    fn group(&mut self, members: &[Member]) -> Result<(), ArchiveError> {
+        let members = members.iter().filter(|one| is_value(one.row.kind()));
+        let members: Vec<Member> = members.copied().collect();
+        let (mut entries, mut states) = (Vec::new(), Vec::new());
+        for one in &members {
+            let Some(frame) = self.frames.frame(one)? else {
+                continue;
+            };
+            if one.row.kind() == Some(FrameKind::Scratch) {
+                let state = scratch_body(&frame).ok();
+                states.extend(state.map(|(body, _)| (frame.header.key, body.app)));
+            } else if let Some(entry) = self.frames.entry(one.source, frame)?
+                && let Some(facts) = Facts::of(one, &entry, members.len() > 1)?
+            {
+                entries.push((facts.precedence, entry));
+            }
+        }
+        while let Some(key) = first_key(&entries, &states) {
+            let of_key = entries.extract_if(.., |(_, entry)| entry.frame.header.key == key);
+            let counting = computations(of_key).into_iter().next();
+            let frames = counting.map_or_else(Vec::new, |one| one.frames);
+            let app = frames
+                .first()
+                .map(|entry| Arc::clone(&entry.provenance.app));
+            let mut of_key = states
+                .extract_if(.., |(of, _)| *of == key)
+                .map(|(_, app)| app);
+            let of_state = of_key.next();
+            drop(of_key);
+            let Some(app) = app.or(of_state) else { break };
+            self.decide(&members, key, app, &frames);
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, members: &[Member], key: Key, app: Arc<str>, frames: &[EntryFrame<'a>]) {
+        let failure = prefix(&failure_key(&key));
+        let candidate = Candidate {
+            stays: [prefix(&key), failure]
+                .into_iter()
+                .any(|prefix| self.lies_in(prefix, |id| !self.ids.contains(id))),
+            key,
+            app,
+            frames,
+        };
+        if !(self.wanted)(&candidate) {
+            return;
+        }
+        if candidate.stays {
+            self.chosen.left += 1;
+            return;
+        }
+        self.chosen.keys += 1;
+        members.iter().for_each(|one| self.chosen.frames.keep(one));
+        for (source, of) in self.sources.iter().enumerate() {
+            for (number, row) in of.rows.find_numbered(failure) {
+                if is_value(row.kind()) {
+                    self.chosen.frames.keep(&Member {
+                        source,
+                        number,
+                        row,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether a segment that is such has frames of a key.
+    fn lies_in(&self, prefix: u64, is_such: impl Fn(&UniqueId) -> bool) -> bool {
+        let lies_in = self.catalog.known(|index| index.segments_of(prefix));
+        lies_in.iter().any(is_such)
+    }
+}
+
+fn is_value(kind: Option<FrameKind>) -> bool {
+    matches!(kind, Some(FrameKind::Entry | FrameKind::Scratch))
+}
+
+/// The key of any of these frames: a prefix may be that of several.
+fn first_key(entries: &[(Precedence, EntryFrame<'_>)], states: &[(Key, Arc<str>)]) -> Option<Key> {
+    let of_entry = entries.first().map(|(_, entry)| entry.frame.header.key);
+    of_entry.or_else(|| states.first().map(|(key, _)| *key))
+}

@@ -1,0 +1,308 @@
+//! The code of runs, and which code of an app is current.
+//!
+//! The code of a run has parts: that of its app, of the apps in its slots, and of all that it called, each with a name.
+//! Runs that called something only at some points have more parts than others. So each name by itself has a current
+//! code: the one that was active last. A run is of current code if all its parts are.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sde::key::Digest;
+use sde::record::{AppSetup, Callee, CodeId, Provenance};
+
+/// The codes of all runs of a list, each code once.
+#[derive(Default)]
+pub struct Codes {
+    all: Vec<Code>,
+    known: HashMap<Box<[u32]>, u32>,
+    parts: Interned<(u32, Digest)>,
+    /// Each name has its app before it, so that apps are apart.
+    names: Interned<Box<str>>,
+    /// The code of the entry that was asked for last: most entries share what they were made with.
+    last: Option<(Arc<Provenance>, bool, u32)>,
+}
+
+/// A code.
+pub struct Code {
+    pub app: Arc<str>,
+    parts: Box<[u32]>,
+    /// The version, where that is all, or else the first digits of a digest of all parts.
+    pub label: Rc<str>,
+    /// Where runs of it were made.
+    pub hosts: BTreeSet<Arc<str>>,
+    /// The version of the app itself.
+    version: Option<Box<str>>,
+    /// Of its runs that have results.
+    active: Option<Active>,
+    /// Of its runs that failed.
+    failed: Option<Active>,
+}
+
+impl Code {
+    /// The part of the app itself.
+    fn own(&self) -> Option<u32> {
+        self.parts.first().copied()
+    }
+}
+
+/// When a code was active: runs were made, or recorded as used.
+struct Active {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+/// The current part of each name.
+type Current = HashMap<u32, u32>;
+
+/// The digits of a code that are shown.
+const DIGITS: usize = 8;
+
+impl Codes {
+    /// The number of the code of a run. Of a command only the program is code: libraries are what it was given.
+    pub fn of(&mut self, made: &Arc<Provenance>, is_command: bool) -> u32 {
+        if let Some((last, of_command, code)) = &self.last
+            && Arc::ptr_eq(last, made)
+            && *of_command == is_command
+        {
+            return *code;
+        }
+        let named = named_parts(made, is_command);
+        let label = label(made, &named);
+        let app = &made.app;
+        let parts = named.into_iter().map(|(name, part)| {
+            let name = self.names.number(format!("{app}\0{name}").into());
+            self.parts.number((name, part))
+        });
+        let parts: Box<[u32]> = parts.collect();
+        let code = match self.known.get(&parts) {
+            Some(code) => *code,
+            None => self.add(made, parts, label),
+        };
+        self.all[code as usize].hosts.insert(Arc::clone(&made.host));
+        self.last = Some((Arc::clone(made), is_command, code));
+        code
+    }
+
+    fn add(&mut self, made: &Provenance, parts: Box<[u32]>, label: Rc<str>) -> u32 {
+        let code = self.all.len() as u32;
+        self.known.insert(parts.clone(), code);
+        self.all.push(Code {
+            app: Arc::clone(&made.app),
+            parts,
+            label,
+            hosts: BTreeSet::new(),
+            version: match &made.code {
+                CodeId::Version(version) => Some((&**version).into()),
+                _ => None,
+            },
+            active: None,
+            failed: None,
+        });
+        code
+    }
+
+    pub fn get(&self, code: u32) -> &Code {
+        &self.all[code as usize]
+    }
+
+    /// Notes that a run of this code counts. Runs that failed decide only where an app has no others.
+    pub fn note(&mut self, code: u32, made: Timestamp, used: Option<Timestamp>, has_failed: bool) {
+        let code = &mut self.all[code as usize];
+        let active = match has_failed {
+            true => &mut code.failed,
+            false => &mut code.active,
+        };
+        let last = used.map_or(made, |used| used.max(made));
+        let known = active.get_or_insert(Active { first: made, last });
+        known.first = known.first.min(made);
+        known.last = known.last.max(last);
+    }
+
+    /// The codes that are current, by number.
+    pub fn current(&self) -> HashSet<u32> {
+        let all = |_: &Code| true;
+        let mut current = Current::new();
+        self.decide(&all, &mut current);
+        self.agreeing(&current)
+    }
+
+    /// The codes that go with those of this label or version; a part that they leave open is as it was last. If there are
+    /// none of them, or several of one app, their labels are the error.
+    pub fn labelled(&self, wanted: &str) -> Result<HashSet<u32>, BTreeSet<Rc<str>>> {
+        let is_it =
+            |code: &Code| code.label.starts_with(wanted) || code.version.as_deref() == Some(wanted);
+        let found: Vec<&Code> = self.all.iter().filter(|code| is_it(code)).collect();
+        let apps: HashSet<&str> = found.iter().map(|code| &*code.app).collect();
+        let own: HashSet<u32> = found.iter().filter_map(|code| code.own()).collect();
+        if found.is_empty() || own.len() > apps.len() {
+            return Err(found.iter().map(|code| Rc::clone(&code.label)).collect());
+        }
+        let is_of_app = |code: &Code| code.own().is_some_and(|part| own.contains(&part));
+        let mut current = Current::new();
+        self.decide(&is_it, &mut current);
+        let agreeing = self.agreeing(&current);
+        let agrees = |code: &Code| agreeing.contains(&self.known[&code.parts]);
+        self.decide(&|code| is_of_app(code) && agrees(code), &mut current);
+        let mut all = self.agreeing(&current);
+        all.retain(|code| is_of_app(self.get(*code)));
+        Ok(all)
+    }
+
+    /// Decides the current part of each name that has none, among some codes.
+    fn decide(&self, among: &dyn Fn(&Code) -> bool, current: &mut Current) {
+        let with_results: HashSet<&str> = self
+            .all
+            .iter()
+            .filter(|code| code.active.is_some())
+            .map(|code| &*code.app)
+            .collect();
+        let mut latest: HashMap<u32, (Timestamp, Digest, u32)> = HashMap::new();
+        for code in self.all.iter().filter(|code| among(code)) {
+            let active = match with_results.contains(&*code.app) {
+                true => &code.active,
+                false => &code.failed,
+            };
+            let Some(active) = active else { continue };
+            for part in &code.parts {
+                let (name, digest) = *self.parts.get(*part);
+                let found = (active.last, digest, *part);
+                let known = latest.entry(name).or_insert(found);
+                *known = (*known).max(found);
+            }
+        }
+        for (name, (.., part)) in latest {
+            current.entry(name).or_insert(part);
+        }
+    }
+
+    /// The codes of which no part is another than the current one of its name.
+    fn agreeing(&self, current: &Current) -> HashSet<u32> {
+        let is_current = |part: &u32| {
+            let (name, _) = self.parts.get(*part);
+            current.get(name).is_none_or(|current| current == part)
+        };
+        let all = self.all.iter().zip(0..);
+        let agreeing = all.filter(|(code, _)| code.parts.iter().all(is_current));
+        agreeing.map(|(_, number)| number).collect()
+    }
+
+    /// The other codes that were active after these had begun, the latest first.
+    pub fn active_since(&self, shown: &HashSet<u32>) -> Vec<(&Code, Timestamp)> {
+        let all = self.all.iter().zip(0..);
+        let active = all.filter_map(|(code, number)| Some((number, code, code.active.as_ref()?)));
+        let active: Vec<_> = active.collect();
+        let mut begun: HashMap<&str, Timestamp> = HashMap::new();
+        for (number, code, active) in &active {
+            if shown.contains(number) {
+                let known = begun.entry(&code.app).or_insert(active.first);
+                *known = active.first.min(*known);
+            }
+        }
+        let since = active.into_iter().filter(|(number, code, active)| {
+            let begun = begun.get(&*code.app);
+            !shown.contains(number) && begun.is_some_and(|begun| active.last > *begun)
+        });
+        let mut since: Vec<_> = since.map(|(_, code, active)| (code, active.last)).collect();
+        since.sort_by_key(|(_, last)| Reverse(*last));
+        since
+    }
+}
+
+/// The parts of a code by name, that of the app itself first.
+fn named_parts(made: &Provenance, is_command: bool) -> Vec<(String, Digest)> {
+    let own = match (is_command, made.setup.source) {
+        // With helpers, which are libraries.
+        (true, Some(program)) => CodeId::Source(program),
+        _ => made.code.clone(),
+    };
+    let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    found.insert(String::new(), code_bytes(&own));
+    in_slots("", &made.setup, &mut found);
+    for callee in &made.dependencies {
+        let (name, bytes) = match callee {
+            Callee::Code {
+                app,
+                code,
+                defaults,
+            } => {
+                let mut bytes = code_bytes(code);
+                bytes.extend(defaults.iter().flat_map(|defaults| defaults.as_bytes()));
+                (format!("app {app}"), bytes)
+            }
+            Callee::Named { name, id } => (format!("name {name}"), id.as_bytes().to_vec()),
+            Callee::Absent { name } => (format!("name {name}"), Vec::new()),
+            other => ("other".to_owned(), format!("{other:?}").into_bytes()),
+        };
+        // One run may call an app of several versions.
+        let all = found.entry(name).or_default();
+        all.extend((bytes.len() as u64).to_le_bytes());
+        all.extend(bytes);
+    }
+    let found = found.into_iter();
+    found
+        .map(|(name, bytes)| (name, Digest::from_bytes(*blake3::hash(&bytes).as_bytes())))
+        .collect()
+}
+
+/// Another app in a slot is another setting; another code of the same app is another code.
+fn in_slots(before: &str, setup: &AppSetup, found: &mut BTreeMap<String, Vec<u8>>) {
+    for slot in &setup.slots {
+        let path = format!("{before}.{}", slot.slot);
+        found.insert(format!("slot {path} {}", slot.app), code_bytes(&slot.code));
+        in_slots(&path, &slot.setup, found);
+    }
+}
+
+fn code_bytes(code: &CodeId) -> Vec<u8> {
+    match code {
+        CodeId::Version(version) => [b"version ", version.as_bytes()].concat(),
+        CodeId::Source(digest) => [b"source ", &digest.as_bytes()[..]].concat(),
+        other => other.to_string().into_bytes(),
+    }
+}
+
+fn label(made: &Provenance, named: &[(String, Digest)]) -> Rc<str> {
+    if let ([_], CodeId::Version(version)) = (named, &made.code) {
+        return (&**version).into();
+    }
+    let mut hasher = blake3::Hasher::new();
+    for (name, part) in named {
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex()[..DIGITS].into()
+}
+
+/// Values with small numbers.
+struct Interned<T> {
+    all: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
+    fn number(&mut self, value: T) -> u32 {
+        let number = self.all.len() as u32;
+        let known = self.numbers.entry(value.clone()).or_insert(number);
+        if *known == number {
+            self.all.push(value);
+        }
+        *known
+    }
+
+    fn get(&self, number: u32) -> &T {
+        &self.all[number as usize]
+    }
+}

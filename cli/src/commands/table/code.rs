@@ -1,0 +1,93 @@
+//! Which code a table is of.
+
+use std::collections::HashSet;
+
+use clap::Args;
+
+use crate::codes::Codes;
+use crate::columns::{Cell, Kind};
+use crate::failure::Failure;
+use crate::listing::{Line, Listing};
+use crate::{text, time};
+
+#[derive(Args)]
+pub struct CodeChoice {
+    /// Runs of all code, with a column that tells which; without it only those of the code that was used last
+    #[arg(long)]
+    all_code: bool,
+    /// Runs of this code, by its version or the beginning of its digest, as the column `code` of --all-code shows it
+    #[arg(long, value_name = "DIGEST", conflicts_with = "all_code")]
+    code: Option<String>,
+}
+
+/// The most other codes that are named.
+const NAMED: usize = 5;
+
+impl CodeChoice {
+    /// Leaves the lines of the code that is asked for. Gives what is to be told of other code.
+    pub fn choose(&self, rows: &mut Listing) -> Result<Vec<String>, Failure> {
+        let shown = match &self.code {
+            Some(wanted) => labelled(&rows.codes, wanted)?,
+            None => rows.codes.current(),
+        };
+        let is_shown = |line: &Line| line.code_number.is_some_and(|code| shown.contains(&code));
+        let mut told = Vec::new();
+        if !self.all_code {
+            let all = std::mem::take(&mut rows.lines);
+            let (lines, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_shown);
+            let known: HashSet<u64> = lines.iter().map(|line| line.given).collect();
+            let others = others.into_iter().map(|line| line.given);
+            let only: HashSet<u64> = others.filter(|given| !known.contains(given)).collect();
+            rows.lines = lines;
+            if !only.is_empty() {
+                let count = text::count(only.len(), "combination", "combinations");
+                told.push(format!("{count} only under other code: --all-code"));
+            }
+            told.extend(since(&rows.codes, &shown));
+        }
+        if self.all_code || self.code.is_some() {
+            let column = rows.columns.column(Kind::Code, "code");
+            for line in &mut rows.lines {
+                let label = line.code_number.map(|code| &*rows.codes.get(code).label);
+                let cell = label.map(|label| (column, Cell::Text(label.into())));
+                line.cells.extend(cell);
+            }
+        }
+        Ok(told)
+    }
+}
+
+fn labelled(codes: &Codes, wanted: &str) -> Result<HashSet<u32>, Failure> {
+    codes.labelled(wanted).map_err(|found| {
+        let found: Vec<&str> = found.iter().map(|label| &**label).collect();
+        Failure::told(match found.is_empty() {
+            true => format!(
+                "no code here is {wanted:?}; the column `code` of --all-code shows those there are"
+            ),
+            false => format!(
+                "{wanted:?} is several codes: {}; give more of one",
+                found.join(", ")
+            ),
+        })
+    })
+}
+
+/// Tells of other code that was used after the shown one had begun.
+fn since(codes: &Codes, shown: &HashSet<u32>) -> Option<String> {
+    let since = codes.active_since(shown);
+    let named = since.iter().take(NAMED).map(|(code, last)| {
+        let hosts = code.hosts.iter().filter(|host| !host.is_empty());
+        let hosts: Vec<&str> = hosts.map(|host| &**host).collect();
+        let on = match hosts.is_empty() {
+            true => String::new(),
+            false => format!(" on {}", hosts.join(", ")),
+        };
+        format!("{} (at {} UTC{on})", code.label, time::minute(*last))
+    });
+    let mut named: Vec<String> = named.collect();
+    if since.len() > NAMED {
+        named.push("…".to_owned());
+    }
+    let named = (!named.is_empty()).then(|| named.join("; "));
+    named.map(|named| format!("other code was used since this one began: {named}: --code"))
+}

@@ -1,0 +1,216 @@
+//! `sde table` of runs of several codes: no combination twice, and nothing hidden without a word.
+
+use std::path::Path;
+
+use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, inputs};
+
+use super::kit::{Done, engine, says, sde};
+
+/// What an edited program is another version of. It calls another app where `x` is odd.
+#[derive(Clone, Fingerprint)]
+struct Step {
+    #[fingerprint(skip)]
+    version: &'static str,
+    #[fingerprint(skip)]
+    helper: &'static str,
+}
+
+#[derive(Clone, Fingerprint)]
+struct Helper {
+    #[fingerprint(skip)]
+    version: &'static str,
+}
+
+impl App for Step {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("code.step", self.version).result(ResultSpec::new::<String>("by"))
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let x = *inputs.get::<i64>("x")?;
+        if x < 0 {
+            return Err(AppError::message("it is negative"));
+        }
+        let helper = Helper {
+            version: self.helper,
+        };
+        let by = match x % 2 {
+            1 => sde
+                .run(&helper, &inputs! {})?
+                .get::<String>("by")?
+                .to_string(),
+            _ => String::new(),
+        };
+        Ok(ResultMap::new().with("by", format!("{} {by}", self.version)))
+    }
+}
+
+impl App for Helper {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("code.helper", self.version).result(ResultSpec::new::<String>("by"))
+    }
+
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("by", self.version.to_owned()))
+    }
+}
+
+/// A program of this code that asks for these points.
+fn program(
+    path: &Path,
+    [version, helper]: [&'static str; 2],
+    points: impl IntoIterator<Item = i64>,
+) {
+    let sde = engine(path);
+    // The code that a process has of an app is that of the app that it was given.
+    sde.run(&Helper { version: helper }, &inputs! {}).unwrap();
+    for x in points {
+        let done = sde.run(&Step { version, helper }, &inputs! { x: x });
+        assert_eq!(done.is_err(), x < 0);
+    }
+    sde.finish().unwrap();
+}
+
+/// The table as a program reads it: the points in order, with who made their results, and what is told besides.
+fn table(path: &Path, more: &[&str]) -> (Vec<(i64, String)>, String) {
+    let line = ["table", path.to_str().unwrap(), "--app", "code.step"];
+    let done = sde([&line[..], &["--csv"], more].concat());
+    assert_eq!(done.status, 0, "{}", done.err);
+    (rows(&done), done.err)
+}
+
+fn rows(done: &Done) -> Vec<(i64, String)> {
+    let mut lines = done.out.lines();
+    let titles: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |title: &str| titles.iter().position(|known| *known == title);
+    let (x, by) = (column("x").unwrap(), column("by").unwrap());
+    let rows = lines.map(|line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        (cells[x].parse().unwrap(), cells[by].to_owned())
+    });
+    let mut rows: Vec<(i64, String)> = rows.collect();
+    rows.sort();
+    rows
+}
+
+fn made_by(
+    points: impl IntoIterator<Item = i64>,
+    by: impl Fn(i64) -> &'static str,
+) -> Vec<(i64, String)> {
+    points.into_iter().map(|x| (x, by(x).to_owned())).collect()
+}
+
+#[test]
+fn a_half_recomputed_sweep_has_one_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], 0..6);
+    let (rows, told) = table(path, &[]);
+    assert_eq!(
+        rows,
+        made_by(0..6, |x| if x % 2 == 1 { "1 a" } else { "1 " })
+    );
+    assert_eq!(told, "");
+    program(path, ["2", "a"], 0..3);
+    let (rows, told) = table(path, &[]);
+    assert_eq!(
+        rows,
+        made_by(0..3, |x| if x % 2 == 1 { "2 a" } else { "2 " })
+    );
+    says(&told, "3 combinations only under other code: --all-code");
+    assert!(!told.contains("since"), "{told}");
+    // What is looked at by people has it below.
+    let line = ["table", path.to_str().unwrap(), "--app", "code.step"];
+    let text = sde(line).well();
+    says(
+        &text,
+        "3 runs\n3 combinations only under other code: --all-code\n",
+    );
+
+    // All, with a column that tells them apart.
+    let all = sde([&line[..], &["--csv", "--all-code"]].concat()).well();
+    assert!(all.starts_with("x,by,code,key\n"), "{all}");
+    assert_eq!(all.lines().count(), 1 + 6 + 3);
+    let codes: Vec<&str> = all
+        .lines()
+        .skip(1)
+        .map(|row| row.split(',').nth(2).unwrap())
+        .collect();
+    assert!(
+        codes
+            .iter()
+            .all(|code| *code == "1" || *code == "2" || code.len() == 8),
+        "{all}"
+    );
+
+    // One of them, by the version or by the digest. Both of what it has without the helper and with it.
+    let of_1 = made_by(0..6, |x| if x % 2 == 1 { "1 a" } else { "1 " });
+    let with_helper = all.lines().find(|row| row.contains(",1 a,")).unwrap();
+    let digest = with_helper.split(',').nth(2).unwrap();
+    for code in ["1", digest, &digest[..5]] {
+        let (rows, _) = table(path, &["--code", code]);
+        assert_eq!(rows, of_1, "{code}");
+    }
+    let unknown = sde([&line[..], &["--code", "3"]].concat());
+    assert_eq!(unknown.status, 2);
+    says(&unknown.err, "no code here is \"3\"");
+}
+
+/// An edit that was taken back: what is used counts, not only what was made.
+#[test]
+fn code_that_is_used_again_is_current_again_and_the_other_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], [0, 2]);
+    program(path, ["2", "a"], [0, 2, 4]);
+    program(path, ["1", "a"], [0]);
+    let (rows, told) = table(path, &[]);
+    assert_eq!(rows, made_by([0, 2], |_| "1 "));
+    says(&told, "1 combination only under other code");
+    says(&told, "other code was used since this one began: 2 (at ");
+    says(&told, " UTC on ");
+}
+
+#[test]
+fn runs_over_an_edited_helper_are_other_code_and_those_without_it_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], 0..6);
+    program(path, ["1", "b"], [1]);
+    let (rows, told) = table(path, &[]);
+    let now = made_by([0, 1, 2, 4], |x| if x % 2 == 1 { "1 b" } else { "1 " });
+    assert_eq!(rows, now);
+    says(&told, "2 combinations only under other code");
+    // By the code of the helper alone no point has two rows.
+    let (rows, _) = table(path, &["--all-code"]);
+    let all = made_by(0..6, |x| match x {
+        1 => "1 b",
+        3 | 5 => "1 a",
+        _ => "1 ",
+    });
+    assert_eq!(rows, all);
+}
+
+/// A failure of new code does not hide what there is.
+#[test]
+fn failures_decide_only_where_there_is_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], [0, 2]);
+    program(path, ["2", "a"], [-1]);
+    let (rows, _) = table(path, &[]);
+    assert_eq!(rows, made_by([0, 2], |_| "1 "));
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], [-1]);
+    program(path, ["2", "a"], [-1]);
+    let line = [
+        "table",
+        path.to_str().unwrap(),
+        "--app",
+        "code.step",
+        "--csv",
+    ];
+    let done = sde(line);
+    assert_eq!(done.out.lines().count(), 2, "{}", done.out);
+}

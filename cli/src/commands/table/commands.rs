@@ -31,7 +31,7 @@ pub fn judge(store: &mut Snapshot, rows: &mut Listing, gets: &[String]) -> Resul
             let rules = with_gets(kept.get(&*line.app), gets)?;
             by_app.insert(Arc::clone(&line.app), rules);
         }
-        if let Some(Run::Whole(run)) = line.run.take() {
+        if let Some(Run::Whole(run)) = line.run.take().map(|run| *run) {
             let judged = runs::judge(&run, &by_app[&line.app], &contents)?;
             let status = rows.columns.column(Kind::Result, "status");
             line.cells.push((status, Cell::I64(run.status.into())));

@@ -144,6 +144,12 @@ impl Error {
         matches!(self.kind(), ErrorKind::NotStarted { .. })
     }
 
+    /// Whether it stands for a value that a [plan](crate::Sde::plan) does not compute: this one, or one beneath it.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        matches!(self.root().kind(), ErrorKind::Planned { .. })
+    }
+
     /// Whether it comes of a call that was cancelled: this one, or one beneath it.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -188,6 +194,7 @@ impl Error {
             | ErrorKind::TooDeep { key, .. }
             | ErrorKind::Cancelled { key, .. }
             | ErrorKind::NotRemembered { key, .. }
+            | ErrorKind::Planned { key, .. }
             | ErrorKind::NotThreadSafe { key, .. }
             | ErrorKind::NotDistributed { key, .. }
             | ErrorKind::LeftBehind { key, .. }

@@ -3,15 +3,17 @@
 //! The apps call each other, some runs fail, some apps are edited between programs, and entries are invalidated. The plan
 //! is of a list of calls and sweeps, some of which go on after an error.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use sde::archiver::MemoryArchiver;
-use sde::{AppError, Error, Event, Handle, Key, Peek, Plan, Policy, SavePolicy, Sde, Source};
+use sde::{
+    AppError, Error, ErrorKind, Event, Handle, Key, Peek, Plan, Policy, SavePolicy, Sde, Source,
+};
 use sde_tests::{Made, Watch, made, number_info, x, y};
 
 const WORKFLOWS: u64 = 1000;
 const APPS: u64 = 5;
-const POINTS: u64 = 6;
+const POINTS: u64 = 4;
 
 /// SplitMix64.
 struct Random(u64);
@@ -134,7 +136,10 @@ impl Step {
             Self::Each(pairs) => {
                 let all = sde.par_each(pairs, |sde, (first, second)| {
                     let point = first.make(sde, apps)? % POINTS;
-                    Call { point, ..*second }.make(sde, apps)
+                    // What others ask for beside it is not bypassed.
+                    let policy = Policy::Use;
+                    let app = second.app;
+                    Call { app, point, policy }.make(sde, apps)
                 });
                 all.into_iter().sum()
             }
@@ -166,25 +171,40 @@ fn program(sde: &Handle, apps: &[Made], steps: &[(Step, bool)]) -> Result<u64, E
     Ok(sum)
 }
 
-/// What happened, by the events of a program.
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Became {
+    Started,
+    Loaded,
+    Hit,
+    Failed,
+}
+
+/// How often each happened to each key, and what came first.
 #[derive(Default)]
 struct Happened {
-    started: HashMap<Key, usize>,
-    loaded: HashMap<Key, usize>,
-    hit: HashSet<Key>,
-    failed: HashSet<Key>,
+    times: HashMap<(Key, Became), usize>,
+    first: HashMap<Key, Became>,
 }
 
 impl Happened {
+    fn note(&mut self, key: Key, became: Became) {
+        *self.times.entry((key, became)).or_default() += 1;
+        self.first.entry(key).or_insert(became);
+    }
+
     fn of(events: &[Event]) -> Self {
         let mut all = Self::default();
         for event in events {
             match event {
-                Event::Started { key, .. } => *all.started.entry(*key).or_default() += 1,
-                Event::Failed { key, .. } => _ = all.failed.insert(*key),
+                Event::Started { key, .. } => all.note(*key, Became::Started),
+                // A call that only looks fails where nothing is.
+                Event::Failed { error, .. }
+                    if matches!(error.kind(), ErrorKind::NotRemembered { .. }) => {}
+                Event::Failed { key, .. } => all.note(*key, Became::Failed),
                 Event::Finished { key, source, .. } => match source {
-                    Source::Loaded => *all.loaded.entry(*key).or_default() += 1,
-                    Source::Memory => _ = all.hit.insert(*key),
+                    Source::Loaded => all.note(*key, Became::Loaded),
+                    Source::Memory => all.note(*key, Became::Hit),
                     _ => {}
                 },
                 _ => {}
@@ -193,33 +213,52 @@ impl Happened {
         all
     }
 
-    /// Checks that what the plan calls certain is among it; all of it, if the plan is complete.
-    fn check(&self, plan: &Plan, what: &str) {
-        let mut computed: HashMap<Key, usize> = HashMap::new();
-        let mut loaded: HashMap<Key, usize> = HashMap::new();
+    fn planned(plan: &Plan) -> Self {
+        let mut all = Self::default();
         for run in plan.runs() {
-            match &run.what {
-                Peek::Miss { key, .. } => *computed.entry(*key).or_default() += 1,
-                Peek::Load { key, .. } => *loaded.entry(*key).or_default() += 1,
-                Peek::Hit { key, .. } => assert!(self.hit.contains(key), "{what}: {run:?}"),
-                Peek::Failed { key, .. } => assert!(self.failed.contains(key), "{what}: {run:?}"),
-                other => panic!("{what}: nobody else is at it: {other:?}"),
+            let became = match run.what {
+                Peek::Miss { .. } => Became::Started,
+                Peek::Load { .. } => Became::Loaded,
+                Peek::Hit { .. } => Became::Hit,
+                Peek::Failed { .. } => Became::Failed,
+                _ => panic!("nobody else is at it: {run:?}"),
+            };
+            all.note(run.what.key(), became);
+        }
+        all
+    }
+
+    /// Checks that what the plan calls certain is among it; that nothing else is, if the plan is complete.
+    fn check(&self, plan: &Plan, what: &str) {
+        let planned = Self::planned(plan);
+        for (one, times) in &planned.times {
+            let happened = self.times.get(one).copied().unwrap_or_default();
+            assert!(
+                happened >= *times,
+                "{what}: {one:?}: {happened} of {times} times"
+            );
+            let is_one = |became| became == Became::Hit || became == Became::Failed;
+            if plan.is_complete() && !is_one(one.1) {
+                assert_eq!(happened, *times, "{what}: {one:?}");
             }
         }
-        for run in plan.runs() {
-            let key = run.what.key();
-            let times = |of: &HashMap<Key, usize>| of.get(&key).copied().unwrap_or_default();
-            let (started, planned) = (times(&self.started), times(&computed));
-            assert!(started >= planned, "{what}: {started} times: {run:?}");
-            assert_eq!(times(&self.loaded), times(&loaded), "{what}: {run:?}");
-            // Later steps may bypass, or run what a non-deterministic callee makes run again.
-            if plan.is_complete() {
-                assert_eq!(started, 0, "{what}: {run:?}");
-            }
+        for (key, became) in &planned.first {
+            let is_sole = planned
+                .times
+                .keys()
+                .filter(|(other, _)| other == key)
+                .count()
+                == 1;
+            let first = self.first[key];
+            // Another thread may have told of its hit before the one that loaded it had told of that.
+            let is_it = first == *became || (first, *became) == (Became::Hit, Became::Loaded);
+            // Later, and unknown, it may be run again.
+            assert!(!is_sole || is_it, "{what}: {key:?}: {became:?}, {first:?}");
         }
         if plan.is_complete() {
-            assert!(self.started.is_empty(), "{what}: {:?}", self.started);
-            assert_eq!(self.loaded, loaded, "{what}");
+            let mut happened = self.first.keys();
+            let other = happened.find(|key| !planned.first.contains_key(key));
+            assert_eq!(other, None, "{what}");
         }
     }
 }
@@ -293,7 +332,7 @@ fn what_a_plan_calls_certain_happens() {
     }
     // All of it is tried often.
     let tried = [complete, computed, loaded, hit, failed];
-    assert!(tried.iter().all(|count| *count > 100), "{tried:?}");
+    assert!(tried.iter().all(|count| *count > 70), "{tried:?}");
 }
 
 /// What an engine counts and has: its numbers, and the keys and computations in memory.

@@ -113,6 +113,7 @@ impl Error {
             | ErrorKind::Cancelled { .. }
             | ErrorKind::OutOfTime { .. }
             | ErrorKind::NotStarted { .. }
+            | ErrorKind::Planned { .. }
             | ErrorKind::TooDeep { .. } => Failure::Transient,
             _ => Failure::Ordinary,
         }

@@ -29,6 +29,8 @@ usage: water_scan [options]
   --store DIR           save every point there, and go on from what is there
   --threads N           how many threads (default: all cores); the energies do not
                         depend on it
+  --dry-run             say what would be computed, why, and about how long it takes;
+                        compute and save nothing
   --verbose             say on standard error what is computed, loaded and saved
   --json                one JSON object on standard output in place of the table
   --help                this text
@@ -49,6 +51,7 @@ pub struct Options {
     pub scan: Scan,
     pub store: Option<PathBuf>,
     pub threads: Option<usize>,
+    pub dry_run: bool,
     pub verbose: bool,
     pub json: bool,
 }
@@ -63,6 +66,7 @@ struct Said {
     harmonics: Option<Harmonics>,
     store: Option<PathBuf>,
     threads: Option<usize>,
+    dry_run: bool,
     verbose: bool,
     json: bool,
 }
@@ -88,6 +92,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Asked, Failure> {
                     parser.value().and_then(|v| v.parse()).map_err(usage)?,
                 )?);
             }
+            Long("dry-run") => said.dry_run = true,
             Long("verbose") => said.verbose = true,
             Long("json") => said.json = true,
             _ => return Err(usage(argument.unexpected())),
@@ -163,6 +168,7 @@ impl Said {
             scan,
             store: self.store,
             threads: self.threads,
+            dry_run: self.dry_run,
             verbose: self.verbose,
             json: self.json,
         })

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use options::{Asked, Options};
 use sde::archiver::ArchiveError;
 use sde::store::DirStore;
-use sde::{Builder, Event, ResultMap, SavePolicy, Sde, Value, inputs};
+use sde::{Builder, Event, Handle, ResultMap, SavePolicy, Sde, Value, inputs};
 use sde_apps::hartree_fock::Scan;
 
 /// What went wrong, for a person, and the exit status: 1 if the calculation failed,
@@ -83,6 +83,11 @@ fn run(ranks: impl Ranks) -> Result<(), Failure> {
     set_threads(&options)?;
     let saved = Arc::new(AtomicUsize::new(0));
     let sde = open(&options, &saved, ranks)?;
+    if options.dry_run {
+        let program = |sde: &Handle| calculate(sde, &options).map_err(|failure| failure.message);
+        let plan = sde.plan(program).map_err(Failure::of_input)?;
+        return report::print(&format!("{plan}\n"));
+    }
     let results = calculate(&sde, &options);
     // What was computed is worth keeping also if a point failed.
     let finished = sde.finish().map_err(Failure::of_calculation);
@@ -127,7 +132,9 @@ fn open(options: &Options, saved: &Arc<AtomicUsize>, ranks: impl Ranks) -> Resul
     if let Some(threads) = options.threads {
         builder = builder.threads(threads);
     }
-    if let Some(directory) = &options.store {
+    // What only plans makes no store.
+    let store = options.store.as_ref();
+    if let Some(directory) = store.filter(|store| !options.dry_run || store.exists()) {
         let store = ranks.open(directory).map_err(Failure::of_input)?;
         builder = builder.store(store);
     }
@@ -137,7 +144,7 @@ fn open(options: &Options, saved: &Arc<AtomicUsize>, ranks: impl Ranks) -> Resul
         .map_err(|error| Failure::of_input(error).of_this_rank())
 }
 
-fn calculate(sde: &Sde, options: &Options) -> Result<ResultMap, Failure> {
+fn calculate(sde: &Handle, options: &Options) -> Result<ResultMap, Failure> {
     let inputs = inputs! {
         molecule: Value::new(options.molecule.clone()),
         basis: Value::new(options.basis.clone()),

@@ -74,7 +74,7 @@
 //! | several results with names and [tags](Tag) | [`Results`](trait@Results) |
 //! | parameters, apps in slots | [`Settings`](trait@Settings), [`ConfiguredApp`], [`Instance`] |
 //! | apps whose inputs or results are known by name only | [`App`], [`AppInfo`], [`Inputs`], [`ResultMap`] |
-//! | many arguments at once; a policy for a call; asking first | [`CallApp`], [`Policy`], [`Peek`] |
+//! | many arguments at once; a policy for a call; asking first | [`CallApp`], [`Policy`], [`Peek`], [`Plan`] |
 //! | threads; one computation for all who ask; giving up | [`Handle::par_map`], [`Handle::with_cancel`], [`CancelToken`] |
 //! | the state of a run that takes days | [`Scratch`] |
 //! | what failed, and what failed first | [`Error`], [`ErrorKind`], [`AppError`] |
@@ -101,9 +101,9 @@ pub use sde_engine::{
     Called, CancelToken, ConfiguredApp, Cost, Data, Distributed, DynApp, ErasedValue, Error,
     ErrorKind, Event, EventLog, EvictionOrder, Failure, Fingerprint, Handle, InputFile, InputSpec,
     Inputs, Instance, Key, MemoryBudget, MemorySize, Observer, Outcome, OutputFile, Parameter,
-    ParameterValues, Peek, Policy, Prepared, Request, Result, ResultMap, ResultSpec, Results,
-    SavePolicy, Scratch, Sde, Settings, SharedWork, Slot, Source, Stats, Storable, SubApp, Tag,
-    Tags, Value, archiver, bulk, inputs, key, last_value, link_app, record,
+    ParameterValues, Peek, Plan, PlannedRun, Policy, Prepared, Request, Result, ResultMap,
+    ResultSpec, Results, SavePolicy, Scratch, Sde, Settings, SharedWork, Slot, Source, Stats,
+    Storable, SubApp, Tag, Tags, Value, archiver, bulk, inputs, key, last_value, link_app, record,
 };
 
 #[doc(hidden)]

@@ -14,6 +14,30 @@ use std::path::{Path, PathBuf};
 use kit::{computed, energies, json, path, run, table, words};
 
 #[test]
+fn a_dry_run_says_what_would_be_computed_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let scan = ["--scan", "bond 1 2 0.9 1.1 3", "--store", path(&store)];
+    let plan = |scan: &[&str]| table(&[scan, &["--dry-run"]].concat());
+    let first = plan(&scan);
+    assert!(
+        first.starts_with("app   to compute  time\nScan           1     -\n"),
+        "{first}"
+    );
+    assert!(first.contains("it was not run before"), "{first}");
+    assert!(!store.exists());
+    table(&scan);
+    assert!(plan(&scan).ends_with("All is remembered: nothing is computed.\n"));
+    let other = plan(&["--scan", "bond 1 2 0.9 1.1 4", "--store", path(&store)]);
+    assert!(other.contains("Scan: input \"scan\": "), "{other}");
+    assert!(other.contains("Computing takes about "), "{other}");
+    assert!(
+        other.lines().all(|line| line.chars().count() <= 80),
+        "{other}"
+    );
+}
+
+#[test]
 fn a_plain_run_shows_the_points_and_what_was_remembered() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");

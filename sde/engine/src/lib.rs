@@ -45,8 +45,8 @@ pub use app::{
 pub use cache::{AppStats, EvictionOrder, MemoryBudget};
 pub use checkpoint::{SavePolicy, SharedWork};
 pub use engine::{
-    AppSource, Apps, Builder, CallApp, CallRequest, Called, Outcome, Peek, Policy, Request,
-    Scratch, Sde, Stats, Sweep,
+    AppSource, Apps, Builder, CallApp, CallRequest, Called, Outcome, Peek, Plan, PlannedRun,
+    Policy, Request, Scratch, Sde, Stats, Sweep,
 };
 pub use error::{AppError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, Source};

@@ -41,6 +41,8 @@ mod odd_names;
 mod one_flight;
 mod own_parallel;
 mod par_call;
+mod plan;
+mod planned_workflows;
 mod raw_rayon;
 mod refresh;
 mod results;

@@ -184,10 +184,12 @@ pub(crate) struct ThreadContext {
     pub(crate) top: Option<Arc<Frame>>,
     /// Whether the thread does a share of work that other threads do shares of.
     shares: bool,
+    /// The engine that plans what this thread does, by its address; 0 if none does.
+    planned_by: usize,
 }
 
 thread_local! {
-    static CONTEXT: RefCell<ThreadContext> = const { RefCell::new(ThreadContext { top: None, shares: false }) };
+    static CONTEXT: RefCell<ThreadContext> = const { RefCell::new(ThreadContext { top: None, shares: false, planned_by: 0 }) };
 }
 
 impl ThreadContext {
@@ -208,6 +210,19 @@ impl ThreadContext {
             shares: true,
             ..self
         }
+    }
+
+    /// This thread's context with an engine that plans.
+    pub(crate) fn planned(engine: usize) -> Self {
+        Self {
+            planned_by: engine,
+            ..Self::here()
+        }
+    }
+
+    /// Whether this engine plans what this thread does.
+    pub(crate) fn is_planned_by(engine: usize) -> bool {
+        CONTEXT.with_borrow(|context| context.planned_by == engine)
     }
 
     /// Whether other threads may do parts of this thread's work, so that events here are in no order of the program.

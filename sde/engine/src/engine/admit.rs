@@ -3,7 +3,7 @@
 use super::Engine;
 use super::run_state::Run;
 use super::save::is_writing;
-use crate::app::{ancestry, depth_here};
+use crate::app::{ThreadContext, ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
 use crate::result_map::no_result;
@@ -14,11 +14,24 @@ impl Engine {
         let refused = within_a_store()
             .or_else(|| not_ready(run))
             .or_else(|| distributed_input(run))
+            .or_else(|| self.beside_a_plan(run))
             .or_else(|| own_cycle(run))
             .or_else(|| unknown_name(run))
             .or_else(|| cancelled(run))
             .or_else(|| self.too_deep(run));
         refused.map_or(Ok(()), Err)
+    }
+
+    /// Refuses a run that a program which is planned asks for through another handle than it was given: that one would
+    /// compute.
+    fn beside_a_plan(&self, run: &Run<'_>) -> Option<Error> {
+        let plans = run.from.planning().is_some();
+        (!plans && ThreadContext::is_planned_by(self.id())).then(|| {
+            Error::refused(
+                format!("a call of {} in a plan", run.name()),
+                "it was made through another handle, which would compute; use the handle that the closure of `plan` is given",
+            )
+        })
     }
 
     /// Refuses a run that is nested deeper than a thread's stack is sure to hold.

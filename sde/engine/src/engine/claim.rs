@@ -237,22 +237,27 @@ impl Engine {
         {
             return Ok((served, Source::Memory));
         }
-        let why = match now.or(previous) {
+        Err(self.not_remembered(run, now.or(previous)))
+    }
+
+    /// The error of a call whose results, of which this is left, do not serve.
+    pub(super) fn not_remembered(&self, run: &Run<'_>, entry: Option<Arc<Entry>>) -> Error {
+        let why = match entry {
             Some(entry) => self
                 .refusal(&entry, run.options.names)
                 .unwrap_or_else(|| "it is being computed again".to_owned()),
             None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
-            None => match self.stored_refusal(&run.app.resolved, &run.key) {
+            None => match self.stored_refusal(&run.app.resolved, &run.key, run.options.names) {
                 Some(Err(why)) => format!("what is stored does not serve: {why}"),
                 _ => "it was never computed, or not saved".to_owned(),
             },
         };
         let app = run.name();
-        Err(ErrorKind::NotRemembered {
+        ErrorKind::NotRemembered {
             app,
             key: run.key,
             why,
         }
-        .into())
+        .into()
     }
 }

@@ -88,7 +88,7 @@ impl<'a> Gate<'a> {
 
     /// A run that was not made from nothing, and took longer in all than a job lasts, tells nothing of what the next job can do: it
     /// may have gone on from the state of another job.
-    fn note_in(&self, costs: &mut Costs, record: &RecordHead) {
+    pub(super) fn note_in(&self, costs: &mut Costs, record: &RecordHead) {
         if !record.anew || record.took <= self.engine.job.length() {
             let run = (record.run.process, record.run.number);
             costs.note(record.made_at, run, record.took);

@@ -50,7 +50,9 @@ impl Engine {
 
     /// Tells why the remembered entry of a run does not serve, if there is anything to tell.
     pub(super) fn tell_stale(&self, run: &Run<'_>, why: Option<String>) {
-        if let Some(why) = why {
+        if let Some(why) = why
+            && run.from.planning().is_none()
+        {
             self.tell(|| Event::Stale {
                 app: run.name(),
                 key: run.key,
@@ -70,10 +72,13 @@ impl Engine {
         let alone = Arc::new(entry_of(specs, &stored, None));
         run.note_known(Arc::clone(&alone));
         let found = (&alone.record, &ResultMap::of(Arc::clone(&alone)));
-        for other in &stored.others {
+        let is_planned = run.from.planning().is_some();
+        for other in stored.others.iter().filter(|_| !is_planned) {
             self.compare(run, found, &entry_of(specs, other, None));
         }
-        if let Some(previous) = previous {
+        if let Some(previous) = previous
+            && !is_planned
+        {
             self.compare(run, found, previous);
         }
         if run.options.replaces(stored.record.run) {
@@ -98,7 +103,7 @@ impl Engine {
         };
         let served = self.served(&entry, run.options.names).map_err(Some)?;
         // An archive is to have all results that this program used, whatever process computed them.
-        if !archived {
+        if !archived && !is_planned {
             drop(self.pending.add_to(Selection::Archive, &entry));
         }
         Ok(served)
@@ -107,9 +112,10 @@ impl Engine {
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
         let archiver = self.archiver()?;
         let stretch = crate::stretch!("load", app = &*run.cache.name, key = %run.key.short());
-        let found = match run.options.policy {
-            Policy::Refresh => archiver.look(&run.key),
-            _ => archiver.find(&run.key),
+        let uses = run.options.policy != Policy::Refresh && run.from.planning().is_none();
+        let found = match uses {
+            false => archiver.look(&run.key),
+            true => archiver.find(&run.key),
         };
         match &found {
             Ok(Some(_)) => stretch.end("found"),

@@ -25,6 +25,7 @@ mod last_states;
 mod load;
 mod look;
 mod peek;
+mod plan;
 mod publish;
 mod run;
 mod run_state;
@@ -52,6 +53,7 @@ pub use handle::{
 pub(crate) use handle::{Ended, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
+pub use plan::{Plan, PlannedRun};
 pub(crate) use publish::{ToSave, Unpublished};
 pub(crate) use run_state::{Keyed, Run};
 pub use sde::Sde;

@@ -15,6 +15,24 @@ use crate::inputs::Inputs;
 use crate::key::{EncodedCursor, Key, keyed};
 use crate::result_map::ResultMap;
 
+/// Why a run of which nothing is known is computed.
+pub(super) const NEW: &str = "it was not run before";
+
+/// Replaces `nearest` by a record that the planned run of this key is more like.
+pub(super) fn look_at(
+    planned: Compared<'_>,
+    key: Key,
+    other: &Record,
+    nearest: &mut Option<Nearest>,
+) {
+    // Where a store has the inputs of a run, its record is compared there.
+    let has_inputs = !other.inputs.is_empty() || planned.inputs.is_empty();
+    if has_inputs && *other.app == *planned.app && other.key != key && other.failure.is_none() {
+        let differences = of_keys(other.compared(), planned);
+        other.offer(&key, differences, nearest);
+    }
+}
+
 impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
     pub(super) fn peek(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
@@ -24,8 +42,25 @@ impl Engine {
             app: Arc::clone(&resolved.name),
             source,
         })?;
+        Ok(self
+            .known(resolved, &key, None)
+            .unwrap_or_else(|| Peek::Miss {
+                key,
+                why: NEW.to_owned(),
+                nearest: self.nearest(app, key, inputs),
+            }))
+    }
+
+    /// What a run of this key, with results of these names, would do; `None` if nothing of it is known.
+    pub(super) fn known(
+        &self,
+        resolved: &ResolvedApp,
+        key: &Key,
+        names: Option<&[&str]>,
+    ) -> Option<Peek> {
+        let key = *key;
         let miss = |why: String| {
-            Ok(Peek::Miss {
+            Some(Peek::Miss {
                 key,
                 why,
                 nearest: None,
@@ -41,12 +76,10 @@ impl Engine {
         let mut held = None;
         let known = cache.entry(&key);
         if let Some(entry) = known.or_else(|| self.of_larger_set(&key)) {
-            match self.refusal(&entry, None) {
+            match self.refusal(&entry, names) {
                 None => {
-                    return Ok(Peek::Hit {
-                        key,
-                        made_by: entry.record.run,
-                    });
+                    let made_by = entry.record.run;
+                    return Some(Peek::Hit { key, made_by });
                 }
                 Some(_) if self.is_left_behind(&key, None) => {
                     held = Some("it lies on the larger process set".to_owned());
@@ -54,35 +87,36 @@ impl Engine {
                 Some(reason) => held = Some(reason),
             }
         } else if cache.is_flying(&key) {
-            return Ok(Peek::Wait { key });
+            return Some(Peek::Wait { key });
         } else if let Some(error) = cache.failure(&key, self.epoch()) {
-            return miss(format!("it failed, and would again: {error:#}"));
+            let why = format!("{error:#}");
+            return Some(Peek::Failed { key, why });
         }
-        match self.stored_refusal(resolved, &key) {
-            Some(Ok(made_by)) => Ok(Peek::Load { key, made_by }),
+        match self.stored_refusal(resolved, &key, names) {
+            Some(Ok(made_by)) => Some(Peek::Load { key, made_by }),
             Some(Err(reason)) => miss(match held {
                 Some(why) if why == reason => why,
                 Some(why) => format!("{why}, and what is stored does not serve: {reason}"),
                 None => format!("what is stored does not serve: {reason}"),
             }),
-            None => match held.or_else(|| self.failed_before(&key)) {
+            None => match held {
                 Some(why) => miss(why),
-                None => Ok(Peek::Miss {
-                    key,
-                    why: "it was not run before".to_owned(),
-                    nearest: self.nearest(app, key, inputs),
-                }),
+                None => self.failed_before(key),
             },
         }
     }
 
-    /// What is kept of an earlier failure of a run, if anything is.
-    fn failed_before(&self, key: &Key) -> Option<String> {
-        let record = self.find_failure(key)?;
-        let message = &record.failure.as_ref()?.message;
+    /// What a call makes of an earlier failure of a run, if one is kept.
+    fn failed_before(&self, key: Key) -> Option<Peek> {
+        let record = self.find_failure(&key)?;
+        let why = record.failure.as_ref()?.message.clone();
         Some(match self.gives(&record, false) {
-            true => format!("it failed, and would again: {message}"),
-            false => format!("it failed before: {message}"),
+            true => Peek::Failed { key, why },
+            false => Peek::Miss {
+                key,
+                why: format!("it failed before: {why}"),
+                nearest: None,
+            },
         })
     }
 
@@ -120,28 +154,25 @@ impl Engine {
             inputs: &inputs.summaries(&mut EncodedCursor::new(&encoded)),
         };
         let mut nearest = None;
-        let mut look_at = |other: &Record| {
-            if other.app == resolved.name && other.key != key && other.failure.is_none() {
-                let differences = of_keys(other.compared(), planned);
-                other.offer(&key, differences, &mut nearest);
-            }
-        };
+        self.earlier(resolved, &mut |other| {
+            look_at(planned, key, other, &mut nearest)
+        });
+        nearest
+    }
+
+    /// Tells `each` the records of an app, in memory and in the store.
+    pub(super) fn earlier(&self, resolved: &ResolvedApp, each: &mut dyn FnMut(&Record)) {
         for entry in self.cache_here(resolved).entries() {
-            let record = entry.full_record();
-            // Where a store has the inputs of a run, its record is compared there.
-            if !record.inputs.is_empty() || planned.inputs.is_empty() {
-                look_at(&record);
-            }
+            each(&entry.full_record());
         }
         if let Some(archiver) = self.archiver() {
-            let looked = archiver.records(&resolved.name, &mut look_at);
+            let looked = archiver.records(&resolved.name, each);
             if let Err(error) = looked {
                 // For a message a run in memory may be near enough.
                 let store = archiver.describe();
                 self.warn(|| format!("{store} can't be asked for records: {error:#}"));
             }
         }
-        nearest
     }
 
     /// The stored computation that a run would load, or why it does not serve; `None` if nothing is stored.
@@ -149,11 +180,12 @@ impl Engine {
         &self,
         resolved: &ResolvedApp,
         key: &Key,
+        names: Option<&[&str]>,
     ) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
             let entry = entry_of(&resolved.info.results, &stored, None);
-            self.refusal(&entry, None).map_or(Ok(made_by), Err)
+            self.refusal(&entry, names).map_or(Ok(made_by), Err)
         };
         let stored = || match self.archiver()?.find(key) {
             Ok(stored) => stored.map(look),

@@ -28,6 +28,9 @@ impl Engine {
         options: &Options<'_>,
     ) -> Result<Option<Outcome>, Error> {
         from.check_active()?;
+        if let Some(planning) = from.planning() {
+            return self.plan_call(planning, from, app, call, options).map(Some);
+        }
         let resolved = &*app.resolved;
         if resolved.missing.is_empty() {
             self.freeze(app);

@@ -158,7 +158,7 @@ impl fmt::Display for Stats {
 }
 
 /// The first column begins on the left, the others end on the right.
-fn write_rows(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+pub(super) fn write_rows(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let width = |column: usize| {
         let texts = rows.iter().map(|row| row[column].chars().count());
         texts.max().unwrap_or(0)

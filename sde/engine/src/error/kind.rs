@@ -94,6 +94,15 @@ pub enum ErrorKind {
         /// Whether somebody told the program to stop (`sde stop`).
         stopped: bool,
     },
+    /// The run would be computed or waited for, and the program is only [planned](crate::Sde::plan).
+    #[error("{app} [{}] is not computed: this is a plan; run the program to have its value", key.short())]
+    #[non_exhaustive]
+    Planned {
+        /// The app asked for.
+        app: Arc<str>,
+        /// The run asked for.
+        key: Key,
+    },
     /// A run needs its own result, directly or through others.
     #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]
     #[non_exhaustive]

@@ -113,6 +113,7 @@ impl Error {
             | ErrorKind::Cancelled { .. }
             | ErrorKind::OutOfTime { .. }
             | ErrorKind::NotStarted { .. }
+            | ErrorKind::Planned { .. }
             | ErrorKind::TooDeep { .. } => Failure::Transient,
             _ => Failure::Ordinary,
         }
@@ -142,6 +143,12 @@ impl Error {
     /// Whether it says that an item of a sweep was not begun.
     pub(crate) fn is_not_started(&self) -> bool {
         matches!(self.kind(), ErrorKind::NotStarted { .. })
+    }
+
+    /// Whether it stands for a value that a [plan](crate::Sde::plan) does not compute: this one, or one beneath it.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        matches!(self.root().kind(), ErrorKind::Planned { .. })
     }
 
     /// Whether it comes of a call that was cancelled: this one, or one beneath it.
@@ -188,6 +195,7 @@ impl Error {
             | ErrorKind::TooDeep { key, .. }
             | ErrorKind::Cancelled { key, .. }
             | ErrorKind::NotRemembered { key, .. }
+            | ErrorKind::Planned { key, .. }
             | ErrorKind::NotThreadSafe { key, .. }
             | ErrorKind::NotDistributed { key, .. }
             | ErrorKind::LeftBehind { key, .. }

@@ -40,6 +40,16 @@ impl Costs {
         Some(cost.saturating_add(cost / 5))
     }
 
+    /// The mean of the costs; `None` if none is known.
+    pub(crate) fn mean(&self) -> Option<Duration> {
+        let sum = self
+            .0
+            .values()
+            .fold(Duration::ZERO, |sum, cost| sum.saturating_add(*cost));
+        let count = u32::try_from(self.0.len()).ok()?;
+        sum.checked_div(count)
+    }
+
     /// How long items may still begin, of a job that has so much time left of its whole time: none if nothing fits any more.
     pub(crate) fn closes_in(&self, left: Duration, whole: Duration) -> Duration {
         left.saturating_sub(self.estimate().unwrap_or(whole / SHARE))

@@ -213,7 +213,7 @@ impl Engine {
         let Some(key) = key else { return false };
         let entry = cache.entry(&key);
         entry.is_some_and(|entry| self.refusal(&entry, None).is_none())
-            || matches!(self.stored_refusal(resolved, &key), Some(Ok(_)))
+            || matches!(self.stored_refusal(resolved, &key, None), Some(Ok(_)))
     }
 
     /// Tells all ranks which of the items failed, and why, or were not begun for want of time.

@@ -72,7 +72,12 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
         sink: impl FnMut(usize, &T, R) -> bool + Send,
     ) {
         let nested = ThreadContext::here().is_beside();
-        let progress = |so_far, total| sde.engine().progress(self.label, so_far, total, nested);
+        let is_planned = sde.planning().is_some();
+        let progress = |so_far, total| {
+            if !is_planned {
+                sde.engine().progress(self.label, so_far, total, nested);
+            }
+        };
         let begun = Instant::now();
         if let Some(total) = (self.total)(0) {
             progress(SoFar::default(), total);
@@ -126,7 +131,7 @@ impl<N: Fn(usize) -> Option<usize> + Sync> Loop<'_, N> {
             // The items done are all there are.
             progress(so_far, done);
         }
-        if !nested {
+        if !nested && !is_planned {
             let (items, took, label) = (total.unwrap_or(done), begun.elapsed(), self.label);
             tracing::info!(target: "sde", done, failed, items, ?took, "went through {label}");
         }
@@ -210,10 +215,10 @@ impl Handle {
     }
 
     /// Does work on this thread and on up to so many helpers. On a rayon worker, and nested in a run on one, on this thread alone:
-    /// it would have to wait for helpers, which may wait for that worker.
+    /// it would have to wait for helpers, which may wait for that worker. So it is in a plan: it goes on in order until a call fails.
     pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
         let place = ThreadContext::here();
-        let helpers = if place.is_on_rayon(self.frame()) {
+        let helpers = if place.is_on_rayon(self.frame()) || self.planning().is_some() {
             0
         } else {
             helpers

@@ -9,6 +9,7 @@ mod items;
 mod par_call;
 mod parallel;
 mod peek;
+mod planning;
 mod request;
 mod scratch;
 mod source;
@@ -22,6 +23,7 @@ pub use call_app::{CallApp, CallRequest, Called};
 pub(crate) use items::{Ended, Loop, led};
 pub use par_call::GoesOn;
 pub use peek::Peek;
+pub(crate) use planning::{Place, Planning, SeenRun};
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Policy, Request};
 pub use scratch::Scratch;
@@ -74,6 +76,8 @@ pub struct Handle {
     ranks: Option<Arc<ProcessSet>>,
     /// What cancels the calls made through it, besides what cancels its run.
     cancel: Vec<CancelToken>,
+    /// What its calls are noted in, which compute nothing.
+    planning: Option<Arc<Planning>>,
 }
 
 impl Handle {
@@ -87,6 +91,7 @@ impl Handle {
             frame,
             ranks,
             cancel: Vec::new(),
+            planning: None,
         }
     }
 
@@ -232,7 +237,7 @@ impl Handle {
         inputs: &Inputs,
     ) -> Result<Option<Cost>, Error> {
         Ok(match self.peek(app, inputs)? {
-            Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
+            Peek::Hit { .. } | Peek::Load { .. } | Peek::Failed { .. } => Some(Cost::default()),
             Peek::Wait { .. } | Peek::Miss { .. } => {
                 let app = app.resolve(self)?;
                 app.app.cost(&*self.declared(&app, inputs)?)

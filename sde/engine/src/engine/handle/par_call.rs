@@ -96,11 +96,14 @@ impl Handle {
             gate: gate.as_ref(),
             ..TypedOptions::<G>::OPTIONS.clone()
         };
+        let item = self.of_items();
         let one = |inputs: &Inputs, waits| {
-            self.unless_elsewhere(&app, inputs, &options, waits)
+            item()
+                .unless_elsewhere(&app, inputs, &options, waits)
                 .and_then(|results| G::from_map(&results))
         };
         let (mut given, mut failed, mut end) = (0, None::<(usize, Error)>, None);
+        let mut planned = None;
         let name = |at, inputs: &Inputs| item_name(at, inputs);
         work.run(self, items.enumerate(), name, one, |at, inputs, result| {
             match result {
@@ -113,6 +116,7 @@ impl Handle {
                     }
                 }
                 Err(error) if error.is_not_started() => end = Some(End::OutOfTime),
+                Err(error) if error.is_planned() => planned = Some(error),
                 Err(error) if failed.as_ref().is_none_or(|(first, _)| at < *first) => {
                     failed = Some((at, of_item(at, inputs, &error)));
                 }
@@ -126,7 +130,7 @@ impl Handle {
                 let left = total.map(|total| total.saturating_sub(given));
                 Err(self.out_of_time(given, left))
             }
-            (None, _) => Ok(()),
+            (None, _) => planned.map_or(Ok(()), Err),
         }
     }
 
@@ -228,9 +232,9 @@ fn exact_length(items: &impl Iterator) -> Option<usize> {
     most.filter(|most| *most == least)
 }
 
-/// The error of one of many calls. One that was not begun has not failed.
+/// The error of one of many calls. One that was not begun, or is planned, has not failed.
 fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {
-    if error.is_not_started() {
+    if error.is_not_started() || error.is_planned() {
         return error.clone();
     }
     ErrorKind::Item {

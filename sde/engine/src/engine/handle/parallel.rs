@@ -179,8 +179,12 @@ impl Handle {
         };
         let is_shared = self.engine().shares(app, options.names);
         let name = |at: usize, inputs: &&Inputs| item_name(distinct.first[at], inputs);
-        let each = |inputs: &&Inputs, waits| self.unless_elsewhere(app, inputs, &options, waits);
-        let goes_on = |result: &Result<_, _>| result.is_ok() || !ends_if_one_fails;
+        let item = self.of_items();
+        let each = |inputs: &&Inputs, waits| item().unless_elsewhere(app, inputs, &options, waits);
+        let goes_on = |result: &Result<_, Error>| match result {
+            Ok(_) => true,
+            Err(error) => !ends_if_one_fails || error.is_planned(),
+        };
         Ok(self.in_order((&app.resolved.name, list, is_shared), name, each, goes_on))
     }
 
@@ -232,7 +236,8 @@ impl Handle {
         items: &[T],
         each: impl Fn(&Self, &T) -> R + Sync,
     ) -> Vec<R> {
-        let each = |item: &T, _| Ended::Done(each(self, item));
+        let of_item = self.of_items();
+        let each = |item: &T, _| Ended::Done(each(&of_item(), item));
         let name = |at, _: &T| format!("item {at}");
         let list = ("par_each", items, self.engine().sharing.is_some());
         let all = self.in_order(list, name, each, |_| true);
@@ -258,9 +263,10 @@ impl Handle {
         b: impl FnOnce(&Self) -> B + Send,
     ) -> (A, B) {
         let (mut of_a, mut of_b) = (None, None);
+        let item = self.of_items();
         let jobs: [Box<dyn FnOnce() + Send + '_>; 2] = [
-            Box::new(|| of_a = Some(a(self))),
-            Box::new(|| of_b = Some(b(self))),
+            Box::new(|| of_a = Some(a(&item()))),
+            Box::new(|| of_b = Some(b(&item()))),
         ];
         // Whichever thread comes first does a job.
         let jobs = jobs.map(|job| Mutex::new(Some(job)));

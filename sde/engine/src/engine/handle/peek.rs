@@ -49,6 +49,14 @@ pub enum Peek {
         /// The key of the run.
         key: Key,
     },
+    /// The call would give the error of an earlier failure, and compute nothing.
+    #[non_exhaustive]
+    Failed {
+        /// The key of the run.
+        key: Key,
+        /// The error's text.
+        why: String,
+    },
     /// The call would compute.
     #[non_exhaustive]
     Miss {
@@ -70,6 +78,7 @@ impl Peek {
             Self::Hit { key, .. }
             | Self::Load { key, .. }
             | Self::Wait { key }
+            | Self::Failed { key, .. }
             | Self::Miss { key, .. } => *key,
         }
     }
@@ -83,6 +92,7 @@ impl fmt::Display for Peek {
             Self::Hit { made_by, .. } => write!(f, "is in memory, made by {made_by}"),
             Self::Load { made_by, .. } => write!(f, "is in the store, made by {made_by}"),
             Self::Wait { .. } => f.write_str("is being computed"),
+            Self::Failed { why, .. } => write!(f, "failed, and would again: {why}"),
             Self::Miss { why, nearest, .. } => {
                 write!(f, "would be computed: {why}")?;
                 nearest

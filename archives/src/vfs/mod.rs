@@ -64,6 +64,14 @@ pub enum FileKind {
     Other,
 }
 
+/// Whether a file is gone. A network file system may report a stale handle for one that another process removed.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle
+    )
+}
+
 /// The names of a medium, and its files. See the [module](self) for the assumptions.
 pub trait Vfs: Send + Sync + fmt::Debug {
     /// The properties of a name; `None` if it does not exist.

@@ -16,9 +16,19 @@ impl std::fmt::Debug for First {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
+struct BeforeOpen(Arc<dyn Fn(&Path) -> io::Result<()> + Send + Sync>);
+
+impl std::fmt::Debug for BeforeOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BeforeOpen")
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 pub struct OddDisk {
     before_publish: Option<First>,
+    before_open: Option<BeforeOpen>,
     has_no_locks: bool,
 }
 
@@ -27,15 +37,23 @@ impl OddDisk {
     pub fn that_first(does: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self {
             before_publish: Some(First(Arc::new(does))),
-            has_no_locks: false,
+            ..Self::default()
+        }
+    }
+
+    /// One that does something before it opens a file.
+    pub fn that_opens(does: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self {
+            before_open: Some(BeforeOpen(Arc::new(does))),
+            ..Self::default()
         }
     }
 
     /// One on which all locks look as if nobody had them.
     pub fn without_locks() -> Self {
         Self {
-            before_publish: None,
             has_no_locks: true,
+            ..Self::default()
         }
     }
 }
@@ -57,6 +75,9 @@ impl Vfs for OddDisk {
         Disk.create(path)
     }
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        self.before_open
+            .iter()
+            .try_for_each(|first| first.0(path))?;
         Disk.open(path)
     }
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {

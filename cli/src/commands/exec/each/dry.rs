@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sde::{Key, Peek, Sde};
-use sde_archives::StoreOptions;
+use sde_archives::DirStore;
 use sde_archives::inspect::{Computations, Entry, Listed, Snapshot, Standing};
 use sde_command::{Command, Rules, Verdict};
 
@@ -36,10 +36,10 @@ struct Known {
 
 impl Exec {
     pub fn tell_each(&self, rows: &Rows, all: &[Self], out: &mut Output) -> Result<u8, Failure> {
-        let store = self.store().filter(|store| store.exists());
+        let store = self.looked_in()?;
         let mut sde = Sde::builder();
         if let Some(store) = &store {
-            sde = sde.store(StoreOptions::new().read_only().open(store)?);
+            sde = sde.store(store.clone());
         }
         let (sde, keys) = (sde.build().map_err(told)?, Sde::new());
         let commands: Vec<Result<(Command, Key, String), String>> = all
@@ -54,10 +54,10 @@ impl Exec {
                 Ok((command, key, app))
             })
             .collect();
-        let known = match &store {
-            Some(store) => self.known(store, &commands)?,
-            None => Known::default(),
-        };
+        let mut known = Known::default();
+        for store in store.iter().flat_map(DirStore::looks_in) {
+            self.add_known(&mut known, store, &commands)?;
+        }
         let mut would = Vec::new();
         let mut run = HashSet::new();
         for command in &commands {
@@ -91,30 +91,30 @@ impl Exec {
         Ok(0)
     }
 
-    /// What the store has of these runs, and how long runs of their apps took.
-    fn known(
+    /// Adds what a store has of these runs, and how long runs of their apps took.
+    fn add_known(
         &self,
+        known: &mut Known,
         store: &Path,
         commands: &[Result<(Command, Key, String), String>],
-    ) -> Result<Known, Failure> {
+    ) -> Result<(), Failure> {
         let commands = || commands.iter().flatten();
         let apps: BTreeSet<&str> = commands().map(|(.., app)| &**app).collect();
         let rules: HashMap<Key, Rules> = commands()
             .filter_map(|(command, key, _)| Some((*key, command.rules().ok()?)))
             .collect();
-        let (_, known) = store::read(store, |store| {
-            let mut known = Known::default();
+        store::read(store, |store| {
             for entry in entries(store, &apps) {
                 known.took.push(entry.record.took);
                 let key = entry.record.key;
                 if let Some(rules) = rules.get(&key) {
                     let would = self.would(store, &entry, rules)?;
-                    known.runs.extend(would.map(|would| (key, would)));
+                    would.map(|would| known.runs.entry(key).or_insert(would));
                 }
             }
-            Ok(known)
+            Ok(())
         })?;
-        Ok(known)
+        Ok(())
     }
 
     fn would(

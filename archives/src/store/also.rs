@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use sde::Key;
@@ -14,15 +14,13 @@ use sde::archiver::{ArchiveError, Mark, StoredEntry};
 use sde::key::Digest;
 use sde::record::RunId;
 
-use crate::archive::real_path;
 use crate::catalog::index::Index;
 use crate::catalog::look::how_to_read;
 use crate::format::directory;
 use crate::locks::lock;
-use crate::store::options::StoreOptions;
 use crate::store::take_over::{MOST, SHORT};
 use crate::store::{DirStore, absolute};
-use crate::vfs::Vfs;
+use crate::vfs::{Vfs, real_path};
 
 /// The other stores, in the order in which they are asked.
 pub(crate) struct Also {
@@ -34,35 +32,33 @@ pub(crate) struct Also {
 }
 
 impl Also {
-    /// Opens stores for reading. One that can't be opened is left out with a warning, and so is one named twice.
-    pub(crate) fn open(options: &StoreOptions, own: &Path, dirs: &[PathBuf]) -> Self {
-        let mut seen = HashSet::from([real_path(&*options.vfs, own)]);
+    /// Opens stores by `open`. One that can't be opened is left out with a warning, and so is one named twice.
+    pub(super) fn open(
+        vfs: &dyn Vfs,
+        own: &Path,
+        dirs: &[PathBuf],
+        open: impl Fn(&Path) -> Result<DirStore, ArchiveError>,
+    ) -> Self {
+        let mut seen = HashSet::from([real_path(vfs, own)]);
         let mut stores = Vec::new();
         for dir in dirs {
-            let opened = absolute(dir).and_then(|dir| {
-                if !seen.insert(real_path(&*options.vfs, &dir)) {
-                    let dir = dir.display();
-                    sde::warning!(
-                        "{dir} is named more than once among the stores to look in, or is the one saved to; it is looked in once"
-                    );
-                    return Ok(None);
-                }
-                let mut other = StoreOptions::new().vfs(Arc::clone(&options.vfs));
-                other.looks = u32::try_from(dirs.len()).unwrap_or(u32::MAX);
-                other.read_only().trust_others().open(dir).map(Some)
-            });
-            match opened {
-                Ok(store) => stores.extend(store),
+            let (name, place) = (dir.display(), absolute(dir));
+            if !seen.insert(real_path(vfs, &place.unwrap_or_else(|_| dir.clone()))) {
+                sde::warning!(
+                    "{name} is named more than once among the stores to look in, or is the one saved to; it is looked in once"
+                );
+                continue;
+            }
+            match open(dir) {
+                Ok(store) => stores.push(store),
                 Err(error) => {
-                    let vfs = &*options.vfs;
                     let advice = advice(vfs, dir, &error);
                     let why = match directory::look_for_format(vfs, dir) {
                         Ok(false) => "there is no store".to_owned(),
                         _ => error.to_string(),
                     };
                     sde::warning!(
-                        "nothing is looked up in {}, and what only it has is computed: {why}{advice}",
-                        dir.display()
+                        "nothing is looked up in {name}, and what only it has is computed: {why}{advice}"
                     );
                 }
             }
@@ -111,7 +107,7 @@ impl DirStore {
     }
 
     /// Finds an entry without counting it as used: a program that only inspects entries gives no reason to keep them
-    /// longer. The stores to [look in too](StoreOptions::also) are asked where this one has no whole entry that counts.
+    /// longer. The stores to [look in too](crate::StoreOptions::also) are asked where this one has no whole entry that counts.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -127,7 +123,7 @@ impl DirStore {
     }
 
     /// The directory of the store from which an entry is given: this one, or one to [look in
-    /// too](StoreOptions::also).
+    /// too](crate::StoreOptions::also).
     ///
     /// # Errors
     /// As `find`.
@@ -137,7 +133,7 @@ impl DirStore {
     }
 
     /// The directories in which entries are looked for, in this order: that of the store, then those to [look in
-    /// too](StoreOptions::also) that could be opened.
+    /// too](crate::StoreOptions::also) that could be opened.
     pub fn looks_in(&self) -> impl Iterator<Item = &Path> {
         let others = self.others().iter();
         std::iter::once(self.path()).chain(others.map(Self::path))

@@ -279,7 +279,11 @@ impl StoreOptions {
                 directory::create(vfs, &dir)?;
             }
         }
-        let also = (!others.is_empty()).then(|| Also::open(&options, &dir, &others));
+        let mut of_others = Self::new().vfs(Arc::clone(&options.vfs)).read_only();
+        of_others = of_others.trust_others();
+        of_others.looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
+        let open = |dir: &Path| of_others.clone().open(dir);
+        let also = (!others.is_empty()).then(|| Also::open(vfs, &dir, &others, open));
         let store = DirStore::new(options, dir, trust);
         if let Some(also) = also {
             let _ = store.0.also.set(also);

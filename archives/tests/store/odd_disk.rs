@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 
+/// What is done before a call with a path.
+type Does = dyn Fn(&Path) -> io::Result<()> + Send + Sync;
+
 #[derive(Clone)]
-struct First(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
+struct First(Arc<Does>);
 
 impl std::fmt::Debug for First {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -16,19 +19,10 @@ impl std::fmt::Debug for First {
     }
 }
 
-#[derive(Clone)]
-struct BeforeOpen(Arc<dyn Fn(&Path) -> io::Result<()> + Send + Sync>);
-
-impl std::fmt::Debug for BeforeOpen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BeforeOpen")
-    }
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct OddDisk {
     before_publish: Option<First>,
-    before_open: Option<BeforeOpen>,
+    before_open: Option<First>,
     has_no_locks: bool,
 }
 
@@ -36,7 +30,7 @@ impl OddDisk {
     /// One that does something before it gives a file its name.
     pub fn that_first(does: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self {
-            before_publish: Some(First(Arc::new(does))),
+            before_publish: Some(First(Arc::new(move |_: &Path| does()))),
             ..Self::default()
         }
     }
@@ -44,7 +38,7 @@ impl OddDisk {
     /// One that does something before it opens a file.
     pub fn that_opens(does: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self {
-            before_open: Some(BeforeOpen(Arc::new(does))),
+            before_open: Some(First(Arc::new(does))),
             ..Self::default()
         }
     }
@@ -81,7 +75,9 @@ impl Vfs for OddDisk {
         Disk.open(path)
     }
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.before_publish.iter().try_for_each(|first| first.0())?;
+        self.before_publish
+            .iter()
+            .try_for_each(|first| first.0(to))?;
         Disk.publish(from, to)
     }
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use sde::archiver::ArchiveError;
@@ -18,7 +18,7 @@ use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::source::Source;
 use crate::rewrite::write::{Output, Sealed};
 use crate::store::{DirStore, absolute, where_files_are};
-use crate::vfs::{Vfs, make_dirs};
+use crate::vfs::{Vfs, make_dirs, real_path};
 use crate::writer::segment_writer::WriterConfig;
 
 impl DirStore {
@@ -132,17 +132,6 @@ impl DirStore {
         };
         manifests::write(&*config.vfs, &config.dir, &manifest)
     }
-}
-
-/// The canonical path of a directory, even if it does not exist yet.
-pub(crate) fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
-    let of = |there: &Path| {
-        let real = vfs.real_path(there).ok()?;
-        Some(real.join(dir.strip_prefix(there).ok()?))
-    };
-    dir.ancestors()
-        .find_map(of)
-        .unwrap_or_else(|| dir.to_owned())
 }
 
 /// Removes, as far as possible, what this attempt has written, so that the directory is empty for another.

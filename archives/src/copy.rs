@@ -8,7 +8,6 @@ use std::time::SystemTime;
 use sde::Key;
 use sde::archiver::ArchiveError;
 
-use crate::archive::real_path;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::class::Class;
@@ -17,6 +16,7 @@ use crate::read::frame::EntryFrame;
 use crate::rewrite::facts::Facts;
 use crate::rewrite::select::{Filter, Selection, Wanted};
 use crate::store::{DirStore, where_files_are};
+use crate::vfs::real_path;
 
 /// An entry that may be copied.
 #[derive(Clone, Copy, Debug)]

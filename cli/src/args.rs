@@ -109,6 +109,13 @@ pub fn named_store(option: Option<&PathBuf>) -> Option<PathBuf> {
     option.cloned().or_else(|| variable().map(PathBuf::from))
 }
 
+/// The other stores that SDE_ALSO names.
+pub fn other_stores() -> Vec<PathBuf> {
+    let named = std::env::var_os("SDE_ALSO").unwrap_or_default();
+    let named = std::env::split_paths(&named);
+    named.filter(|dir| !dir.as_os_str().is_empty()).collect()
+}
+
 fn text(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::told(format!("{} is no text", path.display())))

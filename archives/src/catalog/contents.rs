@@ -9,6 +9,7 @@ use sde::key::Digest;
 use super::Catalog;
 use super::index::Place;
 use crate::format::frame::{self, FrameKind};
+use crate::vfs::is_gone;
 
 /// The key of a content frame.
 pub(crate) fn content_key(digest: &Digest) -> Key {
@@ -24,7 +25,7 @@ impl Catalog {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // A compaction has copied the frame elsewhere.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if is_gone(&error) => {}
                 Err(error) => {
                     let path = &copy.place.segment.path;
                     failed = failed.or(Some(ArchiveError::io("reading", path, error)));

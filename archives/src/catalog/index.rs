@@ -286,6 +286,11 @@ impl Index {
         since.unwrap_or(0).max(ended)
     }
 
+    /// The latest mark of a computation.
+    pub(crate) fn mark(&self, of: &(Key, RunId)) -> Option<&Mark> {
+        self.marks.get(of)
+    }
+
     /// The latest mark of each computation, the oldest first.
     pub(crate) fn marks(&self) -> Vec<Mark> {
         let mut marks: Vec<Mark> = self.marks.values().cloned().collect();

@@ -21,7 +21,7 @@ use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
 use crate::locks::{lock, try_lock, warnings_after};
-use crate::vfs::{Found, Vfs};
+use crate::vfs::{Found, Vfs, is_gone};
 
 /// Held by the thread that looks.
 pub(crate) struct Looking;
@@ -67,7 +67,11 @@ impl Catalog {
     fn look_alone(&self) -> Result<(), ArchiveError> {
         for more in (0..LOOKS).rev() {
             let mut look = Look::new(self);
-            let mut there = segments(&*self.vfs, &self.dir)?;
+            let mut there = match segments(&*self.vfs, &self.dir) {
+                // A network file system has another folder there by now.
+                Err(ArchiveError::Io { cause, .. }) if is_gone(&cause) && more > 0 => continue,
+                there => there?,
+            };
             if let Some(local) = &self.local {
                 there.extend(segments(&*self.vfs, local)?);
             }
@@ -191,13 +195,23 @@ impl<'a> Look<'a> {
         for (path, part) in there {
             match self.read(&path, part) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.all = false,
-                Err(error) => {
-                    sde::warning!("{} can't be read: {error}", path.display());
-                    self.unread.push(ArchiveError::io("reading", &path, error));
-                }
+                Err(error) if is_gone(&error) => self.all = false,
+                Err(error) => self.cannot_read(&path, error),
             }
         }
+    }
+
+    /// Notes a file that can't be read, and warns of it once.
+    fn cannot_read(&mut self, path: &Path, error: io::Error) {
+        let catalog = self.catalog;
+        let how = how_to_read(&*catalog.vfs, path, &catalog.dir, &error);
+        let why = format!("{error}{how}");
+        let error = ArchiveError::io("reading", path, error);
+        let is_same = |before: &ArchiveError| before.to_string() == error.to_string();
+        if !lock(&catalog.segments).unread.iter().any(is_same) {
+            sde::warning!("{} can't be read: {why}", path.display());
+        }
+        self.unread.push(error);
     }
 
     fn read(&mut self, path: &Path, part: Part) -> io::Result<()> {
@@ -264,6 +278,20 @@ impl<'a> Look<'a> {
         };
         Ok(opened.map(|opened| opened.and_then(is_here)))
     }
+}
+
+/// How to mend that a part of a store can't be read, for the end of a message; nothing if no permission is missing.
+pub(crate) fn how_to_read(vfs: &dyn Vfs, path: &Path, store: &Path, error: &io::Error) -> String {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return String::new();
+    }
+    let mut there = path.ancestors();
+    let owner = there.find_map(|path| vfs.look(path).ok().flatten()?.owner);
+    let owner = owner.map_or_else(String::new, |(user, _)| format!(" (user {user})"));
+    let store = store.display();
+    format!(
+        "; its owner{owner} lets the group read it with `sde init --group {store}`, or all with `chmod -R a+rX {store}`"
+    )
 }
 
 /// The files in a store with the names of segments.

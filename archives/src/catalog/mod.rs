@@ -3,7 +3,7 @@
 pub(crate) mod contents;
 pub(crate) mod filter;
 pub(crate) mod index;
-mod look;
+pub(crate) mod look;
 pub(crate) mod manifests;
 mod reading;
 pub(crate) mod scan;

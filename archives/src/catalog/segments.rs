@@ -114,6 +114,13 @@ impl SegmentCatalog {
         })
     }
 
+    /// Whether the last look could not read a file.
+    pub(crate) fn is_unread(&self, file: &Path) -> bool {
+        let of =
+            |error: &ArchiveError| matches!(error, ArchiveError::Io { path, .. } if path == file);
+        self.unread.iter().any(of)
+    }
+
     /// Adds a segment that another rank calls replaced.
     pub(crate) fn apply_replaced(&mut self, known: KnownSegment) {
         self.edition += 1;

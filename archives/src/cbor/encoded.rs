@@ -39,6 +39,12 @@ impl Encoded {
         }
     }
 
+    /// Bytes that were encoded before.
+    pub(crate) fn of_bytes(last: Vec<u8>) -> Self {
+        let pieces = Vec::new();
+        Self { pieces, last }
+    }
+
     /// The last piece, to append small parts to.
     #[inline]
     pub(super) fn last(&mut self) -> &mut Vec<u8> {

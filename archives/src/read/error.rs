@@ -7,6 +7,7 @@ use sde::Key;
 use sde::archiver::ArchiveError;
 
 use crate::format::segment::Segment;
+use crate::vfs::is_gone;
 
 const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
 
@@ -29,8 +30,7 @@ impl ReadError {
     pub(crate) fn io(segment: &Segment, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
-            // A network file system may report a stale handle for a file that another process removed.
-            io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Self::Gone,
+            _ if is_gone(&error) => Self::Gone,
             _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
         }
     }

@@ -6,28 +6,21 @@ use std::sync::Arc;
 use sde::Key;
 use sde::archiver::{ArchiveError, Batch, Payload, SavedEntry, SavedResult, StoredEntry};
 use sde::key::Digest;
+use sde::record::Record;
 
 use crate::catalog::LOOKS;
 use crate::catalog::contents::content_key;
 use crate::read::error::ReadError;
-use crate::read::frame;
+use crate::read::frame::{self, EntryFrame};
 use crate::resolve::resolve;
 use crate::store::DirStore;
 
+/// The number of records searched for the nearest to a person's query.
+const RECORDS: usize = 10_000;
+
 impl DirStore {
-    /// Finds an entry without counting it as used: a program that only inspects entries gives no reason to keep them
-    /// longer.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let store = sde_archives::DirStore::open(folder.path().join("store"))?;
-    /// assert!(store.look(&sde::Key::from_bytes([0; 32]))?.is_none());
-    /// # Ok::<(), sde::archiver::ArchiveError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As `find`.
-    pub fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+    /// The entry of a key that counts in this store, whatever others have.
+    pub(crate) fn look_here(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let catalog = &self.0.catalog;
         let mut found = resolve(catalog, key)?;
         // Compactions may follow one another during the look-up.
@@ -41,8 +34,8 @@ impl DirStore {
         Ok(found.entry.map(|entry| self.relocatable(entry)))
     }
 
-    /// Writes a content to a file, or without a file only checks for it. Gives whether the store has it.
-    pub(crate) fn give_content(
+    /// Writes a content to a file, or without a file only checks for it. Gives whether this store has it.
+    pub(crate) fn give_content_here(
         &self,
         digest: &Digest,
         mut to: Option<&mut File>,
@@ -58,6 +51,24 @@ impl DirStore {
             }
         }
         Ok(false)
+    }
+
+    /// Passes records of this store to `each`. The latest ten thousand entries of all apps are searched: each takes
+    /// some microseconds to read.
+    pub(crate) fn records_here(
+        &self,
+        app: &str,
+        each: &mut dyn FnMut(&Record),
+    ) -> Result<(), ArchiveError> {
+        let mut failed = None;
+        for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
+            match EntryFrame::read(&self.0.catalog, &place) {
+                Ok(entry) if &*entry.provenance.app == app => each(&entry.record()),
+                Ok(_) | Err(ReadError::Damaged(_)) => {}
+                Err(error) => failed = Some(error.into()).or(failed),
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// The latest readable scratch state, or the one `before` places earlier.

@@ -1,5 +1,6 @@
 //! The store in a directory.
 
+mod also;
 pub(crate) mod checks;
 mod contents;
 pub(crate) mod find;
@@ -10,6 +11,7 @@ pub(crate) mod relocatable;
 pub(crate) mod save;
 pub(crate) mod share;
 pub(crate) mod sync_foreign;
+mod take_over;
 pub(crate) mod upkeep;
 pub(crate) mod uses;
 pub(crate) mod wire;
@@ -30,7 +32,6 @@ use sde::key::Digest;
 use sde::ranks::ProcessGroup;
 use sde::record::Record;
 
-use crate::catalog::index::Index;
 use crate::catalog::{Catalog, LOOKS};
 use crate::collective::Team;
 use crate::compact::room::Room;
@@ -38,8 +39,6 @@ use crate::compact::scratch::Trimming;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
 use crate::locks::{lock, warnings_after};
-use crate::read::error::ReadError;
-use crate::read::frame::EntryFrame;
 use crate::vfs::Vfs;
 use crate::writer::encode::Provenances;
 use crate::writer::group_commit::GroupCommit;
@@ -103,7 +102,10 @@ pub(crate) struct Inner {
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) room: Room,
     looked: Mutex<LastLook>,
+    looks: u32,
     pub(crate) sharing: share::Sharing,
+    /// The other stores that are looked in.
+    also: OnceLock<also::Also>,
     /// The most ranks that write to the store when all commit together.
     pub(crate) writers: usize,
     /// The ranks that have opened the store together.
@@ -121,9 +123,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The part of its time, one in this many, that a program which always misses spends looking.
 const LOOKING: u32 = 20;
-
-/// The number of records searched for the nearest to a person's query.
-const RECORDS: usize = 10_000;
 
 impl DirStore {
     /// Opens the store in this directory, or makes one there if the directory is
@@ -165,6 +164,7 @@ impl DirStore {
                 at: looked,
                 took: Duration::ZERO,
             }),
+            looks: options.looks,
             sharing: share::Sharing::new(is_shared.then_some(&dir)),
             dir,
             read_only: options.read_only,
@@ -180,6 +180,7 @@ impl DirStore {
             upkeep: Arc::default(),
             room: Room::new(options.retention),
             writers: options.writers,
+            also: OnceLock::new(),
             team: OnceLock::new(),
         });
         let store = Self(Arc::clone(&inner), Some(Arc::new(Opened(inner))));
@@ -241,7 +242,10 @@ impl DirStore {
         let is_new = {
             let looked = lock(&self.0.looked);
             let age = begun.duration_since(looked.at);
-            age.is_ok_and(|age| age < LOOK_AGAIN.max(looked.took * LOOKING))
+            let pause = looked
+                .took
+                .saturating_mul(LOOKING.saturating_mul(self.0.looks));
+            age.is_ok_and(|age| age < LOOK_AGAIN.max(pause))
         };
         if is_new && !gone {
             return false;
@@ -255,7 +259,8 @@ impl DirStore {
         match refreshed {
             Ok(done) => done,
             Err(error) => {
-                sde::warning!("what others saved could not be looked for: {error}");
+                let how = also::permission(&**self.0.vfs(), &self.0.dir, &error);
+                sde::warning!("what others saved could not be looked for: {error}{how}");
                 false
             }
         }
@@ -330,7 +335,7 @@ impl Archiver for DirStore {
         }
         self.check_there()?;
         self.write_uses(selection)?;
-        if std::mem::take(&mut *lock(&self.0.unvouched)) {
+        if self.copy_given()? | std::mem::take(&mut *lock(&self.0.unvouched)) {
             let retention = &self.0.room.retention;
             let committed = self.with_room(retention, &mut 0, || {
                 self.with_reserve(|| self.write_manifest(&[]))
@@ -404,7 +409,7 @@ impl Archiver for DirStore {
     }
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        let found = self.look(key)?;
+        let found = self.find_in_all(key)?;
         if let (Some(uses), Some(_)) = (&self.0.uses, &found) {
             uses.note(key, id::now(&**self.0.vfs()));
         }
@@ -424,20 +429,11 @@ impl Archiver for DirStore {
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        Ok(self.0.catalog.known(Index::marks))
+        Ok(self.marks_in_all())
     }
 
-    /// The latest ten thousand entries of all apps are searched: each takes some microseconds to read.
     fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
-        let mut failed = None;
-        for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
-            match EntryFrame::read(&self.0.catalog, &place) {
-                Ok(entry) if &*entry.provenance.app == app => each(&entry.record()),
-                Ok(_) | Err(ReadError::Damaged(_)) => {}
-                Err(error) => failed = Some(error.into()).or(failed),
-            }
-        }
-        failed.map_or(Ok(()), Err)
+        self.each_store(|store| store.records_here(app, each))
     }
 
     fn archive_to(&self, dir: &Path) -> Result<(), ArchiveError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sde::{Builder, Error, Sde};
 
-use crate::store::DirStore;
+use crate::store::options::StoreOptions;
 
 /// An engine with the store in this directory, which is made if it does not exist.
 ///
@@ -51,7 +51,32 @@ pub fn open(dir: impl AsRef<Path>) -> Result<Sde, Error> {
 /// # Errors
 /// If the store can't be opened.
 pub fn builder(dir: impl AsRef<Path>) -> Result<Builder, Error> {
-    // The builder comes first, so that warnings of opening are shown too.
-    let builder = Builder::for_program();
-    Ok(builder.store(DirStore::open(dir)?))
+    StoreOptions::new().builder(dir)
+}
+
+impl StoreOptions {
+    /// The builder that [`open`] uses, with these options. The stores that `SDE_ALSO` names are looked in
+    /// [too](Self::also), after those named here, unless [nothing](Self::without_environment) of the environment
+    /// counts.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, theirs) = (folder.path().join("mine"), folder.path().join("theirs"));
+    /// # sde_archives::DirStore::open(&theirs)?;
+    /// let options = sde_archives::StoreOptions::new().also(&theirs);
+    /// let sde = options.builder(&path)?.quiet().build()?;
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the store can't be opened.
+    pub fn builder(self, dir: impl AsRef<Path>) -> Result<Builder, Error> {
+        // The builder comes first, so that warnings of opening are shown too.
+        let builder = Builder::for_program();
+        let options = match self.environment {
+            true => self.also_from_env(),
+            false => self,
+        };
+        Ok(builder.store(options.open(dir)?))
+    }
 }

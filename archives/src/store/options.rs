@@ -10,6 +10,7 @@ use sde::ranks::ProcessGroup;
 use crate::format::directory::{self, DirectoryContent};
 use crate::format::trust::{Trust, not_a_store};
 use crate::retention::Retention;
+use crate::store::also::Also;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Vfs};
 
@@ -27,13 +28,16 @@ use crate::vfs::{Disk, Vfs};
 pub struct StoreOptions {
     pub(crate) read_only: bool,
     pub(crate) local: Option<PathBuf>,
+    also: Vec<PathBuf>,
+    /// The number of stores among which the time for looks is divided.
+    pub(super) looks: u32,
     pub(crate) writers: usize,
     pub(crate) trust_others: bool,
     pub(crate) segment_size: u64,
     pub(crate) grace: Duration,
     pub(crate) record_uses: bool,
     pub(crate) retention: Retention,
-    environment: bool,
+    pub(super) environment: bool,
     pub(crate) vfs: Arc<dyn Vfs>,
 }
 
@@ -53,6 +57,8 @@ impl StoreOptions {
         Self {
             read_only: false,
             local: None,
+            also: Vec::new(),
+            looks: 1,
             writers: 24,
             trust_others: false,
             segment_size: 256 << 20,
@@ -129,10 +135,41 @@ impl StoreOptions {
         self
     }
 
-    /// Ignores the environment's [limits](Retention::from_env) for this store.
+    /// Ignores the environment for this store: [limits](Retention::from_env), and [stores to look in
+    /// too](Self::also_from_env) of a [builder](Self::builder).
     #[must_use]
     pub fn without_environment(mut self) -> Self {
         self.environment = false;
+        self
+    }
+
+    /// Looks in this store too, for what the store that is opened lacks; given several times, in their order. It is
+    /// read and never changed, and whoever may read it can name it: its values are taken for results, whoever wrote
+    /// them. Short entries (64 KiB) that are found there are copied with the next save, as they are.
+    ///
+    /// A store that can't be opened is left out with a warning. One that goes away later, or is damaged, is a miss.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (mine, theirs) = (folder.path().join("mine"), folder.path().join("theirs"));
+    /// # sde_archives::DirStore::open(&theirs)?;
+    /// let sde = sde_archives::StoreOptions::new().also(&theirs).builder(&mine)?.build()?;
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn also(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.also.push(dir.into());
+        self
+    }
+
+    /// Looks in the stores [too](Self::also) that the variable `SDE_ALSO` names, one after another with `:` between
+    /// them (`;` on Windows).
+    #[must_use]
+    pub fn also_from_env(mut self) -> Self {
+        let named = std::env::var_os("SDE_ALSO").unwrap_or_default();
+        let named = std::env::split_paths(&named);
+        self.also
+            .extend(named.filter(|dir| !dir.as_os_str().is_empty()));
         self
     }
 
@@ -214,7 +251,8 @@ impl StoreOptions {
             let why = "a folder for one node is of use to ranks that commit together; open the store with `open_together`, or without `local`";
             return Err(ArchiveError::Other(why.to_owned()));
         }
-        let options = self.resolved()?;
+        let mut options = self.resolved()?;
+        let others = std::mem::take(&mut options.also);
         let dir = absolute(dir.as_ref())?;
         let vfs = &*options.vfs;
         let trust = Trust::new(vfs, options.trust_others);
@@ -241,7 +279,15 @@ impl StoreOptions {
                 directory::create(vfs, &dir)?;
             }
         }
+        let mut of_others = Self::new().vfs(Arc::clone(&options.vfs)).read_only();
+        of_others = of_others.trust_others();
+        of_others.looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
+        let open = |dir: &Path| of_others.clone().open(dir);
+        let also = (!others.is_empty()).then(|| Also::open(vfs, &dir, &others, open));
         let store = DirStore::new(options, dir, trust);
+        if let Some(also) = also {
+            let _ = store.0.also.set(also);
+        }
         if found == DirectoryContent::Nothing {
             // `directory::create` has synced the `FORMAT` file, and `make_folder` syncs its name.
             _ = store.0.settled.set(Ok(()));
@@ -285,6 +331,10 @@ impl StoreOptions {
         dir: impl AsRef<Path>,
         group: &dyn ProcessGroup,
     ) -> Result<DirStore, ArchiveError> {
+        if !self.also.is_empty() {
+            let why = "ranks that open a store together must all find the same, so they look in no other stores; copy what you need with `sde copy`, or open without `also`";
+            return Err(ArchiveError::Other(why.to_owned()));
+        }
         crate::collective::open(self, dir.as_ref(), group)
     }
 }

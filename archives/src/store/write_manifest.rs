@@ -195,15 +195,20 @@ impl DirStore {
             .collect();
         let manifests = inner.catalog.manifests();
         let lost = manifests.lost(|id| known.get(id).copied()).into_iter();
-        lost.map(|(_, one, end)| match end {
-            Some(end) => format!(
-                "the last {} of {} bytes of {} are lost or damaged",
-                one.length - end,
-                one.length,
-                one.path
-            ),
-            None => format!("{} is lost, with {} bytes", one.path, one.length),
-        })
-        .collect()
+        let described = lost.filter_map(|(_, one, end)| {
+            let path = inner.dir.join(&one.path);
+            // It was told that the file can't be read.
+            let is_unread = lock(&inner.catalog.segments).is_unread(&path);
+            let (length, path) = (one.length, path.display());
+            match end {
+                Some(end) => Some(format!(
+                    "the last {} of {length} bytes of {path} are lost or damaged",
+                    length - end,
+                )),
+                None if is_unread => None,
+                None => Some(format!("{path} is lost, with {length} bytes")),
+            }
+        });
+        described.collect()
     }
 }

@@ -64,6 +64,25 @@ pub enum FileKind {
     Other,
 }
 
+/// Whether a file is gone. A network file system may report a stale handle for one that another process removed.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle
+    )
+}
+
+/// The canonical path of a directory, even if it does not exist yet.
+pub(crate) fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
+    let of = |there: &Path| {
+        let real = vfs.real_path(there).ok()?;
+        Some(real.join(dir.strip_prefix(there).ok()?))
+    };
+    dir.ancestors()
+        .find_map(of)
+        .unwrap_or_else(|| dir.to_owned())
+}
+
 /// The names of a medium, and its files. See the [module](self) for the assumptions.
 pub trait Vfs: Send + Sync + fmt::Debug {
     /// The properties of a name; `None` if it does not exist.

@@ -128,6 +128,10 @@ fn job() {
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
         "capacity" => super::capacity::work(Path::new(&dir)),
         "warned" => super::sharing::end_when_warned(Path::new(&dir)),
+        #[cfg(unix)]
+        "share" => super::also::share(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
+        "without permission" => super::also_failing::without_permission(Path::new(&dir)),
         "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
         #[cfg(target_os = "linux")]

@@ -7,6 +7,10 @@
     reason = "children tell their parent what they did"
 )]
 
+#[cfg(unix)]
+mod also;
+#[cfg(unix)]
+mod also_failing;
 mod apps;
 #[path = "../../../tests/src/before.rs"]
 #[allow(dead_code, reason = "part of it is for other tests")]

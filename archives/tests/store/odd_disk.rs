@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 
+/// What is done before a call with a path.
+type Does = dyn Fn(&Path) -> io::Result<()> + Send + Sync;
+
 #[derive(Clone)]
-struct First(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
+struct First(Arc<Does>);
 
 impl std::fmt::Debug for First {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -16,9 +19,10 @@ impl std::fmt::Debug for First {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OddDisk {
     before_publish: Option<First>,
+    before_open: Option<First>,
     has_no_locks: bool,
 }
 
@@ -26,16 +30,24 @@ impl OddDisk {
     /// One that does something before it gives a file its name.
     pub fn that_first(does: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self {
-            before_publish: Some(First(Arc::new(does))),
-            has_no_locks: false,
+            before_publish: Some(First(Arc::new(move |_: &Path| does()))),
+            ..Self::default()
+        }
+    }
+
+    /// One that does something before it opens a file.
+    pub fn that_opens(does: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self {
+            before_open: Some(First(Arc::new(does))),
+            ..Self::default()
         }
     }
 
     /// One on which all locks look as if nobody had them.
     pub fn without_locks() -> Self {
         Self {
-            before_publish: None,
             has_no_locks: true,
+            ..Self::default()
         }
     }
 }
@@ -57,10 +69,15 @@ impl Vfs for OddDisk {
         Disk.create(path)
     }
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        self.before_open
+            .iter()
+            .try_for_each(|first| first.0(path))?;
         Disk.open(path)
     }
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.before_publish.iter().try_for_each(|first| first.0())?;
+        self.before_publish
+            .iter()
+            .try_for_each(|first| first.0(to))?;
         Disk.publish(from, to)
     }
     fn remove(&self, path: &Path) -> io::Result<()> {

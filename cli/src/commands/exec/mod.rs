@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueHint};
 use sde::{Observer, Sde, SharedWork};
+use sde_archives::{DirStore, StoreOptions};
 use sde_command::{CommandError, Ran};
 
 use crate::args;
@@ -250,6 +251,22 @@ impl Exec {
     fn store(&self) -> Option<PathBuf> {
         let store = || args::named_store(self.store.as_ref());
         (!sde_command::is_disabled()).then(|| store().unwrap_or_else(|| args::STORE.into()))
+    }
+
+    /// The store to be looked in only, and with it those that SDE_ALSO names; the first of those where no store is
+    /// there yet.
+    fn looked_in(&self) -> Result<Option<DirStore>, Failure> {
+        let Some(own) = self.store() else {
+            return Ok(None);
+        };
+        let options = StoreOptions::new().read_only();
+        if own.exists() {
+            return Ok(Some(options.also_from_env().open(own)?));
+        }
+        let mut others = args::other_stores().into_iter();
+        let first = others.find(|dir| dir.join("FORMAT").exists());
+        let options = others.fold(options.trust_others(), StoreOptions::also);
+        Ok(first.map(|first| options.open(first)).transpose()?)
     }
 
     /// Where the run's folder is made.

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use sde::{Key, Peek, Sde};
-use sde_archives::StoreOptions;
 use sde_command::{Rules, Verdict};
 
 use super::{Exec, told, told_as};
@@ -17,10 +16,10 @@ impl Exec {
     /// Runs nothing, and makes no store.
     pub fn explain(&self, out: &mut Output) -> Result<u8, Failure> {
         let (command, _stdin) = self.command()?;
-        let store = self.store().filter(|store| store.exists());
+        let store = self.looked_in()?;
         let mut sde = Sde::builder();
         if let Some(store) = &store {
-            sde = sde.store(StoreOptions::new().read_only().open(store)?);
+            sde = sde.store(store.clone());
         }
         let sde = sde.build().map_err(told)?;
         let (peek, rules) = match (command.peek(&sde), command.rules()) {
@@ -29,8 +28,14 @@ impl Exec {
         };
         match (store, &peek) {
             (Some(store), Peek::Load { key, .. }) => {
-                out.wrapped(format!("[{}] is in the store", key.short()), 2)?;
-                out.wrapped(self.remembered(&store, *key, &rules)?, 2)?;
+                let dir = store.found_in(key)?.unwrap_or(store.path());
+                let is_own = |own| std::path::absolute(own).is_ok_and(|own| own == dir);
+                let name = match self.store().is_some_and(is_own) {
+                    true => "the store".to_owned(),
+                    false => format!("{}, which SDE_ALSO names", dir.display()),
+                };
+                out.wrapped(format!("[{}] is in {name}", key.short()), 2)?;
+                out.wrapped(self.remembered(dir, *key, &rules)?, 2)?;
             }
             _ => out.wrapped(peek.to_string(), 2)?,
         }

@@ -1,5 +1,6 @@
 //! `sde exec`, with real small programs.
 
+mod also;
 mod attempts;
 mod each;
 mod ends;
@@ -80,7 +81,7 @@ impl Desk {
             .args(arguments)
             .current_dir(&self.path)
             .env("TMPDIR", self.scratch());
-        for variable in ["SDE_STORE", "SDE_DISABLE"] {
+        for variable in ["SDE_STORE", "SDE_ALSO", "SDE_DISABLE"] {
             command.env_remove(variable);
         }
         command

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sde::{Key, Peek, Sde};
-use sde_archives::StoreOptions;
+use sde_archives::DirStore;
 use sde_archives::inspect::{Computations, Entry, Listed, Snapshot, Standing};
 use sde_command::{Command, Rules, Verdict};
 
@@ -31,15 +31,17 @@ enum Would {
 struct Known {
     /// What is done with each run that is there.
     runs: HashMap<Key, Would>,
+    /// The failures of others that would be given.
+    failed: HashMap<Key, Would>,
     took: Vec<Duration>,
 }
 
 impl Exec {
     pub fn tell_each(&self, rows: &Rows, all: &[Self], out: &mut Output) -> Result<u8, Failure> {
-        let store = self.store().filter(|store| store.exists());
+        let store = self.looked_in()?;
         let mut sde = Sde::builder();
         if let Some(store) = &store {
-            sde = sde.store(StoreOptions::new().read_only().open(store)?);
+            sde = sde.store(store.clone());
         }
         let (sde, keys) = (sde.build().map_err(told)?, Sde::new());
         let commands: Vec<Result<(Command, Key, String), String>> = all
@@ -54,16 +56,16 @@ impl Exec {
                 Ok((command, key, app))
             })
             .collect();
-        let known = match &store {
-            Some(store) => self.known(store, &commands)?,
-            None => Known::default(),
-        };
+        let mut known = Known::default();
+        for store in store.iter().flat_map(DirStore::looks_in) {
+            self.add_known(&mut known, store, &commands)?;
+        }
         let mut would = Vec::new();
         let mut run = HashSet::new();
         for command in &commands {
             would.push(match command {
                 Err(why) => Would::Fail(why.clone()),
-                Ok((command, key, _)) => match known.runs.get(key) {
+                Ok((command, key, _)) => match known.runs.get(key).or_else(|| known.failed.get(key)) {
                     Some(Would::BeGiven) => Would::BeGiven,
                     Some(Would::Fail(why)) => Would::Fail(why.clone()),
                     Some(Would::Run(why)) => {
@@ -91,19 +93,19 @@ impl Exec {
         Ok(0)
     }
 
-    /// What the store has of these runs, and how long runs of their apps took.
-    fn known(
+    /// Adds what a store has of these runs, and how long runs of their apps took.
+    fn add_known(
         &self,
+        known: &mut Known,
         store: &Path,
         commands: &[Result<(Command, Key, String), String>],
-    ) -> Result<Known, Failure> {
+    ) -> Result<(), Failure> {
         let commands = || commands.iter().flatten();
         let apps: BTreeSet<&str> = commands().map(|(.., app)| &**app).collect();
         let rules: HashMap<Key, Rules> = commands()
             .filter_map(|(command, key, _)| Some((*key, command.rules().ok()?)))
             .collect();
-        let (_, known) = store::read(store, |store| {
-            let mut known = Known::default();
+        store::read(store, |store| {
             for entry in entries(store, &apps) {
                 known.took.push(entry.record.took);
                 let failure = entry.record.failure.as_ref();
@@ -111,16 +113,17 @@ impl Exec {
                 let Some(rules) = rules.get(&key) else {
                     continue;
                 };
-                match (failure, self.would(store, &entry, rules)?) {
-                    (None, Some(would)) => drop(known.runs.insert(key, would)),
-                    // A run that ended comes before what did not.
-                    (Some(_), Some(would)) => drop(known.runs.entry(key).or_insert(would)),
-                    (_, None) => {}
+                if let Some(would) = self.would(store, &entry, rules)? {
+                    let found = match failure {
+                        None => &mut known.runs,
+                        Some(_) => &mut known.failed,
+                    };
+                    found.entry(key).or_insert(would);
                 }
             }
-            Ok(known)
+            Ok(())
         })?;
-        Ok(known)
+        Ok(())
     }
 
     fn would(

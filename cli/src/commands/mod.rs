@@ -8,7 +8,6 @@ mod explain;
 mod export;
 mod gc;
 mod ls;
-mod raw;
 mod show;
 mod stats;
 mod stop;

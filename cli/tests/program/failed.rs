@@ -165,7 +165,7 @@ fn stats_counts_them_and_diff_does_not() {
     says(&sde(["stats", &store]).well(), "\n2 runs failed after ");
     let json = sde(["stats", &store, "--json"]).json();
     assert_eq!(
-        (&json["failed"], &json["apps"][0]["computations"]),
+        (&json["failed"], &json["apps"][0]["computed"]),
         (&2.into(), &2.into())
     );
     let other = folder.path().join("other");

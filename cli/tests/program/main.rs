@@ -18,6 +18,9 @@ mod names;
 mod part;
 mod rank;
 mod rooms;
+mod stats;
 mod stopping;
 mod stores;
 mod table;
+#[cfg(unix)]
+mod unreadable;

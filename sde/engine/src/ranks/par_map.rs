@@ -280,6 +280,7 @@ impl Engine {
             setup: Arc::clone(resolved.setup(&*app.app)),
             dependencies: Vec::new(),
             host: Arc::default(),
+            user: Arc::default(),
             target: Arc::default(),
             job: Arc::default(),
         };

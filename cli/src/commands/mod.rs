@@ -55,6 +55,8 @@ pub enum Command {
     Verify(verify::Verify),
     Diff(diff::Diff),
     Copy(copy::Copy),
+    #[command(hide = true)]
+    CopyEnd(copy::CopyEnd),
     Gc(gc::Gc),
     Watch(watch::Watch),
     Stop(stop::Stop),
@@ -78,6 +80,7 @@ impl Command {
             Self::Verify(verify) => verify.run(out),
             Self::Diff(diff) => diff.run(out),
             Self::Copy(copy) => copy.run(out),
+            Self::CopyEnd(end) => end.run(),
             Self::Gc(gc) => gc.run(out),
             Self::Watch(watch) => watch.run(out),
             Self::Stop(stop) => stop.run(out),

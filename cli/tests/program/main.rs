@@ -7,6 +7,8 @@
 )]
 
 mod builds;
+#[cfg(unix)]
+mod copying;
 mod damage;
 mod exec;
 mod export;

@@ -47,7 +47,7 @@ fn what_may_not_be_read_is_told_from_damage() {
         let files = sample.files();
         let is_of_kind = |file: &&std::path::PathBuf| file.to_str().unwrap().contains(kind);
         let file = files.iter().find(is_of_kind).unwrap();
-        fs::set_permissions(file, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o000)).unwrap();
         let name = file.strip_prefix(&sample.path).unwrap().to_str().unwrap();
         let run = |arguments: &[&str]| -> Done {
             let mut command = unprivileged(sample.path.parent().unwrap());

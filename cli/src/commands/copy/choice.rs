@@ -4,9 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 use jiff::Timestamp;
+use sde_archives::inspect::Inspection;
 use sde_archives::{Copyable, DirStore, StoreOptions};
 
-use super::check_there;
 use crate::args::App;
 use crate::failure::Failure;
 use crate::{store, time};
@@ -39,7 +39,7 @@ impl Choice {
         &self,
         path: &Path,
     ) -> Result<(DirStore, impl Fn(&Copyable<'_>) -> bool), Failure> {
-        check_there(path)?;
+        Inspection::open(path).map_err(|error| store::not_opened(path, error))?;
         let keys = self.keys()?;
         let from = self.open(path, StoreOptions::new().read_only())?;
         Ok((from, move |one: &Copyable<'_>| self.takes(&keys, one)))

@@ -11,11 +11,9 @@ mod wire;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sde_archives::inspect::Inspection;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store;
 use choice::Choice;
 pub use end::CopyEnd;
 use place::Place;
@@ -74,11 +72,4 @@ impl Copy {
         };
         told.print(&self.from, out)
     }
-}
-
-/// Checks that there is a store, with a message for people.
-fn check_there(path: &Path) -> Result<(), Failure> {
-    let there = Inspection::open(path);
-    there.map_err(|error| store::not_opened(path, error))?;
-    Ok(())
 }

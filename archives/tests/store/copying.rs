@@ -90,8 +90,8 @@ fn a_store_tells_which_copies_it_has() {
     let (key, run, class, _) = offered().remove(0);
     assert!(!to.has_copy(&key, run, class, &["none".into()]));
     // What is damaged counts as missing.
-    for (path, bytes) in segments(&other) {
-        std::fs::write(&path, vec![0; bytes.len()]).unwrap();
+    for (path, length) in segments(&other) {
+        std::fs::write(&path, vec![0; length as usize]).unwrap();
     }
     assert_eq!(has(), [false, false]);
 }

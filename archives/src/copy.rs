@@ -1,12 +1,13 @@
 //! Copying entries from one store to another.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use sde::Key;
 use sde::archiver::ArchiveError;
+use sde::record::RunId;
 
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
@@ -24,14 +25,45 @@ use crate::vfs::real_path;
 pub struct Copyable<'a> {
     /// The entry's key.
     pub key: &'a Key,
+    /// The computation.
+    pub run: RunId,
+    /// The class of its values.
+    pub class: Class,
     /// The name of its app.
     pub app: &'a str,
     /// When it was made.
     pub made_at: SystemTime,
+    /// The login name of the process that made it, by its own account; empty if that is not known.
+    pub user: &'a str,
+    /// The machine that made it; empty if that is not known.
+    pub host: &'a str,
+    /// The names of the results whose values are there, and whole.
+    pub results: &'a [Arc<str>],
+    /// The bytes that it takes, without those of its output files.
+    pub bytes: u64,
+    /// Whether a value of it is damaged: then it is not copied.
+    pub is_damaged: bool,
+}
+
+impl<'a> Copyable<'a> {
+    fn of(one: &'a Facts) -> Self {
+        Self {
+            key: &one.key,
+            run: one.precedence.run,
+            class: one.class,
+            app: &one.app,
+            made_at: one.precedence.made_at,
+            user: &one.user,
+            host: &one.host,
+            results: &one.sound,
+            bytes: one.bytes,
+            is_damaged: one.damaged,
+        }
+    }
 }
 
 /// The result of a copy. An entry with results and intermediates counts twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
     /// The entries that were copied.
@@ -42,6 +74,26 @@ pub struct Copied {
     pub damaged: usize,
     /// The output files whose content the other store lacks.
     pub missing: usize,
+    /// The keys of copied entries of which this store had another computation. Of each the later one counts.
+    pub conflicts: usize,
+    /// The login names under which the copied entries were made, by their own account.
+    pub users: BTreeSet<Arc<str>>,
+    /// The machines that made the copied entries.
+    pub hosts: BTreeSet<Arc<str>>,
+    /// When the first and the last of the copied entries were made.
+    pub made: Option<(SystemTime, SystemTime)>,
+}
+
+impl Copied {
+    /// Counts an entry that is copied.
+    fn add(&mut self, one: &Copyable<'_>) {
+        self.entries += 1;
+        let named = |name: &str| (!name.is_empty()).then(|| Arc::from(name));
+        self.users.extend(named(one.user));
+        self.hosts.extend(named(one.host));
+        let (first, last) = self.made.unwrap_or((one.made_at, one.made_at));
+        self.made = Some((first.min(one.made_at), last.max(one.made_at)));
+    }
 }
 
 impl DirStore {
@@ -119,8 +171,8 @@ impl DirStore {
             let marks = index.marks().into_iter();
             marks.map(|mark| (mark.key, mark.run, mark.at)).collect()
         });
-        let [entries, there, damaged] = [const { Cell::new(0) }; 3];
-        let count = |of: &Cell<usize>| of.set(of.get() + 1);
+        let copied = RefCell::new(Copied::default());
+        let conflicts = RefCell::new(HashSet::<Key>::new());
         // The contents of entries that are here already: an interrupted copy may have brought only the entry.
         let needed = RefCell::new(HashSet::<Key>::new());
         // Only durable copies count, since the caller may remove the source next.
@@ -131,32 +183,33 @@ impl DirStore {
                 needed.borrow().contains(key) && !catalog.has_whole_content(key, is_durable)
             }
             Wanted::Entry(one) => {
-                let copyable = Copyable {
-                    key: &one.key,
-                    app: &one.app,
-                    made_at: one.precedence.made_at,
-                };
+                let copyable = Copyable::of(one);
                 if !wanted(&copyable) {
                     return false;
                 }
-                let is_there = catalog.has_whole(one, is_durable);
-                count(match (is_there, one.damaged) {
-                    (true, _) => &there,
-                    (false, true) => &damaged,
-                    (false, false) => &entries,
-                });
-                if is_there {
-                    needed.borrow_mut().extend(&one.contents);
+                let mut copied = copied.borrow_mut();
+                let here = catalog.compared(&copyable, is_durable);
+                match (here.is_whole, one.damaged) {
+                    (true, _) => {
+                        copied.there += 1;
+                        needed.borrow_mut().extend(&one.contents);
+                    }
+                    (false, true) => copied.damaged += 1,
+                    (false, false) => {
+                        copied.add(&copyable);
+                        let conflicts = &mut *conflicts.borrow_mut();
+                        conflicts.extend((here.has_another && !here.has_it).then_some(one.key));
+                    }
                 }
-                !is_there && !one.damaged
+                !here.is_whole && !one.damaged
             }
         };
         let sources = from.all_entries()?;
+        let no_contents = HashSet::new();
         let filter = Filter {
-            classes: &[Class::Result, Class::Intermediate],
             wants: Some(&wants),
-            journals: false,
-            contents: Some(&HashSet::new()),
+            contents: Some(&no_contents),
+            ..ENTRIES
         };
         let mut selected = Selection::new(&from.0.catalog, &sources, filter).run()?;
         selected.uses.clear();
@@ -164,34 +217,135 @@ impl DirStore {
             self.rewrite(&from.0.catalog, self.another_writer(), &sources, &selected)?;
         }
         Ok(Copied {
-            entries: entries.get(),
-            there: there.get(),
-            damaged: damaged.get(),
             missing: selected.missing,
+            conflicts: conflicts.into_inner().len(),
+            ..copied.into_inner()
         })
+    }
+
+    /// What `keep` makes of the entries that [`copy_from`](Self::copy_from) this store would offer. Takes as long as
+    /// reading their values, which are checked.
+    ///
+    /// ```
+    /// use sde::Sde;
+    /// use sde_archives::DirStore;
+    ///
+    /// #[sde::app]
+    /// fn cube(x: f64) -> f64 {
+    ///     x * x * x
+    /// }
+    ///
+    /// # fn main() -> Result<(), sde::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// let sde = Sde::builder().store(DirStore::open(&path)?).build()?;
+    /// cube.call(&sde, 2.0)?;
+    /// sde.finish()?;
+    ///
+    /// let store = DirStore::open_read_only(&path)?;
+    /// let apps = store.copyable(|one| Some(one.app.to_owned()))?;
+    /// assert_eq!(apps, ["cube"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn copyable<T>(
+        &self,
+        keep: impl Fn(&Copyable<'_>) -> Option<T>,
+    ) -> Result<Vec<T>, ArchiveError> {
+        where_files_are(|| {
+            let kept = RefCell::new(Vec::new());
+            let wants = |one: Wanted<'_>| {
+                if let Wanted::Entry(one) = one {
+                    kept.borrow_mut().extend(keep(&Copyable::of(one)));
+                }
+                false
+            };
+            let no_contents = HashSet::new();
+            let filter = Filter {
+                wants: Some(&wants),
+                contents: Some(&no_contents),
+                ..ENTRIES
+            };
+            let sources = self.all_entries()?;
+            Selection::new(&self.0.catalog, &sources, filter).run()?;
+            Ok(kept.into_inner())
+        })
+    }
+
+    /// Whether this store has a whole and durable copy of the computation of a key: the values of this class and of
+    /// these results, and what its output files hold. Reads and checks them. Others' saves since the last
+    /// [`refresh`](Self::refresh) are not looked for.
+    #[must_use]
+    pub fn has_copy(&self, key: &Key, run: RunId, class: Class, results: &[Arc<str>]) -> bool {
+        let is_durable = &|place: &Place| self.is_durable(place);
+        let catalog = &*self.0.catalog;
+        let here = catalog.compared_with((key, run, class, results), is_durable);
+        let has_content = |key: &Key| catalog.has_whole_content(key, is_durable);
+        here.is_whole && here.contents.iter().all(has_content)
     }
 }
 
+/// The entries that may be copied, with values that are no states of unfinished runs.
+const ENTRIES: Filter<'_> = Filter {
+    classes: &[Class::Result, Class::Intermediate],
+    wants: None,
+    journals: false,
+    contents: None,
+};
+
+/// How the frames of a key in this store compare with an entry of another.
+#[derive(Default)]
+struct Here {
+    /// Whether a durable frame of the computation and class has all its values whole.
+    is_whole: bool,
+    /// What the output files of that frame hold.
+    contents: Vec<Key>,
+    /// Whether there is a frame of the computation.
+    has_it: bool,
+    /// Whether there is another computation of the key.
+    has_another: bool,
+}
+
 impl Catalog {
-    /// Whether a durable frame of this computation and class has all values whole.
-    fn has_whole(&self, one: &Facts, is_durable: &dyn Fn(&Place) -> bool) -> bool {
-        let frames = self.known(|index| index.entries(&one.key));
-        frames.iter().any(|frame| {
-            let read = EntryFrame::read(self, &frame.place);
-            read.is_ok_and(|entry| {
-                let is_same = entry.frame.header.key == one.key
-                    && entry.frame.header.class() == one.class
-                    && entry.precedence().run == one.precedence.run;
-                let values = entry.values().unwrap_or_default();
-                let is_whole = |name: &Arc<str>| {
-                    let mut there = entry.provenance.results.iter().zip(&values);
-                    there.any(|(kind, value)| {
-                        let value = value.as_ref().filter(|_| kind.name == *name);
-                        value.is_some_and(|value| value.verify(|_| ()).is_ok())
-                    })
-                };
-                is_same && one.sound.iter().all(is_whole) && is_durable(&frame.place)
-            })
-        })
+    fn compared(&self, one: &Copyable<'_>, is_durable: &dyn Fn(&Place) -> bool) -> Here {
+        self.compared_with((one.key, one.run, one.class, one.results), is_durable)
+    }
+
+    fn compared_with(
+        &self,
+        (key, run, class, results): (&Key, RunId, Class, &[Arc<str>]),
+        is_durable: &dyn Fn(&Place) -> bool,
+    ) -> Here {
+        let mut here = Here::default();
+        for frame in self.known(|index| index.entries(key)) {
+            let Ok(entry) = EntryFrame::read(self, &frame.place) else {
+                continue;
+            };
+            if entry.frame.header.key != *key {
+                continue;
+            }
+            if entry.precedence().run != run {
+                here.has_another = true;
+                continue;
+            }
+            here.has_it = true;
+            let values = entry.values().unwrap_or_default();
+            let is_whole = |name: &Arc<str>| {
+                let mut there = entry.provenance.results.iter().zip(&values);
+                there.any(|(kind, value)| {
+                    let value = value.as_ref().filter(|_| kind.name == *name);
+                    value.is_some_and(|value| value.verify(|_| ()).is_ok())
+                })
+            };
+            let is_of_class = entry.frame.header.class() == class;
+            if is_of_class && results.iter().all(is_whole) && is_durable(&frame.place) {
+                here.is_whole = true;
+                here.contents = entry.body.contents().collect();
+            }
+        }
+        here
     }
 }

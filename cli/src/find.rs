@@ -43,8 +43,9 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     let begins = |key: u64| format!("{key:016x}").starts_with(first);
     let is_of_key = |listed: &Listed| listed.is_entry() || listed.is_mark();
     let wanted = |listed: &Listed| listed.is_uses() || is_of_key(listed) && begins(listed.prefix());
+    // The key of a failure is shown nowhere, so that nobody means it.
     let mut found = search(store, &wanted, &begins, &|record: &Record| {
-        record.key.to_string().starts_with(&prefix)
+        record.failure.is_none() && record.key.to_string().starts_with(&prefix)
     });
     if found.all.is_empty() {
         // A failure is under another key than its run.

@@ -1,5 +1,7 @@
 //! Reading a store, and telling what could not be read of it.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use sde::archiver::ArchiveError;
@@ -12,7 +14,7 @@ use crate::output::{Output, warn};
 pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
     let why = match error {
         ArchiveError::Open { cause, doing, .. } => format!("{doing} failed: {cause}"),
-        ArchiveError::NotAStore { .. } if !path.exists() => "there is nothing".to_owned(),
+        ArchiveError::NotAStore { .. } if !path.exists() => "it does not exist".to_owned(),
         ArchiveError::NotAStore { .. } if !path.is_dir() => "it is a file".to_owned(),
         ArchiveError::NotAStore { .. } if !path.join("FORMAT").exists() => {
             "there is nothing of a store in it, or its FORMAT file is lost".to_owned()
@@ -65,8 +67,17 @@ fn tell_damage(store: &Snapshot) {
     if store.inspection().format_damage().is_some() {
         warn(format!("this is a damaged store: {NO_FORMAT}"));
     }
-    if let Some(first) = store.damages.first() {
-        let more = match store.damages.len() - 1 {
+    let path = store.inspection().path();
+    let all = store.damages.iter();
+    let (unreadable, damaged): (Vec<_>, Vec<_>) = all.partition(|one| is_refused(path, &one.path));
+    if let Some(first) = unreadable.first() {
+        warn(format!(
+            "left out, as this user may not read it: {}; `sde verify` says who can mend that",
+            first.path
+        ));
+    }
+    if let Some(first) = damaged.first() {
+        let more = match damaged.len() - 1 {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
@@ -76,6 +87,12 @@ fn tell_damage(store: &Snapshot) {
             "left out, as it is damaged: {path} at byte {at}{entry}{more}; `sde verify` lists all"
         ));
     }
+}
+
+/// Whether this user may not read a file of a store. That is found out by trying: permissions are more than a mode.
+pub fn is_refused(store: &Path, file: &str) -> bool {
+    let opened = File::open(store.join(file));
+    opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// The message on a store without its `FORMAT` file.

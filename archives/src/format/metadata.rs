@@ -39,6 +39,8 @@ pub(crate) struct Provenance {
     pub(crate) process: u64,
     #[serde(default)]
     pub(crate) host: Arc<str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(crate) user: Arc<str>,
     #[serde(default)]
     pub(crate) target: Arc<str>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -354,6 +356,7 @@ impl Provenance {
             let mut made = sde::record::Provenance::new(app, self.code.clone(), self.id, setup);
             made.dependencies = self.dependencies.clone();
             made.host = Arc::clone(&self.host);
+            made.user = Arc::clone(&self.user);
             made.target = Arc::clone(&self.target);
             made.job = Arc::clone(&self.job);
             Arc::new(made)

@@ -16,11 +16,13 @@ pub(crate) struct Facts {
     pub(super) member: Member,
     pub(crate) key: Key,
     pub(crate) app: Arc<str>,
+    pub(crate) user: Arc<str>,
+    pub(crate) host: Arc<str>,
     pub(crate) class: Class,
     /// The total length of the values in the frame.
     pub(super) values: u64,
     /// The length of the frame.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     pub(crate) precedence: Precedence,
     /// The results whose values are in the frame and whole.
     pub(crate) sound: Vec<Arc<str>>,
@@ -73,6 +75,8 @@ impl Facts {
             member: *member,
             key: entry.frame.header.key,
             app: Arc::clone(&entry.provenance.app),
+            user: Arc::clone(&entry.provenance.user),
+            host: Arc::clone(&entry.provenance.host),
             class: entry.frame.header.class(),
             values,
             bytes: entry.frame.bytes(),

@@ -295,6 +295,7 @@ fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
         dependencies: record.dependencies.clone(),
         process: record.run.process,
         host: Arc::clone(&record.host),
+        user: Arc::clone(&record.user),
         target: Arc::clone(&record.target),
         job: Arc::clone(&record.job),
         inputs: record.inputs.iter().map(kind_of).collect(),

@@ -42,7 +42,8 @@ fn entries_are_copied_once_and_nothing_else() {
     drop(sde);
     let done = copy(&one, &other);
     // Two of the pages are of another computation there, and the table has an intermediate.
-    assert_eq!((done.entries, done.there), (7, 0));
+    assert_eq!((done.entries, done.there, done.conflicts), (7, 0, 2));
+    assert!(done.made.is_some_and(|(first, last)| first < last));
     loads(DirStore::open(&other).unwrap(), 0..8);
     let (sde, _) = engine(&other, SavePolicy::OnRequest);
     let names = ["sum", "squares"];
@@ -54,10 +55,45 @@ fn entries_are_copied_once_and_nothing_else() {
     drop(sde);
     let before = segments(&other);
     let again = copy(&one, &other);
-    assert_eq!((again.entries, again.there), (0, 7));
+    assert_eq!((again.entries, again.there, again.conflicts), (0, 7, 0));
+    assert_eq!(again.made, None);
     assert_eq!(segments(&other), before);
     // The one it was copied from is as it was.
     loads(DirStore::open(&one).unwrap(), 0..5);
+}
+
+/// What a sender asks another store before it sends.
+#[test]
+fn a_store_tells_which_copies_it_has() {
+    let (_dir, one, other) = two();
+    saved(&one, 0..2);
+    saved(&other, 1..2);
+    let from = DirStore::open_read_only(&one).unwrap();
+    let offered = || {
+        let offer =
+            |one: &sde_archives::Copyable<'_>| (*one.key, one.run, one.class, one.results.to_vec());
+        from.copyable(|one| Some(offer(one))).unwrap()
+    };
+    let has = || {
+        let to = DirStore::open(&other).unwrap();
+        let all = offered();
+        let has = all
+            .iter()
+            .map(|(key, run, class, results)| to.has_copy(key, *run, *class, results));
+        has.collect::<Vec<_>>()
+    };
+    // The computation of a key that it has is another.
+    assert_eq!(has(), [false, false]);
+    copy(&one, &other);
+    assert_eq!(has(), [true, true]);
+    let to = DirStore::open(&other).unwrap();
+    let (key, run, class, _) = offered().remove(0);
+    assert!(!to.has_copy(&key, run, class, &["none".into()]));
+    // What is damaged counts as missing.
+    for (path, length) in segments(&other) {
+        std::fs::write(&path, vec![0; length as usize]).unwrap();
+    }
+    assert_eq!(has(), [false, false]);
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::{store, time};
 /// Why an entry is not the same as the nearest earlier one of its app
 ///
 /// Which input, field, parameter, sub-app, callee, helper or version differs, and both values. The nearest is one of its
-/// own key, or else the one from which the fewest inputs and settings differ.
+/// own key; or of equal inputs and settings under other code; or with another content of one file; or else the one from
+/// which the fewest inputs and settings differ.
 #[derive(Args)]
 pub struct Explain {
     #[command(flatten)]
@@ -129,6 +130,7 @@ fn object(record: &Record, compared: Option<&Compared>) -> Json {
             "slots": one.slots,
             "part": one.part.kind(),
             "name": one.part.name(),
+            "same": one.same,
             "earlier": one.earlier,
             "later": one.later,
         })

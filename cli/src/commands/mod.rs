@@ -9,7 +9,6 @@ mod export;
 mod gc;
 mod invalidate;
 mod ls;
-mod raw;
 mod show;
 mod stats;
 mod stop;
@@ -57,6 +56,8 @@ pub enum Command {
     Verify(verify::Verify),
     Diff(diff::Diff),
     Copy(copy::Copy),
+    #[command(hide = true)]
+    CopyEnd(copy::CopyEnd),
     Gc(gc::Gc),
     Invalidate(invalidate::Invalidate),
     Watch(watch::Watch),
@@ -81,6 +82,7 @@ impl Command {
             Self::Verify(verify) => verify.run(out),
             Self::Diff(diff) => diff.run(out),
             Self::Copy(copy) => copy.run(out),
+            Self::CopyEnd(end) => end.run(),
             Self::Gc(gc) => gc.run(out),
             Self::Invalidate(invalidate) => invalidate.run(out),
             Self::Watch(watch) => watch.run(out),

@@ -271,3 +271,71 @@ fn what_has_no_bytes_of_its_own_is_not_written_raw() {
     assert_eq!(label.status, 2);
     says(&label.err, "no output files");
 }
+
+/// A part was unknown, though `table` has a column of that name.
+#[test]
+fn a_part_of_a_result_is_named_as_in_tables() {
+    let sample = Sample::new();
+    let label = bytes(&sample, &["report.label"]);
+    assert_eq!(label, b"a label");
+    let weights = bytes(&sample, &["report.weights", "--format", "json"]);
+    assert_eq!(weights, b"[0.5,1.5]\n");
+    let array = bytes(&sample, &["report.weights", "--format", "npy"]);
+    assert!(array.starts_with(b"\x93NUMPY"));
+    let key = sample.keys.solver.to_string();
+    for (name, more, said) in [
+        ("report.weights", &[][..], "which format?"),
+        ("report.nothing", &[], "it has: weights, label, steps"),
+        ("guess.x", &["--json"], "no part \"x\""),
+        ("nothing.label", &[], "the entry has: positions, guess"),
+        (
+            "report.label",
+            &["--format", "cbor"],
+            "not stored by itself",
+        ),
+        ("report.label", &["--file", "1"], "--file is for"),
+    ] {
+        let done = sample.run("export", &[&[&*key, name], more].concat());
+        assert_eq!(done.status, 2, "{name}: {}", done.out);
+        says(&done.err, said);
+    }
+}
+
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+struct Logged {
+    energy: f64,
+    log: sde::OutputFile,
+}
+
+#[sde::app(name = "cli.logged", version = "1")]
+fn logged(to: &std::path::Path) -> std::io::Result<Logged> {
+    std::fs::write(to, "step 1\n")?;
+    let log = sde::OutputFile::new(to)?;
+    Ok(Logged { energy: 1.5, log })
+}
+
+#[test]
+fn an_output_file_in_a_struct_is_reached_by_its_field() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, to) = (dir.path().join("store"), dir.path().join("log"));
+    let sde = super::kit::engine(&store);
+    let given = sde::inputs! { to: to.clone() };
+    let key = sde.request(&logged, &given).run().unwrap().key;
+    drop(sde);
+    std::fs::remove_file(&to).unwrap();
+    let export = |more: &[&str]| {
+        let key = key.short();
+        let words = ["export", store.to_str().unwrap(), &key];
+        super::kit::sde([&words[..], more].concat())
+    };
+    for more in [&["result.log"][..], &["result.log", "--format", "raw"], &[]] {
+        assert_eq!(export(more).well(), "step 1\n");
+    }
+    assert_eq!(export(&["result.energy", "--json"]).well(), "1.5\n");
+    let wrong = export(&["result", "--file", "2"]);
+    assert_eq!(wrong.status, 2);
+    says(
+        &wrong.err,
+        "it has one output file, which is written without --file",
+    );
+}

@@ -159,13 +159,24 @@ fn table_has_a_column_of_errors_where_runs_failed() {
     assert_eq!(objects[2]["error"], Value::Null);
 }
 
+/// It counted among the keys that begin as another does, and is shown nowhere.
+#[test]
+fn the_key_under_which_a_failure_lies_is_nobodys() {
+    let (_folder, store) = sample();
+    let key: sde::Key = key_of(&store, true, 0).parse().unwrap();
+    let own = sde::record::failure_key(&key).to_string();
+    let shown = sde(["show", &store, &own]);
+    assert_eq!(shown.status, 2, "{}", shown.out);
+    says(&shown.err, "no entry has a key that begins with");
+}
+
 #[test]
 fn stats_counts_them_and_diff_does_not() {
     let (folder, store) = sample();
     says(&sde(["stats", &store]).well(), "\n2 runs failed after ");
     let json = sde(["stats", &store, "--json"]).json();
     assert_eq!(
-        (&json["failed"], &json["apps"][0]["computations"]),
+        (&json["failed"], &json["apps"][0]["computed"]),
         (&2.into(), &2.into())
     );
     let other = folder.path().join("other");

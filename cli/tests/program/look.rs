@@ -320,7 +320,7 @@ fn what_makes_no_sense_is_status_2() {
         (&["table", path, "--app", "Nope*"], "cli.Solver"),
         (
             &["ls", "/nowhere/at/all"],
-            "there is nothing; name the directory",
+            "it does not exist; name the directory",
         ),
         (&["ls", file], "it is a file; name the directory"),
         (&["ls", empty], "nothing of a store in it"),

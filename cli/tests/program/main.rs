@@ -8,6 +8,8 @@
 
 mod builds;
 mod columns;
+#[cfg(unix)]
+mod copying;
 mod damage;
 mod exec;
 mod export;
@@ -20,7 +22,10 @@ mod one_code;
 mod part;
 mod rank;
 mod rooms;
+mod stats;
 mod stopping;
 mod stores;
 mod table;
 mod taking_out;
+#[cfg(unix)]
+mod unreadable;

@@ -48,7 +48,7 @@ fn the_store_is_an_option_or_a_directory_or_that_of_the_variable() {
     let done = run(&sample, "/nowhere", &["ls"]);
     assert_eq!(done.status, 2);
     let said =
-        "/nowhere, which SDE_STORE names, is not a store that can be opened: there is nothing;";
+        "/nowhere, which SDE_STORE names, is not a store that can be opened: it does not exist;";
     says(&done.err, said);
     // An empty variable names none; what stands alone where a key is needed is the key.
     for arguments in [&["ls"][..], &["show", &key]] {

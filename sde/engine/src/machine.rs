@@ -32,6 +32,14 @@ fn name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
+/// The login name of the process's user, as its environment says; empty if it does not.
+pub(crate) fn user() -> Arc<str> {
+    static USER: OnceLock<Arc<str>> = OnceLock::new();
+    let named = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
+    let named = || named().into_iter().flatten().find(|name| !name.is_empty());
+    Arc::clone(USER.get_or_init(|| named().unwrap_or_default().into()))
+}
+
 /// Its processor architecture and operating system.
 pub(crate) fn target() -> Arc<str> {
     static TARGET: OnceLock<Arc<str>> = OnceLock::new();

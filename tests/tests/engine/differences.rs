@@ -105,13 +105,10 @@ fn the_type_of_an_input() {
     let wider = inputs! { basis: "STO-3G".to_owned(), charge: 0_i64 };
     let found = told_of_inputs(wider);
     assert_eq!(found.len(), 1);
-    let (then, now) = found[0].split_once(" -> ").unwrap();
-    assert!(
-        then.starts_with(r#"input "charge": 0 (digest "#),
-        "{found:?}"
-    );
-    assert!(now.starts_with("0 (digest "), "{found:?}");
-    assert_ne!(then.rsplit(' ').next(), now.rsplit(' ').next());
+    let said = r#"input "charge": 0 changed, digest "#;
+    let digests = found[0].strip_prefix(said);
+    let (then, now) = digests.unwrap().split_once(" -> digest ").unwrap();
+    assert_ne!(then, now);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! run that they know.
 
 use sde::archiver::{Archiver, MemoryArchiver};
+use sde::key::InputFile;
 use sde::record::{Changed, Difference, Nearest, Record};
 use sde::store::DirStore;
 use sde::{
@@ -97,6 +98,43 @@ fn the_fewest_given_things_decide_before_the_fewest_differences() {
     let peek = sde.peek(&set("2", 1e-3), &x(2)).unwrap();
     let (_, nearest) = missed(&peek);
     assert_eq!(nearest.unwrap().key, wanted);
+}
+
+/// It was compared with the latest run of another number, or of another file.
+#[test]
+fn an_edited_file_is_compared_with_what_it_held_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("water.xyz");
+    let hold = |content: &str| std::fs::write(&path, content).unwrap();
+    let given = |x: i64| inputs! { x: x }.with("molecule", InputFile::new(&path));
+    let [before, after] = ["1", "2"].map(|version| Edited { version });
+    let sde = Sde::new();
+    let nearest = |sde: &Sde| {
+        let peek = sde.peek(&after, &given(1)).unwrap();
+        let (_, nearest) = missed(&peek);
+        nearest.unwrap().clone()
+    };
+    hold("3 atoms");
+    let wanted = sde.request(&before, &given(1)).run().unwrap().key;
+    hold("4 atoms");
+    // One difference, and later; the edit of the file comes with one of the code.
+    sde.run(&after, &given(2)).unwrap();
+    let found = nearest(&sde);
+    assert_eq!(found.key, wanted);
+    let [code, file] = &found.differences[..] else {
+        unreachable!("{found}")
+    };
+    assert_eq!(code.part, Changed::Code);
+    let text = format!("content of \"{}\"", path.display());
+    assert_eq!(file.same.as_deref(), Some(&*text));
+    let said = format!("input \"molecule\": {text} changed, digest ");
+    assert!(file.to_string().starts_with(&said), "{file}");
+    // The same point under other code is nearer, whatever else is later.
+    let wanted = sde.request(&before, &given(1)).run().unwrap().key;
+    hold("5 atoms");
+    sde.run(&after, &given(1)).unwrap();
+    hold("4 atoms");
+    assert_eq!(nearest(&sde).key, wanted);
 }
 
 /// The records that a caller leaves, made by two programs over one store.

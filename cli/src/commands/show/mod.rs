@@ -94,6 +94,9 @@ fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), 
     );
     let made = if failure.is_some() { "failed" } else { "made" };
     field(made, format!("{made_at} UTC{host}, took {took}"))?;
+    if !record.user.is_empty() {
+        field("user", format!("{}, by its own account", record.user))?;
+    }
     if !record.job.is_empty() {
         field("job", record.job.to_string())?;
     }

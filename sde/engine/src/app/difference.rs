@@ -25,6 +25,9 @@ pub struct Difference {
     pub slots: Vec<String>,
     /// The part that differs.
     pub part: Changed,
+    /// The text of both, where they read the same: one file with two contents, a long value of which the text is cut
+    /// off, a number of another type. Then the other texts are their digests.
+    pub same: Option<String>,
     /// The part in the earlier run; `None` if that had none.
     pub earlier: Option<String>,
     /// The part in the later run; `None` if that has none.
@@ -109,7 +112,8 @@ impl fmt::Display for Changed {
     }
 }
 
-/// `input "basis": "STO-3G" -> "6-31G*"`, on one line, without control characters.
+/// `input "basis": "STO-3G" -> "6-31G*"`, on one line, without control characters. Of what reads the same:
+/// `input "molecule": content of "water.xyz" changed, digest 5c2f6f1d2a3b -> digest 77a05c3c94d1`.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for slot in &self.slots {
@@ -120,14 +124,24 @@ impl fmt::Display for Difference {
             None => "(nothing)".to_owned(),
         };
         let (earlier, later) = (text(&self.earlier), text(&self.later));
-        write!(f, "{}: {earlier} -> {later}", self.part)
+        write!(f, "{}: ", self.part)?;
+        if let Some(same) = &self.same {
+            write!(f, "{} changed, ", printable(same))?;
+        }
+        write!(f, "{earlier} -> {later}")
     }
 }
 
 /// The remembered run that a given run is most like.
 ///
-/// That is an earlier computation of the same key. Otherwise it is the run that differs in the fewest inputs and
-/// settings; of several the one with the fewest differences, edits of code included; of these the latest.
+/// That is the first of these that there is:
+///
+/// 1. an earlier computation of the same key;
+/// 2. a run of equal inputs and settings, under other code;
+/// 3. a run from which one thing differs that reads the same: a file with another content;
+/// 4. the run that differs in the fewest inputs and settings.
+///
+/// Of several it is the one with the fewest differences, edits of code included; of these the latest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nearest {
@@ -145,8 +159,14 @@ impl Nearest {
     /// The order of nearness to the run of this key; the least is the nearest.
     pub(crate) fn rank(&self, key: &Key) -> impl Ord + use<> {
         let given = self.differences.iter().filter(|one| !one.part.is_code());
-        let counts = (given.count(), self.differences.len());
-        (self.key != *key, counts, Reverse((self.made_at, self.run)))
+        let given: Vec<_> = given.collect();
+        let far = match &given[..] {
+            [] => 0,
+            [only] if only.same.is_some() => 1,
+            more => 1 + more.len(),
+        };
+        let latest = Reverse((self.made_at, self.run));
+        (self.key != *key, far, self.differences.len(), latest)
     }
 }
 
@@ -243,16 +263,16 @@ impl Differences {
             if then.map(|value| value.digest) == now.map(|value| value.digest) {
                 continue;
             }
-            // Equal short texts differ in the part that was cut off, or in the type.
-            let alike = matches!((then, now), (Some(then), Some(now)) if then.short == now.short);
-            let text = |value: &ValueSummary| {
-                if alike {
-                    format!("{} ({})", value.short, digest(&value.digest))
-                } else {
-                    value.short.clone()
-                }
+            // Equal short texts differ in the part that was cut off, in the type, or in a file's content.
+            let same = then.zip(now).filter(|(then, now)| then.short == now.short);
+            let text = |value: &ValueSummary| match same {
+                Some(_) => digest(&value.digest),
+                None => value.short.clone(),
             };
             self.push(part(name), then.map(text), now.map(text));
+            if let (Some((then, _)), Some(noted)) = (same, self.found.last_mut()) {
+                noted.same = Some(then.short.clone());
+            }
         }
     }
 
@@ -262,6 +282,7 @@ impl Differences {
             self.found.push(Difference {
                 slots: self.slots.clone(),
                 part,
+                same: None,
                 earlier,
                 later,
             });

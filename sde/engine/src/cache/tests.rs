@@ -38,6 +38,7 @@ pub(crate) fn entry(number: u64) -> Arc<Entry> {
         setup: Arc::default(),
         dependencies: Vec::new(),
         host: "".into(),
+        user: "".into(),
         target: "".into(),
         job: "".into(),
     });

@@ -115,6 +115,7 @@ impl<'a> Run<'a> {
             setup: Arc::clone(resolved.setup(&*self.app.app)),
             dependencies,
             host: machine::host(),
+            user: machine::user(),
             target: machine::target(),
             job: machine::job(),
         };

@@ -147,11 +147,11 @@ impl fmt::Display for Stats {
                 app => format!(" of {}", printable(app)),
             };
             let (bytes, limit) = (bytes(used.bytes), bytes(used.limit));
-            write!(
-                f,
-                "\nmemory{of_app}: {} entries with {bytes} of {limit}",
-                used.entries
-            )?;
+            let entries = match used.entries {
+                1 => "1 entry".to_owned(),
+                several => format!("{several} entries"),
+            };
+            write!(f, "\nmemory{of_app}: {entries} with {bytes} of {limit}")?;
         }
         Ok(())
     }

@@ -32,6 +32,10 @@ pub struct Provenance {
     /// The name of the machine that computed it; empty if that is not known.
     #[serde(default)]
     pub host: Arc<str>,
+    /// The login name that the environment of the computing process gave; empty if that is not known. A claim: nothing
+    /// verifies it.
+    #[serde(default)]
+    pub user: Arc<str>,
     /// Processor architecture and operating system of that machine.
     #[serde(default)]
     pub target: Arc<str>,
@@ -97,6 +101,7 @@ impl Provenance {
             setup,
             dependencies: Vec::new(),
             host: Arc::default(),
+            user: Arc::default(),
             target: Arc::default(),
             job: Arc::default(),
         }

@@ -281,6 +281,7 @@ impl Engine {
             setup: Arc::clone(resolved.setup(&*app.app)),
             dependencies: Vec::new(),
             host: Arc::default(),
+            user: Arc::default(),
             target: Arc::default(),
             job: Arc::default(),
         };

@@ -65,22 +65,24 @@ impl Exec {
         for command in &commands {
             would.push(match command {
                 Err(why) => Would::Fail(why.clone()),
-                Ok((command, key, _)) => match known.runs.get(key).or_else(|| known.failed.get(key)) {
-                    Some(Would::BeGiven) => Would::BeGiven,
-                    Some(Would::Fail(why)) => Would::Fail(why.clone()),
-                    Some(Would::Run(why)) => {
-                        run.insert(*key);
-                        Would::Run(why.clone())
+                Ok((command, key, _)) => {
+                    match known.runs.get(key).or_else(|| known.failed.get(key)) {
+                        Some(Would::BeGiven) => Would::BeGiven,
+                        Some(Would::Fail(why)) => Would::Fail(why.clone()),
+                        Some(Would::Run(why)) => {
+                            run.insert(*key);
+                            Would::Run(why.clone())
+                        }
+                        None => {
+                            let why = match run.insert(*key) {
+                                true if run.len() <= TOLD => nearest(command, &sde)?,
+                                true => String::new(),
+                                false => "another row has this run".to_owned(),
+                            };
+                            Would::Run(why)
+                        }
                     }
-                    None => {
-                        let why = match run.insert(*key) {
-                            true if run.len() <= TOLD => nearest(command, &sde)?,
-                            true => String::new(),
-                            false => "another row has this run".to_owned(),
-                        };
-                        Would::Run(why)
-                    }
-                },
+                }
             });
         }
         print(rows, &would, out)?;

@@ -1,13 +1,15 @@
 //! `sde stats`: the use that programs made of a store, and its content.
 
+mod done;
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
-use sde::{AppStats, Key};
+use sde::AppStats;
 use sde_archives::inspect::{
-    AboutWriter, Computations, Item, ManifestFile, SavedJournal, SegmentFile, Snapshot, Standing,
+    AboutWriter, Computations, Item, ManifestFile, SegmentFile, Snapshot, Standing,
 };
 use sde_archives::{Capacity, Class, Retention};
 use serde::Serialize;
@@ -19,10 +21,11 @@ use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::table::write_objects;
 use crate::{json, store, text, time};
+use done::{Done, Kept};
 
 /// Hits, misses, time saved and room used; then how much there is of what
 ///
-/// Hits and times are what programs told of themselves. Then come the apps, with the sizes and costs of their entries; the
+/// Hits and times are what programs told of themselves; of those that were killed, what their entries tell. Then come the apps, with the sizes and costs of their entries; the
 /// classes of values; the generations; and what each process did.
 #[derive(Args)]
 pub struct Stats {
@@ -44,7 +47,7 @@ impl Stats {
 /// The report on a store. For lists, the text output prints their members.
 #[derive(Default, Serialize)]
 struct Report {
-    /// The sum over all programs.
+    /// The sum over all programs, and so over all apps.
     #[serde(serialize_with = "json::tidied")]
     total: AppStats,
     files: usize,
@@ -53,10 +56,12 @@ struct Report {
     apps: Vec<OfApp>,
     classes: Vec<OfClass>,
     generations: Vec<Json>,
-    /// Each process as it reported last; the latest starts first.
+    /// What each process did; the latest starts first.
     programs: Vec<Json>,
     writers: BTreeMap<String, usize>,
     unfinished: usize,
+    #[serde(skip)]
+    has_told: bool,
     /// The runs that failed and have had no result since, and the seconds that they had taken.
     failed: usize,
     failed_seconds: f64,
@@ -77,12 +82,14 @@ struct Allowed {
 struct OfApp {
     app: String,
     keys: usize,
-    computations: usize,
     bytes: u64,
+    computed: u64,
+    /// Time in its bodies, without that of the runs that these made.
     seconds: f64,
     hits: u64,
     seconds_saved: f64,
-    latest_at: Timestamp,
+    /// When the latest of its entries was made, if there are any.
+    latest_at: Option<Timestamp>,
 }
 
 /// The frames of a class.
@@ -94,15 +101,6 @@ struct OfClass {
     files: usize,
     #[serde(skip)]
     paths: HashSet<String>,
-}
-
-/// The part of an entry that is kept in memory.
-struct Kept {
-    app: Arc<str>,
-    bytes: u64,
-    seconds: f64,
-    /// The run that failed, of a failure.
-    failed: Option<Key>,
 }
 
 impl Report {
@@ -124,12 +122,14 @@ impl Report {
                 Some(Kept {
                     bytes: lengths.sum(),
                     app: Arc::clone(&entry.record.app),
-                    seconds: entry.record.took.as_secs_f64(),
+                    took: entry.record.took,
+                    calls: entry.record.calls.iter().map(|(_, key)| *key).collect(),
+                    host: Arc::clone(&entry.record.host),
                     failed: entry.record.failure.as_ref().map(|failure| failure.of),
                 })
             });
         });
-        let found = found.resolve(|kept, more| kept.bytes += more.bytes);
+        let mut found = found.resolve(|kept, more| kept.bytes += more.bytes);
         store.gone |= found.gone;
         let mut apps: BTreeMap<Arc<str>, OfApp> = BTreeMap::new();
         let mut before = None;
@@ -138,23 +138,25 @@ impl Report {
             if one.of.failed.is_some() {
                 if standing.contains(&one.key) && one.standing == Standing::Current {
                     report.failed += 1;
-                    report.failed_seconds += one.of.seconds;
+                    report.failed_seconds += one.of.took.as_secs_f64();
                 }
                 continue;
             }
             let app = apps.entry(Arc::clone(&one.of.app)).or_default();
             app.keys += usize::from(before.replace(one.key) != Some(one.key));
-            app.computations += 1;
             app.bytes += one.of.bytes;
-            app.seconds += one.of.seconds;
-            app.latest_at = app.latest_at.max(time::of(one.precedence.made_at));
+            let made_at = Some(time::of(one.precedence.made_at));
+            app.latest_at = app.latest_at.max(made_at);
         }
-        for (name, stats) in found.journals.iter().flat_map(|one| &one.journal.apps) {
+        let told = found.journals.iter().find_map(|one| one.capacity);
+        let programs = done::all(&mut found);
+        for (name, stats) in programs.iter().flat_map(|one| &one.apps) {
             report.total = report.total.plus(*stats);
-            if let Some(app) = apps.get_mut(&**name) {
-                app.hits += hits(stats);
-                app.seconds_saved += stats.time_saved.as_secs_f64();
-            }
+            let app = apps.entry(Arc::clone(name)).or_default();
+            app.computed = app.computed.saturating_add(stats.computed);
+            app.seconds += stats.time_spent.as_secs_f64();
+            app.hits = app.hits.saturating_add(hits(stats));
+            app.seconds_saved += stats.time_saved.as_secs_f64();
         }
         let named = apps.into_iter().map(|(name, of)| OfApp {
             app: name.to_string(),
@@ -163,10 +165,11 @@ impl Report {
         Self {
             files: store.segments.len(),
             bytes: store.segments.iter().map(SegmentFile::length).sum(),
-            allowed: report.allowed(found.journals.iter().find_map(|one| one.capacity)),
+            allowed: report.allowed(told),
             apps: named.collect(),
             generations: store.manifests.files.iter().map(generation).collect(),
-            programs: found.journals.iter().map(|one| program(one)).collect(),
+            has_told: programs.iter().any(|one| one.journal.is_some()),
+            programs: programs.iter().map(program).collect(),
             unfinished: found.unfinished.len(),
             invalidated: found.marks(),
             damaged: store.damages.len(),
@@ -243,11 +246,12 @@ impl Report {
 
     fn print_summary(&self, out: &mut Output) -> Result<(), Failure> {
         let mut field = |name: &str, value: String| out.wrapped(format!("{name:<10}{value}"), 10);
-        match self.programs.is_empty() {
-            true => field("hits", "no program has told what it did".to_owned())?,
-            false => self
-                .calls()
-                .try_for_each(|(name, value)| field(name, value))?,
+        if !self.has_told {
+            field("hits", "no program has told what it did".to_owned())?;
+        }
+        if !self.programs.is_empty() {
+            let mut known = self.calls().skip(usize::from(!self.has_told));
+            known.try_for_each(|(name, value)| field(name, value))?;
         }
         let files = text::count(self.files, "file", "files");
         let allowed = match &self.allowed {
@@ -308,26 +312,26 @@ impl Report {
     }
 }
 
-fn program(saved: &SavedJournal) -> Json {
-    let (about, journal) = (&saved.about, &saved.journal);
-    let apps = journal.apps.values();
-    let total = apps.fold(AppStats::default(), |sum, one| sum.plus(*one));
+fn program(of: &Done) -> Json {
+    let total = of.total();
+    let saved = of.journal.as_deref();
+    let rank = saved.and_then(|saved| saved.journal.rank);
     // The keys of this map are names of apps, which `tidy` would change.
-    let apps = journal.apps.iter();
-    let apps = apps.map(|(name, of)| (name.clone(), json::tidy(of)));
+    let apps = of.apps.iter();
+    let apps = apps.map(|(name, of)| (name.to_string(), json::tidy(of)));
     json!({
-        "started_at": time::of(journal.started),
-        "program": about.program,
+        "started_at": of.started_at,
+        "program": saved.map(|saved| &saved.about.program),
         "computed": total.computed,
         "loaded": total.loads,
         "in_memory": total.hits(),
         "seconds": total.time_spent.as_secs_f64(),
         "seconds_saved": total.time_saved.as_secs_f64(),
-        "host": about.host,
-        "rank": journal.rank.map(|(rank, _)| rank),
-        "ranks": journal.rank.map(|(_, ranks)| ranks),
+        "host": of.host,
+        "rank": rank.map(|(rank, _)| rank),
+        "ranks": rank.map(|(_, ranks)| ranks),
         "apps": apps.collect::<Map<_, _>>(),
-        "process": format!("{:016x}", journal.process),
+        "process": format!("{:016x}", of.process),
     })
 }
 

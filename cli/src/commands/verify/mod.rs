@@ -1,5 +1,7 @@
 //! `sde verify`: reads everything, and tells exactly what is damaged.
 
+mod unreadable;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal;
 
@@ -17,6 +19,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::store::{self, of_format};
 use crate::text;
+use unreadable::Unreadable;
 
 /// Reads everything in a store and verifies every checksum
 ///
@@ -46,6 +49,8 @@ struct Report {
     scratch: usize,
     bytes: u64,
     damaged: Vec<Finding>,
+    /// Files that this user may not read, which is no damage.
+    unreadable: Vec<Unreadable>,
     /// Frames that killed writers left incomplete: no entry is lost by that.
     unfinished: Vec<Finding>,
     /// Files of a later release, which were not verified.
@@ -78,7 +83,7 @@ impl Verify {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let path = self.place.only()?;
         let (_, mut report) = store::read(&path, |store| Ok(Search::of(store)))?;
-        if report.damaged.is_empty() {
+        if report.damaged.is_empty() && report.unreadable.is_empty() {
             report.refused = self.refused(&path);
         }
         report.whole &= report.refused.is_none();
@@ -131,15 +136,20 @@ impl Search {
         search.bar.finish_and_clear();
         search.manifests(store, &walked);
         let mut report = search.report;
+        report.set_unreadable_apart(store);
+        // A file that may not be read may hold it.
+        let is_known = report.unreadable.is_empty();
         for (digest, of) in search.needed {
-            if !search.contents.contains(&digest) {
+            if is_known && !search.contents.contains(&digest) {
                 let why = "what an output file held is missing";
                 report
                     .damaged
                     .push(Finding::new(Damage::new("entries", 0..0, why), Some(of)));
             }
         }
-        report.whole = report.damaged.is_empty() && report.other_format.is_empty();
+        report.whole = report.damaged.is_empty()
+            && report.unreadable.is_empty()
+            && report.other_format.is_empty();
         // The caller tries again if files were removed meanwhile and there is damage.
         let found = report.damaged.iter();
         store
@@ -281,9 +291,24 @@ impl Finding {
 }
 
 impl Report {
+    /// Takes what may not be read out of what is damaged.
+    fn set_unreadable_apart(&mut self, store: &Snapshot) {
+        let manifests = store.manifests.files.iter();
+        let manifests = manifests.map(|one| format!("manifests/{}", one.name));
+        let segments = store.segments.iter().map(|one| one.path().to_owned());
+        let files: Vec<String> = segments.chain(manifests).collect();
+        let path = store.inspection().path();
+        self.unreadable = Unreadable::of(path, files.iter().map(String::as_str));
+        let is_readable = |file: &str| self.unreadable.iter().all(|one| one.file != file);
+        self.damaged.retain(|found| is_readable(&found.file));
+    }
+
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
         for damaged in &self.damaged {
             damaged.print("damaged", out)?;
+        }
+        for unreadable in &self.unreadable {
+            unreadable.print(out)?;
         }
         for unfinished in &self.unfinished {
             unfinished.print("unfinished", out)?;
@@ -297,12 +322,20 @@ impl Report {
         for note in &self.notes {
             out.wrapped(format!("note: {note}"), 2)?;
         }
-        let verdict = match (self.damaged.len(), self.other_format.len()) {
-            (0, 0) if self.whole => "whole".to_owned(),
-            (0, 0) => "nothing damaged".to_owned(),
-            (0, others) => format!("nothing damaged, {others} not verified"),
-            (damaged, _) => format!("{damaged} damaged"),
+        let damaged = match self.damaged.len() {
+            0 if self.whole => "whole".to_owned(),
+            0 => "nothing damaged".to_owned(),
+            damaged => format!("{damaged} damaged"),
         };
+        let not_read = match self.unreadable.len() {
+            0 => String::new(),
+            files => format!(", {files} that may not be read"),
+        };
+        let others = match self.other_format.len() {
+            0 => String::new(),
+            others => format!(", {others} not verified"),
+        };
+        let verdict = damaged + &not_read + &others;
         let looked = format!(
             "{}, {}, {}, {}",
             text::count(self.segments, "segment", "segments"),

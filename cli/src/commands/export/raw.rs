@@ -51,6 +51,9 @@ impl Raw {
             (_, files, Some(number)) if (1..=files.len()).contains(&number) => {
                 content(store, files[number - 1])
             }
+            (_, [_], _) => Err(Failure::told(
+                "it has one output file, which is written without --file; where it has a name, by that too",
+            )),
             (_, files, _) => {
                 let files = files.len();
                 Err(Failure::told(format!(
@@ -66,16 +69,23 @@ impl Raw {
                 return Ok(Self::Stored(payload.clone(), at));
             }
             Some(_) => {}
-            None => match payload.value(limit)? {
-                Decoded::Text(text) => return Ok(Self::Held(text.into_bytes())),
-                Decoded::Bytes(bytes) => return Ok(Self::Held(bytes)),
-                value if is_empty_file(&value) => return Ok(Self::Held(Vec::new())),
-                _ => {}
-            },
+            None => {
+                if let Some(bytes) = held(payload.value(limit)?) {
+                    return Ok(Self::Held(bytes));
+                }
+            }
         }
-        Err(Failure::told(
-            "it is no output file, text or array of bytes; try --format json",
-        ))
+        Err(Failure::told(NOT_RAW))
+    }
+
+    /// The bytes of a part of a result.
+    pub fn of_part(store: &mut Snapshot, value: Decoded) -> Result<Self, Failure> {
+        match FileContent::of(&value).filter(|file| file.length > 0) {
+            Some(file) => content(store, file.digest),
+            None => held(value)
+                .map(Self::Held)
+                .ok_or_else(|| Failure::told(NOT_RAW)),
+        }
     }
 
     pub fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
@@ -84,6 +94,23 @@ impl Raw {
             Self::Stored(payload, at) => file::copy(payload, *at, to),
         }
     }
+}
+
+const NOT_RAW: &str = "it is no output file, text or array of bytes; try --format json";
+
+/// The bytes of a value that is such, or a file without content.
+fn held(value: Decoded) -> Option<Vec<u8>> {
+    match value {
+        Decoded::Text(text) => Some(text.into_bytes()),
+        Decoded::Bytes(bytes) => Some(bytes),
+        Decoded::Numbers(numbers, bytes) if numbers.kind == NumberType::U8 => Some(bytes),
+        value => is_empty_file(&value).then(Vec::new),
+    }
+}
+
+/// Whether a part of a result can be written as bytes.
+pub fn is_raw(part: &Decoded) -> bool {
+    FileContent::of(part).is_some() || held(part.clone()).is_some()
 }
 
 /// The largest value that is read to see whether it is an output file.

@@ -1,19 +1,22 @@
 //! `sde export`: results as files that others read.
 
+mod field;
+mod raw;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sde_archives::inspect::{NamedValue, Snapshot, StoredValue};
+use sde_archives::inspect::{Decoded, NamedValue, Snapshot, StoredValue};
 use serde_json::Map;
 
-use super::raw::{Raw, has_files};
 use crate::args::Place;
 use crate::failure::Failure;
 use crate::find::find;
 use crate::npy::{self, Array, arrays};
 use crate::output::{Output, warn};
 use crate::{file, json, store, text, time};
+use raw::{Raw, has_files, is_raw};
 
 /// Takes results out of a store, without the program that made them
 #[derive(Args)]
@@ -22,7 +25,7 @@ pub struct Export {
     place: Place,
     /// The entry, by its key or the beginning of it
     key: Option<String>,
-    /// The result; without it all, or the only one
+    /// The result, or a part of it as `sde table` names it (result.log); without it all, or the only one
     name: Option<String>,
     /// Where to; without it, or as `-`, standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -61,7 +64,12 @@ impl Export {
         let (path, [key, name]) = self.place.with([&self.key, &self.name])?;
         let key = super::needed(key)?;
         let (store, (job, is_all)) = store::read(&path, |store| {
-            let (results, is_all) = results(store, &key, name.as_deref())?;
+            let (results, part, is_all) = results(store, &key, name.as_deref())?;
+            if let (Some(path), [of]) = (part, &results[..]) {
+                let value = of.payload.as_ref().map(|payload| payload.value(IN_MEMORY));
+                let value = field::part(value.transpose()?.unwrap_or(Decoded::Null), path)?;
+                return Ok((self.part(store, value, asked)?, is_all));
+            }
             let format = asked.map_or_else(|| default_format(&results), Ok)?;
             let job = match format {
                 Format::Raw => Job::Raw(Raw::of(store, results, self.file.as_deref(), IN_MEMORY)?),
@@ -77,6 +85,29 @@ impl Export {
         file::write(path, self.force, out, |mut to| job.write(&mut to))?;
         out.found |= !is_all;
         store::conclude(&store, out)
+    }
+
+    /// A part of a result. What it is as bytes needs no format.
+    fn part(
+        &self,
+        store: &mut Snapshot,
+        value: Decoded,
+        asked: Option<Format>,
+    ) -> Result<Job, Failure> {
+        if self.file.is_some() {
+            let why =
+                "--file is for a result with several output files; name the part that is the file";
+            return Err(Failure::told(why));
+        }
+        match asked {
+            None if is_raw(&value) => Ok(Job::Raw(Raw::of_part(store, value)?)),
+            None => Err(Failure::told(WHICH_FORMAT)),
+            Some(Format::Raw) => Ok(Job::Raw(Raw::of_part(store, value)?)),
+            Some(Format::Cbor) => Err(Failure::told(
+                "a part of a result is not stored by itself as CBOR; export the whole result, or take another format",
+            )),
+            Some(format) => Ok(Job::Part(value, format)),
+        }
     }
 
     /// The format that is asked for, or that FILE ends in.
@@ -105,21 +136,24 @@ impl Export {
 fn default_format(results: &[NamedValue]) -> Result<Format, Failure> {
     match results {
         [only] if has_files(only) => Ok(Format::Raw),
-        _ => Err(Failure::told(
-            "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
-        )),
+        _ => Err(Failure::told(WHICH_FORMAT)),
     }
 }
 
+const WHICH_FORMAT: &str =
+    "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format";
+
 /// The results of the latest computation: the named one, or all that are saved; and whether they
-/// are all that there should be, and may be used. If not, that is told.
-fn results(
+/// are all that there should be, and may be used. If not, that is told. With the path of a part of the named one.
+fn results<'a>(
     store: &mut Snapshot,
     key: &str,
-    name: Option<&str>,
-) -> Result<(Vec<NamedValue>, bool), Failure> {
+    name: Option<&'a str>,
+) -> Result<(Vec<NamedValue>, Option<&'a str>, bool), Failure> {
     let found = find(store, key)?.swap_remove(0);
     let all = found.entry.results;
+    let (name, part) = name.map(|name| field::split(&all, name)).unzip();
+    let part = part.flatten();
     let is_complete = name.is_some() || tell_missing(&all);
     let names: Vec<String> = all.iter().map(|saved| saved.name.clone()).collect();
     let wanted = |saved: &NamedValue| name.is_none_or(|name| saved.name == name);
@@ -133,7 +167,7 @@ fn results(
                     "this entry is not to be used, it was invalidated at {when} UTC: {reason}"
                 ));
             }
-            Ok((saved, is_complete && found.mark.is_none()))
+            Ok((saved, part, is_complete && found.mark.is_none()))
         }
         (true, Some(name)) if names.iter().any(|known| known == name) => Err(Failure::told(
             format!("result \"{name}\" is not saved in this store, or damaged"),
@@ -173,6 +207,8 @@ enum Job {
     Raw(Raw),
     /// Values with their names, in a format, and whether one was asked for by name.
     Values(Vec<(String, StoredValue)>, Format, bool),
+    /// A part of a result.
+    Part(Decoded, Format),
 }
 
 impl Job {
@@ -180,9 +216,19 @@ impl Job {
         match self {
             Self::Raw(raw) => raw.write(to),
             Self::Values(results, Format::Cbor, single) => cbor(results, *single, to),
-            Self::Values(results, Format::Npy, _) => npy(results, to),
+            Self::Values(results, Format::Npy, _) => one_array(all_arrays(results)?, to),
             Self::Values(results, Format::Npz, _) => npy::write_npz(all_arrays(results)?, to),
             Self::Values(results, _, single) => json(results, *single, to),
+            Self::Part(value, format @ (Format::Npy | Format::Npz)) => {
+                let mut found = Vec::new();
+                arrays("part", value.clone(), &mut found);
+                let found = some_array(found)?;
+                match format {
+                    Format::Npy => one_array(found, to),
+                    _ => npy::write_npz(found, to),
+                }
+            }
+            Self::Part(value, _) => write_json(&json::value(value), to),
         }
     }
 }
@@ -222,11 +268,14 @@ fn json(
             .unwrap_or_default(),
         false => object.into(),
     };
+    write_json(&json, to)
+}
+
+fn write_json(json: &serde_json::Value, to: &mut impl Write) -> Result<(), Failure> {
     Ok(writeln!(to, "{}", text::escape_json(&json.to_string()))?)
 }
 
-fn npy(results: &[(String, StoredValue)], to: &mut impl Write) -> Result<(), Failure> {
-    let found = all_arrays(results)?;
+fn one_array(found: Vec<(String, Array)>, to: &mut impl Write) -> Result<(), Failure> {
     if let [(_, array)] = &found[..] {
         return array.write(to);
     }
@@ -248,6 +297,10 @@ fn all_arrays(results: &[(String, StoredValue)]) -> Result<Vec<(String, Array)>,
             None => arrays(name, payload.value(IN_MEMORY)?, &mut found),
         }
     }
+    some_array(found)
+}
+
+fn some_array(found: Vec<(String, Array)>) -> Result<Vec<(String, Array)>, Failure> {
     match found.is_empty() {
         false => Ok(found),
         true => Err(Failure::told(

@@ -20,6 +20,7 @@ use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
+use crate::format::trust::{no_permission, not_listed};
 use crate::locks::{lock, try_lock, warnings_after};
 use crate::vfs::{Found, Vfs};
 
@@ -192,12 +193,26 @@ impl<'a> Look<'a> {
             match self.read(&path, part) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => self.all = false,
-                Err(error) => {
-                    sde::warning!("{} can't be read: {error}", path.display());
-                    self.unread.push(ArchiveError::io("reading", &path, error));
-                }
+                Err(error) => self.not_read(&path, error),
             }
         }
+    }
+
+    /// Tells of a file that can't be read, and that it would make the store compute its results again.
+    fn not_read(&mut self, path: &Path, error: io::Error) {
+        let found = self.catalog.vfs.look(path).ok().flatten();
+        match found.and_then(|found| Some((no_permission(&error, &found)?, found.length))) {
+            // Its maker has not given it its permissions yet.
+            Some((_, 0)) => return,
+            Some((why, _)) => {
+                let is_new = lock(&self.catalog.segments).distrusted.add(path, &why);
+                if is_new {
+                    sde::warning!("{} is left out: {why}", path.display());
+                }
+            }
+            None => sde::warning!("{} can't be read: {error}", path.display()),
+        }
+        self.unread.push(ArchiveError::io("reading", path, error));
     }
 
     fn read(&mut self, path: &Path, part: Part) -> io::Result<()> {
@@ -210,6 +225,10 @@ impl<'a> Look<'a> {
         let vfs = &*self.catalog.vfs;
         let found = vfs.look(path)?;
         let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        if let Some(user) = vfs.untrusted(&found) {
+            self.pass_over(path, &found, user);
+            return Ok(());
+        }
         let is_new = !matches!(known, Some(Progress::Read(known)) if known.length > 0);
         let (segment, from) = match known {
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
@@ -246,6 +265,18 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
+    /// Leaves out a segment of a user whose code is not run, and says so once.
+    fn pass_over(&mut self, path: &Path, found: &Found, user: u32) {
+        if lock(&self.catalog.segments).untrusted.insert(user) {
+            sde::warning!(
+                "what user {user} has saved in {} is not used, since it would be run: if that user may run code as you, say so by `sde trust {user}`, and keep the group from writing to the files (`sde init --group`)",
+                self.catalog.dir.display()
+            );
+        }
+        let refused = Progress::Refused(found.length);
+        self.read.insert(path.to_owned(), refused);
+    }
+
     /// Reads the header of a segment, if its file can be trusted.
     fn open(
         &self,
@@ -258,9 +289,12 @@ impl<'a> Look<'a> {
             return Ok(Some(Err(why)));
         }
         let opened = scan::open(&*self.catalog.vfs, path)?;
-        let is_here = |segment: Segment| match segment.part == part {
-            true => Ok(segment),
-            false => Err("it belongs in another folder".to_owned()),
+        let is_here = |mut segment: Segment| {
+            segment.is_of_another = self.catalog.trust.is_of_another(&*self.catalog.vfs, found);
+            match segment.part == part {
+                true => Ok(segment),
+                false => Err("it belongs in another folder".to_owned()),
+            }
         };
         Ok(opened.map(|opened| opened.and_then(is_here)))
     }
@@ -276,7 +310,7 @@ pub(crate) fn segments(
         let dir = folder(store, part);
         let names = match vfs.list(&dir) {
             Err(error) if is_no_folder(&error) => continue,
-            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+            names => names.map_err(|error| not_listed(vfs, store, &dir, error))?,
         };
         let paths = names.into_iter().map(|name| dir.join(name));
         let segments = paths.filter(|path| path.extension() == Some(OsStr::new(EXTENSION)));

@@ -5,6 +5,9 @@
 //! old ones replaced. Nothing is changed in place, so it can stop at any moment: until the manifests are there, old
 //! and new segments count, with the same frames. The old ones are removed [later](crate::compact::replaced).
 //!
+//! In a [group's](crate::format::trust) store each member's segments are replaced by that member only: the owner of the
+//! file is the author of what is in it. Limits count these alone.
+//!
 //! Correctness needs no lock. Only segments at rest are taken: sealed ones, and those
 //! [closed](crate::compact::replaced) a time of grace ago. Frames that a writer appends even then still count. Two
 //! compactions at once do the same work twice and lose nothing, except that one may give up for a limit what the
@@ -274,7 +277,7 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments at rest, and the uses and contents named in the others.
+    /// The segments at rest that this process may replace, and the uses and contents named in the others.
     fn sources(&self) -> Result<CompactionInput, ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
@@ -283,14 +286,15 @@ impl DirStore {
         let mut there = CompactionInput::default();
         for known in known {
             let segment = &known.segment;
-            if known.sealed || at_rest.contains(&segment.id) {
+            let is_at_rest = known.sealed || at_rest.contains(&segment.id);
+            if is_at_rest && !segment.is_of_another {
                 match self.source(segment, true) {
                     // Another compaction has removed it.
                     Err(error) if error.is_not_found() => {}
                     source => there.sources.push(source?),
                 }
             } else if segment.part == Part::Entries {
-                let read = there.being_written(self, segment);
+                let read = there.stays(self, segment);
                 read.map_err(|error| ArchiveError::io("reading", &segment.path, error))?;
             }
         }
@@ -340,9 +344,9 @@ impl DirStore {
 #[derive(Default)]
 struct CompactionInput {
     sources: Vec<Source>,
-    /// Uses recorded in segments that are being written.
+    /// Uses recorded in the others.
     uses: UsesOf,
-    /// Contents needed by entries in segments that are being written.
+    /// Contents needed by entries in the others.
     contents: HashSet<Key>,
     /// Whether contents are kept even if no entry is known to need them.
     keeps_contents: bool,
@@ -385,7 +389,7 @@ impl CompactionInput {
         Selection::new(&of.0.catalog, &self.sources, filter)
     }
 
-    fn being_written(&mut self, of: &DirStore, segment: &Segment) -> io::Result<()> {
+    fn stays(&mut self, of: &DirStore, segment: &Segment) -> io::Result<()> {
         let from = SEGMENT_HEADER as u64;
         let scanned = scan::scan_with(&**of.0.vfs(), segment, from, |found, body| {
             let content = found.header.content(body);

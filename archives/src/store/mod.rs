@@ -3,6 +3,8 @@
 pub(crate) mod checks;
 mod contents;
 pub(crate) mod find;
+#[cfg(target_os = "linux")]
+pub(crate) mod group;
 pub(crate) mod journal;
 pub(crate) mod open;
 pub(crate) mod options;

@@ -41,6 +41,8 @@ mod resolve;
 mod retention;
 mod rewrite;
 mod store;
+#[cfg(target_os = "linux")]
+pub mod trusted;
 #[doc(hidden)]
 pub mod vfs;
 #[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
@@ -55,6 +57,8 @@ pub use format::precedence::Precedence;
 pub use remove::Removable;
 pub use retention::{LimitError, Removal, Retention};
 pub use store::DirStore;
+#[cfg(target_os = "linux")]
+pub use store::group::Shared;
 pub use store::open::{builder, open};
 pub use store::options::StoreOptions;
 pub use store::wire::Cbor;

@@ -2,7 +2,7 @@
 //!
 //! A store outlives the programs that wrote it. Its owner wants to list it, to know
 //! whether it is whole, to see why a run was computed again, and to take results out of it,
-//! without writing a program with the right types. All commands but `exec`, `gc`, `invalidate`, `copy` and `stop` only read. All
+//! without writing a program with the right types. All commands but `exec`, `gc`, `invalidate`, `copy`, `init`, `stop` and `trust` only read. All
 //! of them work on the rest of a damaged store.
 //!
 //! The guide's page on it is `docs/guide/05-program.md`.
@@ -24,6 +24,7 @@ mod store;
 mod table;
 mod text;
 mod time;
+mod users;
 
 use std::process::ExitCode;
 

@@ -34,3 +34,6 @@ mod commands {}
 
 #[doc = include_str!("../../docs/guide/11-jobs.md")]
 mod jobs {}
+
+#[doc = include_str!("../../docs/guide/12-groups.md")]
+mod groups {}

@@ -245,7 +245,8 @@ impl Settings {
     }
 
     /// Accepts directories above the cache that their group can write to, as where the umask is 002: see
-    /// [`trusts_group`](Self::trusts_group). The cache itself stays the user's alone.
+    /// [`trusts_group`](Self::trusts_group). The cache itself is the user's alone, or a group's, of
+    /// which only binaries of [trusted](sde_archives::trusted) users are loaded.
     #[must_use]
     pub fn trust_group(mut self) -> Self {
         self.trusts_group = true;

@@ -20,6 +20,7 @@ use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
+use crate::format::trust::{no_permission, not_listed};
 use crate::locks::{lock, try_lock, warnings_after};
 use crate::vfs::{Found, Vfs, is_gone};
 
@@ -196,22 +197,26 @@ impl<'a> Look<'a> {
             match self.read(&path, part) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => self.all = false,
-                Err(error) => self.cannot_read(&path, error),
+                Err(error) => self.not_read(&path, error),
             }
         }
     }
 
-    /// Notes a file that can't be read, and warns of it once.
-    fn cannot_read(&mut self, path: &Path, error: io::Error) {
-        let catalog = self.catalog;
-        let how = how_to_read(&*catalog.vfs, path, &catalog.dir, &error);
-        let why = format!("{error}{how}");
-        let error = ArchiveError::io("reading", path, error);
-        let is_same = |before: &ArchiveError| before.to_string() == error.to_string();
-        if !lock(&catalog.segments).unread.iter().any(is_same) {
-            sde::warning!("{} can't be read: {why}", path.display());
+    /// Tells of a file that can't be read, and that it would make the store compute its results again.
+    fn not_read(&mut self, path: &Path, error: io::Error) {
+        let found = self.catalog.vfs.look(path).ok().flatten();
+        match found.and_then(|found| Some((no_permission(&error, &found)?, found.length))) {
+            // Its maker has not given it its permissions yet.
+            Some((_, 0)) => return,
+            Some((why, _)) => {
+                let is_new = lock(&self.catalog.segments).distrusted.add(path, &why);
+                if is_new {
+                    sde::warning!("{} is left out: {why}", path.display());
+                }
+            }
+            None => sde::warning!("{} can't be read: {error}", path.display()),
         }
-        self.unread.push(error);
+        self.unread.push(ArchiveError::io("reading", path, error));
     }
 
     fn read(&mut self, path: &Path, part: Part) -> io::Result<()> {
@@ -224,6 +229,10 @@ impl<'a> Look<'a> {
         let vfs = &*self.catalog.vfs;
         let found = vfs.look(path)?;
         let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        if let Some(user) = vfs.untrusted(&found) {
+            self.pass_over(path, &found, user);
+            return Ok(());
+        }
         let is_new = !matches!(known, Some(Progress::Read(known)) if known.length > 0);
         let (segment, from) = match known {
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
@@ -260,6 +269,18 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
+    /// Leaves out a segment of a user whose code is not run, and says so once.
+    fn pass_over(&mut self, path: &Path, found: &Found, user: u32) {
+        if lock(&self.catalog.segments).untrusted.insert(user) {
+            sde::warning!(
+                "what user {user} has saved in {} is not used, since it would be run: if that user may run code as you, say so by `sde trust {user}`, and keep the group from writing to the files (`sde init --group`)",
+                self.catalog.dir.display()
+            );
+        }
+        let refused = Progress::Refused(found.length);
+        self.read.insert(path.to_owned(), refused);
+    }
+
     /// Reads the header of a segment, if its file can be trusted.
     fn open(
         &self,
@@ -272,26 +293,15 @@ impl<'a> Look<'a> {
             return Ok(Some(Err(why)));
         }
         let opened = scan::open(&*self.catalog.vfs, path)?;
-        let is_here = |segment: Segment| match segment.part == part {
-            true => Ok(segment),
-            false => Err("it belongs in another folder".to_owned()),
+        let is_here = |mut segment: Segment| {
+            segment.is_of_another = self.catalog.trust.is_of_another(&*self.catalog.vfs, found);
+            match segment.part == part {
+                true => Ok(segment),
+                false => Err("it belongs in another folder".to_owned()),
+            }
         };
         Ok(opened.map(|opened| opened.and_then(is_here)))
     }
-}
-
-/// How to mend that a part of a store can't be read, for the end of a message; nothing if no permission is missing.
-pub(crate) fn how_to_read(vfs: &dyn Vfs, path: &Path, store: &Path, error: &io::Error) -> String {
-    if error.kind() != io::ErrorKind::PermissionDenied {
-        return String::new();
-    }
-    let mut there = path.ancestors();
-    let owner = there.find_map(|path| vfs.look(path).ok().flatten()?.owner);
-    let owner = owner.map_or_else(String::new, |(user, _)| format!(" (user {user})"));
-    let store = store.display();
-    format!(
-        "; its owner{owner} lets the group read it with `sde init --group {store}`, or all with `chmod -R a+rX {store}`"
-    )
 }
 
 /// The files in a store with the names of segments.
@@ -304,7 +314,7 @@ pub(crate) fn segments(
         let dir = folder(store, part);
         let names = match vfs.list(&dir) {
             Err(error) if is_no_folder(&error) => continue,
-            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+            names => names.map_err(|error| not_listed(vfs, store, &dir, error))?,
         };
         let paths = names.into_iter().map(|name| dir.join(name));
         let segments = paths.filter(|path| path.extension() == Some(OsStr::new(EXTENSION)));

@@ -15,7 +15,7 @@ use super::{Catalog, LOOKS};
 use crate::format::directory::{is_no_folder, make_folder, with_unfinished};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, FOLDER, ListedSegment, Manifest, Sweep};
-use crate::format::trust::{Distrusted, Trust};
+use crate::format::trust::{Distrusted, Trust, no_permission, not_listed};
 use crate::locks::lock;
 use crate::vfs::{Vfs, read_bytes};
 
@@ -220,7 +220,7 @@ pub(crate) fn names(vfs: &dyn Vfs, store: &Path) -> Result<Vec<String>, ArchiveE
     let dir = store.join(FOLDER);
     let names = match vfs.list(&dir) {
         Err(error) if is_no_folder(&error) => Vec::new(),
-        names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+        names => names.map_err(|error| not_listed(vfs, store, &dir, error))?,
     };
     let is_manifest = |name: &String| Path::new(name).extension() == Some(OsStr::new(EXTENSION));
     let names = names.into_iter().filter_map(|name| name.into_string().ok());
@@ -244,7 +244,13 @@ fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>
     match read(vfs, path) {
         Ok(manifest) => Ok(Some(manifest)),
         Err(_) if matches!(vfs.look(path), Ok(None)) => Ok(None),
-        Err(why) => Err(refused(false)(why)),
+        Err(why) => {
+            let denied = found.and_then(|found| no_permission(&vfs.open(path).err()?, &found));
+            Err(match denied {
+                Some(why) => refused(true)(why),
+                None => refused(false)(why),
+            })
+        }
     }
 }
 

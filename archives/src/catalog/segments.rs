@@ -16,6 +16,8 @@ use crate::format::trust::Distrusted;
 pub(crate) struct SegmentCatalog {
     /// Files that are not trusted.
     pub(crate) distrusted: Distrusted,
+    /// Users whose segments were left out, since what is in them would be run.
+    pub(crate) untrusted: HashSet<u32>,
     pub(super) files: HashMap<PathBuf, Progress>,
     /// Changes when segments are forgotten, or another rank tells of some.
     pub(super) edition: u64,

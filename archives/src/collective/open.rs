@@ -156,11 +156,11 @@ fn look(options: &StoreOptions, dir: &Path) -> Said {
 fn begin(mut options: StoreOptions, dir: &Path, told: &[u8]) -> Result<DirStore, ArchiveError> {
     options = options.resolved()?;
     let dir = absolute(dir)?;
-    let trust = Trust::new(&*options.vfs, options.trust_others);
+    let trust = Trust::of(&*options.vfs, &dir, options.trust_others);
     let (listing, _) = from_bytes::<Listing>(told).map_err(ArchiveError::Other)?;
     options.local = options.local.map(|local| folder(&local, &dir));
     if let (Some(local), false) = (&options.local, options.read_only) {
-        make(&*options.vfs, local, trust)?;
+        make(&*options.vfs, local, options.trust_others)?;
     }
     let store = DirStore::new(options, dir, trust);
     let inner = &*store.0;
@@ -182,9 +182,10 @@ fn folder(local: &Path, store: &Path) -> PathBuf {
 }
 
 /// Makes the local folder a store itself, so that what is left there can be inspected.
-fn make(vfs: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
+fn make(vfs: &dyn Vfs, local: &Path, trust_others: bool) -> Result<(), ArchiveError> {
     make_dirs(vfs, local)
         .map_err(|error| ArchiveError::io("making the directory", local, error))?;
+    let trust = Trust::of(vfs, local, trust_others);
     trust.check(vfs, local)?;
     match directory::look(vfs, local)? {
         DirectoryContent::Store => directory::check_parts(vfs, local, trust, false),

@@ -46,12 +46,13 @@ impl DirStore {
         }
     }
 
-    /// The length of all segments that count.
+    /// The length of all segments that count, apart from those of other members of a group.
     pub(crate) fn bytes(&self) -> u64 {
         let mut lengths = self.0.durable_ends();
         let segments = lock(&self.0.catalog.segments);
         // A segment that this process abandoned after an error is in both.
-        lengths.extend(segments.known().map(|one| (one.segment.id, one.length)));
+        let known = segments.known().filter(|one| !one.segment.is_of_another);
+        lengths.extend(known.map(|one| (one.segment.id, one.length)));
         lengths.into_values().sum()
     }
 

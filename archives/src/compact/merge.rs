@@ -80,7 +80,8 @@ impl DirStore {
     fn small(&self) -> Vec<KnownSegment> {
         let most = self.0.writer.config().short();
         let segments = lock(&self.0.catalog.segments);
-        let is_small = |one: &KnownSegment| one.sealed && one.length < most;
+        let is_small =
+            |one: &KnownSegment| one.sealed && one.length < most && !one.segment.is_of_another;
         let mut small: Vec<KnownSegment> = segments.known().filter(is_small).collect();
         small.sort_unstable_by_key(|one| one.length);
         let of_part = |part: Part| {

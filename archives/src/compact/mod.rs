@@ -5,6 +5,9 @@
 //! old ones replaced. Nothing is changed in place, so it can stop at any moment: until the manifests are there, old
 //! and new segments count, with the same frames. The old ones are removed [later](crate::compact::replaced).
 //!
+//! In a [group's](crate::format::trust) store each member's segments are replaced by that member only: the owner of the
+//! file is the author of what is in it. Limits count these alone.
+//!
 //! Correctness needs no lock. Only segments at rest are taken: sealed ones, and those
 //! [closed](crate::compact::replaced) a time of grace ago. Frames that a writer appends even then still count. Two
 //! compactions at once do the same work twice and lose nothing, except that one may give up for a limit what the

@@ -192,7 +192,8 @@ impl DirStore {
         let mut there = CompactionInput::default();
         for known in known {
             let segment = &known.segment;
-            if known.sealed || at_rest.contains(&segment.id) {
+            let is_at_rest = known.sealed || at_rest.contains(&segment.id);
+            if is_at_rest && !segment.is_of_another {
                 match self.source(segment, true) {
                     // Another compaction has removed it.
                     Err(error) if error.is_not_found() => {}

@@ -157,7 +157,8 @@ impl DirStore {
         let mut any = false;
         for KnownSegment { segment, .. } in known.iter().filter(|one| !one.sealed) {
             let path = &segment.path;
-            if segment.is_abandoned() || closed_at(path).is_some() || !self.is_left(path) {
+            let is_mine = !segment.is_abandoned() && !segment.is_of_another;
+            if !is_mine || closed_at(path).is_some() || !self.is_left(path) {
                 continue;
             }
             any = true;

@@ -31,6 +31,7 @@ pub struct SegmentFile {
     pub(super) file: Arc<Path>,
     pub(super) path: Arc<str>,
     length: u64,
+    author: Option<u32>,
     pub(super) header: Result<Arc<Segment>, String>,
     pub(super) other_format: Option<u32>,
     /// Whether the file is only what a writer leaves that is killed at the beginning: part of a header, or zeros.
@@ -48,6 +49,12 @@ impl SegmentFile {
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The user who has written all that is in it, by number: the owner of the file. `None` if the medium knows no users.
+    #[must_use]
+    pub fn author(&self) -> Option<u32> {
+        self.author
     }
 
     /// The segment's id.
@@ -89,9 +96,9 @@ impl Inspection {
 /// `None` if the file was removed after the listing.
 fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<SegmentFile> {
     let vfs = &*inspection.vfs;
-    let (length, link) = match vfs.look(&file) {
-        Ok(found) => found.map(|found| (found.length, found.link))?,
-        Err(_) => (0, false),
+    let (length, link, owner) = match vfs.look(&file) {
+        Ok(found) => found.map(|found| (found.length, found.link, found.owner))?,
+        Err(_) => (0, false, None),
     };
     let mut head = [0; SEGMENT_HEADER];
     let read = vfs.open(&file);
@@ -120,6 +127,7 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
         inspection: inspection.clone(),
         file: file.into(),
         length,
+        author: owner.map(|owner| owner.user),
         header,
         is_barely_begun,
     })

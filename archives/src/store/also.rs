@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -15,7 +16,6 @@ use sde::key::Digest;
 use sde::record::RunId;
 
 use crate::catalog::index::Index;
-use crate::catalog::look::how_to_read;
 use crate::format::directory;
 use crate::locks::lock;
 use crate::store::take_over::{MOST, SHORT};
@@ -89,6 +89,20 @@ fn advice(vfs: &dyn Vfs, dir: &Path, error: &ArchiveError) -> String {
         true => "; mend it, or take it out of `StoreOptions::also` or SDE_ALSO".to_owned(),
         false => how,
     }
+}
+
+/// How to mend that a part of a store can't be read, for the end of a message; nothing if no permission is missing.
+fn how_to_read(vfs: &dyn Vfs, path: &Path, store: &Path, error: &io::Error) -> String {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return String::new();
+    }
+    let mut there = path.ancestors();
+    let owner = there.find_map(|path| vfs.look(path).ok().flatten()?.owner);
+    let owner = owner.map_or_else(String::new, |owner| format!(" (user {})", owner.user));
+    let store = store.display();
+    format!(
+        "; its owner{owner} lets the group read it with `sde init --group {store}`, or all with `chmod -R a+rX {store}`"
+    )
 }
 
 /// How to mend a missing permission, for the end of a message; nothing for other errors.

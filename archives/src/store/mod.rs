@@ -4,6 +4,8 @@ mod also;
 pub(crate) mod checks;
 mod contents;
 pub(crate) mod find;
+#[cfg(target_os = "linux")]
+pub(crate) mod group;
 pub(crate) mod journal;
 pub(crate) mod open;
 pub(crate) mod options;

@@ -7,12 +7,13 @@ use std::time::Duration;
 use sde::archiver::ArchiveError;
 use sde::ranks::ProcessGroup;
 
+use crate::format::class::EXTENSION;
 use crate::format::directory::{self, DirectoryContent};
 use crate::format::trust::{Trust, not_a_store};
 use crate::retention::Retention;
 use crate::store::also::Also;
 use crate::store::{DirStore, absolute};
-use crate::vfs::{Disk, Vfs};
+use crate::vfs::{Disk, Trusted, Vfs};
 
 /// The options with which a store is opened.
 ///
@@ -33,6 +34,7 @@ pub struct StoreOptions {
     pub(super) looks: u32,
     pub(crate) writers: usize,
     pub(crate) trust_others: bool,
+    runs_results: bool,
     pub(crate) segment_size: u64,
     pub(crate) grace: Duration,
     pub(crate) record_uses: bool,
@@ -61,6 +63,7 @@ impl StoreOptions {
             looks: 1,
             writers: 24,
             trust_others: false,
+            runs_results: false,
             segment_size: 256 << 20,
             grace: Duration::from_secs(600),
             record_uses: true,
@@ -87,6 +90,23 @@ impl StoreOptions {
     #[must_use]
     pub fn trust_others(mut self) -> Self {
         self.trust_others = true;
+        self
+    }
+
+    /// Says that what is in the store is run, or may run code when it is read, as compiled programs and pickles do. Then only what this
+    /// user has saved counts, and what the users in [`trusted`](crate::trusted) have. Naming a group's store trusts the group for values,
+    /// never for code. What others saved is a miss, of which one warning tells.
+    ///
+    /// The author is the owner of the file, so a file that anybody else can write to does not count either. Opening reads the list of
+    /// users.
+    ///
+    /// ```
+    /// let options = sde_archives::StoreOptions::new().runs_results();
+    /// # let _ = options;
+    /// ```
+    #[must_use]
+    pub fn runs_results(mut self) -> Self {
+        self.runs_results = true;
         self
     }
 
@@ -173,12 +193,19 @@ impl StoreOptions {
         self
     }
 
-    /// Completes the limits from the environment.
+    /// Completes the limits from the environment, and the users who are trusted.
     pub(crate) fn resolved(mut self) -> Result<Self, ArchiveError> {
         if self.environment && !self.read_only {
             let said = Retention::from_env();
             let said = said.map_err(|error| ArchiveError::Other(error.to_string()))?;
             self.retention = self.retention.or(said);
+        }
+        if std::mem::take(&mut self.runs_results) {
+            #[cfg(target_os = "linux")]
+            let users = crate::trusted::users()?;
+            #[cfg(not(target_os = "linux"))]
+            let users = Vec::new();
+            self.vfs = Arc::new(Trusted::new(self.vfs, users, EXTENSION));
         }
         if let Some(capacity) = self.retention.all.capacity {
             // With small segments, entries that go are in few of them, and those being written are a small part.
@@ -255,12 +282,12 @@ impl StoreOptions {
         let others = std::mem::take(&mut options.also);
         let dir = absolute(dir.as_ref())?;
         let vfs = &*options.vfs;
-        let trust = Trust::new(vfs, options.trust_others);
+        let trust = || Trust::of(vfs, &dir, options.trust_others);
         let found = directory::look(vfs, &dir)?;
         match &found {
             DirectoryContent::Store => {
-                trust.check(vfs, &dir)?;
-                directory::check_parts(vfs, &dir, trust, options.read_only)?;
+                trust().check(vfs, &dir)?;
+                directory::check_parts(vfs, &dir, trust(), options.read_only)?;
                 if !options.read_only {
                     match directory::probe(vfs, &dir) {
                         // Room is made on the first save: the store may have frames that can go.
@@ -275,12 +302,15 @@ impl StoreOptions {
             }
             DirectoryContent::Nothing => {
                 // Others could write to it, and the store would be refused the next time, with its saves.
-                trust.check(vfs, &dir)?;
+                trust().check(vfs, &dir)?;
                 directory::create(vfs, &dir)?;
             }
         }
+        // A new directory is a group's if the one that it was made in is.
+        let trust = trust();
         let mut of_others = Self::new().vfs(Arc::clone(&options.vfs)).read_only();
         of_others = of_others.trust_others();
+        of_others.runs_results = options.runs_results;
         of_others.looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
         let open = |dir: &Path| of_others.clone().open(dir);
         let also = (!others.is_empty()).then(|| Also::open(vfs, &dir, &others, open));

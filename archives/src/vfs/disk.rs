@@ -1,11 +1,11 @@
 //! The real file system.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FileKind, Found, Site, Vfs, VfsFile};
+use super::{FileKind, Found, Owner, Permissions, Site, Vfs, VfsFile};
 
 /// From this length on, the disk starts on written bytes at once, so that a sync has less left to write.
 #[cfg(target_os = "linux")]
@@ -63,18 +63,23 @@ impl Vfs for Disk {
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        let mut builder = DirBuilder::new();
         #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(dir)
+        return Permissions::beside(dir)?.make_dir(dir);
+        #[cfg(not(unix))]
+        std::fs::create_dir(dir)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Box::new(options.open(path)?))
+        return Ok(Box::new(Permissions::beside(path)?.create(path)?));
+        #[cfg(not(unix))]
+        Ok(Box::new(
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(path)?,
+        ))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
@@ -134,9 +139,22 @@ impl Vfs for Disk {
         None
     }
 
+    #[cfg(target_os = "linux")]
+    fn groups(&self) -> Vec<u32> {
+        let mut groups = rustix::process::getgroups().unwrap_or_default();
+        groups.push(rustix::process::getegid());
+        groups
+            .into_iter()
+            .map(rustix::process::Gid::as_raw)
+            .collect()
+    }
+
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        // NFS grants an exclusive lock only to a file opened for writing.
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        // NFS grants an exclusive lock only to a file opened for writing. That of another of the group can't be.
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path)?,
+            file => file?,
+        };
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
@@ -224,6 +242,11 @@ impl VfsFile for File {
         Ok(self.metadata()?.len())
     }
 
+    #[cfg(unix)]
+    fn owner(&self) -> Option<Owner> {
+        self.metadata().ok().as_ref().map(Owner::of)
+    }
+
     #[cfg(target_os = "linux")]
     fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
         // Moves the file's position, which writers set themselves.
@@ -257,7 +280,7 @@ fn as_found(found: &Metadata, link: bool) -> Found {
     #[cfg(unix)]
     let (id, owner) = {
         use std::os::unix::fs::MetadataExt;
-        (found.ino(), Some((found.uid(), found.mode() & 0o7777)))
+        (found.ino(), Some(Owner::of(found)))
     };
     #[cfg(not(unix))]
     let (id, owner) = (0, None);

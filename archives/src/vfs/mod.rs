@@ -23,6 +23,8 @@
 //! one place at a time: each must be missed.
 
 mod disk;
+mod mode;
+mod trusted;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,6 +34,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use disk::Disk;
+pub(crate) use mode::Permissions;
+pub(crate) use trusted::Trusted;
 
 /// The properties of a name, found without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +49,21 @@ pub struct Found {
     pub id: u64,
     /// When it was last written to, if the medium knows.
     pub written_at: Option<SystemTime>,
-    /// The number of the owner, and the last twelve bits of the mode (the permissions are the last nine), if the
-    /// medium has them.
-    pub owner: Option<(u32, u32)>,
+    /// Whose it is, if the medium knows.
+    pub owner: Option<Owner>,
     /// Whether the name is a symbolic link. The other properties are those of its target, if that exists.
     pub link: bool,
+}
+
+/// Whose a file or directory is, and who may do what with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The user's number.
+    pub user: u32,
+    /// The group's number.
+    pub group: u32,
+    /// The last twelve bits of the mode; the permissions are the last nine.
+    pub mode: u32,
 }
 
 /// The kinds of files.
@@ -124,13 +138,14 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// If it can't be listed.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
 
-    /// Makes a directory that only its owner can enter. Its parent must be there.
+    /// Makes a directory that only its owner can enter; in the [directory of a group](Owner::shared_with) its members can.
+    /// Its parent must be there.
     ///
     /// # Errors
     /// If it can't be made; `AlreadyExists` if the name is taken.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Makes a file that only its owner can read, to be written to.
+    /// Makes a file that only its owner can read, to be written to; in the directory of a group its members can read it.
     ///
     /// # Errors
     /// If it can't be made; `AlreadyExists` if the name is taken.
@@ -180,6 +195,17 @@ pub trait Vfs: Send + Sync + fmt::Debug {
 
     /// The user of this process, who would own a new store, if the medium knows users.
     fn user(&self) -> Option<u32> {
+        None
+    }
+
+    /// The groups of this process, if the medium knows groups.
+    fn groups(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// The owner of a segment, if nothing that he may have written is to be read. Mostly everything is read.
+    fn untrusted(&self, found: &Found) -> Option<u32> {
+        let _ = found;
         None
     }
 
@@ -233,6 +259,11 @@ pub trait VfsFile: Send + Sync {
     /// # Errors
     /// If it can't be found out.
     fn length(&self) -> io::Result<u64>;
+
+    /// Whose it is, if the medium knows.
+    fn owner(&self) -> Option<Owner> {
+        None
+    }
 
     /// The first place from `at` on that may have data: before it are only zeros that the medium does not store.
     /// `None` if there is no data up to the end. A medium that can't tell gives `at`, as this does.

@@ -4,14 +4,14 @@
 //! the process ends. But closing the file releases it too, by any name and handle of the process. So a process
 //! never closes its own lease: one opened by mistake is [kept](file::keep_if_own) open.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::format::id::UniqueId;
+use crate::vfs::Permissions;
 
 use super::beat::Beat;
 use super::file::{self, EXTENSION, FileId, Locked, this, try_lock};
@@ -29,15 +29,14 @@ pub(super) struct Lease {
 impl Lease {
     /// Makes the lease, and its folder.
     pub(super) fn begin(dir: &Path, id_of_lease: UniqueId, heed: &Arc<Heed>) -> io::Result<Self> {
-        match DirBuilder::new().mode(0o700).create(dir) {
+        match Permissions::beside(dir)?.make_dir(dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ if fs::symlink_metadata(dir)?.is_dir() => {}
             _ => return Err(io::ErrorKind::NotADirectory.into()),
         }
         let path = dir.join(format!("{id_of_lease}{EXTENSION}"));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let mut file = options.open(&path)?;
+        // Who looks whether this process lives takes a lock on it, for which it must be open for writing.
+        let mut file = Permissions::beside(&path)?.create_shared(&path)?;
         let id = file::id(&file.metadata()?);
         file::is_begun(id);
         let lease = |file| Self {

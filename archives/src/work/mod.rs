@@ -46,7 +46,7 @@ pub(crate) use present::{cancel_stop, processes, remove_if_over, tell_to_stop};
 use watch::{Changed, Watch};
 
 /// The folder of announcements.
-const FOLDER: &str = "work";
+pub(crate) const FOLDER: &str = "work";
 
 /// A process that has not renewed its lease for this long is taken for dead or stopped.
 const LEASE: Duration = Duration::from_secs(30);

@@ -135,6 +135,8 @@ fn job() {
         "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
         #[cfg(target_os = "linux")]
+        "member" => super::groups::member(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
         "calls" => super::strace::calls(Path::new(&dir)),
         #[cfg(target_os = "linux")]
         "announces" => super::processes::announces(Path::new(&dir)),

@@ -27,6 +27,8 @@ mod folders;
 #[cfg(unix)]
 mod fork;
 mod generations;
+#[cfg(target_os = "linux")]
+mod groups;
 mod journal;
 mod kill;
 #[cfg(target_os = "linux")]

@@ -58,6 +58,9 @@ impl Vfs for Stopping {
     fn user(&self) -> Option<u32> {
         Disk.user()
     }
+    fn groups(&self) -> Vec<u32> {
+        Disk.groups()
+    }
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         Disk.try_lock(path)
     }

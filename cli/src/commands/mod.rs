@@ -7,12 +7,14 @@ mod exec;
 mod explain;
 mod export;
 mod gc;
+mod init;
 mod invalidate;
 mod ls;
 mod show;
 mod stats;
 mod stop;
 mod table;
+mod trust;
 mod verify;
 mod watch;
 
@@ -46,6 +48,7 @@ pub struct Program {
 
 #[derive(Subcommand)]
 pub enum Command {
+    Init(init::Init),
     Exec(Box<exec::Exec>),
     Ls(ls::Ls),
     Table(table::Table),
@@ -62,6 +65,7 @@ pub enum Command {
     Invalidate(invalidate::Invalidate),
     Watch(watch::Watch),
     Stop(stop::Stop),
+    Trust(trust::Trust),
     Doctor(doctor::Doctor),
     /// What a shell needs to complete commands and options
     Completions {
@@ -72,6 +76,7 @@ pub enum Command {
 impl Command {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         match self {
+            Self::Init(init) => init.run(out),
             Self::Exec(exec) => exec.run(out),
             Self::Ls(ls) => ls.run(out),
             Self::Table(table) => table.run(out),
@@ -87,6 +92,7 @@ impl Command {
             Self::Invalidate(invalidate) => invalidate.run(out),
             Self::Watch(watch) => watch.run(out),
             Self::Stop(stop) => stop.run(out),
+            Self::Trust(trust) => trust.run(out),
             Self::Doctor(doctor) => doctor.run(out),
             Self::Completions { shell } => {
                 // The generator panics if it can't write, so it writes to memory.

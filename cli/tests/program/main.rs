@@ -15,6 +15,8 @@ mod exec;
 mod export;
 mod failed;
 mod folders;
+#[cfg(target_os = "linux")]
+mod groups;
 mod kit;
 mod look;
 mod names;

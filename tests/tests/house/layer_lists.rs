@@ -109,7 +109,7 @@ pub const ARCHIVES: Layered = Layered {
         &["locks"],
         &["cbor", "vfs"],
         &["format"],
-        &["catalog", "retention", "work"],
+        &["catalog", "retention", "trusted", "work"],
         &["writer", "read"],
         &["processes", "resolve"],
         &[
@@ -124,7 +124,7 @@ pub const ARCHIVES: Layered = Layered {
         &["remove"],
     ],
     may_read_files: Some((
-        &["vfs", "format", "work", "read", "store"],
+        &["vfs", "format", "work", "read", "store", "trusted"],
         "tests fail each call of a file system there; what a record says of the machine is no store's, and on what processes tell one another nothing rests; where a user wants an output file is on no store\'s disk",
     )),
     ..PLAIN

@@ -16,7 +16,7 @@ use sde::{
     AppStats, Error, Event, Key, MemoryBudget, Observer, Policy, SavePolicy, Sde, SharedWork,
     Storable,
 };
-use sde_archives::vfs::Vfs;
+use sde_archives::vfs::{Owner, Vfs};
 use sde_archives::{DirStore, Retention, StoreOptions};
 
 use super::Kept;
@@ -30,7 +30,8 @@ use crate::stats::Stats;
 /// Binaries in a directory, for all processes of a user; see [`Settings`].
 ///
 /// Cloning is cheap, and clones are one store. It must belong to the user who runs the program, and nobody else
-/// may write to it: binaries are code.
+/// may write to it: binaries are code. In a group's only those count that the user has kept, or users who are
+/// [trusted](sde_archives::trusted).
 #[derive(Clone)]
 pub struct KernelDir(Arc<Inner>);
 
@@ -248,6 +249,7 @@ fn options(settings: &Settings) -> StoreOptions {
     let options = StoreOptions::new()
         .retention(retention)
         .without_environment()
+        .runs_results()
         // A reader of a replaced file looks again, or builds.
         .grace(Duration::ZERO)
         .vfs(Arc::clone(settings.on()));
@@ -306,10 +308,10 @@ fn without_first_link(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<PathBuf>>
 fn check_owner(vfs: &dyn Vfs, above: &Path, dir: &Path, trusts_group: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     const ROOT: u32 = 0;
-    let Some((owner, mode)) = vfs.look(above)?.and_then(|found| found.owner) else {
+    let Some(Owner { user, mode, .. }) = vfs.look(above)?.and_then(|found| found.owner) else {
         return Ok(());
     };
-    let is_ours = owner == ROOT || vfs.user().is_none_or(|user| user == owner);
+    let is_ours = user == ROOT || vfs.user().is_none_or(|own| own == user);
     let others = if trusts_group { 0o002 } else { 0o022 };
     if is_ours && (mode & others == 0 || mode & STICKY != 0) {
         return Ok(());

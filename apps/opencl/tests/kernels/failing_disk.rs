@@ -120,6 +120,9 @@ impl Vfs for Failing {
     fn user(&self) -> Option<u32> {
         self.disk.user()
     }
+    fn groups(&self) -> Vec<u32> {
+        self.disk.groups()
+    }
     fn now(&self) -> SystemTime {
         let hours = self.hours_later.load(Ordering::SeqCst);
         self.disk.now() + Duration::from_secs(3600 * hours)

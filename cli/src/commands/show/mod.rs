@@ -5,13 +5,14 @@ mod run;
 use clap::Args;
 use console::measure_text_width;
 use sde::record::{AppSetup, Callee, ValueSummary};
-use sde_archives::inspect::{Decoded, NamedValue, StoredValue};
+use sde_archives::inspect::{Decoded, NamedValue, Snapshot, StoredValue};
 use serde_json::{Value as Json, json};
 
 use crate::args::Place;
 use crate::failure::Failure;
 use crate::find::{Found, find};
 use crate::output::Output;
+use crate::users::Names;
 use crate::{json, store, text, time};
 use run::ShownRun;
 
@@ -43,21 +44,22 @@ impl Show {
             for mut one in found {
                 store.gone |= one.entry.check(u64::MAX);
                 let run = ShownRun::of(store, &one.entry)?;
-                shown.push((one, run));
+                let author = author(store, &one);
+                shown.push((one, run, author));
             }
             Ok((shown, earlier))
         })?;
-        for (at, (one, run)) in found.iter().enumerate() {
+        for (at, (one, run, author)) in found.iter().enumerate() {
             let mut results = one.entry.results.iter();
             out.found |= results.any(|saved| saved.damage.is_some());
             if out.json {
-                object(one, run.as_ref(), out)?;
+                object(one, run.as_ref(), *author, out)?;
                 continue;
             }
             if at > 0 {
                 out.line("")?;
             }
-            print(one, run.as_ref(), out)?;
+            print(one, run.as_ref(), *author, out)?;
         }
         if !out.json && !self.all && earlier > 0 {
             let computations = text::count(earlier, "earlier computation", "earlier computations");
@@ -67,9 +69,21 @@ impl Show {
     }
 }
 
+/// The user who has saved it: the owner of its file.
+fn author(store: &Snapshot, found: &Found) -> Option<u32> {
+    let place = found.places.first()?;
+    let mut segments = store.segments.iter();
+    segments.find(|one| one.path() == &*place.file)?.author()
+}
+
 const INDENT: usize = 12;
 
-fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), Failure> {
+fn print(
+    found: &Found,
+    run: Option<&ShownRun>,
+    author: Option<u32>,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let record = &found.entry.record;
     let mut field =
         |name: &str, value: String| out.wrapped(format!("{name:<INDENT$}{value}"), INDENT);
@@ -96,6 +110,9 @@ fn print(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), 
     field(made, format!("{made_at} UTC{host}, took {took}"))?;
     if !record.user.is_empty() {
         field("user", format!("{}, by its own account", record.user))?;
+    }
+    if let Some(author) = author {
+        field("by", Names::Users.text(author))?;
     }
     if !record.job.is_empty() {
         field("job", record.job.to_string())?;
@@ -272,7 +289,12 @@ fn callee(callee: &Callee) -> String {
     }
 }
 
-fn object(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(), Failure> {
+fn object(
+    found: &Found,
+    run: Option<&ShownRun>,
+    author: Option<u32>,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let payloads = found.entry.results.iter();
     let payloads = payloads.filter_map(|saved| saved.payload.as_ref());
     let invalid = found.mark.as_ref();
@@ -283,6 +305,7 @@ fn object(found: &Found, run: Option<&ShownRun>, out: &mut Output) -> Result<(),
         "results": found.entry.results.iter().map(of_result).collect::<Vec<_>>(),
         "bytes": payloads.map(StoredValue::length).sum::<u64>(),
         "saved": found.places,
+        "by": author,
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "invalid": invalid,

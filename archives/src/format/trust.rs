@@ -11,6 +11,7 @@
 //! It costs one look at each folder when the store is opened, and one at each file when that is opened; for
 //! segments that look also gives the length.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -119,21 +120,17 @@ pub(crate) fn not_listed(
 
 /// The files of a store that were refused, each with the reason.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Distrusted(Vec<(PathBuf, String)>);
+pub(crate) struct Distrusted(BTreeMap<PathBuf, String>);
 
 impl Distrusted {
     /// Adds a file; `false` if it is known.
     pub(crate) fn add(&mut self, path: &Path, why: &str) -> bool {
-        let is_new = self.0.iter().all(|(known, _)| known != path);
-        if is_new {
-            self.0.push((path.to_owned(), why.to_owned()));
-        }
-        is_new
+        self.0.insert(path.to_owned(), why.to_owned()).is_none()
     }
 
     /// An error if any file was refused: without it a store would compute its results again.
     pub(crate) fn check(&self, store: &Path) -> Result<(), ArchiveError> {
-        let Some((path, why)) = self.0.first() else {
+        let Some((path, why)) = self.0.first_key_value() else {
             return Ok(());
         };
         Err(not_trusted(store, path, why))

@@ -10,9 +10,10 @@ use rustix::fs::OFlags;
 use sde::archiver::ArchiveError;
 
 use crate::format::directory::{self, DirectoryContent, FORMAT};
+use crate::format::trust::not_a_store;
 use crate::format::{class, manifest};
 use crate::store::{DirStore, absolute};
-use crate::vfs::{Disk, Permissions, make_dirs};
+use crate::vfs::{Disk, Permissions, Vfs};
 use crate::work;
 
 /// The result of [sharing](DirStore::share_with_group) a store with a group.
@@ -57,7 +58,16 @@ impl DirStore {
             permissions: Permissions::of_group(group),
             shared: Shared::default(),
         };
-        make_dirs(&Disk, &dir).map_err(failed)?;
+        match Disk.make_dir(&dir) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            // One that this made would be closed to the group.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let why =
+                    "the folder that it is to be in does not exist; make it, open to the group";
+                return Err(not_a_store(&dir, why));
+            }
+            made => made.map_err(failed)?,
+        }
         // First, so that no process refuses the folders in it meanwhile.
         sharing.give(&dir).map_err(failed)?;
         match found {

@@ -93,7 +93,7 @@ impl StoreOptions {
         self
     }
 
-    /// Says that what is in the store is run, or may run code when it is read, as compiled programs and pickles do. Then only what this
+    /// Declares that what is in the store is run, or may run code when it is read, as compiled programs and pickles do. Then only what this
     /// user has saved counts, and what the users in [`trusted`](crate::trusted) have. Naming a group's store trusts the group for values,
     /// never for code. What others saved is a miss, of which one warning tells.
     ///

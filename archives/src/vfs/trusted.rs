@@ -98,3 +98,29 @@ impl Vfs for Trusted {
         self.below.try_lock(path)
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::vfs::Disk;
+
+    /// The file is another than when it was looked at.
+    #[test]
+    fn a_segment_is_judged_when_it_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let medium = Trusted::new(Arc::new(Disk), Vec::new(), "sde");
+        for (name, is_judged) in [("one.sde", true), ("FORMAT", false)] {
+            let path = dir.path().join(name);
+            fs::write(&path, "code").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+            assert!(medium.open(&path).is_ok());
+            fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+            let opened = medium.open(&path);
+            let gone = opened.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            assert_eq!(gone, is_judged, "{name}");
+        }
+    }
+}

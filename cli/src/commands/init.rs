@@ -54,11 +54,18 @@ impl Init {
             )));
         }
         let shared = DirStore::share_with_group(&self.dir, group)?;
-        out.found |= !shared.of_others.is_empty();
-        self.print(&shared, group, out)
+        let closed = closed_to(group, &self.dir)?;
+        out.found |= !shared.of_others.is_empty() || closed.is_some();
+        self.print(&shared, group, closed.as_deref(), out)
     }
 
-    fn print(&self, shared: &Shared, group: u32, out: &mut Output) -> Result<(), Failure> {
+    fn print(
+        &self,
+        shared: &Shared,
+        group: u32,
+        closed: Option<&Path>,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
         let dir = self.dir.display();
         if out.json {
             let of_others: Vec<_> = shared.of_others.iter().collect();
@@ -70,6 +77,7 @@ impl Init {
                 "group": group,
                 "changed": shared.changed,
                 "of_others": of_others.collect::<Vec<_>>(),
+                "closed": closed.map(|above| above.display().to_string()),
             }));
         }
         let files = text::count(shared.changed, "file or folder", "files and folders");
@@ -78,6 +86,10 @@ impl Init {
             format!("{dir} is shared with the group {group}; {files} changed"),
             2,
         )?;
+        if let Some(above) = closed.map(Path::display) {
+            let why = "they can't reach it: they may not enter";
+            out.wrapped(format!("{why} {above}; `chmod o+x {above}` lets them"), 2)?;
+        }
         for (user, files) in &shared.of_others {
             let files = text::count(*files, "file or folder is", "files and folders are");
             let user = Names::Users.text(*user);
@@ -109,6 +121,24 @@ fn beside(dir: &Path) -> Result<u32, Failure> {
             yours()
         ))
     })
+}
+
+/// A folder above that members of the group can't enter.
+fn closed_to(group: u32, dir: &Path) -> Result<Option<PathBuf>, Failure> {
+    let dir = std::path::absolute(dir)?;
+    let is_closed = |above: &&Path| {
+        let owner = Disk
+            .look(above)
+            .ok()
+            .flatten()
+            .and_then(|found| found.owner);
+        owner.is_some_and(|owner| {
+            let bit = if owner.group == group { 0o010 } else { 0o001 };
+            owner.mode & bit == 0
+        })
+    };
+    let above = dir.ancestors().skip(1).find(is_closed);
+    Ok(above.map(Path::to_owned))
 }
 
 /// The groups that the user can name.

@@ -74,6 +74,18 @@ fn a_store_is_shared_with_a_group() {
         &format!("you are in {ANNA}, {GROUP}: --group=NAME"),
     );
     let group = format!("--group={GROUP}");
+    let nowhere = by(ANNA, &sde, &["init", &group, &format!("{path}/a/b")]);
+    assert_eq!(nowhere.status, 2);
+    says(&nowhere.err, "make it, open to the group");
+    mode(dir.path(), 0o1770);
+    let closed = super::kit::sde(["init", &group, path]);
+    assert_eq!(closed.status, 1, "{}", closed.err);
+    says(
+        &closed.out,
+        &format!("they may not enter {}", dir.path().display()),
+    );
+    fs::remove_dir_all(&store).unwrap();
+    mode(dir.path(), 0o1777);
     let told = by(ANNA, &sde, &["init", &group, path]).well();
     says(&told, &format!("is shared with the group {GROUP}"));
     assert_eq!(store.metadata().unwrap().mode() & 0o7777, 0o2770);

@@ -1,7 +1,7 @@
 //! Whose a directory of binaries has to be, since they are code; and what a context says if it keeps none.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -181,4 +181,36 @@ fn links_in_the_directory_lead_nowhere() {
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// What is kept is code: a member of a group could have others run it.
+#[test]
+fn of_a_groups_cache_only_what_the_user_has_kept_is_loaded() {
+    let above = folder();
+    let kept = above.path().join("kept");
+    anew(&kept);
+    let loads = || {
+        let context = quiet(&Simulated::new()).keep(Settings::new().dir(&kept));
+        let context = context.build().unwrap();
+        let program = copy(&context);
+        context.program(&Sde::new(), 0, &program).unwrap();
+        assert!(
+            context.store_error().is_none(),
+            "{:?}",
+            context.store_error()
+        );
+        (context.stats().loads, context.stats().builds)
+    };
+    let bits = kept.metadata().unwrap();
+    sde_archives::DirStore::share_with_group(&kept, bits.gid()).unwrap();
+    assert_eq!(loads(), (1, 0));
+    if bits.uid() != 0 {
+        println!("skipped the rest: only the administrator can give a file to another user");
+        return;
+    }
+    for entry in kept.join("entries").read_dir().unwrap() {
+        chown(entry.unwrap().path(), Some(64_001), None).unwrap();
+    }
+    assert_eq!(loads(), (0, 1));
+    assert_eq!(loads(), (1, 0));
 }

@@ -70,7 +70,9 @@ impl Line {
         let mut saved = [(0, 0); 3];
         saved[entry.class as usize] = (lengths.clone().count(), lengths.sum());
         let failed = FailedLine::of(&entry.record).map(Box::new);
-        cells.shrink_to_fit();
+        // Shrinking would leave a gap behind each, which no other fits.
+        let mut exact = Cells::with_capacity(cells.len());
+        exact.append(&mut cells);
         let of = entry.record.failure.as_ref();
         Self {
             key: of.map_or(entry.record.key, |failure| failure.of),
@@ -83,7 +85,7 @@ impl Line {
             results: entry.results.len(),
             saved,
             standing: None,
-            cells,
+            cells: exact,
             run: run.map(Box::new),
             is_called: false,
             failed,

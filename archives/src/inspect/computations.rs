@@ -113,6 +113,9 @@ pub struct Resolved<T> {
     uses: HashMap<u64, EntryUses>,
 }
 
+/// How many frames are joined before the memory of so many is given back.
+const GIVEN_BACK: usize = 1 << 12;
+
 impl<T> Default for Computations<T> {
     fn default() -> Self {
         Self {
@@ -188,14 +191,17 @@ impl<T> Computations<T> {
         }
         self.marks.retain(|_, mark| !mark.undone);
         let mut frames = self.frames;
-        frames.sort_unstable_by_key(|(one, _)| (one.key, one.precedence.saved_at));
-        let mut frames = frames.into_iter().peekable();
+        // The first comes last, so that the memory of those that are done can be given back.
+        frames.sort_unstable_by_key(|(one, _)| Reverse((one.key, one.precedence.saved_at)));
         let (mut all, mut gone) = (Vec::with_capacity(frames.len()), false);
-        while let Some(first) = frames.next() {
+        while let Some(first) = frames.pop() {
             let key = first.0.key;
             let mut of_key = vec![first];
-            while let Some(more) = frames.next_if(|(one, _)| one.key == key) {
+            while let Some(more) = frames.pop_if(|(one, _)| one.key == key) {
                 of_key.push(more);
+            }
+            if frames.len().is_multiple_of(GIVEN_BACK) {
+                frames.shrink_to_fit();
             }
             gone |= lower_damaged(&mut of_key);
             let of_key = of_key.into_iter().map(|(one, _)| (one.precedence, one));

@@ -33,12 +33,12 @@ impl CodeChoice {
         let is_shown = |line: &Line| line.code.is_some_and(|code| shown.contains(&code));
         let mut told = Vec::new();
         if !self.all_code {
-            let all = std::mem::take(&mut rows.lines);
-            let (lines, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_shown);
-            let known: HashSet<u64> = lines.iter().map(|line| line.given).collect();
-            let others = others.into_iter().map(|line| line.given);
-            let only: HashSet<u64> = others.filter(|given| !known.contains(given)).collect();
-            rows.lines = lines;
+            let others = rows.lines.iter().filter(|line| !is_shown(line));
+            let mut only: HashSet<u64> = others.map(|line| line.given).collect();
+            rows.lines.retain(is_shown);
+            rows.lines.iter().for_each(|line| {
+                only.remove(&line.given);
+            });
             if !only.is_empty() {
                 let count = text::count(only.len(), "combination", "combinations");
                 told.push(format!("{count} only under other code: --all-code"));

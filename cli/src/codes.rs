@@ -33,8 +33,8 @@ pub struct Code {
     pub label: Rc<str>,
     /// Where runs of it were made.
     pub hosts: BTreeSet<Arc<str>>,
-    /// The version of the app itself.
-    version: Option<Box<str>>,
+    /// The code of the app itself.
+    pub of_app: CodeId,
     /// Of its runs that have results.
     active: Option<Active>,
     /// Of its runs that failed.
@@ -94,10 +94,7 @@ impl Codes {
             parts,
             label,
             hosts: BTreeSet::new(),
-            version: match &made.code {
-                CodeId::Version(version) => Some((&**version).into()),
-                _ => None,
-            },
+            of_app: made.code.clone(),
             active: None,
             failed: None,
         });
@@ -132,8 +129,10 @@ impl Codes {
     /// The codes that go with those of this label or version; a part that they leave open is as it was last. If there are
     /// none of them, or several of one app, their labels are the error.
     pub fn labelled(&self, wanted: &str) -> Result<HashSet<u32>, BTreeSet<Rc<str>>> {
-        let is_it =
-            |code: &Code| code.label.starts_with(wanted) || code.version.as_deref() == Some(wanted);
+        let is_it = |code: &Code| {
+            code.label.starts_with(wanted)
+                || matches!(&code.of_app, CodeId::Version(version) if version == wanted)
+        };
         let found: Vec<&Code> = self.all.iter().filter(|code| is_it(code)).collect();
         let apps: HashSet<&str> = found.iter().map(|code| &*code.app).collect();
         let own: HashSet<u32> = found.iter().filter_map(|code| code.own()).collect();

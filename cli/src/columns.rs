@@ -1,10 +1,11 @@
 //! Inputs, settings and results of runs, as the cells of a table.
 
-use std::collections::{BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use sde::key::Bare;
-use sde::key::Scalar;
+use sde::key::{Bare, Digest, Scalar};
 use sde::record::{AppSetup, ValueSummary};
 use sde_archives::inspect::{Decoded, Entry};
 use serde_json::Value as Json;
@@ -22,6 +23,8 @@ pub type Cell = Scalar;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Input,
+    /// The digest of an input or a setting, for runs that its text does not tell apart.
+    Digest,
     /// A field or a parameter of an app.
     Setting,
     Result,
@@ -38,11 +41,17 @@ pub enum Kind {
 pub struct Columns {
     /// In the order in which they were found.
     all: Vec<(Kind, Rc<str>)>,
-    known: [HashMap<Rc<str>, u32>; 6],
+    known: [HashMap<Rc<str>, u32>; 7],
 }
 
 /// Longer values are not read: nobody has a table of them.
 const LONGEST: u64 = 64 << 10;
+
+/// The digits of a digest that are shown.
+pub const DIGITS: usize = 12;
+
+/// The end of the name of a column of digests.
+const DIGEST: &str = " digest";
 
 /// A longer text has no cell.
 const LONGEST_TEXT: usize = 64;
@@ -58,6 +67,11 @@ impl Columns {
     }
 
     fn settings(&mut self, before: &str, setup: &AppSetup, cells: &mut Cells) {
+        for slot in &setup.slots {
+            let app = Cell::Text((&*slot.app).into());
+            let column = self.column(Kind::Setting, &format!("{before}{}", slot.slot));
+            cells.push((column, app));
+        }
         for values in [&setup.fields, &setup.parameters, &setup.transparent] {
             self.values(Kind::Setting, before, values, cells);
         }
@@ -69,14 +83,83 @@ impl Columns {
 
     fn values(&mut self, kind: Kind, before: &str, of: &[ValueSummary], cells: &mut Cells) {
         for value in of {
-            let short = || Cell::Text(value.short.as_str().into());
-            let cell = value.scalar.clone().unwrap_or_else(short);
-            let column = match before {
-                "" => self.column(kind, &value.name),
-                before => self.column(kind, &format!("{before}{}", value.name)),
+            let name = match before {
+                "" => Cow::Borrowed(&*value.name),
+                before => Cow::Owned(format!("{before}{}", value.name)),
             };
-            cells.push((column, cell));
+            // The variant of an enum has the name of its value.
+            let name = match &*value.name {
+                "" => before.trim_end_matches('.'),
+                _ => &name,
+            };
+            let cell = match &value.scalar {
+                Some(scalar) => scalar.clone(),
+                None => {
+                    self.digest(kind, name, &value.digest, cells);
+                    if !value.fields.is_empty() {
+                        self.values(kind, &format!("{name}."), &value.fields, cells);
+                        continue;
+                    }
+                    Cell::Text(plain(&value.short).into())
+                }
+            };
+            cells.push((self.column(kind, name), cell));
         }
+    }
+
+    /// The cell of a digest, which few tables show.
+    fn digest(&mut self, kind: Kind, name: &str, digest: &Digest, cells: &mut Cells) {
+        // That of a field is not known, but that of the whole value is.
+        if *digest.as_bytes() != [0; 32] {
+            let column = match kind {
+                Kind::Setting => self.column(Kind::Digest, &format!("setting {name}{DIGEST}")),
+                _ => self.column(Kind::Digest, &format!("{name}{DIGEST}")),
+            };
+            cells.push((column, Cell::Text(short(digest).into())));
+        }
+    }
+
+    /// The columns of digests that tell rows apart: those of which two rows have one text and two digests.
+    pub fn telling<'r>(&self, rows: impl Iterator<Item = &'r Cells> + Clone) -> HashSet<u32> {
+        let columns = self.all.iter().zip(0..);
+        let digests = columns.filter(|((kind, _), _)| *kind == Kind::Digest);
+        let is_telling = |(name, column): &(&str, u32)| {
+            let texts = self.texts(name);
+            let mut seen: HashMap<u64, &Cell> = HashMap::new();
+            rows.clone().any(|row| {
+                let digest = row.iter().find(|(own, _)| own == column);
+                digest.is_some_and(|(_, digest)| {
+                    let mut hasher = DefaultHasher::new();
+                    for (column, cell) in row.iter().filter(|(own, _)| texts.contains(own)) {
+                        (column, text(cell)).hash(&mut hasher);
+                    }
+                    *seen.entry(hasher.finish()).or_insert(digest) != digest
+                })
+            })
+        };
+        let digests = digests.map(|((_, name), column)| (&**name, column));
+        digests
+            .filter(is_telling)
+            .map(|(_, column)| column)
+            .collect()
+    }
+
+    /// The columns with the text of what this column has the digest of: its own, and those of its fields.
+    fn texts(&self, digest: &str) -> HashSet<u32> {
+        let Some(of) = digest.strip_suffix(DIGEST) else {
+            return HashSet::new();
+        };
+        let (kind, of) = match of.strip_prefix("setting ") {
+            Some(of) => (Kind::Setting, of),
+            None => (Kind::Input, of),
+        };
+        let is_text = |(own, name): &(Kind, Rc<str>)| {
+            let field = name.strip_prefix(of);
+            *own == kind && field.is_some_and(|field| field.is_empty() || field.starts_with('.'))
+        };
+        let columns = self.all.iter().zip(0..);
+        let texts = columns.filter(|(column, _)| is_text(column));
+        texts.map(|(_, column)| column).collect()
     }
 
     /// The cells of results that are scalars, and of scalar fields of results.
@@ -105,6 +188,11 @@ impl Columns {
                 _ => Cell::Text(integer.to_string().into()),
             },
             Decoded::Text(text) if text.len() <= LONGEST_TEXT => Cell::Text(text.into()),
+            // Nobody gave its length and mode.
+            Decoded::Map(fields) if is_file(&fields) => match path(fields) {
+                Some(path) => Cell::Text(path.into()),
+                None => return self.leave_out(name, "OutputFile", cells),
+            },
             Decoded::Map(fields) => {
                 for (field, value) in fields {
                     let name = format!("{name}.{}", json::name(&field));
@@ -166,6 +254,7 @@ impl Columns {
             let name = self.name(column);
             match (kinds[name], kind) {
                 (1, _) | (_, Kind::Code | Kind::LeftOut) => name.to_owned(),
+                (_, Kind::Digest) => format!("digest {name}"),
                 (_, Kind::Input) => format!("input {name}"),
                 (_, Kind::Setting) => format!("setting {name}"),
                 (_, Kind::Result) => format!("result {name}"),
@@ -185,6 +274,41 @@ impl Columns {
     pub fn name(&self, column: u32) -> &str {
         &self.all[column as usize].1
     }
+}
+
+/// The first digits of a digest.
+pub fn short(digest: &Digest) -> String {
+    digest.to_string().chars().take(DIGITS).collect()
+}
+
+/// A text or a path itself, where its short text has quotation marks around it.
+fn plain(short: &str) -> &str {
+    let file = short.strip_prefix("content of ");
+    let quoted = file.filter(|file| file.starts_with('"')).unwrap_or(short);
+    match quoted.strip_prefix('"') {
+        Some(text) => text.strip_suffix('"').unwrap_or(text),
+        None => short,
+    }
+}
+
+/// The path of an output file, if it has a place.
+fn path(fields: Vec<(Decoded, Decoded)>) -> Option<String> {
+    fields
+        .into_iter()
+        .find_map(|field| match field {
+            (Decoded::Text(name), Decoded::Text(path)) if name == "path" => Some(path),
+            _ => None,
+        })
+        .filter(|path| !path.is_empty())
+}
+
+/// Whether these are the fields of an output file.
+fn is_file(fields: &[(Decoded, Decoded)]) -> bool {
+    let has = |name: &str| {
+        let is_it = |(field, _): &(Decoded, Decoded)| matches!(field, Decoded::Text(field) if field == name);
+        fields.iter().any(is_it)
+    };
+    ["digest", "length", "mode"].into_iter().all(has)
 }
 
 /// The cell as people and other programs read it: a number with enough digits to restore its bits.

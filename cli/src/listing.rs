@@ -40,10 +40,8 @@ pub struct Choice {
 pub struct Line {
     pub key: Key,
     pub app: Arc<str>,
-    /// `None` for an unfinished run, which has no record yet.
-    pub code: Option<CodeId>,
-    /// The number of its whole code, if it has a record.
-    pub code_number: Option<u32>,
+    /// The number of its code; `None` for an unfinished run, which has no record yet.
+    pub code: Option<u32>,
     /// Whether its code is the one of its app that was active last: runs that must not be mixed with it are of other
     /// code. Only known if all of the app was read.
     pub is_of_current_code: bool,
@@ -58,24 +56,26 @@ pub struct Line {
     pub standing: Option<Standing>,
     pub cells: Cells,
     /// What it is, if it is a run of a command.
-    pub run: Option<Run>,
+    pub run: Option<Box<Run>>,
+    /// Whether a run of another app called it that is listed too.
+    pub is_called: bool,
     /// Of a run that failed; then the key is that run's.
-    pub failed: Option<FailedLine>,
+    pub failed: Option<Box<FailedLine>>,
 }
 
 impl Line {
-    fn of(entry: Entry, cells: Cells, run: Option<Run>, code: u32) -> Self {
+    fn of(entry: Entry, mut cells: Cells, run: Option<Run>, code: u32) -> Self {
         let payloads = entry.results.iter();
         let lengths = payloads.filter_map(|saved| Some(saved.payload.as_ref()?.length()));
         let mut saved = [(0, 0); 3];
         saved[entry.class as usize] = (lengths.clone().count(), lengths.sum());
-        let failed = FailedLine::of(&entry.record);
+        let failed = FailedLine::of(&entry.record).map(Box::new);
+        cells.shrink_to_fit();
         let of = entry.record.failure.as_ref();
         Self {
             key: of.map_or(entry.record.key, |failure| failure.of),
             app: Arc::clone(&entry.record.app),
-            code: Some(entry.record.code.clone()),
-            code_number: Some(code),
+            code: Some(code),
             is_of_current_code: true,
             given: given(&entry.record, run.is_some()),
             made_at: time::of(entry.record.made_at),
@@ -84,7 +84,8 @@ impl Line {
             saved,
             standing: None,
             cells,
-            run,
+            run: run.map(Box::new),
+            is_called: false,
             failed,
         }
     }
@@ -96,7 +97,6 @@ impl Line {
             key: state.key,
             app: state.app.as_str().into(),
             code: None,
-            code_number: None,
             is_of_current_code: true,
             given: 0,
             made_at: time::of_nanos(state.saved_at),
@@ -106,6 +106,7 @@ impl Line {
             standing: None,
             cells: Cells::new(),
             run: None,
+            is_called: false,
             failed: None,
         }
     }
@@ -143,7 +144,7 @@ impl Line {
 
     /// Whether it is a run of a command that ended by itself.
     pub fn is_whole_run(&self) -> bool {
-        matches!(self.run, Some(Run::Whole(_)))
+        matches!(self.run.as_deref(), Some(Run::Whole(_)))
     }
 
     pub fn has(&self, class: Class) -> bool {
@@ -189,13 +190,20 @@ pub struct Listing {
     pub found: Resolved<Line>,
     /// How many runs failed, and have had no result since.
     pub failed: usize,
+    /// How many lines were left out, as they were called by others that are listed.
+    pub called: usize,
 }
 
 /// Gives the cells to keep of an entry.
 pub type Keep<'a> = &'a dyn Fn(&Entry, Option<&Run>, &mut Columns) -> Cells;
 
 impl Listing {
-    /// The chosen lines that `wanted` accepts. With `last`, at least that many of the latest ones, if there are,
+    /// The code of a line's app; `None` for an unfinished run.
+    pub fn code(&self, line: &Line) -> Option<&CodeId> {
+        line.code.map(|code| &self.codes.get(code).of_app)
+    }
+
+    /// The chosen lines that `wanted` accepts, and that no other called unless these are wanted too. With `last`, at least that many of the latest ones, if there are,
     /// and no more frames are read than needed: the latest and all others of their keys, then more. An app that is
     /// asked for must exist, unless the store has none.
     pub fn of(
@@ -203,6 +211,7 @@ impl Listing {
         choice: &Choice,
         last: Option<usize>,
         wanted: impl Fn(&Line) -> bool,
+        with_called: bool,
         keep: Keep<'_>,
     ) -> Result<Self, Failure> {
         let mut frames = last.unwrap_or(0).saturating_mul(2).saturating_add(16);
@@ -210,6 +219,9 @@ impl Listing {
             let keys = last.and_then(|_| store.latest(frames));
             let (mut listing, apps) = Self::of_keys(store, keys.as_ref(), choice, keep);
             listing.lines.retain(&wanted);
+            let all = listing.lines.len();
+            listing.lines.retain(|line| with_called || !line.is_called);
+            listing.called = all - listing.lines.len();
             if last.is_some_and(|last| listing.lines.len() >= last) {
                 return Ok(listing);
             }
@@ -231,6 +243,8 @@ impl Listing {
     ) -> (Self, BTreeSet<Arc<str>>) {
         let mut apps = BTreeSet::new();
         let (mut columns, mut codes) = (Columns::default(), Codes::default());
+        // A workflow may have called millions.
+        let mut called: HashSet<u64> = HashSet::new();
         let mut found = Computations::default();
         let is_of_keys = |listed: &Listed| {
             listed.is_uses() || keys.is_some_and(|keys| keys.contains(&listed.prefix()))
@@ -244,6 +258,10 @@ impl Listing {
             found.add(item, |entry| {
                 apps.insert(Arc::clone(&entry.record.app));
                 is_of_app(&entry.record.app).then(|| {
+                    let calls = entry.record.calls.iter();
+                    // A recursive app is one table.
+                    let others = calls.filter(|(app, _)| *app != entry.record.app);
+                    called.extend(others.map(|(_, key)| prefix(key)));
                     let run = Run::of(&entry);
                     let cells = keep(&entry, run.as_ref(), &mut columns);
                     let code = codes.of(&entry.record.provenance, run.is_some());
@@ -257,6 +275,7 @@ impl Listing {
         let failures = failed::standing(&found.all, of);
         let all = std::mem::take(&mut found.all).into_iter();
         let standing = all.map(|one| Line {
+            is_called: called.contains(&prefix(&one.of.key)),
             standing: Some(
                 match one.of.failed.is_none() || failures.contains(&one.key) {
                     true => one.standing,
@@ -280,6 +299,7 @@ impl Listing {
             |line: &&Line| line.failed.is_some() && line.standing == Some(Standing::Current);
         let listing = Self {
             failed: lines.iter().filter(has_failed).count(),
+            called: 0,
             lines,
             is_part: keys.is_some(),
             columns,
@@ -290,10 +310,15 @@ impl Listing {
     }
 }
 
+fn prefix(key: &Key) -> u64 {
+    let first = key.as_bytes().first_chunk();
+    first.map_or(0, |first| u64::from_be_bytes(*first))
+}
+
 /// Notes of which lines the code is current.
 fn mark_current(lines: &mut [Line], found: &Resolved<Line>, codes: &mut Codes) {
     for line in &*lines {
-        if let (Some(code), Some(Standing::Current)) = (line.code_number, line.standing) {
+        if let (Some(code), Some(Standing::Current)) = (line.code, line.standing) {
             let has_failed = line.failed.is_some();
             // Uses are of results.
             let uses = found.uses(&line.key).filter(|_| !has_failed);
@@ -304,6 +329,6 @@ fn mark_current(lines: &mut [Line], found: &Resolved<Line>, codes: &mut Codes) {
     let current = codes.current();
     for line in lines {
         let is_current = |code: u32| current.contains(&code);
-        line.is_of_current_code = line.code_number.is_none_or(is_current);
+        line.is_of_current_code = line.code.is_none_or(is_current);
     }
 }

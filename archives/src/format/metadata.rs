@@ -58,6 +58,9 @@ pub(crate) struct InputKind {
     /// The scalar type's [`Scalar::type_name`]; `None` for other types.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) scalar: Option<String>,
+    /// The fields of a structure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fields: Vec<InputKind>,
 }
 
 /// A result's metadata, without its value.
@@ -130,7 +133,8 @@ pub(crate) type Contents = Vec<Vec<Digest>>;
 /// One input of an entry: a scalar's short text and digest follow from its value.
 enum InputBody {
     Scalar(Bare<'static>),
-    Summary(String, Digest),
+    /// With the fields of a structure.
+    Summary(String, Digest, Vec<InputBody>),
 }
 
 const NONDETERMINISTIC: u64 = 1;
@@ -272,15 +276,20 @@ impl EntryBody {
 
 impl InputBody {
     fn summary(&self, kind: &InputKind) -> ValueSummary {
-        let (short, digest) = match self {
-            Self::Summary(short, digest) => (short.clone(), *digest),
+        let name = kind.name.clone();
+        match self {
+            Self::Summary(short, digest, fields) => {
+                let mut summary = ValueSummary::new(name, short.clone(), *digest);
+                let fields = fields.iter().zip(&kind.fields);
+                summary.fields = fields.map(|(field, kind)| field.summary(kind)).collect();
+                summary
+            }
             Self::Scalar(plain) => match self.scalar(kind) {
-                Some(scalar) => return scalar.summary(kind.name.clone()),
+                Some(scalar) => scalar.summary(name),
                 // A type that only later releases know.
-                None => (format!("{plain:?}"), Digest::from_bytes([0; 32])),
+                None => ValueSummary::new(name, format!("{plain:?}"), Digest::from_bytes([0; 32])),
             },
-        };
-        ValueSummary::new(kind.name.clone(), short, digest)
+        }
     }
 
     fn scalar(&self, kind: &InputKind) -> Option<Scalar> {
@@ -372,7 +381,11 @@ struct InputToWrite<'a>(&'a ValueSummary);
 impl Serialize for InputToWrite<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0.scalar.as_ref().map(Scalar::bare) {
-            None => (&self.0.short, &self.0.digest).serialize(to),
+            None if self.0.fields.is_empty() => (&self.0.short, &self.0.digest).serialize(to),
+            None => {
+                let fields = InputsToWrite(&self.0.fields);
+                (&self.0.short, &self.0.digest, fields).serialize(to)
+            }
             // Converting a NaN to `f64` may lose bits.
             Some(Bare::F32(value)) if value.is_nan() => {
                 to.serialize_bytes(&value.to_bits().to_be_bytes())
@@ -399,8 +412,14 @@ impl<'de> Deserialize<'de> for InputBody {
                 Bare::F32(f32::from_bits(u32::from_be_bytes(bits)))
             }
             other => {
-                let (short, digest) = other.deserialized().map_err(|_| wrong())?;
-                return Ok(Self::Summary(short, digest));
+                let Value::Array(mut parts) = other else {
+                    return Err(wrong());
+                };
+                let fields = parts.drain(parts.len().min(2)..).next();
+                let (short, digest) = Value::Array(parts).deserialized().map_err(|_| wrong())?;
+                let fields = fields.map(|fields| fields.deserialized());
+                let fields = fields.transpose().map_err(|_| wrong())?;
+                return Ok(Self::Summary(short, digest, fields.unwrap_or_default()));
             }
         }))
     }

@@ -190,7 +190,7 @@ impl<T> Computations<T> {
         let mut frames = self.frames;
         frames.sort_unstable_by_key(|(one, _)| (one.key, one.precedence.saved_at));
         let mut frames = frames.into_iter().peekable();
-        let (mut all, mut gone) = (Vec::new(), false);
+        let (mut all, mut gone) = (Vec::with_capacity(frames.len()), false);
         while let Some(first) = frames.next() {
             let key = first.0.key;
             let mut of_key = vec![first];

@@ -11,7 +11,7 @@ use sde::archiver::{
     ArchiveError, Batch, Codec, Mark, SavedEntry, SavedResult, SavedScratch, Selection,
 };
 use sde::key::{BuildKeyHasher, Digest};
-use sde::record::{AppId, Record};
+use sde::record::{AppId, Record, ValueSummary};
 use sde::{Key, OutputFile};
 
 use crate::catalog::Catalog;
@@ -263,21 +263,13 @@ impl LastOfApp {
         let Self {
             provenance, types, ..
         } = self;
-        let same_input = |(kind, input): (&InputKind, &sde::record::ValueSummary)| {
-            kind.name == input.name && kind.scalar.as_deref() == type_of(input)
-        };
         let same_result = |(kind, result): (&ResultKind, &SavedResult<'_>)| {
             *kind.name == *result.name && kind.tags == result.tags
         };
         provenance.process == record.run.process
             && (Arc::ptr_eq(provenance.shared(), &record.provenance)
                 || *provenance.shared() == record.provenance)
-            && provenance.inputs.len() == record.inputs.len()
-            && provenance
-                .inputs
-                .iter()
-                .zip(&*record.inputs)
-                .all(same_input)
+            && are_of(&provenance.inputs, &record.inputs)
             && provenance.results.len() == results.len()
             && provenance.results.iter().zip(results).all(same_result)
             && types.iter().copied().eq(results.iter().map(type_id))
@@ -290,10 +282,6 @@ fn type_id(result: &SavedResult<'_>) -> Option<TypeId> {
 }
 
 fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
-    let input = |input: &sde::record::ValueSummary| InputKind {
-        name: input.name.clone(),
-        scalar: type_of(input).map(str::to_owned),
-    };
     let result = |result: &SavedResult<'_>| ResultKind {
         name: Arc::from(result.name),
         tags: result.tags,
@@ -309,13 +297,30 @@ fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
         host: Arc::clone(&record.host),
         target: Arc::clone(&record.target),
         job: Arc::clone(&record.job),
-        inputs: record.inputs.iter().map(input).collect(),
+        inputs: record.inputs.iter().map(kind_of).collect(),
         results: results.iter().map(result).collect(),
         shared: Arc::clone(&record.provenance).into(),
     }
 }
 
-fn type_of(input: &sde::record::ValueSummary) -> Option<&'static str> {
+fn are_of(kinds: &[InputKind], inputs: &[ValueSummary]) -> bool {
+    let is_of = |(kind, input): (&InputKind, &ValueSummary)| {
+        kind.name == input.name
+            && kind.scalar.as_deref() == type_of(input)
+            && are_of(&kind.fields, &input.fields)
+    };
+    kinds.len() == inputs.len() && kinds.iter().zip(inputs).all(is_of)
+}
+
+fn kind_of(input: &ValueSummary) -> InputKind {
+    InputKind {
+        name: input.name.clone(),
+        scalar: type_of(input).map(str::to_owned),
+        fields: input.fields.iter().map(kind_of).collect(),
+    }
+}
+
+fn type_of(input: &ValueSummary) -> Option<&'static str> {
     input.scalar.as_ref().map(sde::key::Scalar::type_name)
 }
 

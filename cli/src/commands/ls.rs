@@ -36,6 +36,9 @@ pub struct Ls {
     /// Only the first N lines; by time no more is read than it takes
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
+    /// Also the runs that other runs of this list called
+    #[arg(long)]
+    nested: bool,
     /// Also what was replaced by a later run, or marked as not to be used
     #[arg(long)]
     all: bool,
@@ -73,7 +76,9 @@ impl Ls {
                 Some(run) => run.given(entry, columns),
                 None => columns.given(entry),
             };
-            let mut listing = Listing::of(store, &self.choice, last, wanted, keep)?;
+            // A program tells them apart by a member.
+            let with_called = self.nested || self.failed || out.json;
+            let mut listing = Listing::of(store, &self.choice, last, wanted, with_called, keep)?;
             let lines = &mut listing.lines;
             if self.failed {
                 judge(store, lines)?;
@@ -98,7 +103,13 @@ impl Ls {
                 .iter()
                 .try_for_each(|line| out.object(&object(line, &listing)))?,
             false if self.failed => print_failed(&listing, total, out)?,
-            false => print(&listing, total, out)?,
+            false => {
+                print(&listing, total, out)?;
+                if listing.called > 0 {
+                    let runs = text::count(listing.called, "run", "runs");
+                    out.line(format!("{runs} that these called: --nested"))?;
+                }
+            }
         }
         store::conclude(&store, out)
     }
@@ -106,9 +117,9 @@ impl Ls {
 
 /// Notes which of these runs of commands fail by the rules last asked for, and why.
 fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
-    let mut runs: Vec<(&str, &mut RunResults, &mut Option<FailedLine>)> = Vec::new();
+    let mut runs: Vec<(&str, &mut RunResults, &mut Option<Box<FailedLine>>)> = Vec::new();
     for line in lines {
-        if let Some(Run::Whole(run)) = &mut line.run {
+        if let Some(Run::Whole(run)) = line.run.as_deref_mut() {
             runs.push((&line.app, run, &mut line.failed));
         }
     }
@@ -123,7 +134,7 @@ fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
     let contents = Contents::of(store, digests.flat_map(|(_, run, _)| run.digests()));
     for (app, run, failed) in runs {
         match runs::judge(run, rules_of(app), &contents) {
-            Ok(judged) => *failed = runs::failed(run, &judged),
+            Ok(judged) => *failed = runs::failed(run, &judged).map(Box::new),
             Err(_) => run.is_not_judged = true,
         }
     }
@@ -137,7 +148,7 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         return tell_failed(listing, out);
     }
     let uses = |line: &Line| listing.found.uses(&line.key);
-    let version = |line: &Line| line.code.as_ref().map(super::code).unwrap_or_default();
+    let version = |line: &Line| listing.code(line).map(super::code).unwrap_or_default();
     // An unfinished run has no record, so its cells stay empty.
     let of_entry = |line: &Line, text: String| match line.code {
         Some(_) => text,
@@ -147,10 +158,14 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         true => line.results.to_string(),
         false => format!("{}/{}", line.saved(), line.results),
     };
-    let varying = varying(lines);
+    let varying = varying(listing);
     let given = |line: &Line| given(line, listing, &varying);
     let state = |line: &Line| match (line.state(), &line.run) {
         ("current", Some(run)) => run.note(line.failed.is_some()),
+        // Of part of a store it is not known.
+        ("current", None) if !line.is_of_current_code && !listing.is_part => {
+            "other code".to_owned()
+        }
         ("current", None) => String::new(),
         (state, _) => state.to_owned(),
     };
@@ -205,7 +220,10 @@ fn tell_failed(listing: &Listing, out: &mut Output) -> Result<(), Failure> {
 
 /// The inputs and settings of a line. Those that are the same in all lines come last, since they tell the least.
 fn given(line: &Line, listing: &Listing, varying: &HashSet<u32>) -> String {
-    let cells = line.cells.iter();
+    let is_shown = |(column, _): &&(u32, Cell)| {
+        listing.columns.kind(*column) != Kind::Digest || varying.contains(column)
+    };
+    let cells = line.cells.iter().filter(is_shown);
     let (first, last): (Vec<_>, Vec<_>) = cells.partition(|(column, _)| varying.contains(column));
     let given = first.into_iter().chain(last).map(|(column, cell)| {
         let name = listing.columns.name(*column);
@@ -219,7 +237,7 @@ fn print_failed(listing: &Listing, total: usize, out: &mut Output) -> Result<(),
     if total == 0 {
         return out.line("no run failed");
     }
-    let varying = varying(lines);
+    let varying = varying(listing);
     let failed = |line: &Line, what: fn(&FailedLine) -> &str| {
         let failed = line.failed.as_ref();
         failed
@@ -243,12 +261,17 @@ fn print_failed(listing: &Listing, total: usize, out: &mut Output) -> Result<(),
     out.line(format!("{shown}, {cost}"))
 }
 
-/// The columns in which the lines differ.
-fn varying(lines: &[Line]) -> HashSet<u32> {
+/// The columns in which the lines differ; of those of digests the ones that tell lines apart.
+fn varying(listing: &Listing) -> HashSet<u32> {
     let mut first: HashMap<u32, &Cell> = HashMap::new();
-    let cells = lines.iter().flat_map(|line| &line.cells);
-    let differing = cells.filter(|(column, cell)| **first.entry(*column).or_insert(cell) != *cell);
-    differing.map(|(column, _)| *column).collect()
+    let rows = listing.lines.iter().map(|line| &line.cells);
+    let telling = listing.columns.telling(rows.clone());
+    let differing = rows.flatten().filter(|(column, cell)| {
+        **first.entry(*column).or_insert(cell) != *cell
+            && listing.columns.kind(*column) != Kind::Digest
+    });
+    let differing = differing.map(|(column, _)| *column);
+    differing.chain(telling).collect()
 }
 
 fn object(line: &Line, listing: &Listing) -> Json {
@@ -265,7 +288,7 @@ fn object(line: &Line, listing: &Listing) -> Json {
     let uses = listing.found.uses(&line.key);
     let mut object = json!({
         "app": line.app,
-        "code": json::tidy(&line.code),
+        "code": json::tidy(&listing.code(line)),
         "key": line.key,
         "inputs": given(Kind::Input),
         "settings": given(Kind::Setting),
@@ -278,6 +301,7 @@ fn object(line: &Line, listing: &Listing) -> Json {
         "hits": uses.map_or(0, |uses| uses.count),
         "last_use": uses.map(|uses| time::of_nanos(uses.last)),
         "state": line.state(),
+        "nested": line.is_called,
         "note": line.run.as_ref().map(|run| run.note(line.failed.is_some())).filter(|note| !note.is_empty()),
     });
     if let Some(failed) = &line.failed {

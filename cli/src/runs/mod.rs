@@ -20,9 +20,6 @@ pub use judge::{failed, judge, kept_rules};
 /// The largest list of outputs that is read.
 const LONGEST: u64 = 64 << 20;
 
-/// The digits of a digest that are shown.
-const DIGITS: usize = 12;
-
 /// An entry that is a run of a command, or the failure of one that did not end by itself.
 pub enum Run {
     Whole(RunResults),
@@ -127,7 +124,12 @@ impl Run {
     /// of their digests, and variables. A column for each file would be one for each run where they are inputs by name.
     pub fn given(&self, entry: &Entry, columns: &mut Columns) -> Cells {
         let inputs = &entry.record.inputs;
-        let digits = |input| text(input).chars().take(DIGITS).collect::<String>();
+        let digits = |input| {
+            text(input)
+                .chars()
+                .take(columns::DIGITS)
+                .collect::<String>()
+        };
         let files = inputs.iter().filter_map(|input| {
             let name = input.name.strip_prefix("./")?;
             Some(format!("{name} {}", digits(input)))
@@ -149,6 +151,18 @@ impl Run {
                 "stdin" => add("stdin", digits(input)),
                 name => add(name, text(input)),
             }
+        }
+        let parts = &entry.record.setup.helpers;
+        if !parts.is_empty() {
+            let mut hasher = blake3::Hasher::new();
+            for part in parts {
+                hasher.update(part.name.as_bytes());
+                hasher.update(part.digest.as_bytes());
+            }
+            let digest = Digest::from_bytes(*hasher.finalize().as_bytes());
+            // Shown where runs differ in it.
+            let column = columns.column(Kind::Digest, "libraries");
+            cells.push((column, Cell::Text(columns::short(&digest).into())));
         }
         cells
     }

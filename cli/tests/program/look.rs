@@ -34,10 +34,14 @@ fn ls_has_a_line_for_each_entry() {
     says(&text, "cli.iterate");
     says(&text, "unfinished");
     assert!(!text.contains(&sample.keys.invalid.short()), "{text}");
-    let [count, failed] = lines[lines.len() - 2..] else {
+    let [count, failed, called] = lines[lines.len() - 3..] else {
         panic!("{text}")
     };
-    assert!(count.starts_with("5 entries, "), "{text}");
+    assert!(count.starts_with("4 entries, "), "{text}");
+    assert_eq!(called, "1 run that these called: --nested");
+    let nested = sample.run("ls", &["--nested"]).well();
+    says(&nested, "\n5 entries, ");
+    assert!(!nested.contains("that these called"), "{nested}");
     // The unfinished one.
     assert_eq!(failed, "1 run failed: --failed");
     let all = sample.run("ls", &["--all"]).well();

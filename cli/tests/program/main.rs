@@ -7,6 +7,7 @@
 )]
 
 mod builds;
+mod columns;
 mod damage;
 mod exec;
 mod export;

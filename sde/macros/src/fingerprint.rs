@@ -141,7 +141,7 @@ struct Parts {
 fn of_struct(sde: &Path, declared: &str, fields: &Fields) -> syn::Result<Parts> {
     let (pattern, list) = bind(fields)?;
     let write = write(sde, &list);
-    let show = show(sde, declared, &list);
+    let show = show(sde, "structure", declared, &list);
     Ok(Parts {
         fingerprint: quote! {
             let Self #pattern = self;
@@ -170,7 +170,7 @@ fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
         }
         let (pattern, list) = bind(&variant.fields)?;
         let write = write(sde, &list);
-        let show = show(sde, &name, &list);
+        let show = show(sde, "variant", &name, &list);
         fingerprint.extend(quote! {
             Self::#ident #pattern => __to.variant_of::<Self>(#name, |__fields| { #write }),
         });
@@ -275,7 +275,8 @@ fn write(sde: &Path, list: &[Field]) -> TokenStream {
     }
 }
 
-fn show(sde: &Path, name: &str, list: &[Field]) -> TokenStream {
+fn show(sde: &Path, method: &str, name: &str, list: &[Field]) -> TokenStream {
+    let method = format_ident!("{method}");
     let fields = list.iter().map(|field| {
         let (variable, name) = (&field.variable, &field.name);
         match field.how {
@@ -284,7 +285,7 @@ fn show(sde: &Path, name: &str, list: &[Field]) -> TokenStream {
             How::BySerde => quote!((#name, &#sde::key::BySerde(#variable))),
         }
     });
-    quote!(__out.structure(#name, &[#(#fields),*]);)
+    quote!(__out.#method(#name, &[#(#fields),*]);)
 }
 
 /// The place of an attribute, which decides its options.

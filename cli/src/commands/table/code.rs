@@ -30,7 +30,7 @@ impl CodeChoice {
             Some(wanted) => labelled(&rows.codes, wanted)?,
             None => rows.codes.current(),
         };
-        let is_shown = |line: &Line| line.code_number.is_some_and(|code| shown.contains(&code));
+        let is_shown = |line: &Line| line.code.is_some_and(|code| shown.contains(&code));
         let mut told = Vec::new();
         if !self.all_code {
             let all = std::mem::take(&mut rows.lines);
@@ -48,7 +48,7 @@ impl CodeChoice {
         if self.all_code || self.code.is_some() {
             let column = rows.columns.column(Kind::Code, "code");
             for line in &mut rows.lines {
-                let label = line.code_number.map(|code| &*rows.codes.get(code).label);
+                let label = line.code.map(|code| &*rows.codes.get(code).label);
                 let cell = label.map(|label| (column, Cell::Text(label.into())));
                 line.cells.extend(cell);
             }

@@ -39,7 +39,7 @@ pub fn judge(
             by_app.insert(Arc::clone(&line.app), rules);
         }
         let rules = &by_app[&line.app];
-        match line.run.take() {
+        match line.run.take().map(|run| *run) {
             None | Some(Run::Ended(..)) => lines.push(line),
             Some(Run::Whole(run)) => {
                 let judged = runs::judge(&run, rules, &contents)?;

@@ -36,6 +36,9 @@ pub struct Table {
     choice: Choice,
     #[command(flatten)]
     code: CodeChoice,
+    /// Also the runs that other runs of this store called, where no --app says of which app
+    #[arg(long)]
+    nested: bool,
     /// In the order of this column, in place of that in which the runs were made
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
@@ -74,8 +77,12 @@ impl Table {
             };
             let wanted = |line: &Line| line.standing == Some(Standing::Current);
             // Which code is current only all lines tell.
-            let mut rows = Listing::of(store, &self.choice, None, wanted, &keep)?;
-            let told = self.code.choose(&mut rows)?;
+            let mut rows = Listing::of(store, &self.choice, None, wanted, self.nested, &keep)?;
+            let mut told = self.code.choose(&mut rows)?;
+            if rows.called > 0 {
+                let runs = text::count(rows.called, "run", "runs");
+                told.push(format!("{runs} of other apps that these called: --app"));
+            }
             let left_out = commands::judge(store, &mut rows, &self.get)?;
             Ok((rows, left_out, told))
         })?;
@@ -138,7 +145,12 @@ impl Rows {
         }
         lines.reverse();
         let titles = |lines: &[Line]| {
-            let titles = columns.of_rows(lines.iter().map(|line| &line.cells));
+            let rows = lines.iter().map(|line| &line.cells);
+            let telling = columns.telling(rows.clone());
+            let mut titles = columns.of_rows(rows);
+            titles.retain(|(column, _)| {
+                columns.kind(*column) != Kind::Digest || telling.contains(column)
+            });
             let is_left_out = |(column, _): &(u32, String)| columns.kind(*column) == Kind::LeftOut;
             titles.into_iter().partition(|one| !is_left_out(one))
         };
@@ -178,7 +190,7 @@ impl Rows {
             let first = cells.next().flatten();
             let is_same = self.lines.len() > 1 && cells.clone().all(|other| other == first);
             let is_text = |cell: Option<&Cell>| matches!(cell, Some(Cell::Text(_)));
-            // Columns that are the same in all rows tell the least.
+            // Columns that are the same in all rows tell the least, and keys tell all rows apart.
             let rank = match (is_same, self.columns.kind(*column)) {
                 (true, Kind::Result) => 2,
                 (true, _) => 1,
@@ -188,13 +200,22 @@ impl Rows {
             let rank = rank * (count + 1) - at;
             let text = |line: &Line| cell(line, *column).map(columns::text).unwrap_or_default();
             table = match is_text(first) || cells.any(is_text) {
-                true => table.left(title, rank, text).least(8),
+                true => {
+                    let least = match out.width {
+                        Some(_) => distinct(self.lines.iter().map(text)),
+                        None => 0,
+                    };
+                    table.left(title, rank, text).least(least.max(8))
+                }
                 false => table.right(title, rank, text),
             };
         }
-        let left_out = table.left("key", 0, |line| line.key.short()).write(out)?;
+        let left_out = table
+            .left("key", usize::MAX, |line| line.key.short())
+            .write(out)?;
         if !left_out.is_empty() {
-            out.wrapped(format!("no room for: {}", left_out.join(", ")), 2)?;
+            let names = left_out.join(", ");
+            out.wrapped(format!("no room for: {names}; --csv or --json has all"), 2)?;
         }
         out.line(text::count(self.lines.len(), "run", "runs"))
     }
@@ -261,6 +282,17 @@ impl Rows {
             Array::texts(cells.map(|cell| cell.map(columns::text).unwrap_or_default()))
         }
     }
+}
+
+/// How many characters of these texts it takes to tell them apart, and one for what is cut off.
+fn distinct(texts: impl Iterator<Item = String>) -> usize {
+    let all: BTreeSet<String> = texts.collect();
+    let pairs = all.iter().zip(all.iter().skip(1));
+    let common = pairs.map(|(one, other)| {
+        let equal = one.chars().zip(other.chars());
+        equal.take_while(|(one, other)| one == other).count()
+    });
+    common.max().map_or(0, |common| common + 2)
 }
 
 fn value(cell: Option<&Cell>) -> Decoded {

@@ -249,6 +249,7 @@ pub(super) fn summary(name: String, short: String, digest: Digest) -> ValueSumma
         short,
         digest,
         scalar: None,
+        fields: Box::default(),
     }
 }
 

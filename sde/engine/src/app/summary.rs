@@ -10,7 +10,7 @@ use super::identity::{AppId, CodeId};
 use super::parameter::Setting;
 use super::prepared::{Prepared, ResolvedApp};
 use crate::inputs::ValueSummary;
-use crate::key::{Digest, Short, describe, with_encoder};
+use crate::key::{Digest, Short, with_encoder};
 
 /// Describes how an app was set up when it ran: its own fields, its parameters, and the apps in its slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -64,7 +64,9 @@ pub struct SlotSummary {
 
 impl AppSetup {
     pub(super) fn of(app: &dyn App, resolved: &ResolvedApp) -> Self {
-        let (short, fields) = Short::with_fields(app);
+        let (short, mut fields) = Short::with_fields(app, true);
+        // The variant of an app that is an enum.
+        fields.retain(|field| !field.name.is_empty());
         let mut setup = Self {
             short,
             fields,
@@ -117,9 +119,11 @@ fn of_setting(name: &str, setting: &Setting) -> ValueSummary {
         to.value(&*setting.value)?;
         to.digest()
     });
+    let (short, fields) = Short::with_fields(&*setting.value, false);
     ValueSummary {
         name: name.to_owned().into(),
-        short: describe(&*setting.value),
+        short,
+        fields: fields.into(),
         digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
         scalar: setting.value.to_scalar(),
     }

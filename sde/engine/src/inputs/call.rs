@@ -75,7 +75,9 @@ pub(crate) const BLOCK: usize = 24;
 impl ValueSummary {
     /// The approximate number of bytes it owns.
     pub(crate) fn owned(&self) -> usize {
-        self.name.len() + self.short.len() + 2 * BLOCK
+        let fields = self.fields.iter();
+        let fields = fields.map(|field| size_of_val(field) + field.owned());
+        self.name.len() + self.short.len() + 2 * BLOCK + fields.sum::<usize>()
     }
 }
 

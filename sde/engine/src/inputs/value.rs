@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::borrow::Cow;
 
 use crate::key::short::ValueSummary;
-use crate::key::{Digest, EncodedCursor, Fingerprint, describe};
+use crate::key::{Digest, EncodedCursor, Fingerprint, Short, describe};
 use crate::result_map::{Data, ErasedValue, Value};
 
 /// A value of any type in a key: an input, or a setting of an app.
@@ -101,11 +101,16 @@ pub fn summary(
     value: &impl Fingerprint,
     cursor: &mut EncodedCursor<'_>,
 ) -> ValueSummary {
-    let name = name.into();
+    let (name, scalar) = (name.into(), value.to_scalar());
+    let (short, fields) = match scalar {
+        Some(_) => (describe(value), Vec::new()),
+        None => Short::with_fields(value, false),
+    };
     ValueSummary {
-        short: describe(value),
+        short,
         digest: Digest::from_bytes(cursor.digest(&name, value)),
         name,
-        scalar: value.to_scalar(),
+        scalar,
+        fields: fields.into(),
     }
 }

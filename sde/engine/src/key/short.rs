@@ -15,6 +15,12 @@ use super::scalar::Scalar;
 /// The longest short text, in characters.
 const LIMIT: usize = 80;
 
+/// How deep fields within fields are kept.
+const DEPTH: u8 = 4;
+
+/// The most fields of one structure that are kept.
+const FIELDS: usize = 64;
+
 /// Receives a short text, and cuts it off where it gets long.
 ///
 /// Control characters come out as `\u{..}` escapes.
@@ -24,7 +30,16 @@ pub struct Short {
     /// At the limit nothing more fits.
     characters: usize,
     /// The fields of the value itself, if they are asked for.
-    fields: Option<Vec<ValueSummary>>,
+    fields: Option<WantedFields>,
+}
+
+#[derive(Debug)]
+struct WantedFields {
+    found: Vec<ValueSummary>,
+    /// How deep fields within them are wanted.
+    depth: u8,
+    /// Whether those that are no scalars get digests too: each is encoded for it.
+    with_digests: bool,
 }
 
 /// An input of a run, or a field or parameter of its app, as the run's record keeps it to explain misses.
@@ -35,11 +50,15 @@ pub struct ValueSummary {
     pub name: Cow<'static, str>,
     /// The value as text, of about eighty characters at most.
     pub short: String,
-    /// The digest of its encoding; zeros if it could no longer be encoded.
+    /// The digest of its encoding; zeros if it could no longer be encoded, and of a field of an input that is no scalar.
     pub digest: Digest,
     /// The value itself, if it is a number, a boolean, a character or a short text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalar: Option<Scalar>,
+    /// The fields, of a value that [describes](Fingerprint::describe) itself as a structure, to a depth of four. If it is
+    /// a variant of an enum, the first has no name: it is the variant's.
+    #[serde(default, skip_serializing_if = "<[ValueSummary]>::is_empty")]
+    pub fields: Box<[ValueSummary]>,
 }
 
 impl ValueSummary {
@@ -55,6 +74,7 @@ impl ValueSummary {
             short: short.into(),
             digest,
             scalar: None,
+            fields: Box::default(),
         }
     }
 }
@@ -67,13 +87,32 @@ impl Short {
     }
 
     /// The short text of a value, and its fields, if it describes itself as a structure.
-    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(value: &T) -> (String, Vec<ValueSummary>) {
+    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(
+        value: &T,
+        with_digests: bool,
+    ) -> (String, Vec<ValueSummary>) {
+        Self::to_depth(DEPTH, with_digests, |short| value.describe(short))
+    }
+
+    fn to_depth(
+        depth: u8,
+        with_digests: bool,
+        describe: impl FnOnce(&mut Self),
+    ) -> (String, Vec<ValueSummary>) {
+        let wanted = WantedFields {
+            found: Vec::new(),
+            depth,
+            with_digests,
+        };
         let mut short = Self {
-            fields: Some(Vec::new()),
+            fields: (depth > 0).then_some(wanted),
             ..Self::default()
         };
-        value.describe(&mut short);
-        (short.text, short.fields.unwrap_or_default())
+        describe(&mut short);
+        (
+            short.text,
+            short.fields.map(|fields| fields.found).unwrap_or_default(),
+        )
     }
 
     /// Whether nothing more fits: a long value can stop describing itself.
@@ -125,14 +164,26 @@ impl Short {
         }
     }
 
+    /// Writes a variant of an enum, as [`structure`](Self::structure) does a structure. The variants of one enum may have
+    /// equal fields, so its name is kept beside them.
+    pub fn variant(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
+        // Not of a nested value. Without fields the text is the name.
+        if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty())
+            && !fields.is_empty()
+        {
+            wanted.found.push(field("", &name));
+        }
+        self.structure(name, fields);
+    }
+
     /// Writes a structure: `Name { field: value, .. }`, as far as it fits.
     pub fn structure(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
         // Not the fields of a nested value.
         if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty()) {
-            wanted.extend(
-                fields
-                    .iter()
-                    .map(|(name, value)| field((*name).to_owned(), *value)),
+            let (depth, with_digests) = (wanted.depth - 1, wanted.with_digests);
+            let fields = fields.iter().take(FIELDS);
+            wanted.found.extend(
+                fields.map(|(name, value)| nested((*name).to_owned(), *value, depth, with_digests)),
             );
         }
         self.show(name);
@@ -181,6 +232,25 @@ pub(crate) fn field(name: impl Into<Cow<'static, str>>, value: &dyn Fingerprint)
         short: describe(value),
         digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
         scalar: value.to_scalar(),
+        fields: Box::default(),
+    }
+}
+
+/// A field that may have fields. Large values are not encoded once more, unless their digests are asked for.
+fn nested(name: String, value: &dyn Fingerprint, depth: u8, with_digests: bool) -> ValueSummary {
+    let scalar = value.to_scalar();
+    if scalar.is_some() {
+        return field(name, value);
+    }
+    let (short, fields) = Short::to_depth(depth, with_digests, |short| value.describe(short));
+    let digest = with_digests.then(|| commit(value)).and_then(Result::ok);
+    let digest = digest.map(|commitment| commitment.digest());
+    ValueSummary {
+        name: name.into(),
+        short,
+        digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
+        scalar,
+        fields: fields.into(),
     }
 }
 

@@ -10,6 +10,7 @@
 mod data;
 mod derive;
 mod encoder;
+mod fields;
 mod files;
 mod golden;
 mod golden_apps;

@@ -240,11 +240,12 @@ impl PackedEntry {
     fn record(&self, kind: &EntryKind, own: OwnPart<'_>) -> Record {
         let input = |(name, value): (&Cow<'static, str>, InputValue<'_>)| match value {
             InputValue::Scalar(scalar) => scalar.summary(name.clone()),
-            InputValue::Summary(short, digest) => ValueSummary {
+            InputValue::Summary(short, digest, fields) => ValueSummary {
                 name: name.clone(),
                 short: short.into_owned(),
                 digest,
                 scalar: None,
+                fields: fields.into_owned().into(),
             },
         };
         let head = RecordHead {

@@ -52,14 +52,18 @@ pub(super) struct OwnPart<'a> {
 #[derive(Serialize, Deserialize)]
 pub(super) enum InputValue<'a> {
     Scalar(Cow<'a, Scalar>),
-    Summary(Cow<'a, str>, Digest),
+    /// With its fields, if it is a structure.
+    Summary(Cow<'a, str>, Digest, Cow<'a, [ValueSummary]>),
 }
 
 impl<'a> InputValue<'a> {
     fn of(input: &'a ValueSummary) -> Self {
         match &input.scalar {
             Some(scalar) => Self::Scalar(Cow::Borrowed(scalar)),
-            None => Self::Summary(Cow::Borrowed(&input.short), input.digest),
+            None => {
+                let (short, fields) = (&*input.short, &*input.fields);
+                Self::Summary(short.into(), input.digest, fields.into())
+            }
         }
     }
 }

@@ -192,7 +192,6 @@ impl DirStore {
             return Ok(None);
         };
         if let (Some(also), Some(number)) = (self.0.also.get(), number)
-            && !self.0.read_only
             && entry.record.failure.is_none()
             && is_whole(&entry)
             && bytes(&entry) <= SHORT

@@ -67,6 +67,8 @@ impl DirStore {
         if !self.0.catalog.known(|index| index.entries(key).is_empty()) {
             return None;
         }
+        // A compaction there may have moved it since.
+        from.look_here(key).ok()??;
         let catalog = &from.0.catalog;
         let (mut frames, mut contents) = (Vec::<NewFrame>::new(), HashSet::new());
         let mut left = SHORT;

@@ -180,6 +180,12 @@ pub fn without_permission(dir: &Path) {
     let options = stores
         .into_iter()
         .fold(StoreOptions::new(), StoreOptions::also);
+    let (_, told) = warnings(|| {
+        let a = StoreOptions::new().read_only().trust_others();
+        let a = a.open(dir.join("a")).unwrap();
+        a.refresh().unwrap();
+    });
+    assert_eq!(told.len(), 1, "looked at twice, told of once: {told:?}");
     let (new, warned) = warnings(|| {
         let sde = on(options.read_only().open(dir.join("mine")).unwrap());
         computed(&sde, 0..3)
@@ -205,6 +211,10 @@ fn a_missing_permission_is_told_once_with_what_mends_it() {
     ] {
         fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
     }
+    for file in files(&a).keys() {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    fs::set_permissions(a.join("manifests"), fs::Permissions::from_mode(0o755)).unwrap();
     let told = Worker::start("without permission", stores.0.path(), &[]).rest();
     fs::set_permissions(&b, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(told[0], "computed 3");
@@ -213,7 +223,8 @@ fn a_missing_permission_is_told_once_with_what_mends_it() {
         let of: Vec<&String> = told.iter().filter(|line| line.contains(&name)).collect();
         assert_eq!(of.len(), 1, "{told:?}");
         says(of[0], &format!("sde init --group {name}"));
+        of[0].clone()
     };
-    of(&a);
+    says(&of(&a), &segment(&a).display().to_string());
     of(&b);
 }

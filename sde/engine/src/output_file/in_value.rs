@@ -41,6 +41,15 @@ mod tests {
         file: OutputFile,
     }
 
+    /// A store of others may say what a file's own never does: that it runs as its owner.
+    #[test]
+    fn a_stored_mode_is_taken_for_permissions_only() {
+        let mut file = serde_json::to_value(OutputFile::new("Cargo.toml").unwrap()).unwrap();
+        file["mode"] = 0o4755.into();
+        let file: OutputFile = serde_json::from_value(file).unwrap();
+        assert_eq!(file.mode(), 0o755);
+    }
+
     #[test]
     fn files_are_found_wherever_serde_goes() {
         let file = OutputFile::new("Cargo.toml").unwrap();

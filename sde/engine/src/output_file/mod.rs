@@ -196,7 +196,8 @@ impl OutputFile {
     /// The file's permission bits, as `chmod` takes them.
     #[must_use]
     pub fn mode(&self) -> u32 {
-        self.0.fields.mode
+        // What was read from a store may say more, such as that the file runs as its owner.
+        self.0.fields.mode & 0o777
     }
 
     /// The file's length in bytes.

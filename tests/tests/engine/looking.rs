@@ -80,8 +80,10 @@ fn a_peek_sees_who_is_running_and_what_failed_for_good() {
         gate.open();
         runner.join().expect("no panic");
     });
-    let reason = why(&sde, &app);
-    says(&reason, "no such basis");
+    let Peek::Failed { why, .. } = sde.peek(&app, &x(1)).expect("a key") else {
+        panic!("it is not run again")
+    };
+    says(&why, "no such basis");
 }
 
 #[test]

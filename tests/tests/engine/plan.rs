@@ -183,6 +183,34 @@ fn runs_made_anew_count_each_time_and_are_taken_by_later_calls() {
 }
 
 #[test]
+fn a_value_that_will_be_another_is_not_given() {
+    let sde = Sde::new();
+    half.call(&sde, 8).unwrap();
+    let policies = [Policy::Refresh, Policy::Use];
+    let plan = sde.plan(|sde| {
+        let each = |sde: &Handle, policy: &Policy| half.request(sde, 8).policy(*policy).run();
+        let all = sde.par_each(&policies, each);
+        let after = all[1].as_ref().map(|called| called.source);
+        assert!(after.unwrap_err().is_planned());
+        Ok::<(), Error>(())
+    });
+    assert_eq!(plan.unwrap().runs()[0].calls, 2);
+}
+
+#[test]
+fn a_failure_in_memory_is_given() {
+    let sde = Sde::new();
+    let app = number("never", |_, _| Err(AppError::message("no").permanent()));
+    let text = |error: Error| format!("{error:#}");
+    let error = text(sde.run(&app, &x(1)).unwrap_err());
+    let plan = sde.plan(|sde| sde.run(&app, &x(1))).unwrap();
+    assert_eq!(
+        (counted(&plan), plan.error()),
+        ([0, 0, 0, 1], Some(&*error))
+    );
+}
+
+#[test]
 fn a_run_that_goes_on_is_not_waited_for() {
     let _dog = Watchdog::new("a plan beside a run", LIMIT);
     let (sde, gate) = (Sde::new(), Gate::new());
@@ -296,7 +324,7 @@ fn a_plan_tells_reasons_and_times_in_80_columns() {
         ]
     );
     assert_eq!(lines[4], "Computing takes about 8 h 00 min on 2 threads.");
-    says(lines[5], "left: 2 of 15 runs fit.");
+    says(lines[5], "of the 15 to compute fit.");
     assert_eq!(
         lines[6],
         "What the program does with the missing values is not known."

@@ -278,7 +278,7 @@ fn show(sde: &Sde, apps: &[Made]) {
 /// Runs steps, and marks some of the entries as invalid.
 fn lives(sde: &Sde, apps: &[Made], random: &mut Random) {
     show(sde, apps);
-    for (step, _) in random.some(8, |random| (Step::any(random), true)) {
+    for (step, _) in random.some(6, |random| (Step::any(random), true)) {
         // It may fail: then there is a failure.
         let _ = step.make(sde, apps);
     }

@@ -18,7 +18,7 @@ use super::peek::{NEW, look_at};
 use super::run_state::{Keyed, Run};
 use super::sde::Sde;
 use crate::app::{Compared, ThreadContext};
-use crate::entry::{Record, Served};
+use crate::entry::{Entry, Record, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::Source;
 use crate::inputs::Call;
@@ -223,7 +223,7 @@ impl Engine {
         {
             return Ok(Foreseen::Fails(error));
         }
-        let may_load = |entry: &crate::entry::Entry| !entry.record.nondeterministic;
+        let may_load = |entry: &Entry| !entry.record.nondeterministic;
         if previous.as_deref().is_none_or(may_load) {
             if let Some(served) = self.load(run, previous.as_deref()) {
                 return Ok(Foreseen::Given(served, Source::Loaded));

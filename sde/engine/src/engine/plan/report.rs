@@ -32,7 +32,7 @@ pub struct PlannedRun {
     /// The time that it may take, if it is computed: what the app [says](crate::App::cost), else the mean of the latest
     /// runs of the app that memory and store have.
     pub cost: Option<Duration>,
-    /// How many calls share it, as far as is known.
+    /// The number of calls that share it, as far as is known.
     pub calls: usize,
 }
 
@@ -118,7 +118,7 @@ impl Plan {
             let (fits, left) = (self.fits(left), about(left));
             write!(
                 f,
-                "\nThe job has {left} left: {fits} of {computed} runs fit."
+                "\nThe job has {left} left: {fits} of the {computed} to compute fit."
             )?;
         }
         match (&self.error, self.is_complete) {
@@ -257,6 +257,7 @@ fn last(text: &str, most: usize) -> String {
 fn about(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {
+        _ if time.as_millis() < 1000 => format!("{time:.0?}"),
         0..=9 => format!("{time:.1?}"),
         10..=119 => format!("{seconds} s"),
         120..=7199 => format!("{} min", seconds.div_ceil(60)),

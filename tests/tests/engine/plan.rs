@@ -85,7 +85,8 @@ fn each_kind_of_sweep_goes_on_after_a_value_that_is_missing() {
         let call = |sde: &Handle, n: &u64| half.call(sde, *n);
         let (a, b) = sde.join(|sde| call(sde, &6), |sde| call(sde, &8));
         let all = sde.par_each(&[2, 6, 8, 10], call);
-        (a?, b?);
+        a?;
+        b?;
         all.into_iter().collect::<Result<Vec<_>, _>>()
     });
     let plan = plan.unwrap();

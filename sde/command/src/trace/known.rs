@@ -102,9 +102,8 @@ impl Known {
 
     fn judge(&mut self, access: &Access) {
         let path = self.plain(&access.path);
-        match access.act {
-            Act::Make => return self.make(&path, access),
-            _ => {}
+        if access.act == Act::Make {
+            return self.make(&path, access);
         }
         match self.standing(&path, access) {
             Standing::Declared => {}

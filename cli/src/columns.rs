@@ -227,6 +227,11 @@ impl Columns {
         cells.push((column, Cell::Bool(false)));
     }
 
+    /// The cell of the error of a run that failed.
+    pub fn error(&mut self, error: String) -> (u32, Cell) {
+        (self.column(Kind::Error, "error"), Cell::Text(error.into()))
+    }
+
     /// The number of a column, which is made if there is none of this name.
     pub fn column(&mut self, kind: Kind, name: &str) -> u32 {
         let known = &mut self.known[kind as usize];

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::columns::{Cell, Columns, Kind};
 use sde::record::Record;
 use sde::{Failure, Key};
 use sde_archives::inspect::{Computation, Standing};
@@ -30,12 +29,6 @@ impl FailedLine {
             job: Arc::clone(&record.job),
             lasts: lasts(failure.lasts),
         })
-    }
-
-    /// Its cell in a table.
-    pub fn cell(self, columns: &mut Columns) -> (u32, Cell) {
-        let error = Cell::Text(self.error.into());
-        (columns.column(Kind::Error, "error"), error)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::format::uses::{self, UsesOf};
 use crate::locks::lock;
 use crate::retention::Retention;
-use crate::rewrite::chosen::Wanting;
+use crate::rewrite::chosen::{Chosen, Wanting};
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
@@ -124,7 +124,7 @@ impl DirStore {
         let mut selection = there.selection(self);
         let chosen = goal.wanted.map(|wanted| {
             let written = self.being_written(&there.sources)?;
-            selection.choose(wanted, &written)
+            Chosen::of(&self.0.catalog, &there.sources, wanted, &written)
         });
         let chosen = chosen.transpose()?;
         let (given_up, before) = selection.give_up(goal.retention, &there.uses, now)?;

@@ -11,7 +11,6 @@ use sde::archiver::ArchiveError;
 use sde::record::failure_key;
 
 use super::facts::Facts;
-use super::select::Selection;
 use super::selected::Selected;
 use super::source::{FrameReader, Member, Source, by_key};
 use crate::catalog::Catalog;
@@ -45,30 +44,19 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Whether a frame goes, and with it all of its key.
-    pub(super) fn has(&self, one: &Member) -> bool {
-        self.frames.keeps(one.source, one.number)
-    }
-
-    /// Whether a source has frames that go.
-    pub(crate) fn is_in(&self, source: usize) -> bool {
-        self.frames.keeps_any(source)
-    }
-}
-
-impl Selection<'_> {
-    /// Chooses the keys that are taken out. Reads all entries. Keys of which all is in `written`, segments that are
-    /// being written, are counted only.
-    pub(crate) fn choose(
-        &self,
+    /// Chooses the keys that are taken out of these sources. Reads all entries. Keys of which all is in `written`, segments
+    /// that are being written, are counted only.
+    pub(crate) fn of(
+        catalog: &Catalog,
+        sources: &[Source],
         wanted: Wanting<'_>,
         written: &[Source],
-    ) -> Result<Chosen, ArchiveError> {
-        let ids = self.sources.iter().map(|one| one.segment.id).collect();
-        let mut choosing = Choosing::new(self.catalog, self.sources, &ids, wanted);
-        by_key(self.sources, |members| choosing.group(members))?;
+    ) -> Result<Self, ArchiveError> {
+        let ids = sources.iter().map(|one| one.segment.id).collect();
+        let mut choosing = Choosing::new(catalog, sources, &ids, wanted);
+        by_key(sources, |members| choosing.group(members))?;
         let mut chosen = choosing.chosen;
-        let mut choosing = Choosing::new(self.catalog, written, &ids, wanted);
+        let mut choosing = Choosing::new(catalog, written, &ids, wanted);
         by_key(written, |members| {
             let prefix = members.first().map_or(0, |one| one.row.prefix);
             match choosing.lies_in(prefix, |id| ids.contains(id)) {
@@ -78,6 +66,16 @@ impl Selection<'_> {
         })?;
         chosen.left += choosing.chosen.left;
         Ok(chosen)
+    }
+
+    /// Whether a frame goes, and with it all of its key.
+    pub(super) fn has(&self, one: &Member) -> bool {
+        self.frames.keeps(one.source, one.number)
+    }
+
+    /// Whether a source has frames that go.
+    pub(crate) fn is_in(&self, source: usize) -> bool {
+        self.frames.keeps_any(source)
     }
 }
 

@@ -203,7 +203,7 @@ pub const CLI: Layered = Layered {
     name: "sde-cli",
     src: "cli/src/",
     layers: &[
-        &["failed", "failure", "text", "time"],
+        &["failed", "failure", "text", "time", "users"],
         &["args", "file", "json", "output"],
         &["codes", "columns", "find", "npy", "store", "table"],
         &["runs"],

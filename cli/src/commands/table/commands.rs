@@ -36,7 +36,7 @@ pub fn judge(store: &mut Snapshot, rows: &mut Listing, gets: &[String]) -> Resul
             let status = rows.columns.column(Kind::Result, "status");
             line.cells.push((status, Cell::I64(run.status.into())));
             match runs::failed(&run, &judged) {
-                Some(failed) => line.cells.push(failed.cell(&mut rows.columns)),
+                Some(failed) => line.cells.push(rows.columns.error(failed.error)),
                 None => add(judged, &mut rows.columns, line),
             }
         }

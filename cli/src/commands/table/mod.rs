@@ -68,7 +68,7 @@ impl Table {
                     None => columns.given(entry),
                 };
                 if let Some(failed) = FailedLine::of(&entry.record) {
-                    cells.push(failed.cell(columns));
+                    cells.push(columns.error(failed.error));
                 } else if run.is_none() {
                     columns.results(entry, &mut cells);
                 }

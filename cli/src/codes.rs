@@ -6,12 +6,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use sde::key::Digest;
-use sde::record::{AppSetup, Callee, CodeId, Provenance};
+use sde::record::{AppSetup, Callee, CodeId, Provenance, Record, ValueSummary};
 
 /// The codes of all runs of a list, each code once.
 #[derive(Default)]
@@ -22,7 +23,7 @@ pub struct Codes {
     /// Each name has its app before it, so that apps are apart.
     names: Interned<Box<str>>,
     /// The code of the entry that was asked for last: most entries share what they were made with.
-    last: Option<(Arc<Provenance>, bool, u32)>,
+    last: Option<(Arc<Provenance>, bool, Option<Digest>, u32)>,
 }
 
 /// A code.
@@ -61,15 +62,19 @@ type Current = HashMap<u32, u32>;
 const DIGITS: usize = 8;
 
 impl Codes {
-    /// The number of the code of a run. Of a command only the program is code: libraries are what it was given.
-    pub fn of(&mut self, made: &Arc<Provenance>, is_command: bool) -> u32 {
-        if let Some((last, of_command, code)) = &self.last
+    /// The number of the code of a run. Of a command only the program and its script are code: libraries are what it was
+    /// given.
+    pub fn of(&mut self, record: &Record, is_command: bool) -> u32 {
+        let made = &record.provenance;
+        let script = script(record).filter(|_| is_command);
+        let script = script.map(|script| script.digest);
+        if let Some((last, of_command, of_script, code)) = &self.last
             && Arc::ptr_eq(last, made)
-            && *of_command == is_command
+            && (*of_command, *of_script) == (is_command, script)
         {
             return *code;
         }
-        let named = named_parts(made, is_command);
+        let named = named_parts(made, is_command, script);
         let label = label(made, &named);
         let app = &made.app;
         let parts = named.into_iter().map(|(name, part)| {
@@ -82,7 +87,7 @@ impl Codes {
             None => self.add(made, parts, label),
         };
         self.all[code as usize].hosts.insert(Arc::clone(&made.host));
-        self.last = Some((Arc::clone(made), is_command, code));
+        self.last = Some((Arc::clone(made), is_command, script, code));
         code
     }
 
@@ -210,15 +215,31 @@ impl Codes {
     }
 }
 
+/// The script that a command gives to an interpreter: the input by which its app is named.
+pub fn script(record: &Record) -> Option<&ValueSummary> {
+    let is_script = |input: &&ValueSummary| {
+        let file = input.name.strip_prefix("./").map(Path::new);
+        let name = file.and_then(Path::file_name);
+        name.is_some_and(|name| name == &*record.app)
+    };
+    record.inputs.iter().find(is_script)
+}
+
 /// The parts of a code by name, that of the app itself first.
-fn named_parts(made: &Provenance, is_command: bool) -> Vec<(String, Digest)> {
+fn named_parts(
+    made: &Provenance,
+    is_command: bool,
+    script: Option<Digest>,
+) -> Vec<(String, Digest)> {
     let own = match (is_command, made.setup.source) {
         // With helpers, which are libraries.
         (true, Some(program)) => CodeId::Source(program),
         _ => made.code.clone(),
     };
     let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    found.insert(String::new(), code_bytes(&own));
+    let mut own = code_bytes(&own);
+    own.extend(script.iter().flat_map(|script| script.as_bytes()));
+    found.insert(String::new(), own);
     in_slots("", &made.setup, &mut found);
     for callee in &made.dependencies {
         let (name, bytes) = match callee {

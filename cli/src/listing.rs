@@ -16,7 +16,7 @@ use sde_archives::inspect::{
 use sde_command::results::RULES_APP;
 
 use crate::args::App;
-use crate::codes::Codes;
+use crate::codes::{self, Codes};
 use crate::columns::{Cells, Columns};
 use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
@@ -159,7 +159,14 @@ fn given(record: &Record, is_command: bool) -> u64 {
     // It is the same in each process.
     let mut hasher = DefaultHasher::new();
     of_setup(&record.setup, is_command, &mut hasher);
-    of_values(&record.inputs, &mut hasher);
+    // The script of a command is code.
+    let script = codes::script(record).filter(|_| is_command);
+    let script = script.map(|script| &*script.name);
+    let inputs = record.inputs.iter();
+    of_values(
+        inputs.filter(|input| Some(&*input.name) != script),
+        &mut hasher,
+    );
     hasher.finish()
 }
 
@@ -175,11 +182,11 @@ fn of_setup(setup: &AppSetup, is_command: bool, hasher: &mut DefaultHasher) {
     }
 }
 
-fn of_values(values: &[ValueSummary], hasher: &mut DefaultHasher) {
-    values.len().hash(hasher);
+fn of_values<'a>(values: impl IntoIterator<Item = &'a ValueSummary>, hasher: &mut DefaultHasher) {
     for value in values {
-        (&value.name, value.digest.as_bytes()).hash(hasher);
+        (true, &value.name, value.digest.as_bytes()).hash(hasher);
     }
+    false.hash(hasher);
 }
 
 /// The lines, latest first.
@@ -266,7 +273,7 @@ impl Listing {
                     called.extend(others.map(|(_, key)| prefix(key)));
                     let run = Run::of(&entry);
                     let cells = keep(&entry, run.as_ref(), &mut columns);
-                    let code = codes.of(&entry.record.provenance, run.is_some());
+                    let code = codes.of(&entry.record, run.is_some());
                     Line::of(entry, cells, run, code)
                 })
             });

@@ -93,7 +93,7 @@ impl Chosen {
         }
         let run = Run::of(entry);
         let is_old = |codes: &mut Codes| {
-            let code = codes.of(&entry.record.provenance, run.is_some());
+            let code = codes.of(&entry.record, run.is_some());
             old.contains(&code)
         };
         if self.old_code && !is_old(&mut seen.codes) {

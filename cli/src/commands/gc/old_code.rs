@@ -19,7 +19,7 @@ pub fn old_codes(path: &Path, codes: &mut Codes) -> Result<HashSet<u32>, Failure
         let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark() || listed.is_uses();
         store.walk(Some(&wanted), |_, item| {
             found.add(item, |entry| {
-                let code = codes.of(&entry.record.provenance, Run::of(&entry).is_some());
+                let code = codes.of(&entry.record, Run::of(&entry).is_some());
                 seen.insert(code);
                 let failure = entry.record.failure.as_ref();
                 let made = time::of(entry.record.made_at);

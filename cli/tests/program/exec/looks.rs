@@ -130,6 +130,30 @@ fn table_has_values_of_runs_that_pass_and_errors_of_others() {
     );
 }
 
+/// Found by use: a table had the rows of both scripts.
+#[test]
+fn a_script_that_is_edited_is_other_code() {
+    let desk = Desk::new();
+    let run = |x: &str| desk.exec(&[], &["sh", "scan.sh", x]).ends(0);
+    desk.write("scan.sh", "echo $1");
+    ["1", "2", "3"].into_iter().for_each(run);
+    desk.write("scan.sh", "echo 0$1");
+    ["1", "2"].into_iter().for_each(run);
+    let table = desk.sde(&["table", "--csv"]);
+    assert_eq!(table.out.lines().count(), 3, "{table:?}");
+    says(&table.err, "1 combination only under other code");
+    let all = desk.sde(&["table", "--csv", "--all-code"]);
+    assert_eq!(all.out.lines().count(), 6, "{all:?}");
+    let edited = desk.sde(&["explain", &key_of(&desk, "scan.sh 2")]).well();
+    says(&edited, "input \"./scan.sh\": ");
+    assert!(!edited.contains("\"command\""), "{edited}");
+    // What was used last is current.
+    desk.write("scan.sh", "echo $1");
+    run("3");
+    desk.sde(&["gc", "--old-code"]).ends(0);
+    assert_eq!(desk.sde(&["table", "--csv"]).out.lines().count(), 4);
+}
+
 #[test]
 fn show_tells_the_command_and_how_it_went() {
     let desk = desk();

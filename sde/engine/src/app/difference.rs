@@ -86,6 +86,11 @@ impl Changed {
         matches!(self, Self::Code | Self::Helper(_) | Self::Callee(_))
     }
 
+    /// Whether the part is a file that was given to a command: `./` and its path there.
+    fn is_file(&self) -> bool {
+        matches!(self, Self::Input(name) if name.starts_with("./"))
+    }
+
     /// The name of the part, if a run may have several of its kind.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
@@ -162,7 +167,7 @@ impl Nearest {
         let given: Vec<_> = given.collect();
         let far = match &given[..] {
             [] => 0,
-            [only] if only.same.is_some() => 1,
+            [only] if only.same.is_some() || only.part.is_file() => 1,
             more => 1 + more.len(),
         };
         let latest = Reverse((self.made_at, self.run));

@@ -32,8 +32,8 @@ pub struct Code {
     parts: Box<[u32]>,
     /// The version, where that is all, or else the first digits of a digest of all parts.
     pub label: Rc<str>,
-    /// Where runs of it were made.
-    pub hosts: BTreeSet<Arc<str>>,
+    /// The users who made runs of it, as they say, and where.
+    pub makers: BTreeSet<(Arc<str>, Arc<str>)>,
     /// The code of the app itself.
     pub of_app: CodeId,
     /// Of its runs that have results.
@@ -86,7 +86,8 @@ impl Codes {
             Some(code) => *code,
             None => self.add(made, parts, label),
         };
-        self.all[code as usize].hosts.insert(Arc::clone(&made.host));
+        let maker = (Arc::clone(&made.user), Arc::clone(&made.host));
+        self.all[code as usize].makers.insert(maker);
         self.last = Some((Arc::clone(made), is_command, script, code));
         code
     }
@@ -98,7 +99,7 @@ impl Codes {
             app: Arc::clone(&made.app),
             parts,
             label,
-            hosts: BTreeSet::new(),
+            makers: BTreeSet::new(),
             of_app: made.code.clone(),
             active: None,
             failed: None,
@@ -134,9 +135,14 @@ impl Codes {
     /// The codes that go with those of this label or version; a part that they leave open is as it was last. If there are
     /// none of them, or several of one app, their labels are the error.
     pub fn labelled(&self, wanted: &str) -> Result<HashSet<u32>, BTreeSet<Rc<str>>> {
-        let is_it = |code: &Code| {
-            code.label.starts_with(wanted)
+        let is_exact = |code: &Code| {
+            *code.label == *wanted
                 || matches!(&code.of_app, CodeId::Version(version) if version == wanted)
+        };
+        let has_exact = self.all.iter().any(is_exact);
+        let is_it = |code: &Code| match has_exact {
+            true => is_exact(code),
+            false => code.label.starts_with(wanted),
         };
         let found: Vec<&Code> = self.all.iter().filter(|code| is_it(code)).collect();
         let apps: HashSet<&str> = found.iter().map(|code| &*code.app).collect();

@@ -56,14 +56,14 @@ impl Init {
         let shared = DirStore::share_with_group(&self.dir, group)?;
         let closed = closed_to(group, &self.dir)?;
         out.found |= !shared.of_others.is_empty() || closed.is_some();
-        self.print(&shared, group, closed.as_deref(), out)
+        self.print(&shared, group, closed, out)
     }
 
     fn print(
         &self,
         shared: &Shared,
         group: u32,
-        closed: Option<&Path>,
+        closed: Option<(PathBuf, &str)>,
         out: &mut Output,
     ) -> Result<(), Failure> {
         let dir = self.dir.display();
@@ -77,7 +77,7 @@ impl Init {
                 "group": group,
                 "changed": shared.changed,
                 "of_others": of_others.collect::<Vec<_>>(),
-                "closed": closed.map(|above| above.display().to_string()),
+                "closed": closed.map(|(above, _)| above.display().to_string()),
             }));
         }
         let files = text::count(shared.changed, "file or folder", "files and folders");
@@ -86,9 +86,10 @@ impl Init {
             format!("{dir} is shared with the group {group}; {files} changed"),
             2,
         )?;
-        if let Some(above) = closed.map(Path::display) {
+        if let Some((above, right)) = closed {
+            let above = above.display();
             let why = "they can't reach it: they may not enter";
-            out.wrapped(format!("{why} {above}; `chmod o+x {above}` lets them"), 2)?;
+            out.wrapped(format!("{why} {above}; `chmod {right}` on it lets them"), 2)?;
         }
         for (user, files) in &shared.of_others {
             let files = text::count(*files, "file or folder is", "files and folders are");
@@ -123,22 +124,18 @@ fn beside(dir: &Path) -> Result<u32, Failure> {
     })
 }
 
-/// A folder above that members of the group can't enter.
-fn closed_to(group: u32, dir: &Path) -> Result<Option<PathBuf>, Failure> {
+/// A folder above that members of the group can't enter, and the right that they lack.
+fn closed_to(group: u32, dir: &Path) -> Result<Option<(PathBuf, &'static str)>, Failure> {
     let dir = std::path::absolute(dir)?;
-    let is_closed = |above: &&Path| {
-        let owner = Disk
-            .look(above)
-            .ok()
-            .flatten()
-            .and_then(|found| found.owner);
-        owner.is_some_and(|owner| {
-            let bit = if owner.group == group { 0o010 } else { 0o001 };
-            owner.mode & bit == 0
-        })
+    let closed = |above: &Path| {
+        let owner = Disk.look(above).ok().flatten()?.owner?;
+        let (right, bit) = match owner.group == group {
+            true => ("g+x", 0o010),
+            false => ("o+x", 0o001),
+        };
+        (owner.mode & bit == 0).then(|| (above.to_owned(), right))
     };
-    let above = dir.ancestors().skip(1).find(is_closed);
-    Ok(above.map(Path::to_owned))
+    Ok(dir.ancestors().skip(1).find_map(closed))
 }
 
 /// The groups that the user can name.

@@ -1,6 +1,6 @@
 //! `sde invalidate`: says that results are wrong.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -54,6 +54,7 @@ struct Computed {
     app: Arc<str>,
     key: Key,
     run: RunId,
+    made_at: SystemTime,
 }
 
 /// The most dependents that are listed.
@@ -71,8 +72,7 @@ impl Invalidate {
             let dependents = dependents(store, &meant);
             Ok((meant, dependents))
         })?;
-        let also = dependents.iter().filter(|_| self.dependents);
-        self.mark(&path, meant.iter().chain(also))?;
+        let dependents = self.mark(&path, &meant, dependents)?;
         match out.json {
             true => out.object(&self.object(&meant, &dependents))?,
             false => self.print(&meant, &dependents, out)?,
@@ -99,11 +99,14 @@ impl Invalidate {
         Ok(Computed::of(record))
     }
 
-    fn mark<'a>(
+    /// Marks the computations, and the dependents if they are meant too. Gives the dependents: to take back, those whose
+    /// mark has the reason of one that is taken back.
+    fn mark(
         &self,
         path: &Path,
-        all: impl Iterator<Item = &'a Computed>,
-    ) -> Result<(), Failure> {
+        meant: &[Computed],
+        mut dependents: Vec<Computed>,
+    ) -> Result<Vec<Computed>, Failure> {
         let mut options = StoreOptions::new().without_environment();
         if self.trust_others {
             options = options.trust_others();
@@ -111,18 +114,27 @@ impl Invalidate {
         let store = options.open(path);
         let store = store.map_err(|error| store::not_opened(path, error))?;
         let there = store.marks()?;
+        if self.undo {
+            let in_force = |one: &Computed| {
+                let last = last_mark(one, &there).filter(|mark| !mark.undone);
+                last.map(|mark| &*mark.reason)
+            };
+            let reasons: HashSet<&str> = meant.iter().filter_map(in_force).collect();
+            dependents.retain(|one| in_force(one).is_some_and(|reason| reasons.contains(reason)));
+        }
+        let also = dependents.iter().filter(|_| self.dependents);
+        let all = meant.iter().chain(also);
         let mut batch = Batch::new(Selection::Archive);
         batch.marks = all.map(|one| self.mark_of(one, &there)).collect();
         store.save(&batch)?;
         store.commit(Selection::Archive)?;
         store.finish();
-        Ok(())
+        Ok(dependents)
     }
 
     /// A mark that counts from now on, even if a clock was ahead when an earlier one was made.
     fn mark_of(&self, one: &Computed, there: &[Mark]) -> Mark {
-        let of_run = |mark: &&Mark| (mark.key, mark.run) == (one.key, one.run);
-        let before = there.iter().filter(of_run).map(|mark| mark.at).max();
+        let before = last_mark(one, there).map(|mark| mark.at);
         let after = before.and_then(|at| at.checked_add(Duration::from_nanos(1)));
         let now = SystemTime::now();
         let at = after.map_or(now, |after| after.max(now));
@@ -187,6 +199,7 @@ impl Computed {
             app: Arc::clone(&record.app),
             key: record.key,
             run: record.run,
+            made_at: record.made_at,
         }
     }
 
@@ -195,10 +208,15 @@ impl Computed {
     }
 }
 
-/// The computations that called these keys, directly or through others. Each round reads all entries: few stores have long
+fn last_mark<'a>(of: &Computed, there: &'a [Mark]) -> Option<&'a Mark> {
+    let of_run = |mark: &&Mark| (mark.key, mark.run) == (of.key, of.run);
+    there.iter().filter(of_run).max_by_key(|mark| mark.at)
+}
+
+/// The computations that called these keys since they were computed, directly or through others. Each round reads all entries: few stores have long
 /// chains, and memory is that of what is found.
 fn dependents(store: &mut Snapshot, of: &[Computed]) -> Vec<Computed> {
-    let mut keys: HashSet<Key> = of.iter().map(|one| one.key).collect();
+    let mut keys: HashMap<Key, SystemTime> = of.iter().map(|one| (one.key, one.made_at)).collect();
     let mut known: HashSet<(Key, RunId)> = of.iter().map(|one| (one.key, one.run)).collect();
     let mut found = Vec::new();
     loop {
@@ -206,12 +224,17 @@ fn dependents(store: &mut Snapshot, of: &[Computed]) -> Vec<Computed> {
         store.walk(Some(&Listed::is_entry), |_, item| {
             let Item::Entry(entry) = item else { return };
             let record = &entry.record;
-            let rests = record.calls.iter().any(|(_, key)| keys.contains(key));
+            let ended = record.made_at + record.took;
+            let is_since = |key| keys.get(key).is_some_and(|made_at| *made_at <= ended);
+            let rests = record.calls.iter().any(|(_, key)| is_since(key));
             if rests && record.failure.is_none() && known.insert((record.key, record.run)) {
                 found.push(Computed::of(record));
             }
         });
-        keys.extend(found[before..].iter().map(|one| one.key));
+        for one in &found[before..] {
+            let since = keys.entry(one.key).or_insert(one.made_at);
+            *since = one.made_at.min(*since);
+        }
         if found.len() == before {
             return found;
         }

@@ -161,12 +161,15 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
     let varying = varying(listing);
     let given = |line: &Line| given(line, listing, &varying);
     let state = |line: &Line| match (line.state(), &line.run) {
-        ("current", Some(run)) => run.note(line.failed.is_some()),
-        // Of part of a store it is not known.
-        ("current", None) if !line.is_of_current_code && !listing.is_part => {
-            "other code".to_owned()
+        ("current", run) => {
+            let run = run.as_ref().map(|run| run.note(line.failed.is_some()));
+            // Of part of a store it is not known.
+            let is_other = !line.is_of_current_code && !listing.is_part;
+            let code = is_other.then(|| "other code".to_owned());
+            let notes = [run.unwrap_or_default(), code.unwrap_or_default()];
+            let notes = notes.into_iter().filter(|note| !note.is_empty());
+            notes.collect::<Vec<_>>().join(", ")
         }
-        ("current", None) => String::new(),
         (state, _) => state.to_owned(),
     };
     let hits = |line: &Line| uses(line).map(|uses| uses.count.to_string());

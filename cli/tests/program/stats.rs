@@ -102,7 +102,7 @@ fn what_a_killed_process_left_counts_in_the_totals() {
     assert_eq!(report["programs"][0]["program"], Value::Null);
     let text = sde(["stats", path.to_str().unwrap()]).well();
     says(&text, "hits      no program has told what it did\n");
-    says(&text, "misses    4 computed; 0 more failed\n");
+    says(&text, "misses    4 computed; 0 more ended by an error\n");
     // Nested times are not added twice.
     let [all, steps] = ["stats.scan", "stats.step"].map(|app| took(&path, app));
     let seconds = of_app(&report, "stats.scan")["seconds"].as_f64().unwrap();

@@ -41,10 +41,7 @@ fn what_would_go_is_listed_and_then_goes() {
     assert!(listed.contains(&short(&sample.keys.solver)), "{listed}");
     assert_eq!(computes(&sample.path, "STO-3G", 0), 1);
     assert_eq!(computes(&sample.path, "6-31G*", 0), 1);
-    assert!(
-        sample.run("verify", &[]).out.contains("whole"),
-        "it is whole"
-    );
+    assert!(sample.run("verify", &[]).status == 0, "it is whole");
 }
 
 #[test]

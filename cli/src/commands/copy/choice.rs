@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sde_archives::inspect::Inspection;
 use sde_archives::{Copyable, DirStore, StoreOptions};
 
-use crate::args::App;
+use crate::args::{self, App};
 use crate::failure::Failure;
 use crate::{store, time};
 
@@ -17,7 +17,7 @@ pub struct Choice {
     #[arg(long)]
     app: Vec<App>,
     /// Only entries whose keys begin so. May be given several times
-    #[arg(long)]
+    #[arg(long, value_parser = args::key_beginning)]
     key: Vec<String>,
     /// Only what was made since: 90s, 15m, 2h, 3d or 1w ago, a day, or a day and a time in UTC (2026-11-21T16:00)
     #[arg(long, value_name = "TIME", value_parser = time::when)]
@@ -40,9 +40,8 @@ impl Choice {
         path: &Path,
     ) -> Result<(DirStore, impl Fn(&Copyable<'_>) -> bool), Failure> {
         Inspection::open(path).map_err(|error| store::not_opened(path, error))?;
-        let keys = self.keys()?;
         let from = self.open(path, StoreOptions::new().read_only())?;
-        Ok((from, move |one: &Copyable<'_>| self.takes(&keys, one)))
+        Ok((from, move |one: &Copyable<'_>| self.takes(one)))
     }
 
     /// The store to copy to.
@@ -51,9 +50,9 @@ impl Choice {
     }
 
     /// What the other side's `sde` is given.
-    pub fn words(&self, side: &str, dir: &str) -> Result<Vec<String>, Failure> {
+    pub fn words(&self, side: &str, dir: &str) -> Vec<String> {
         let apps = self.app.iter().map(|app| ("--app", app.to_string()));
-        let keys = self.keys()?.into_iter().map(|key| ("--key", key));
+        let keys = self.key.iter().map(|key| ("--key", key.clone()));
         let times = [("--since", self.since), ("--until", self.until)];
         let times = times.into_iter();
         let times = times.filter_map(|(name, time)| Some((name, time?.to_string())));
@@ -64,14 +63,14 @@ impl Choice {
         let trust = self.trust_others.then(|| "--trust-others".to_owned());
         let first = ["copy-end", side].map(str::to_owned).into_iter();
         let last = ["--", dir].map(str::to_owned);
-        Ok(first.chain(options).chain(trust).chain(last).collect())
+        first.chain(options).chain(trust).chain(last).collect()
     }
 
-    fn takes(&self, keys: &[String], one: &Copyable<'_>) -> bool {
+    fn takes(&self, one: &Copyable<'_>) -> bool {
         let key = || one.key.to_string();
         let made_at = time::of(one.made_at);
         (self.app.is_empty() || self.app.iter().any(|app| app.is(one.app)))
-            && (keys.is_empty() || keys.iter().any(|begins| key().starts_with(begins)))
+            && (self.key.is_empty() || self.key.iter().any(|begins| key().starts_with(begins)))
             && self.since.is_none_or(|since| made_at >= since)
             && self.until.is_none_or(|until| made_at <= until)
     }
@@ -83,19 +82,5 @@ impl Choice {
         };
         let opened = options.open(path);
         opened.map_err(|error| store::not_opened(path, error))
-    }
-
-    fn keys(&self) -> Result<Vec<String>, Failure> {
-        let key = |key: &String| {
-            let key = key.to_ascii_lowercase();
-            let is_hex = key.chars().all(|digit| digit.is_ascii_hexdigit());
-            match is_hex && (1..=64).contains(&key.len()) {
-                true => Ok(key),
-                false => Err(Failure::told(format!(
-                    "\"{key}\" is not a key, nor the beginning of one; `sde ls` shows them"
-                ))),
-            }
-        };
-        self.key.iter().map(key).collect()
     }
 }

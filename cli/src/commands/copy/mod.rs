@@ -50,7 +50,7 @@ impl Copy {
                 told
             }
             (Place::There(from), Place::Here(to)) => {
-                let words = self.choice.words("send", &from.dir)?;
+                let words = self.choice.words("send", &from.dir);
                 let open = |to: &Path| self.choice.target(to);
                 from.talk(&self.remote_sde, &words, |pipes| {
                     ends::receive(&to, open, pipes, &from.host)
@@ -58,7 +58,7 @@ impl Copy {
             }
             (Place::Here(from), Place::There(to)) => {
                 let (from, wanted) = self.choice.source(&from)?;
-                let words = self.choice.words("receive", &to.dir)?;
+                let words = self.choice.words("receive", &to.dir);
                 let portion = self.choice.portion;
                 to.talk(&self.remote_sde, &words, |pipes| {
                     ends::send(&from, wanted, portion, pipes, &to.host)

@@ -249,9 +249,9 @@ impl Chooser<'_> {
         if done.left > 0 {
             out.wrapped(
                 format!(
-                    "{} of those chosen stay for now: a file that is being written has some of it. \
-                     The same command takes them out once that program has ended; what a killed program left, \
-                     10 minutes later, or at once with --grace 0s if nobody uses the store",
+                    "{} of those chosen stay: a file that is being written, or that another member of the group owns, has some of \
+                     it. The same command takes them out once that program has ended (one that was killed: 10 minutes later, or at \
+                     once with --grace 0s if nobody uses the store); the other member has to run it too",
                     entries(done.left)
                 ),
                 2,

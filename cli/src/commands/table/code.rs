@@ -76,13 +76,18 @@ fn labelled(codes: &Codes, wanted: &str) -> Result<HashSet<u32>, Failure> {
 fn since(codes: &Codes, shown: &HashSet<u32>) -> Option<String> {
     let since = codes.active_since(shown);
     let named = since.iter().take(NAMED).map(|(code, last)| {
-        let hosts = code.hosts.iter().filter(|host| !host.is_empty());
-        let hosts: Vec<&str> = hosts.map(|host| &**host).collect();
-        let on = match hosts.is_empty() {
-            true => String::new(),
-            false => format!(" on {}", hosts.join(", ")),
-        };
-        format!("{} (at {} UTC{on})", code.label, time::minute(*last))
+        let makers = code
+            .makers
+            .iter()
+            .map(|(user, host)| match (&**user, &**host) {
+                ("", "") => String::new(),
+                ("", host) => format!(" on {host}"),
+                (user, "") => format!(" by {user}"),
+                (user, host) => format!(" by {user} on {host}"),
+            });
+        let makers: Vec<String> = makers.filter(|maker| !maker.is_empty()).collect();
+        let (at, makers) = (time::minute(*last), makers.join(","));
+        format!("{} (at {at} UTC{makers})", code.label)
     });
     let mut named: Vec<String> = named.collect();
     if since.len() > NAMED {

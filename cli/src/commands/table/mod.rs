@@ -26,7 +26,8 @@ use code::CodeChoice;
 
 /// The runs of an app, a row each: what they were given, and what came of them
 ///
-/// All rows are of one code, the one that was used last; --all-code has the others too. /// Columns are inputs, fields and parameters of the app, and the results that are numbers, truth values or short texts, or
+/// All rows are of one code, the one that was used last; --all-code has the others too.
+/// Columns are inputs, fields and parameters of the app, and the results that are numbers, truth values or short texts, or
 /// have fields that are. A run that failed, and has had no result since, has a row without results: its error is in a column `error`. Numbers have all digits that it takes to have their bits again.
 #[derive(Args)]
 pub struct Table {

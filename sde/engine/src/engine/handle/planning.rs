@@ -63,7 +63,8 @@ impl Planning {
         let mut seen = lock(&self.seen);
         let (key, next) = (run.what.key(), seen.runs.len());
         let known = seen.of_key.get(&key).copied();
-        if place == Place::Shared && known.is_some_and(|at| seen.call_again(at)) {
+        if let Some(at) = known.filter(|_| place == Place::Shared) {
+            seen.runs[at].calls += 1;
             return;
         }
         if place != Place::Alone {
@@ -80,7 +81,7 @@ impl Planning {
         };
         let is_missing = matches!(seen.runs[at].what, Peek::Wait { .. } | Peek::Miss { .. });
         if is_missing && !self.is_uncertain() {
-            seen.call_again(at);
+            seen.runs[at].calls += 1;
         }
         is_missing
     }
@@ -98,13 +99,6 @@ impl Planning {
     /// The runs noted so far, which are forgotten here.
     pub(crate) fn take(&self) -> Vec<SeenRun> {
         std::mem::take(&mut *lock(&self.seen)).runs
-    }
-}
-
-impl Seen {
-    fn call_again(&mut self, at: usize) -> bool {
-        self.runs[at].calls += 1;
-        true
     }
 }
 

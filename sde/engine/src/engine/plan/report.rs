@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::Changed;
 use crate::engine::handle::Peek;
 use crate::engine::stats::write_rows;
 use crate::error::printable;
@@ -110,7 +111,7 @@ impl Plan {
                 0 => f.write_str(".")?,
                 _ => write!(
                     f,
-                    ", and the time of {unknown} runs that nothing is known of."
+                    ", and the time of {unknown} more, of which nothing is known."
                 )?,
             }
         }
@@ -190,32 +191,38 @@ impl fmt::Display for Plan {
 
 /// Why runs of an app are computed, each reason with the number of runs, the most frequent first.
 fn reasons(runs: &[&PlannedRun]) -> Vec<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(String, bool), usize> = BTreeMap::new();
     for run in runs {
         if let Peek::Miss { why, nearest, .. } = &run.what {
             let reason = match nearest {
                 Some(nearest) => {
-                    let all = nearest.differences.iter().map(ToString::to_string);
-                    all.collect::<Vec<_>>().join("; ")
+                    let all = nearest.differences.iter();
+                    let is_point = all.clone().all(|one| matches!(one.part, Changed::Input(_)));
+                    let all = all.map(ToString::to_string);
+                    (all.collect::<Vec<_>>().join("; "), is_point)
                 }
-                None => printable(why),
+                None => (printable(why), false),
             };
             *counts.entry(reason).or_default() += 1;
         }
     }
     let is_many = counts.len() > 1;
-    // What only one run differs in is a point of its own.
-    let single = counts.values().filter(|count| is_many && **count == 1);
+    // Inputs in which only one run differs make it a point of its own.
+    let is_new = |(_, is_point): &(String, bool), count: usize| is_many && *is_point && count == 1;
+    let single = counts
+        .iter()
+        .filter(|(reason, count)| is_new(reason, **count));
     let mut all = vec![(single.count(), "new points".to_owned())];
     let shared = counts
         .into_iter()
-        .filter(|(_, count)| !is_many || *count > 1);
-    all.extend(shared.map(|(reason, count)| (count, reason)));
+        .filter(|(reason, count)| !is_new(reason, *count));
+    all.extend(shared.map(|((reason, _), count)| (count, reason)));
     all.retain(|(count, _)| *count > 0);
     all.sort_by(|a, b| b.cmp(a));
     let others: usize = all.iter().skip(REASONS).map(|(count, _)| count).sum();
     all.truncate(REASONS);
     let text = |(count, reason): (usize, String)| match count {
+        1 if reason == "new points" => "1 new point".to_owned(),
         1 => reason,
         _ if reason == "new points" => format!("{count} {reason}"),
         _ => format!("{count} for {reason}"),

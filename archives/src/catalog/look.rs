@@ -20,7 +20,7 @@ use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
-use crate::format::trust::{no_permission, not_listed};
+use crate::format::trust::{Trust, no_permission, not_listed};
 use crate::locks::{lock, try_lock, warnings_after};
 use crate::vfs::{Found, Vfs, is_gone};
 
@@ -294,7 +294,11 @@ impl<'a> Look<'a> {
         }
         let opened = scan::open(&*self.catalog.vfs, path)?;
         let is_here = |mut segment: Segment| {
-            segment.is_of_another = self.catalog.trust.is_of_another(&*self.catalog.vfs, found);
+            let user = self.catalog.vfs.user();
+            let owner = found.owner.map(|owner| owner.user);
+            segment.is_of_others = owner.is_some() && user.is_some() && owner != user;
+            segment.is_of_another =
+                segment.is_of_others && matches!(self.catalog.trust, Trust::Group(_));
             match segment.part == part {
                 true => Ok(segment),
                 false => Err("it belongs in another folder".to_owned()),

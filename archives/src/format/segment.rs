@@ -25,8 +25,9 @@ pub(crate) struct Segment {
     pub(crate) part: Part,
     /// The writer: one opening of the store in one process.
     pub(crate) writer: UniqueId,
-    /// Whether another member of the store's group owns the file. Only its owner replaces it, who is the author of what is in
-    /// it.
+    /// Whether another user owns the file, who is the author of what is in it.
+    pub(crate) is_of_others: bool,
+    /// Whether another member of the store's group owns the file. Only its owner replaces it.
     pub(crate) is_of_another: bool,
     /// The places of values that were found damaged on reading.
     damaged: Mutex<Vec<u64>>,
@@ -42,6 +43,7 @@ impl Segment {
             id,
             part,
             writer,
+            is_of_others: false,
             is_of_another: false,
             damaged,
             abandoned: AtomicBool::default(),

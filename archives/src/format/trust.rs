@@ -78,12 +78,6 @@ impl Trust {
         }
     }
 
-    /// Whether another member of the store's group owns a file.
-    pub(crate) fn is_of_another(self, vfs: &dyn Vfs, found: &Found) -> bool {
-        let owner = found.owner.map(|owner| owner.user);
-        matches!(self, Self::Group(_)) && owner != vfs.user()
-    }
-
     /// Refuses a directory that is not trusted, whether it is a store or is to become one.
     pub(crate) fn check(self, vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
         let found = vfs.look(dir);

@@ -371,6 +371,7 @@ pub(crate) fn entry(
     let results = results.collect::<Result<_, ReadError>>()?;
     let mut stored = StoredEntry::new(entry.record(), results);
     stored.archived = entry.is_archive();
+    stored.is_of_others = place.segment.is_of_others;
     Ok((precedence, stored))
 }
 

@@ -195,6 +195,7 @@ impl DirStore {
             && entry.record.failure.is_none()
             && is_whole(&entry)
             && bytes(&entry) <= SHORT
+            && !(entry.is_of_others && has_files(&entry))
         {
             let mut to_copy = lock(&also.to_copy);
             if to_copy.len() < MOST {
@@ -282,6 +283,12 @@ fn is_whole(entry: &StoredEntry) -> bool {
 fn bytes(entry: &StoredEntry) -> u64 {
     let values = entry.results.iter().filter_map(|one| one.payload.as_ref());
     values.map(|value| value.stored_bytes()).sum()
+}
+
+/// Whether a result has output files: those of another user are never taken for this user's own.
+fn has_files(entry: &StoredEntry) -> bool {
+    let mut values = entry.results.iter().filter_map(|one| one.payload.as_ref());
+    values.any(|value| value.has_files())
 }
 
 /// The record of an entry that must not be used: it says why, and serves nobody, whatever marks the engine knows.

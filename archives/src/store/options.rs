@@ -32,6 +32,8 @@ pub struct StoreOptions {
     also: Vec<PathBuf>,
     /// The number of stores among which the time for looks is divided.
     pub(super) looks: u32,
+    /// Whether a file that may not be read is left out with a warning, and no error.
+    leaves_out: bool,
     pub(crate) writers: usize,
     pub(crate) trust_others: bool,
     runs_results: bool,
@@ -61,6 +63,7 @@ impl StoreOptions {
             local: None,
             also: Vec::new(),
             looks: 1,
+            leaves_out: false,
             writers: 24,
             trust_others: false,
             runs_results: false,
@@ -311,9 +314,11 @@ impl StoreOptions {
         let mut of_others = Self::new().vfs(Arc::clone(&options.vfs)).read_only();
         of_others = of_others.trust_others();
         of_others.runs_results = options.runs_results;
+        of_others.leaves_out = true;
         of_others.looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
         let open = |dir: &Path| of_others.clone().open(dir);
         let also = (!others.is_empty()).then(|| Also::open(vfs, &dir, &others, open));
+        let leaves_out = options.leaves_out;
         let store = DirStore::new(options, dir, trust);
         if let Some(also) = also {
             let _ = store.0.also.set(also);
@@ -326,7 +331,9 @@ impl StoreOptions {
             crate::work::remove_if_over(&store.0.dir);
         }
         store.look_first()?;
-        store.check_trust()?;
+        if !leaves_out {
+            store.check_trust()?;
+        }
         store.warn_of_losses()?;
         Ok(store)
     }

@@ -386,6 +386,9 @@ pub struct StoredEntry {
     /// Whether an archive has all that belongs in one. If not, a program that
     /// loads the entry archives it with the next archive it makes.
     pub archived: bool,
+    /// Whether another user saved it. Then no output file of it is put where its results say: that could be any file of this
+    /// user's.
+    pub is_of_others: bool,
     /// Other computations of the key that the store has. They are compared with this one, and serve nobody.
     pub others: Vec<StoredEntry>,
 }
@@ -398,6 +401,7 @@ impl StoredEntry {
             record,
             results,
             archived: false,
+            is_of_others: false,
             others: Vec::new(),
         }
     }

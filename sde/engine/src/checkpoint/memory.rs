@@ -188,6 +188,7 @@ impl Archiver for MemoryArchiver {
             record: entry.record().clone(),
             results: entry.results().map(stored).collect(),
             others: Vec::new(),
+            is_of_others: false,
         }))
     }
 

@@ -213,7 +213,8 @@ pub(crate) fn entry_of(
             tags: found.map_or(spec.tags, |result| result.tags),
         }
     });
-    let entry = Entry::unchecked(stored.record.clone(), results);
+    let mut entry = Entry::unchecked(stored.record.clone(), results);
+    entry.is_of_others = stored.is_of_others;
     entry.set_saved(true);
     entry
 }

@@ -135,7 +135,11 @@ impl Engine {
             return Err(why);
         }
         let map = entry.serve(names)?;
-        self.with_files(entry, names, OutputFile::ensure)?;
+        let ensure = match entry.is_of_others {
+            true => OutputFile::is_in_place,
+            false => OutputFile::ensure,
+        };
+        self.with_files(entry, names, ensure)?;
         Ok(map)
     }
 
@@ -161,7 +165,11 @@ impl Engine {
     /// Why an entry may not be used; `None` if it may. Nothing is put back.
     pub(crate) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
         let refused = self.outdated(entry).or_else(|| entry.refusal(names));
-        refused.or_else(|| self.with_files(entry, names, OutputFile::check).err())
+        let check = match entry.is_of_others {
+            true => OutputFile::is_in_place,
+            false => OutputFile::check,
+        };
+        refused.or_else(|| self.with_files(entry, names, check).err())
     }
 
     /// Does something with each output file of the named results, or of all; gives the first error.

@@ -60,6 +60,8 @@ pub(crate) struct Entry {
     pub(crate) account: AtomicU32,
     /// Whether a store has it, as far as is known.
     is_saved: AtomicBool,
+    /// Whether another user saved it: then its output files are not put back.
+    pub(crate) is_of_others: bool,
 }
 
 /// Bytes of an entry besides its values and the lists of its record: its allocations, its place in the map, which may
@@ -118,6 +120,7 @@ impl Entry {
             record_bytes: AtomicU32::new(u32::try_from(record_bytes).unwrap_or(u32::MAX)),
             account: AtomicU32::new(NO_ACCOUNT),
             is_saved: AtomicBool::new(false),
+            is_of_others: false,
         }
     }
 
@@ -153,6 +156,7 @@ impl Entry {
             own_nanos: self.own_nanos,
             uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
             is_saved: AtomicBool::new(self.is_saved()),
+            is_of_others: self.is_of_others,
             ..Self::build(record, results, has_files, checked)
         }
     }
@@ -326,7 +330,10 @@ impl Entry {
     /// An entry like this one that is in no cache, with these results.
     pub(crate) fn giving(&self, results: EntryResults) -> Arc<Self> {
         let given = Self::build(self.full_record(), results, self.has_files, UNCHECKED);
-        Arc::new(given)
+        Arc::new(Self {
+            is_of_others: self.is_of_others,
+            ..given
+        })
     }
 
     /// Whether a caller without names would be served. Takes no reference to a value: it is called with the map locked.

@@ -55,8 +55,8 @@ pub struct ValueSummary {
     /// The value itself, if it is a number, a boolean, a character or a short text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalar: Option<Scalar>,
-    /// The fields, of a value that [describes](Fingerprint::describe) itself as a structure, to a depth of four. If it is
-    /// a variant of an enum, the first has no name: it is the variant's.
+    /// The fields, of a value that [describes](Fingerprint::describe) itself as a structure, to a depth of four: of an input
+    /// those that are scalars or have such. If it is a variant of an enum, the first has no name: it is the variant's.
     #[serde(default, skip_serializing_if = "<[ValueSummary]>::is_empty")]
     pub fields: Box<[ValueSummary]>,
 }
@@ -182,9 +182,13 @@ impl Short {
         if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty()) {
             let (depth, with_digests) = (wanted.depth - 1, wanted.with_digests);
             let fields = fields.iter().take(FIELDS);
-            wanted.found.extend(
-                fields.map(|(name, value)| nested((*name).to_owned(), *value, depth, with_digests)),
-            );
+            let fields =
+                fields.map(|(name, value)| nested((*name).to_owned(), *value, depth, with_digests));
+            // A long value is seen in the text of the whole: a record stays in memory as long as its entry.
+            let tells = |one: &ValueSummary| one.scalar.is_some() || !one.fields.is_empty();
+            wanted
+                .found
+                .extend(fields.filter(|one| with_digests || tells(one)));
         }
         self.show(name);
         if fields.is_empty() {

@@ -37,6 +37,18 @@ impl OutputFile {
         }
     }
 
+    /// Checks a file that another user's result names: it is never put there, since it could be any file of this user's.
+    pub(crate) fn is_in_place(&self, content: &Content<'_>) -> Result<(), String> {
+        let path = self.path().display();
+        match self.is_unchanged() {
+            _ if !self.has_place() => self.check(content),
+            Ok(true) => Ok(()),
+            _ => Err(format!(
+                "another user saved it, so its output file {path} is not put back"
+            )),
+        }
+    }
+
     fn refused(&self, error: &io::Error) -> String {
         match self.has_place() {
             true => {

@@ -13,7 +13,6 @@ use crate::bulk::{room_for_start, start_of_large};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::entry::{Record, RecordHead};
 use crate::error::{ArchiveError, Error, ErrorKind};
-use crate::inputs::ValueSummary;
 use crate::result_map::{Codec, ErasedValue, Payload, Value, Wire};
 
 /// Memory for the messages of one rank.
@@ -211,6 +210,7 @@ impl PackedEntry {
             record: self.record(entry_kind, head),
             results,
             others: Vec::new(),
+            is_of_others: false,
             // The rank that computed the entry archives it.
             archived: true,
         })
@@ -238,16 +238,8 @@ impl PackedEntry {
     }
 
     fn record(&self, kind: &EntryKind, own: OwnPart<'_>) -> Record {
-        let input = |(name, value): (&Cow<'static, str>, InputValue<'_>)| match value {
-            InputValue::Scalar(scalar) => scalar.summary(name.clone()),
-            InputValue::Summary(short, digest, fields) => ValueSummary {
-                name: name.clone(),
-                short: short.into_owned(),
-                digest,
-                scalar: None,
-                fields: fields.into_owned().into(),
-            },
-        };
+        let input =
+            |(name, value): (&Cow<'static, str>, InputValue<'_>)| value.summary(name.clone());
         let head = RecordHead {
             provenance: Arc::clone(&kind.provenance),
             key: self.offer.key,

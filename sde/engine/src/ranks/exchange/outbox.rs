@@ -52,8 +52,8 @@ pub(super) struct OwnPart<'a> {
 #[derive(Serialize, Deserialize)]
 pub(super) enum InputValue<'a> {
     Scalar(Cow<'a, Scalar>),
-    /// With its fields, if it is a structure.
-    Summary(Cow<'a, str>, Digest, Cow<'a, [ValueSummary]>),
+    /// With its fields, if it is a structure, each with its name.
+    Summary(Cow<'a, str>, Digest, Vec<(Cow<'a, str>, Self)>),
 }
 
 impl<'a> InputValue<'a> {
@@ -61,8 +61,23 @@ impl<'a> InputValue<'a> {
         match &input.scalar {
             Some(scalar) => Self::Scalar(Cow::Borrowed(scalar)),
             None => {
-                let (short, fields) = (&*input.short, &*input.fields);
-                Self::Summary(short.into(), input.digest, fields.into())
+                let fields = input.fields.iter();
+                let fields = fields.map(|field| (Cow::Borrowed(&*field.name), Self::of(field)));
+                let short = Cow::Borrowed(&*input.short);
+                Self::Summary(short, input.digest, fields.collect())
+            }
+        }
+    }
+
+    pub(super) fn summary(self, name: Cow<'static, str>) -> ValueSummary {
+        match self {
+            Self::Scalar(scalar) => scalar.summary(name),
+            Self::Summary(short, digest, fields) => {
+                let mut summary = ValueSummary::new(name, short, digest);
+                let fields = fields.into_iter();
+                let fields = fields.map(|(name, field)| field.summary(name.into_owned().into()));
+                summary.fields = fields.collect();
+                summary
             }
         }
     }

@@ -12,6 +12,7 @@ use sde_archives::{DirStore, Retention, StoreOptions};
 
 use super::apps::page;
 use super::child::{Worker, setting, tell};
+use super::output_files::{Place, report};
 use super::says::says;
 
 const GROUP: u32 = 64_100;
@@ -373,4 +374,29 @@ fn what_would_be_run_counts_only_if_its_author_is_trusted() {
     says(&runs(), "others can change it or its folder");
     fs::remove_file(&list).unwrap();
     assert_eq!(runs(), "computed 2");
+}
+
+/// Found by an attack: a member's result named a file of the reader's, who had it written.
+#[test]
+fn a_file_of_another_users_result_is_never_put_back() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only the administrator can give files away");
+    }
+    let place = Place::new();
+    assert_eq!(place.call("file", "text"), 1);
+    for file in fs::read_dir(place.store().join("entries")).unwrap() {
+        chown(file.unwrap().path(), Some(BERT), None).unwrap();
+    }
+    let file = place.file("file");
+    let computed = || {
+        let store = StoreOptions::new().trust_others().read_only();
+        let store = store.open(place.store()).unwrap();
+        let sde = Sde::builder().store(store).build().unwrap();
+        report.call(&sde, &file, "text").unwrap();
+        sde.stats().total.computed
+    };
+    assert_eq!(computed(), 0, "it is in its place");
+    fs::write(&file, "another").unwrap();
+    assert_eq!(computed(), 1);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "text");
 }

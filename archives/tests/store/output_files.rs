@@ -20,7 +20,7 @@ use super::log::warnings;
 use super::says::one_says;
 
 #[sde::app]
-fn report(to: &Path, text: &str) -> io::Result<OutputFile> {
+pub fn report(to: &Path, text: &str) -> io::Result<OutputFile> {
     fs::write(to, text)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o640))?;
     OutputFile::new(to)

@@ -94,7 +94,6 @@ fn fields_of_structures_are_columns_and_texts_are_themselves() {
         "geometry.cell",
         "geometry.cell.edge",
         "geometry.element",
-        "geometry.points",
         "geometry.r",
     ];
     assert_eq!(titles, [&given[..], &["key", "result"]].concat());

@@ -32,7 +32,7 @@ pub(crate) enum Trust {
 
 const ADVICE: &str = "what is in a store is taken for results; make it yours alone (`chmod go-w`), share it with a group that you are in (`sde init --group` on it), or open it with `StoreOptions::trust_others`";
 
-const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `StoreOptions::trust_others`";
+pub(crate) const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `StoreOptions::trust_others`";
 
 const SHARE: &str = "run `sde init --group` on the store";
 
@@ -138,7 +138,7 @@ impl Distrusted {
 }
 
 /// The error of a store with a file or folder that is refused.
-fn not_trusted(store: &Path, path: &Path, why: &str) -> ArchiveError {
+pub(crate) fn not_trusted(store: &Path, path: &Path, why: &str) -> ArchiveError {
     let name = path.strip_prefix(store).unwrap_or(path);
     not_a_store(store, format!("of its {:?}: {why}", name.display()))
 }

@@ -314,7 +314,6 @@ fn sharing_gives_the_group_what_the_user_owns() {
     mode(&secret, 0o600);
     let planted = store.join("entries/planted.sde");
     fs::hard_link(&secret, &planted).unwrap();
-    symlink(&secret, store.join("entries/link.sde")).unwrap();
 
     let shared = DirStore::share_with_group(&store, GROUP).unwrap();
     assert!(shared.changed >= 5, "{shared:?}");
@@ -322,12 +321,47 @@ fn sharing_gives_the_group_what_the_user_owns() {
     let found = secret.metadata().unwrap();
     assert_eq!((found.mode() & 0o777, found.gid()), (0o600, 0));
     fs::remove_file(&planted).unwrap();
-    fs::remove_file(store.join("entries/link.sde")).unwrap();
     assert_eq!(
         DirStore::share_with_group(&store, GROUP).unwrap().changed,
         0
     );
     assert_eq!(place.run(BERT, "022", &store, &[("to", 2)]), "computed 1");
+}
+
+/// A member can put a link in the place of any folder, and any file.
+#[test]
+fn sharing_follows_no_link() {
+    let Some(place) = Place::new("sharing_follows_no_link") else {
+        return;
+    };
+    let store = place.store();
+    assert_eq!(place.run(ANNA, "022", &store, &[("to", 1)]), "computed 1");
+    let private = place.dir.path().join("private");
+    fs::create_dir(&private).unwrap();
+    let secret = private.join("secret.sde");
+    fs::write(&secret, "a key").unwrap();
+    mode(&secret, 0o600);
+    for (name, target) in [
+        ("entries", &private),
+        ("manifests", &private),
+        ("work", &private),
+        ("entries/link.sde", &secret),
+    ] {
+        let (link, aside) = (store.join(name), place.dir.path().join("aside"));
+        let moved = link.exists().then(|| fs::rename(&link, &aside).unwrap());
+        symlink(target, &link).unwrap();
+        let refused = DirStore::share_with_group(&store, GROUP).unwrap_err();
+        says(
+            &refused.to_string(),
+            &format!("of its {name:?}: it is a link"),
+        );
+        fs::remove_file(&link).unwrap();
+        moved.inspect(|()| fs::rename(&aside, &link).unwrap());
+        let found = secret.metadata().unwrap();
+        assert_eq!((found.mode() & 0o777, found.gid()), (0o600, 0), "{name}");
+        assert_eq!(private.metadata().unwrap().gid(), 0, "{name}");
+    }
+    DirStore::share_with_group(&store, GROUP).unwrap();
 }
 
 /// A member of a group gives others values, and code only to those who say so.

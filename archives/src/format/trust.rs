@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use sde::archiver::ArchiveError;
 
-use crate::vfs::{Found, Owner, Vfs};
+use crate::vfs::{FileKind, Found, Owner, Vfs};
 
 /// Who may own and write the files of a store.
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +72,15 @@ impl Trust {
             Self::Group(_) if mode & 0o002 != 0 => Some(format!(
                 "users outside the group can write to it; have its owner, user {user}, {SHARE}"
             )),
-            Self::Group(of) => (mode & 0o020 != 0 && group != of).then(|| {
-                format!("group {group} can write to it, and the store is of group {of}; have its owner, user {user}, {SHARE}")
-            }),
+            Self::Group(of) if mode & 0o020 != 0 && group != of => Some(format!(
+                "group {group} can write to it, and the store is of group {of}; have its owner, user {user}, {SHARE}"
+            )),
+            Self::Group(of) => {
+                let passes_on = group == of && mode & 0o2000 != 0;
+                (found.kind == FileKind::Directory && !passes_on).then(|| {
+                    format!("files made in it are closed to group {of}, of which the store is; have its owner, user {user}, {SHARE}")
+                })
+            }
         }
     }
 
@@ -163,7 +169,6 @@ pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::FileKind;
 
     fn found(owner: Option<(u32, u32, u32)>, link: bool) -> Found {
         Found {
@@ -219,6 +224,17 @@ mod tests {
         ];
         for (owner, link, why) in cases {
             check(Trust::Group(5), &found(owner, link), why);
+        }
+        for (group, mode, why) in [
+            (5, 0o2770, None),
+            (5, 0o770, Some("are closed to group 5")),
+            (6, 0o2750, Some("are closed to group 5")),
+        ] {
+            let folder = Found {
+                kind: FileKind::Directory,
+                ..found(Some((8, group, mode)), false)
+            };
+            check(Trust::Group(5), &folder, why);
         }
     }
 

@@ -238,7 +238,7 @@ fn what_a_member_may_not_read_is_told_when_the_store_is_opened() {
         mode(path, kept);
         mode(&hidden, 0o640);
     }
-    mode(&store.join("entries"), 0o700);
+    mode(&store.join("entries"), 0o2700);
     let told = place.run(BERT, "022", &store, &[("to", 2)]);
     says(
         &told,
@@ -246,6 +246,37 @@ fn what_a_member_may_not_read_is_told_when_the_store_is_opened() {
     );
     mode(&store.join("entries"), 0o2770);
     assert_eq!(place.run(BERT, "022", &store, &[("to", 2)]), "computed 0");
+}
+
+/// What a member saved in such a folder was closed to all others.
+#[test]
+fn a_folder_that_does_not_pass_the_group_on_is_refused() {
+    let Some(place) = Place::new("a_folder_that_does_not_pass_the_group_on_is_refused") else {
+        return;
+    };
+    let store = place.store();
+    assert_eq!(place.run(ANNA, "022", &store, &[("to", 1)]), "computed 1");
+    let of = |group, bits| {
+        chown(store.join("entries"), None, Some(group)).unwrap();
+        mode(&store.join("entries"), bits);
+    };
+    for (group, bits) in [(GROUP, 0o770), (GROUP + 1, 0o2755)] {
+        for settings in [&[("to", 2)][..], &[("to", 1), ("reads", 1)]] {
+            of(group, bits);
+            let told = place.run(BERT, "022", &store, settings);
+            says(
+                &told,
+                "of its \"entries\": files made in it are closed to group",
+            );
+            says(
+                &told,
+                &format!("owner, user {ANNA}, run `sde init --group`"),
+            );
+        }
+        let shared = DirStore::share_with_group(&store, GROUP).unwrap();
+        assert_eq!(shared.changed, 1);
+        assert_eq!(place.run(BERT, "022", &store, &[("to", 1)]), "computed 0");
+    }
 }
 
 #[test]

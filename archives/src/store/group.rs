@@ -27,6 +27,9 @@ pub struct Shared {
     pub changed: usize,
     /// The files and folders that the group can't use yet and only their owners can change, for each user.
     pub of_others: BTreeMap<u32, usize>,
+    /// The files of this user that stay closed to the group, since they have another name: that may be one of a private
+    /// file. A copy in the place of such a file can be shared.
+    pub linked: Vec<PathBuf>,
 }
 
 impl DirStore {
@@ -167,7 +170,9 @@ impl Sharing<'_> {
         };
         let found = file.metadata().map_err(failed)?;
         // A name that another member has made for a file of this user must not give that file away.
-        if found.is_dir() || found.is_file() && found.nlink() == 1 {
+        if found.is_file() && found.nlink() > 1 {
+            self.shared.linked.push(path);
+        } else if found.is_dir() || found.is_file() {
             self.permissions.give(&file).map_err(failed)?;
             self.shared.changed += 1;
         }

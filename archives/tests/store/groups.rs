@@ -349,6 +349,7 @@ fn sharing_gives_the_group_what_the_user_owns() {
     let shared = DirStore::share_with_group(&store, GROUP).unwrap();
     assert!(shared.changed >= 5, "{shared:?}");
     assert!(shared.of_others.is_empty());
+    assert_eq!(shared.linked, [planted.canonicalize().unwrap()]);
     let found = secret.metadata().unwrap();
     assert_eq!((found.mode() & 0o777, found.gid()), (0o600, 0));
     fs::remove_file(&planted).unwrap();

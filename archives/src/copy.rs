@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -16,7 +17,7 @@ use crate::format::trust::not_a_store;
 use crate::read::frame::EntryFrame;
 use crate::rewrite::facts::Facts;
 use crate::rewrite::select::{Filter, Selection, Wanted};
-use crate::store::{DirStore, where_files_are};
+use crate::store::{DirStore, absolute, where_files_are};
 use crate::vfs::real_path;
 
 /// An entry that may be copied.
@@ -141,13 +142,7 @@ impl DirStore {
         wanted: impl Fn(&Copyable<'_>) -> bool,
     ) -> Result<Copied, ArchiveError> {
         self.check_writable()?;
-        let vfs = &**self.0.vfs();
-        let (source, target) = (real_path(vfs, from.path()), real_path(vfs, self.path()));
-        if target.starts_with(source) {
-            let why =
-                "it is the store that was to be copied from, or lies in it; name another directory";
-            return Err(not_a_store(self.path(), why));
-        }
+        from.check_copy_to(self.path())?;
         let retention = &self.0.room.retention;
         let copied = self.with_room(retention, &mut 0, || {
             where_files_are(|| self.try_copy(from, &wanted))
@@ -157,6 +152,30 @@ impl DirStore {
             self.with_reserve(|| self.write_manifest(&[]))
         })?;
         Ok(copied)
+    }
+
+    /// Refuses to be copied to a directory that is this store, or lies in it. The directory need not exist: ask before
+    /// a store is made there.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let store = sde_archives::DirStore::open(folder.path().join("store"))?;
+    /// assert!(store.check_copy_to(folder.path().join("store/inner")).is_err());
+    /// store.check_copy_to(folder.path().join("other"))?;
+    /// # Ok::<(), sde::archiver::ArchiveError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it is this store, or lies in it.
+    pub fn check_copy_to(&self, dir: impl AsRef<Path>) -> Result<(), ArchiveError> {
+        let vfs = &**self.0.vfs();
+        let target = absolute(dir.as_ref())?;
+        if real_path(vfs, &target).starts_with(real_path(vfs, self.path())) {
+            let why =
+                "it is the store that was to be copied from, or lies in it; name another directory";
+            return Err(not_a_store(&target, why));
+        }
+        Ok(())
     }
 
     fn try_copy(

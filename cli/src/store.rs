@@ -1,11 +1,11 @@
 //! Reading a store, and telling what could not be read of it.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use sde::archiver::ArchiveError;
 use sde_archives::inspect::{Inspection, Snapshot};
+use sde_archives::vfs::{Disk, Vfs};
 
 use crate::failure::Failure;
 use crate::output::{Output, warn};
@@ -90,8 +90,9 @@ fn tell_damage(store: &Snapshot) {
 }
 
 /// Whether this user may not read a file of a store. That is found out by trying: permissions are more than a mode.
+/// The medium opens regular files only: opening a pipe would never return.
 pub fn is_refused(store: &Path, file: &str) -> bool {
-    let opened = File::open(store.join(file));
+    let opened = Disk.open(&store.join(file));
     opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 

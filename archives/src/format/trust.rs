@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use sde::archiver::ArchiveError;
 
-use crate::vfs::{Found, Owner, Vfs};
+use crate::vfs::{FileKind, Found, Owner, Vfs};
 
 /// Who may own and write the files of a store.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum Trust {
 
 const ADVICE: &str = "what is in a store is taken for results; make it yours alone (`chmod go-w`), share it with a group that you are in (`sde init --group` on it), or open it with `StoreOptions::trust_others`";
 
-const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `StoreOptions::trust_others`";
+pub(crate) const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `StoreOptions::trust_others`";
 
 const SHARE: &str = "run `sde init --group` on the store";
 
@@ -72,9 +72,15 @@ impl Trust {
             Self::Group(_) if mode & 0o002 != 0 => Some(format!(
                 "users outside the group can write to it; have its owner, user {user}, {SHARE}"
             )),
-            Self::Group(of) => (mode & 0o020 != 0 && group != of).then(|| {
-                format!("group {group} can write to it, and the store is of group {of}; have its owner, user {user}, {SHARE}")
-            }),
+            Self::Group(of) if mode & 0o020 != 0 && group != of => Some(format!(
+                "group {group} can write to it, and the store is of group {of}; have its owner, user {user}, {SHARE}"
+            )),
+            Self::Group(of) => {
+                let passes_on = group == of && mode & 0o2000 != 0;
+                (found.kind == FileKind::Directory && !passes_on).then(|| {
+                    format!("files made in it are closed to group {of}, of which the store is; have its owner, user {user}, {SHARE}")
+                })
+            }
         }
     }
 
@@ -132,7 +138,7 @@ impl Distrusted {
 }
 
 /// The error of a store with a file or folder that is refused.
-fn not_trusted(store: &Path, path: &Path, why: &str) -> ArchiveError {
+pub(crate) fn not_trusted(store: &Path, path: &Path, why: &str) -> ArchiveError {
     let name = path.strip_prefix(store).unwrap_or(path);
     not_a_store(store, format!("of its {:?}: {why}", name.display()))
 }
@@ -157,7 +163,6 @@ pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::FileKind;
 
     fn found(owner: Option<(u32, u32, u32)>, link: bool) -> Found {
         Found {
@@ -213,6 +218,17 @@ mod tests {
         ];
         for (owner, link, why) in cases {
             check(Trust::Group(5), &found(owner, link), why);
+        }
+        for (group, mode, why) in [
+            (5, 0o2770, None),
+            (5, 0o770, Some("are closed to group 5")),
+            (6, 0o2750, Some("are closed to group 5")),
+        ] {
+            let folder = Found {
+                kind: FileKind::Directory,
+                ..found(Some((8, group, mode)), false)
+            };
+            check(Trust::Group(5), &folder, why);
         }
     }
 

@@ -1,16 +1,19 @@
 //! Sharing a store with a group.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use rustix::io::Errno;
 use sde::archiver::ArchiveError;
 
 use crate::format::directory::{self, DirectoryContent, FORMAT};
-use crate::format::trust::not_a_store;
+use crate::format::trust::{LINK, not_a_store, not_trusted};
 use crate::format::{class, manifest};
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Permissions, Vfs};
@@ -24,6 +27,9 @@ pub struct Shared {
     pub changed: usize,
     /// The files and folders that the group can't use yet and only their owners can change, for each user.
     pub of_others: BTreeMap<u32, usize>,
+    /// The files of this user that stay closed to the group, since they have another name: that may be one of a private
+    /// file. A copy in the place of such a file can be shared.
+    pub linked: Vec<PathBuf>,
 }
 
 impl DirStore {
@@ -49,15 +55,12 @@ impl DirStore {
     /// ```
     ///
     /// # Errors
-    /// If the directory has other contents, or can't be made, listed or changed; if the user is not in the group.
+    /// If the directory has other contents, or can't be made, listed or changed; if a file or folder of the store is a link; if
+    /// the user is not in the group.
     pub fn share_with_group(dir: impl AsRef<Path>, group: u32) -> Result<Shared, ArchiveError> {
         let dir = absolute(dir.as_ref())?;
         let found = directory::look(&Disk, &dir)?;
         let failed = |error| ArchiveError::io("sharing", &dir, error);
-        let mut sharing = Sharing {
-            permissions: Permissions::of_group(group),
-            shared: Shared::default(),
-        };
         match Disk.make_dir(&dir) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             // One that this made would be closed to the group.
@@ -68,14 +71,25 @@ impl DirStore {
             }
             made => made.map_err(failed)?,
         }
+        let mut sharing = Sharing {
+            store: &dir,
+            permissions: Permissions::of_group(group),
+            shared: Shared::default(),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(CWD, &dir, flags, Mode::empty());
+        let store = opened.map_err(|error| failed(error.into()))?;
+        let store: Folder<'_> = (&dir, &File::from(store));
         // First, so that no process refuses the folders in it meanwhile.
-        sharing.give(&dir).map_err(failed)?;
+        sharing.give(store, OsStr::new("."))?;
         match found {
             DirectoryContent::Nothing => directory::create(&Disk, &dir)?,
             DirectoryContent::Store => {
-                for path in parts(&dir).map_err(failed)? {
-                    let given = sharing.give(&path);
-                    given.map_err(|error| ArchiveError::io("sharing", &path, error))?;
+                for name in [FORMAT, work::FOLDER] {
+                    sharing.give(store, OsStr::new(name))?;
+                }
+                for name in directory::folders() {
+                    sharing.give_folder(store, OsStr::new(name))?;
                 }
             }
         }
@@ -83,62 +97,85 @@ impl DirStore {
     }
 }
 
-/// The folders of a store and the files in them. What processes are at is left alone: it is over with them.
-fn parts(store: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut parts = vec![store.join(FORMAT), store.join(work::FOLDER)];
-    for folder in directory::folders().map(|name| store.join(name)) {
-        let files = match folder.read_dir() {
-            Err(error) if directory::is_no_folder(&error) => continue,
-            // It is another's, and is counted as that.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
-            files => Some(files?),
-        };
-        parts.push(folder);
-        for file in files.into_iter().flatten() {
-            let path = file?.path();
-            let extension = path.extension().unwrap_or_default();
-            if extension == class::EXTENSION || extension == manifest::EXTENSION {
-                parts.push(path);
-            }
-        }
+/// A folder, and its open handle: another member may put a link in its place at any time.
+type Folder<'a> = (&'a Path, &'a File);
+
+/// Opens what has a name in a folder; `None` if nothing has.
+fn open(folder: &File, name: &OsStr, flags: OFlags) -> io::Result<Option<File>> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(None),
+        file => Ok(Some(file?.into())),
     }
-    Ok(parts)
 }
 
-struct Sharing {
+struct Sharing<'a> {
+    store: &'a Path,
     permissions: Permissions,
     shared: Shared,
 }
 
-impl Sharing {
-    /// Gives the group what this user owns, if it has not got it.
-    fn give(&mut self, path: &Path) -> io::Result<()> {
-        let found = match path.symlink_metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            found => found?,
-        };
-        let user = rustix::process::geteuid();
-        let is_right = self.permissions.are_of(&found);
-        if !is_right && found.uid() != user.as_raw() && !user.is_root() {
-            *self.shared.of_others.entry(found.uid()).or_default() += 1;
+impl Sharing<'_> {
+    /// Gives the group a folder with the segments and manifests in it. What processes are at is left alone: it is over with
+    /// them.
+    fn give_folder(&mut self, store: Folder<'_>, name: &OsStr) -> Result<(), ArchiveError> {
+        let Some(folder) = self.give(store, name)? else {
             return Ok(());
-        }
-        if is_right || found.is_symlink() {
-            return Ok(());
-        }
-        let mut options = OpenOptions::new();
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.read(true).custom_flags(flags.bits().cast_signed());
-        let file: File = match options.open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            file => file?,
         };
-        let found = file.metadata()?;
-        // A name that another member has made for a file of this user must not give that file away.
-        if found.is_dir() || found.is_file() && found.nlink() == 1 {
-            self.permissions.give(&file)?;
-            self.shared.changed += 1;
+        let path = store.0.join(name);
+        let failed = |error: Errno| ArchiveError::io("listing", &path, error.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let files = match openat(&folder, ".", flags, Mode::empty()).and_then(Dir::new) {
+            // A file has its name; or it is another's, and is counted as that.
+            Err(Errno::NOTDIR | Errno::ACCESS) => return Ok(()),
+            files => files.map_err(failed)?,
+        };
+        for file in files {
+            let file = file.map_err(failed)?;
+            let name = OsStr::from_bytes(file.file_name().to_bytes());
+            let extension = Path::new(name).extension().unwrap_or_default();
+            if extension == class::EXTENSION || extension == manifest::EXTENSION {
+                self.give((&path, &folder), name)?;
+            }
         }
         Ok(())
+    }
+
+    /// Gives the group what this user owns, if it has not got it; gives a handle to look into it.
+    fn give(
+        &mut self,
+        (path, folder): Folder<'_>,
+        name: &OsStr,
+    ) -> Result<Option<File>, ArchiveError> {
+        let path = path.join(name);
+        let failed = |error| ArchiveError::io("sharing", &path, error);
+        let Some(handle) = open(folder, name, OFlags::PATH).map_err(failed)? else {
+            return Ok(None);
+        };
+        let found = handle.metadata().map_err(failed)?;
+        if found.is_symlink() {
+            return Err(not_trusted(self.store, &path, LINK));
+        }
+        let user = rustix::process::geteuid();
+        if self.permissions.are_of(&found) {
+            return Ok(Some(handle));
+        }
+        if found.uid() != user.as_raw() && !user.is_root() {
+            *self.shared.of_others.entry(found.uid()).or_default() += 1;
+            return Ok(Some(handle));
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let Some(file) = open(folder, name, flags).map_err(failed)? else {
+            return Ok(None);
+        };
+        let found = file.metadata().map_err(failed)?;
+        // A name that another member has made for a file of this user must not give that file away.
+        if found.is_file() && found.nlink() > 1 {
+            self.shared.linked.push(path);
+        } else if found.is_dir() || found.is_file() {
+            self.permissions.give(&file).map_err(failed)?;
+            self.shared.changed += 1;
+        }
+        Ok(Some(file))
     }
 }

@@ -100,8 +100,8 @@ impl StoreOptions {
     /// user has saved counts, and what the users in [`trusted`](crate::trusted) have. Naming a group's store trusts the group for values,
     /// never for code. What others saved is a miss, of which one warning tells.
     ///
-    /// The author is the owner of the file, so a file that anybody else can write to does not count either. Opening reads the list of
-    /// users.
+    /// The author is the owner of the file, so a file that anybody else can write to does not count either. A copy is its copier's: what
+    /// this user or a trusted one copied there counts, whoever made it. Opening reads the list of users.
     ///
     /// ```
     /// let options = sde_archives::StoreOptions::new().runs_results();

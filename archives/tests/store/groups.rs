@@ -239,7 +239,7 @@ fn what_a_member_may_not_read_is_told_when_the_store_is_opened() {
         mode(path, kept);
         mode(&hidden, 0o640);
     }
-    mode(&store.join("entries"), 0o700);
+    mode(&store.join("entries"), 0o2700);
     let told = place.run(BERT, "022", &store, &[("to", 2)]);
     says(
         &told,
@@ -247,6 +247,37 @@ fn what_a_member_may_not_read_is_told_when_the_store_is_opened() {
     );
     mode(&store.join("entries"), 0o2770);
     assert_eq!(place.run(BERT, "022", &store, &[("to", 2)]), "computed 0");
+}
+
+/// What a member saved in such a folder was closed to all others.
+#[test]
+fn a_folder_that_does_not_pass_the_group_on_is_refused() {
+    let Some(place) = Place::new("a_folder_that_does_not_pass_the_group_on_is_refused") else {
+        return;
+    };
+    let store = place.store();
+    assert_eq!(place.run(ANNA, "022", &store, &[("to", 1)]), "computed 1");
+    let of = |group, bits| {
+        chown(store.join("entries"), None, Some(group)).unwrap();
+        mode(&store.join("entries"), bits);
+    };
+    for (group, bits) in [(GROUP, 0o770), (GROUP + 1, 0o2755)] {
+        for settings in [&[("to", 2)][..], &[("to", 1), ("reads", 1)]] {
+            of(group, bits);
+            let told = place.run(BERT, "022", &store, settings);
+            says(
+                &told,
+                "of its \"entries\": files made in it are closed to group",
+            );
+            says(
+                &told,
+                &format!("owner, user {ANNA}, run `sde init --group`"),
+            );
+        }
+        let shared = DirStore::share_with_group(&store, GROUP).unwrap();
+        assert_eq!(shared.changed, 1);
+        assert_eq!(place.run(BERT, "022", &store, &[("to", 1)]), "computed 0");
+    }
 }
 
 #[test]
@@ -315,20 +346,55 @@ fn sharing_gives_the_group_what_the_user_owns() {
     mode(&secret, 0o600);
     let planted = store.join("entries/planted.sde");
     fs::hard_link(&secret, &planted).unwrap();
-    symlink(&secret, store.join("entries/link.sde")).unwrap();
 
     let shared = DirStore::share_with_group(&store, GROUP).unwrap();
     assert!(shared.changed >= 5, "{shared:?}");
     assert!(shared.of_others.is_empty());
+    assert_eq!(shared.linked, [planted.canonicalize().unwrap()]);
     let found = secret.metadata().unwrap();
     assert_eq!((found.mode() & 0o777, found.gid()), (0o600, 0));
     fs::remove_file(&planted).unwrap();
-    fs::remove_file(store.join("entries/link.sde")).unwrap();
     assert_eq!(
         DirStore::share_with_group(&store, GROUP).unwrap().changed,
         0
     );
     assert_eq!(place.run(BERT, "022", &store, &[("to", 2)]), "computed 1");
+}
+
+/// A member can put a link in the place of any folder, and any file.
+#[test]
+fn sharing_follows_no_link() {
+    let Some(place) = Place::new("sharing_follows_no_link") else {
+        return;
+    };
+    let store = place.store();
+    assert_eq!(place.run(ANNA, "022", &store, &[("to", 1)]), "computed 1");
+    let private = place.dir.path().join("private");
+    fs::create_dir(&private).unwrap();
+    let secret = private.join("secret.sde");
+    fs::write(&secret, "a key").unwrap();
+    mode(&secret, 0o600);
+    for (name, target) in [
+        ("entries", &private),
+        ("manifests", &private),
+        ("work", &private),
+        ("entries/link.sde", &secret),
+    ] {
+        let (link, aside) = (store.join(name), place.dir.path().join("aside"));
+        let moved = link.exists().then(|| fs::rename(&link, &aside).unwrap());
+        symlink(target, &link).unwrap();
+        let refused = DirStore::share_with_group(&store, GROUP).unwrap_err();
+        says(
+            &refused.to_string(),
+            &format!("of its {name:?}: it is a link"),
+        );
+        fs::remove_file(&link).unwrap();
+        moved.inspect(|()| fs::rename(&aside, &link).unwrap());
+        let found = secret.metadata().unwrap();
+        assert_eq!((found.mode() & 0o777, found.gid()), (0o600, 0), "{name}");
+        assert_eq!(private.metadata().unwrap().gid(), 0, "{name}");
+    }
+    DirStore::share_with_group(&store, GROUP).unwrap();
 }
 
 /// A member of a group gives others values, and code only to those who say so.

@@ -55,7 +55,7 @@ impl Init {
         }
         let shared = DirStore::share_with_group(&self.dir, group)?;
         let closed = closed_to(group, &self.dir)?;
-        out.found |= !shared.of_others.is_empty() || closed.is_some();
+        out.found |= !shared.of_others.is_empty() || !shared.linked.is_empty() || closed.is_some();
         self.print(&shared, group, closed, out)
     }
 
@@ -77,6 +77,7 @@ impl Init {
                 "group": group,
                 "changed": shared.changed,
                 "of_others": of_others.collect::<Vec<_>>(),
+                "linked": shared.linked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
                 "closed": closed.map(|(above, _)| above.display().to_string()),
             }));
         }
@@ -98,6 +99,12 @@ impl Init {
                 format!("{files} still closed to it: {user} has to run `sde init --group {dir}`"),
                 2,
             )?;
+        }
+        for path in &shared.linked {
+            let path = path.display();
+            let why = "is still closed to it: copy it, it has another name";
+            let next = "put the copy in its place, and run this again";
+            out.wrapped(format!("{path} {why}; {next}"), 2)?;
         }
         Ok(())
     }

@@ -312,3 +312,19 @@ fn what_arrives_is_written_nowhere_else() {
         assert!(!desk.path("new").exists() && !desk.path("evil").exists());
     }
 }
+
+/// A store was left in the other.
+#[test]
+fn a_copy_that_is_refused_makes_nothing() {
+    let desk = Desk::new();
+    let store = desk.path("store");
+    let before = state(&store);
+    for (folder, to) in [(desk.path(""), "store/a/inner"), (store.clone(), "inner")] {
+        let mut command = desk.command(WELL, &[store.to_str().unwrap(), to]);
+        let refused = done(command.current_dir(folder).output().unwrap());
+        assert_eq!(refused.status, 2, "{}", refused.err);
+        says(&refused.err, "or lies in it");
+        assert!(state(&store) == before);
+        assert!(!store.join("a").exists() && !store.join("inner").exists());
+    }
+}

@@ -124,6 +124,23 @@ fn a_store_is_shared_with_a_group() {
     by(ANNA, &sde, &["init", "--group", path]).well();
     let again = by(BERT, &sde, &["init", "--group", path]).well();
     says(&again, "0 files and folders changed");
+
+    // It may be a private file, to which another member has given this name.
+    let segment = files(&store.join("entries")).remove(0);
+    mode(&segment, 0o600);
+    let other = dir.path().join("other name");
+    fs::hard_link(&segment, &other).unwrap();
+    let closed = super::kit::sde(["init", &group, path]);
+    assert_eq!(closed.status, 1, "{}", closed.err);
+    says(
+        &closed.out.replace("\n  ", " "),
+        &format!(
+            "{} is still closed to it: copy it, it has another name",
+            segment.display()
+        ),
+    );
+    fs::remove_file(&other).unwrap();
+    super::kit::sde(["init", &group, path]).well();
 }
 
 #[test]

@@ -38,6 +38,30 @@ fn give_away(path: &Path) {
     }
 }
 
+/// The commands waited for somebody to write into the pipe.
+#[test]
+fn a_pipe_with_the_name_of_a_segment_is_passed_over() {
+    let sample = Sample::new();
+    let pipe = sample.path.join("entries/pipe.sde");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let (path, key) = (sample.path.to_str().unwrap(), sample.keys.small.to_string());
+    for words in [
+        &["ls", path][..],
+        &["verify", path],
+        &["stats", path],
+        &["show", path, &key],
+        &["diff", path, path],
+        &["invalidate", path, &key],
+    ] {
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(program().get_program()).args(words);
+        let ended = done(command.output().unwrap());
+        // `timeout` gives this status to what it had to kill.
+        assert_ne!(ended.status, 124, "{words:?}");
+    }
+}
+
 /// It was called damaged.
 #[test]
 fn what_may_not_be_read_is_told_from_damage() {

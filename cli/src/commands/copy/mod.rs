@@ -44,6 +44,8 @@ impl Copy {
         let told = match (Place::of(&self.from)?, Place::of(&self.to)?) {
             (Place::Here(from), Place::Here(to)) => {
                 let (from, wanted) = self.choice.source(&from)?;
+                // Opening it would make it.
+                from.check_copy_to(&to)?;
                 let to = self.choice.target(&to)?;
                 let mut told = Told::default();
                 told.add(to.copy_from(&from, wanted)?);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use sde::key::{Digest, Encoder, FingerprintError, Scalar, Short};
+use sde::key::{Encoder, FingerprintError, Scalar, Short};
 use sde::record::ValueSummary;
 use sde::{Fingerprint, Inputs, Sde};
 

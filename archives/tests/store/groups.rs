@@ -12,7 +12,7 @@ use sde_archives::{DirStore, Retention, StoreOptions};
 
 use super::apps::page;
 use super::child::{Worker, setting, tell};
-use super::output_files::{Place, report};
+use super::output_files::{self, report};
 use super::says::says;
 
 const GROUP: u32 = 64_100;
@@ -448,7 +448,7 @@ fn a_file_of_another_users_result_is_never_put_back() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only the administrator can give files away");
     }
-    let place = Place::new();
+    let place = output_files::Place::new();
     assert_eq!(place.call("file", "text"), 1);
     for file in fs::read_dir(place.store().join("entries")).unwrap() {
         chown(file.unwrap().path(), Some(BERT), None).unwrap();

@@ -40,6 +40,16 @@ pub struct Code {
     active: Option<Active>,
     /// Of its runs that failed.
     failed: Option<Active>,
+    /// Of all its runs, those that are invalid or replaced too.
+    all: Option<Active>,
+}
+
+/// What a run has that counts.
+#[derive(Clone, Copy)]
+pub enum Counts {
+    Result,
+    Failure,
+    Nothing,
 }
 
 impl Code {
@@ -50,13 +60,22 @@ impl Code {
 }
 
 /// When a code was active: runs were made, or recorded as used.
+#[derive(Clone, Copy)]
 struct Active {
     first: Timestamp,
     last: Timestamp,
 }
 
-/// The current part of each name.
-type Current = HashMap<u32, u32>;
+impl Active {
+    fn add(to: &mut Option<Self>, more: Self) {
+        let known = to.get_or_insert(more);
+        known.first = known.first.min(more.first);
+        known.last = known.last.max(more.last);
+    }
+}
+
+/// The current part of each name, and when it was active last.
+type Current = HashMap<u32, (Timestamp, u32)>;
 
 /// The digits of a code that are shown.
 const DIGITS: usize = 8;
@@ -103,6 +122,7 @@ impl Codes {
             of_app: made.code.clone(),
             active: None,
             failed: None,
+            all: None,
         });
         code
     }
@@ -111,17 +131,17 @@ impl Codes {
         &self.all[code as usize]
     }
 
-    /// Notes that a run of this code counts. Runs that failed decide only where an app has no others.
-    pub fn note(&mut self, code: u32, made: Timestamp, used: Option<Timestamp>, has_failed: bool) {
+    /// Notes a run of this code. Failures decide only where an app has no results; runs of which nothing counts never.
+    pub fn note(&mut self, code: u32, made: Timestamp, used: Option<Timestamp>, counts: Counts) {
         let code = &mut self.all[code as usize];
-        let active = match has_failed {
-            true => &mut code.failed,
-            false => &mut code.active,
-        };
         let last = used.map_or(made, |used| used.max(made));
-        let known = active.get_or_insert(Active { first: made, last });
-        known.first = known.first.min(made);
-        known.last = known.last.max(last);
+        let active = Active { first: made, last };
+        Active::add(&mut code.all, active);
+        match counts {
+            Counts::Result => Active::add(&mut code.active, active),
+            Counts::Failure => Active::add(&mut code.failed, active),
+            Counts::Nothing => {}
+        }
     }
 
     /// The codes that are current, by number.
@@ -130,6 +150,15 @@ impl Codes {
         let mut current = Current::new();
         self.decide(&all, &mut current);
         self.agreeing(&current)
+    }
+
+    /// The codes that are current, and those that were active after what is current in their place: their runs may be
+    /// all that there is of the newest code, and have failed or be invalid.
+    pub fn current_or_newer(&self) -> HashSet<u32> {
+        let mut current = Current::new();
+        self.decide(&|_| true, &mut current);
+        let is_newer = |code: &Code, last: Timestamp| code.all.is_some_and(|all| all.last > last);
+        self.fitting(&current, is_newer)
     }
 
     /// The codes that go with those of this label or version; a part that they leave open is as it was last. If there are
@@ -183,26 +212,36 @@ impl Codes {
                 *known = (*known).max(found);
             }
         }
-        for (name, (.., part)) in latest {
-            current.entry(name).or_insert(part);
+        for (name, (last, _, part)) in latest {
+            current.entry(name).or_insert((last, part));
         }
     }
 
     /// The codes of which no part is another than the current one of its name.
     fn agreeing(&self, current: &Current) -> HashSet<u32> {
-        let is_current = |part: &u32| {
-            let (name, _) = self.parts.get(*part);
-            current.get(name).is_none_or(|current| current == part)
-        };
-        let all = self.all.iter().zip(0..);
-        let agreeing = all.filter(|(code, _)| code.parts.iter().all(is_current));
-        agreeing.map(|(_, number)| number).collect()
+        self.fitting(current, |_, _| false)
     }
 
-    /// The other codes that were active after these had begun, the latest first.
+    /// The codes of which each part is the current one of its name, or may be another by when that was active last.
+    fn fitting(
+        &self,
+        current: &Current,
+        may_differ: impl Fn(&Code, Timestamp) -> bool,
+    ) -> HashSet<u32> {
+        let fits = |code: &Code, part: &u32| {
+            let (name, _) = self.parts.get(*part);
+            let current = current.get(name);
+            current.is_none_or(|(last, current)| current == part || may_differ(code, *last))
+        };
+        let all = self.all.iter().zip(0..);
+        let fitting = all.filter(|(code, _)| code.parts.iter().all(|part| fits(code, part)));
+        fitting.map(|(_, number)| number).collect()
+    }
+
+    /// The other codes that were active after these had begun, the latest first; their runs may have failed or be invalid.
     pub fn active_since(&self, shown: &HashSet<u32>) -> Vec<(&Code, Timestamp)> {
         let all = self.all.iter().zip(0..);
-        let active = all.filter_map(|(code, number)| Some((number, code, code.active.as_ref()?)));
+        let active = all.filter_map(|(code, number)| Some((number, code, code.all.as_ref()?)));
         let active: Vec<_> = active.collect();
         let mut begun: HashMap<&str, Timestamp> = HashMap::new();
         for (number, code, active) in &active {

@@ -16,7 +16,7 @@ use sde_archives::inspect::{
 use sde_command::results::RULES_APP;
 
 use crate::args::App;
-use crate::codes::{self, Codes};
+use crate::codes::{self, Codes, Counts};
 use crate::columns::{Cells, Columns};
 use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
@@ -319,7 +319,8 @@ impl Listing {
     }
 }
 
-fn prefix(key: &Key) -> u64 {
+/// The beginning of a key.
+pub fn prefix(key: &Key) -> u64 {
     let first = key.as_bytes().first_chunk();
     first.map_or(0, |first| u64::from_be_bytes(*first))
 }
@@ -327,12 +328,17 @@ fn prefix(key: &Key) -> u64 {
 /// Notes of which lines the code is current.
 fn mark_current(lines: &mut [Line], found: &Resolved<Line>, codes: &mut Codes) {
     for line in &*lines {
-        if let (Some(code), Some(Standing::Current)) = (line.code, line.standing) {
-            let has_failed = line.failed.is_some();
-            // Uses are of results.
-            let uses = found.uses(&line.key).filter(|_| !has_failed);
+        if let (Some(code), Some(standing)) = (line.code, line.standing) {
+            let counts = match (standing, &line.failed) {
+                (Standing::Current, None) => Counts::Result,
+                (Standing::Current, Some(_)) => Counts::Failure,
+                _ => Counts::Nothing,
+            };
+            // Uses are of results that count.
+            let uses = found.uses(&line.key);
+            let uses = uses.filter(|_| matches!(counts, Counts::Result));
             let used = uses.map(|uses| time::of_nanos(uses.last));
-            codes.note(code, line.made_at, used, has_failed);
+            codes.note(code, line.made_at, used, counts);
         }
     }
     let current = codes.current();

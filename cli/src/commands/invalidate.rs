@@ -99,8 +99,8 @@ impl Invalidate {
         Ok(Computed::of(record))
     }
 
-    /// Marks the computations, and the dependents if they are meant too. Gives the dependents: to take back, those whose
-    /// mark has the reason of one that is taken back.
+    /// Marks the computations, and the dependents if they are meant too. Gives the dependents: those without a mark, and to
+    /// take back, those whose mark has the reason of one that is taken back.
     fn mark(
         &self,
         path: &Path,
@@ -114,14 +114,16 @@ impl Invalidate {
         let store = options.open(path);
         let store = store.map_err(|error| store::not_opened(path, error))?;
         let there = store.marks()?;
-        if self.undo {
-            let in_force = |one: &Computed| {
-                let last = last_mark(one, &there).filter(|mark| !mark.undone);
-                last.map(|mark| &*mark.reason)
-            };
-            let reasons: HashSet<&str> = meant.iter().filter_map(in_force).collect();
-            dependents.retain(|one| in_force(one).is_some_and(|reason| reasons.contains(reason)));
-        }
+        let in_force = |one: &Computed| {
+            let last = last_mark(one, &there).filter(|mark| !mark.undone);
+            last.map(|mark| &*mark.reason)
+        };
+        let reasons: HashSet<&str> = meant.iter().filter_map(in_force).collect();
+        dependents.retain(|one| match (self.undo, in_force(one)) {
+            (true, reason) => reason.is_some_and(|reason| reasons.contains(reason)),
+            // It is out of use already, and for a reason of its own.
+            (false, reason) => reason.is_none(),
+        });
         let also = dependents.iter().filter(|_| self.dependents);
         let all = meant.iter().chain(also);
         let mut batch = Batch::new(Selection::Archive);

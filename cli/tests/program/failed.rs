@@ -218,3 +218,25 @@ fn a_failure_that_is_newer_than_a_result_is_listed() {
     // Its result stands.
     says(&sde(["ls", &store]).well(), "2 entries");
 }
+
+/// A program that asks is given the result.
+#[test]
+fn a_table_has_one_row_of_a_key_with_a_result_and_a_later_failure() {
+    let folder = tempdir().unwrap();
+    let again = folder.path().join("again");
+    let stores = ["good", "bad"].map(|name| folder.path().join(name));
+    fs::write(&again, "").unwrap();
+    for (store, goes_well) in stores.iter().zip([true, false]) {
+        let sde = engine(store);
+        assert_eq!(flaky.call(&sde, 2, again.clone()).is_ok(), goes_well);
+        sde.finish().unwrap();
+        let _ = fs::remove_file(&again);
+    }
+    let [good, bad] = stores.each_ref().map(|path| path.to_str().unwrap());
+    sde(["copy", bad, good]).well();
+    let table = sde(["table", good, "--csv"]).well();
+    assert_eq!(table.lines().count(), 2, "{table}");
+    assert!(!table.contains("busy"), "{table}");
+    // There it is all there is.
+    says(&sde(["table", bad, "--csv"]).well(), ",busy,");
+}

@@ -151,6 +151,9 @@ fn a_half_recomputed_sweep_has_one_code() {
         let (rows, _) = table(path, &["--code", code]);
         assert_eq!(rows, of_1, "{code}");
     }
+    let none = sde([&line[..], &["--code", ""]].concat());
+    assert_eq!(none.status, 2);
+    says(&none.err, "--code");
     let unknown = sde([&line[..], &["--code", "3"]].concat());
     assert_eq!(unknown.status, 2);
     says(&unknown.err, "no code here is \"3\"");
@@ -213,4 +216,51 @@ fn failures_decide_only_where_there_is_nothing_else() {
     ];
     let done = sde(line);
     assert_eq!(done.out.lines().count(), 2, "{}", done.out);
+}
+
+/// How many entries `sde gc --old-code` would take out.
+fn old(path: &Path) -> u64 {
+    let told = sde(["gc", path.to_str().unwrap(), "--old-code", "-n", "--json"]);
+    assert_eq!(told.status, 0, "{}", told.err);
+    told.json()["taken_out"].as_u64().unwrap()
+}
+
+/// The newest code has nothing that counts: it is named, and its runs are not old.
+#[test]
+fn newer_code_whose_runs_failed_or_are_invalid_is_named_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], [0, 2]);
+    program(path, ["2", "a"], [-1]);
+    let (_, told) = table(path, &[]);
+    says(&told, "other code was used since this one began: 2 (at ");
+    program(path, ["3", "a"], [4]);
+    let line = ["ls", path.to_str().unwrap(), "--json", "-n", "1"];
+    let listed = sde(line).json();
+    assert_eq!(listed["code"]["version"], "3", "{listed}");
+    let key = listed["key"].as_str().unwrap();
+    let line = ["invalidate", path.to_str().unwrap(), key, "--reason", "bad"];
+    sde(line).well();
+    let (rows, told) = table(path, &[]);
+    assert_eq!(rows, made_by([0, 2], |_| "1 "));
+    says(&told, "since this one began: 3 (at ");
+    says(&told, "; 2 (at ");
+    assert_eq!(old(path), 0);
+    // What is older than that which counts is old, whatever became of it.
+    program(path, ["4", "a"], [0]);
+    assert_eq!(old(path), 4);
+}
+
+#[test]
+fn what_runs_of_current_code_rest_on_is_not_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    program(path, ["1", "a"], [1]);
+    let sde = engine(path);
+    sde.run(&Helper { version: "b" }, &inputs! {}).unwrap();
+    sde.finish().unwrap();
+    assert_eq!(old(path), 0);
+    // Nothing that counts rests on it any more.
+    program(path, ["2", "b"], [1]);
+    assert_eq!(old(path), 2);
 }

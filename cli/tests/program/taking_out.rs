@@ -204,3 +204,41 @@ fn several_are_invalidated_at_once_and_failures_are_not() {
     let refused = sample.run("invalidate", &[&keys[0]]);
     assert!(refused.err.contains("--reason"), "{}", refused.err);
 }
+
+/// A text that could be a number is another text than the same number written otherwise.
+#[test]
+fn a_text_is_compared_as_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    for basis in ["1", "01", "1.0"] {
+        assert_eq!(computes(&path, basis, 0), 1);
+    }
+    let taken = |condition: &str| {
+        let path = path.to_str().unwrap();
+        let told = sde(["gc", path, "-n", "--json", "--where", condition]);
+        told.json()["taken_out"].as_u64().unwrap()
+    };
+    assert_eq!(taken("basis=1"), 1);
+    assert_eq!(taken("basis=1.00"), 0);
+    assert_eq!(taken("basis!=1"), 2);
+    assert_eq!(taken("basis<2"), 3);
+    assert_eq!(taken("charge=0.0"), 3);
+}
+
+#[test]
+fn a_dependent_that_is_marked_already_keeps_its_mark() {
+    let sample = Sample::new();
+    let (small, solver) = (short(&sample.keys.small), short(&sample.keys.solver));
+    sample
+        .run("invalidate", &[&solver, "--reason", "its own"])
+        .well();
+    let arguments = [&*small, "--reason", "a bad node", "--dependents"];
+    let told = sample.run("invalidate", &arguments).well();
+    assert_eq!(told, format!("cli.energy [{small}] is not used any more\n"));
+    let shown = sample.run("show", &[&solver]).out;
+    assert!(shown.contains("its own"), "{shown}");
+    let undone = sample.run("invalidate", &[&small, "--undo", "--dependents"]);
+    undone.well();
+    let shown = sample.run("show", &[&solver]).out;
+    assert!(shown.contains("its own"), "{shown}");
+}

@@ -52,8 +52,12 @@ impl Condition {
     }
 
     fn is_so(&self, cell: &Cell) -> bool {
-        let order = compare(&columns::text(cell), &self.value);
+        let text = columns::text(cell);
+        let order = compare(&text, &self.value);
         match self.is {
+            // Texts differ if their characters do; other comparisons of them are of numbers.
+            "=" if matches!(cell, Cell::Text(_)) => text == self.value,
+            "!=" if matches!(cell, Cell::Text(_)) => text != self.value,
             "=" => order == Some(Ordering::Equal),
             "!=" => order != Some(Ordering::Equal),
             "<" => order == Some(Ordering::Less),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use crate::codes::Codes;
 use crate::columns::{Cell, Kind};
@@ -16,7 +17,12 @@ pub struct CodeChoice {
     #[arg(long)]
     all_code: bool,
     /// Runs of this code, by its version or the beginning of its digest, as the column `code` of --all-code shows it
-    #[arg(long, value_name = "DIGEST", conflicts_with = "all_code")]
+    #[arg(
+        long,
+        value_name = "DIGEST",
+        conflicts_with = "all_code",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     code: Option<String>,
 }
 

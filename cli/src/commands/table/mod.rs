@@ -4,10 +4,11 @@ mod code;
 mod commands;
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use sde::Key;
 use sde::key::Bare;
 use sde_archives::inspect::{Decoded, Entry, Standing};
 use serde_json::Map;
@@ -79,6 +80,11 @@ impl Table {
             // Which code is current only all lines tell.
             let mut rows = Listing::of(store, &self.choice, None, wanted, self.nested, &keep)?;
             let mut told = self.code.choose(&mut rows)?;
+            // A program that asks for such a run is given the result, whenever it failed.
+            let has_result = rows.lines.iter().filter(|line| line.failed.is_none());
+            let results: HashSet<Key> = has_result.map(|line| line.key).collect();
+            let stays = |line: &Line| line.failed.is_none() || !results.contains(&line.key);
+            rows.lines.retain(stays);
             if rows.called > 0 {
                 let runs = text::count(rows.called, "run", "runs");
                 told.push(format!("{runs} of other apps that these called: --app"));

@@ -56,7 +56,7 @@ pub struct ValueSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalar: Option<Scalar>,
     /// The fields, of a value that [describes](Fingerprint::describe) itself as a structure, to a depth of four: of an input
-    /// those that are scalars or have such. If it is a variant of an enum, the first has no name: it is the variant's.
+    /// those that are scalars, names of variants, or have such. If it is a variant of an enum, the first has no name: it is the variant's.
     #[serde(default, skip_serializing_if = "<[ValueSummary]>::is_empty")]
     pub fields: Box<[ValueSummary]>,
 }
@@ -184,8 +184,12 @@ impl Short {
             let fields = fields.iter().take(FIELDS);
             let fields =
                 fields.map(|(name, value)| nested((*name).to_owned(), *value, depth, with_digests));
-            // A long value is seen in the text of the whole: a record stays in memory as long as its entry.
-            let tells = |one: &ValueSummary| one.scalar.is_some() || !one.fields.is_empty();
+            // A long value is seen in the text of the whole: a record stays in memory as long as its entry. A variant without
+            // fields is a name.
+            let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let tells = |one: &ValueSummary| {
+                one.scalar.is_some() || !one.fields.is_empty() || is_name(&one.short)
+            };
             wanted
                 .found
                 .extend(fields.filter(|one| with_digests || tells(one)));

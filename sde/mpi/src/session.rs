@@ -122,7 +122,7 @@ impl Session {
 
     /// A group of all ranks. Collective.
     ///
-    /// ```
+    /// ```no_run
     /// # use sde::ranks::ProcessGroup;
     /// let session = sde_mpi::Session::start()?;
     /// let world = session.world();

@@ -19,7 +19,8 @@ pub struct Removable<'a> {
     pub app: &'a str,
     /// The computation that counts, or would if it were not marked as invalid; `None` if there are only states of a run.
     pub entry: Option<&'a Entry>,
-    /// Whether it stays for now, even if it is wanted: a file that is being written has some of it.
+    /// Whether it stays, even if it is wanted: a file that is being written, or that another member of the group owns, has
+    /// some of it.
     pub stays: bool,
 }
 

@@ -129,7 +129,7 @@ fn an_edited_file_is_compared_with_what_it_held_before() {
     assert_eq!(file.same.as_deref(), Some(&*text));
     let said = format!("input \"molecule\": {text} changed, digest ");
     assert!(file.to_string().starts_with(&said), "{file}");
-    // The same point under other code is nearer, whatever else is later.
+    // A run of equal inputs under other code is nearer than later runs of other inputs.
     let wanted = sde.request(&before, &given(1)).run().unwrap().key;
     hold("5 atoms");
     sde.run(&after, &given(1)).unwrap();

@@ -22,7 +22,7 @@ use told::Told;
 /// Copies entries of one store to another, which is made if it does not exist
 ///
 /// Takes the results and intermediates that count, or those that are chosen, and all invalidations. Nothing in TO is replaced:
-/// of a key that both have, what was made last counts. What is there already is not copied again. Others may use both stores
+/// of a key that both have, what was made last counts. Entries that TO already has are not copied again. Others may use both stores
 /// meanwhile, which a plain copy of the files does not allow.
 ///
 /// One of the two may be HOST:DIR, as for scp, where sde is started by ssh.

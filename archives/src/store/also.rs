@@ -80,6 +80,21 @@ impl Also {
             );
         }
     }
+
+    /// Tells once that a store is not there any more: its index would only say that it has nothing.
+    fn warn_if_gone(&self, store: &DirStore) {
+        let path = store.path();
+        let gone = format!("{} is gone", path.display());
+        let is_told = lock(&self.told).contains(&gone);
+        let is_there = || matches!(directory::look_for_format(&**store.0.vfs(), path), Ok(true));
+        if !is_told && !is_there() && lock(&self.told).insert(gone) {
+            sde::warning!(
+                "what the other store {} has is not found any more, and is computed: there is no store now; mend it, or take it \
+                 out of `StoreOptions::also` or SDE_ALSO",
+                path.display()
+            );
+        }
+    }
 }
 
 /// How to mend what keeps another store from being read, for the end of a message.
@@ -167,7 +182,10 @@ impl DirStore {
         for (number, store) in also.stores.iter().enumerate() {
             let mut entry = match store.look_here(key) {
                 Ok(Some(entry)) => entry,
-                Ok(None) => continue,
+                Ok(None) => {
+                    also.warn_if_gone(store);
+                    continue;
+                }
                 Err(error) => {
                     also.warn(store, &error);
                     continue;

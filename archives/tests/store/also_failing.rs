@@ -29,8 +29,9 @@ fn a_store_that_changes_meanwhile_is_read_on() {
     assert_eq!(computed(&sde, [1, 2]), 0);
     drop(other);
     stores.remove("a");
-    let (new, warned) = warnings(|| computed(&sde, [3]));
-    assert_eq!((new, warned.len()), (1, 0), "{warned:?}");
+    let (new, warned) = warnings(|| computed(&sde, [3, 4]));
+    assert_eq!((new, warned.len()), (2, 1), "{warned:?}");
+    one_says(&warned, "is not found any more");
     // It is back, with more.
     stores.with_pages("a", 5..6);
     let store = stores.store(&["a"]);

@@ -1,7 +1,7 @@
 //! Reads the contents of output files, by digest.
 
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{self, Seek, Write};
 use std::sync::Arc;
 
 use sde::Key;
@@ -59,15 +59,28 @@ impl Catalog {
         key: &Key,
         to: &mut File,
     ) -> Result<(bool, bool), ArchiveError> {
+        self.first_whole(key, |content| {
+            match to.rewind().and_then(|()| to.set_len(0)) {
+                Ok(()) => content.copy(|piece| to.write_all(piece)),
+                failed => Ok(failed),
+            }
+        })
+    }
+
+    /// Reads a content. Gives whether a whole copy was found, and whether the file of a copy was gone.
+    pub(crate) fn check_content(&self, key: &Key) -> Result<(bool, bool), ArchiveError> {
+        self.first_whole(key, |content| content.verify(|_| ()).map(Ok))
+    }
+
+    /// Reads one copy after the other by `read`, up to one that is whole. A damaged copy is not read again.
+    fn first_whole(
+        &self,
+        key: &Key,
+        mut read: impl FnMut(&StoredValue) -> Result<io::Result<()>, ReadError>,
+    ) -> Result<(bool, bool), ArchiveError> {
         let (mut gone, mut failed) = (false, None);
         for copy in self.known(|index| index.contents(key)) {
-            let copied = content_at(self, &copy.place, key).and_then(|content| {
-                let begun = to.rewind().and_then(|()| to.set_len(0));
-                match begun {
-                    Ok(()) => content.copy(|piece| to.write_all(piece)),
-                    failed => Ok(failed),
-                }
-            });
+            let copied = content_at(self, &copy.place, key).and_then(|content| read(&content));
             match copied {
                 Ok(written) => {
                     let failed = |error| ArchiveError::Other(format!("writing it failed: {error}"));

@@ -4,7 +4,6 @@
 //! with another store is a warning and a miss: a program must not end because a colleague has moved a directory.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -15,6 +14,7 @@ use sde::archiver::{ArchiveError, Mark, StoredEntry};
 use sde::key::Digest;
 use sde::record::RunId;
 
+use crate::catalog::Catalog;
 use crate::catalog::index::Index;
 use crate::format::directory;
 use crate::locks::lock;
@@ -253,19 +253,19 @@ impl DirStore {
         marks
     }
 
-    /// Writes a content to a file, or without a file only checks for it. Gives whether any store has it.
+    /// Asks each store for a content, until one has it; see [`give_content_here`](Self::give_content_here).
     pub(crate) fn give_content(
         &self,
         digest: &Digest,
-        mut to: Option<&mut File>,
+        mut ask: impl FnMut(&Catalog, &Key) -> Result<(bool, bool), ArchiveError>,
     ) -> Result<bool, ArchiveError> {
-        let mut given = self.give_content_here(digest, to.as_deref_mut())?;
+        let mut given = self.give_content_here(digest, &mut ask)?;
         if let Some(also) = self.0.also.get() {
             for store in &also.stores {
                 if given {
                     break;
                 }
-                let there = store.give_content_here(digest, to.as_deref_mut());
+                let there = store.give_content_here(digest, &mut ask);
                 given = there
                     .inspect_err(|error| also.warn(store, error))
                     .unwrap_or(false);

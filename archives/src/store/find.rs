@@ -1,6 +1,5 @@
 //! Looks up entries, states and contents, by the index and the files.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use sde::Key;
@@ -8,8 +7,8 @@ use sde::archiver::{ArchiveError, Batch, Payload, SavedEntry, SavedResult, Store
 use sde::key::Digest;
 use sde::record::Record;
 
-use crate::catalog::LOOKS;
 use crate::catalog::contents::content_key;
+use crate::catalog::{Catalog, LOOKS};
 use crate::read::error::ReadError;
 use crate::read::frame::{self, EntryFrame};
 use crate::resolve::resolve;
@@ -34,18 +33,16 @@ impl DirStore {
         Ok(found.entry.map(|entry| self.relocatable(entry)))
     }
 
-    /// Writes a content to a file, or without a file only checks for it. Gives whether this store has it.
+    /// Asks this store for a content. `ask` gives whether it is there, and whether the file of a copy was gone: then it asks
+    /// once more.
     pub(crate) fn give_content_here(
         &self,
         digest: &Digest,
-        mut to: Option<&mut File>,
+        ask: &mut dyn FnMut(&Catalog, &Key) -> Result<(bool, bool), ArchiveError>,
     ) -> Result<bool, ArchiveError> {
         let (catalog, key) = (&self.0.catalog, content_key(digest));
         for _ in 0..LOOKS {
-            let (is_there, gone) = match &mut to {
-                Some(to) => catalog.copy_content(&key, to)?,
-                None => (catalog.has_content(&key)?, false),
-            };
+            let (is_there, gone) = ask(catalog, &key)?;
             if is_there || !self.look_again(gone) {
                 return Ok(is_there);
             }

@@ -426,8 +426,15 @@ impl Archiver for DirStore {
         self.find_state(key, 1)
     }
 
-    fn content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
-        self.give_content(digest, to)
+    fn content(&self, digest: &Digest, mut to: Option<&mut File>) -> Result<bool, ArchiveError> {
+        self.give_content(digest, |catalog, key| match to.as_deref_mut() {
+            Some(to) => catalog.copy_content(key, to),
+            None => Ok((catalog.has_content(key)?, false)),
+        })
+    }
+
+    fn has_whole_content(&self, digest: &Digest) -> Result<bool, ArchiveError> {
+        self.give_content(digest, Catalog::check_content)
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::super::kit::says;
+use super::super::kit::{files, says};
 use super::Desk;
 
 const WRITES: &str = "mkdir -p sub; echo one > one.txt; echo two > sub/two; echo three > sub/three
@@ -111,4 +111,49 @@ fn what_nobody_declared_is_named_once() {
     desk.exec_script(&["-o", "sub/two", "-s", "s.sde"], "writes.sh")
         .well();
     assert_eq!(desk.runs(), 1);
+}
+
+/// Changes one byte of a text wherever files of the store have it; says in how many.
+fn damage(desk: &Desk, text: &str) -> usize {
+    let has = |bytes: &[u8]| {
+        bytes
+            .windows(text.len())
+            .position(|at| at == text.as_bytes())
+    };
+    let mut damaged = 0;
+    for file in files(&desk.path("commands.sde")) {
+        let mut bytes = fs::read(&file).unwrap();
+        if let Some(at) = has(&bytes) {
+            bytes[at] ^= 1;
+            fs::write(&file, bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    damaged
+}
+
+#[test]
+fn what_is_damaged_in_the_store_is_written_again_once() {
+    let desk = Desk::new();
+    desk.script("writes.sh", "echo output-text > one.txt; echo printed-text");
+    let exec = || desk.exec_script(&["-o", "one.txt"], "writes.sh");
+    assert_eq!(exec().well(), "printed-text\n");
+    for (text, runs) in [("output-text", 2), ("printed-text", 3)] {
+        assert_eq!(damage(&desk, text), 1, "{text}");
+        fs::remove_file(desk.path("one.txt")).unwrap();
+        let done = exec();
+        done.ends(0);
+        says(&done.err, "the content of an output file of ");
+        assert_eq!(
+            (&*done.out, desk.read("one.txt"), desk.runs()),
+            ("printed-text\n", "output-text\n".to_owned(), runs)
+        );
+        // What was damaged has been replaced.
+        fs::remove_file(desk.path("one.txt")).unwrap();
+        assert_eq!(exec().well(), "printed-text\n");
+        assert_eq!(
+            (desk.read("one.txt"), desk.runs()),
+            ("output-text\n".to_owned(), runs)
+        );
+    }
 }

@@ -266,6 +266,15 @@ pub trait Archiver: Send + Sync {
         Ok(false)
     }
 
+    /// Reads the content of an output file, and says whether it is there and whole. The engine asks before it gives a
+    /// hit. A store that can't tell damage may leave this out.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn has_whole_content(&self, digest: &Digest) -> Result<bool, ArchiveError> {
+        self.content(digest, None)
+    }
+
     /// The marks that were saved, oldest first; of each computation at least the latest.
     ///
     /// # Errors

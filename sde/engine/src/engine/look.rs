@@ -182,14 +182,10 @@ impl Engine {
         if !entry.has_files {
             return Ok(());
         }
-        let archiver = self.archiver();
         let is_wanted = |named: &&Named| names.is_none_or(|names| names.contains(&&*named.name));
         for named in entry.results.iter().filter(is_wanted) {
             for file in named.files()? {
-                each(&file, &|to| match &archiver {
-                    Some(archiver) => archiver.content(&file.digest(), to),
-                    None => Ok(false),
-                })?;
+                each(&file, &|asked| self.stored_content(&file.digest(), asked))?;
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ use crate::sync::lock;
 use identity::Seen;
 
 pub(crate) use in_value::in_value;
-pub(crate) use put_back::Content;
+pub(crate) use put_back::{Asked, Content};
 
 /// A file that an app has written and returns.
 ///
@@ -84,6 +84,8 @@ struct WrittenFile {
     held: Option<Held>,
     /// The identity and digest at the latest reading, to be compared without reading the file again.
     seen: Mutex<Option<Seen>>,
+    /// Whether the store's copy was read as a whole.
+    is_whole: AtomicBool,
 }
 
 struct Held {
@@ -128,7 +130,8 @@ impl OutputFile {
     }
 
     /// Describes a file whose content is a result, wherever it lies. A hit puts nothing back: the caller puts the
-    /// content where it wants it, by [`Handle::put`](crate::Handle::put).
+    /// content where it wants it, by [`Handle::put`](crate::Handle::put). The first hit in a process reads the stored content; if
+    /// that is damaged the hit is a miss.
     ///
     /// The file must stay as it is until the result is saved, and without a store for as long as the result is to be
     /// hit. Then `owner` is dropped, or when no description of it is left in this process; it may remove the file.
@@ -171,7 +174,12 @@ impl OutputFile {
 
     fn of(fields: Fields, held: Option<Held>, seen: Option<Seen>) -> Self {
         let seen = Mutex::new(seen);
-        Self(Arc::new(WrittenFile { fields, held, seen }))
+        Self(Arc::new(WrittenFile {
+            fields,
+            held,
+            seen,
+            is_whole: AtomicBool::new(false),
+        }))
     }
 
     /// Lets the owner of a file without a place go: a store has the content.

@@ -5,19 +5,30 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::hash::BuildHasher;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use super::{OutputFile, mode, regular};
 use crate::error::ArchiveError;
 use crate::key::digest_file;
 
-/// Writes the content of a file, and says whether there is any; without a file it only says that.
-pub(crate) type Content<'a> = dyn Fn(Option<&mut File>) -> Result<bool, ArchiveError> + 'a;
+/// What is asked of the store about a content.
+pub(crate) enum Asked<'a> {
+    /// Whether it is there. Its bytes are not read, so they may be damaged.
+    Present,
+    /// Whether it is there and whole.
+    Whole,
+    /// To be written over this file.
+    Copy(&'a mut File),
+}
+
+/// Asks the store about the content of one file; says whether it has it.
+pub(crate) type Content<'a> = dyn Fn(Asked<'_>) -> Result<bool, ArchiveError> + 'a;
 
 impl OutputFile {
     /// Leaves the file as it was, put back if need be; says why if that can't be done.
     pub(crate) fn ensure(&self, content: &Content<'_>) -> Result<(), String> {
         if !self.has_place() {
-            return self.check(content);
+            return self.is_to_be_had(content);
         }
         let done = match self.is_unchanged() {
             Ok(true) => set_mode(self.path(), self.mode()),
@@ -29,8 +40,23 @@ impl OutputFile {
 
     /// Says why [`ensure`](Self::ensure) would fail, as far as can be told without doing it.
     pub(crate) fn check(&self, content: &Content<'_>) -> Result<(), String> {
-        let is_had = || content(None).map_err(io::Error::other);
-        match self.is_unchanged().and_then(|is| Ok(is || is_had()?)) {
+        self.checked(&|| content(Asked::Present))
+    }
+
+    /// Reads the content of a file without a place, since nobody looks at it again before the hit is given. That is done once in a
+    /// process.
+    fn is_to_be_had(&self, content: &Content<'_>) -> Result<(), String> {
+        let is_whole = &self.0.is_whole;
+        self.checked(&|| {
+            let is = is_whole.load(Ordering::Relaxed) || content(Asked::Whole)?;
+            is_whole.store(is, Ordering::Relaxed);
+            Ok(is)
+        })
+    }
+
+    fn checked(&self, is_stored: &dyn Fn() -> Result<bool, ArchiveError>) -> Result<(), String> {
+        let is_stored = || is_stored().map_err(io::Error::other);
+        match self.is_unchanged().and_then(|is| Ok(is || is_stored()?)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.refused(&no_content())),
             Err(error) => Err(self.refused(&error)),
@@ -41,7 +67,7 @@ impl OutputFile {
     pub(crate) fn is_in_place(&self, content: &Content<'_>) -> Result<(), String> {
         let path = self.path().display();
         match self.is_unchanged() {
-            _ if !self.has_place() => self.check(content),
+            _ if !self.has_place() => self.is_to_be_had(content),
             Ok(true) => Ok(()),
             _ => Err(format!(
                 "another user saved it, so its output file {path} is not put back"
@@ -67,7 +93,7 @@ impl OutputFile {
             to.set_len(0)?;
             return io::copy(&mut from, to).map(drop);
         }
-        match content(Some(to)).map_err(io::Error::other)? {
+        match content(Asked::Copy(to)).map_err(io::Error::other)? {
             true => Ok(()),
             false => Err(no_content()),
         }
@@ -80,23 +106,23 @@ impl OutputFile {
         if is_there {
             return set_mode(path, self.mode());
         }
-        self.put_at(path, &|to| match to {
-            Some(to) => self.write_to(to, content).map(|()| true).map_err(failed),
-            None => Ok(true),
+        self.put_at(path, &|asked| match asked {
+            Asked::Copy(to) => self.write_to(to, content).map(|()| true).map_err(failed),
+            Asked::Present | Asked::Whole => Ok(true),
         })
     }
 
     /// Writes the file beside its place, then gives it its name.
     fn put_at(&self, path: &Path, content: &Content<'_>) -> io::Result<()> {
         // Without content no folder is made.
-        if !content(None).map_err(io::Error::other)? {
+        if !content(Asked::Present).map_err(io::Error::other)? {
             return Err(no_content());
         }
         let folder = path.parent();
         folder.map_or(Ok(()), fs::create_dir_all)?;
         let unfinished = Unfinished(beside(path));
         let mut file = create(&unfinished.0)?;
-        if !content(Some(&mut file)).map_err(io::Error::other)? {
+        if !content(Asked::Copy(&mut file)).map_err(io::Error::other)? {
             return Err(no_content());
         }
         let about = file.metadata()?;

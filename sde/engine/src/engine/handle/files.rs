@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 
 use super::Handle;
+use crate::engine::Engine;
 use crate::error::ArchiveError;
 use crate::key::Digest;
-use crate::output_file::OutputFile;
+use crate::output_file::{Asked, OutputFile};
 
 impl Handle {
     /// Puts what an output file holds at a path, with its permission bits, in one step: other programs see the old file
@@ -28,7 +29,9 @@ impl Handle {
     /// # Errors
     /// If neither has the content, what is at the path is no regular file, or it can't be written.
     pub fn put(&self, file: &OutputFile, path: &Path) -> io::Result<()> {
-        file.put(path, &|to| self.stored_content(&file.digest(), to))
+        file.put(path, &|asked| {
+            self.engine.stored_content(&file.digest(), asked)
+        })
     }
 
     /// Writes what an output file holds over the content of `to`. It is never in memory as a whole.
@@ -36,13 +39,24 @@ impl Handle {
     /// # Errors
     /// If neither its place nor the store has the content, or it can't be written.
     pub fn content(&self, file: &OutputFile, to: &mut File) -> io::Result<()> {
-        file.write_to(to, &|to| self.stored_content(&file.digest(), to))
+        file.write_to(to, &|asked| {
+            self.engine.stored_content(&file.digest(), asked)
+        })
     }
+}
 
-    fn stored_content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
-        match self.engine.archiver() {
-            Some(archiver) => archiver.content(digest, to),
-            None => Ok(false),
+impl Engine {
+    /// Asks the store, if there is one, for what an output file holds.
+    pub(in crate::engine) fn stored_content(
+        &self,
+        digest: &Digest,
+        asked: Asked<'_>,
+    ) -> Result<bool, ArchiveError> {
+        match (self.archiver(), asked) {
+            (None, _) => Ok(false),
+            (Some(archiver), Asked::Present) => archiver.content(digest, None),
+            (Some(archiver), Asked::Whole) => archiver.has_whole_content(digest),
+            (Some(archiver), Asked::Copy(to)) => archiver.content(digest, Some(to)),
         }
     }
 }

@@ -32,6 +32,22 @@ const CHECKED: u64 = 16 << 20;
 
 /// All computations of the only key with this prefix, or its failures if it has none; the one that counts comes first.
 pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
+    let found = find_any(store, prefix)?;
+    match found.is_empty() {
+        true => Err(none(prefix)),
+        false => Ok(found),
+    }
+}
+
+/// The failure if nothing is found.
+pub fn none(prefix: &str) -> Failure {
+    Failure::told(format!(
+        "no entry has a key that begins with {prefix}; `sde ls` shows those there are"
+    ))
+}
+
+/// As [`find`]; gives nothing if no key begins so.
+pub fn find_any(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     let prefix = prefix.to_ascii_lowercase();
     let is_hex = prefix.chars().all(|digit| digit.is_ascii_hexdigit());
     if !is_hex || !(1..=64).contains(&prefix.len()) {
@@ -63,8 +79,8 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     };
     let mut keys: Vec<Key> = all.iter().map(of).collect();
     keys.dedup();
-    if keys.len() != 1 {
-        return Err(not_one(&prefix, &keys));
+    if keys.len() > 1 {
+        return Err(several(&prefix, &keys));
     }
     let whole = all.into_iter().filter_map(|mut one| {
         if one.of.len() > 1 {
@@ -114,12 +130,7 @@ fn search(
     found.resolve(Vec::append)
 }
 
-fn not_one(prefix: &str, keys: &[Key]) -> Failure {
-    if keys.is_empty() {
-        return Failure::told(format!(
-            "no entry has a key that begins with {prefix}; `sde ls` shows those there are"
-        ));
-    }
+fn several(prefix: &str, keys: &[Key]) -> Failure {
     let some: Vec<_> = keys.iter().take(5).map(Key::short).collect();
     Failure::told(format!(
         "{} keys begin with {prefix}: {}{}; give more of it",

@@ -1,7 +1,7 @@
 //! `sde invalidate`: says that results are wrong.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,20 +9,20 @@ use clap::Args;
 use sde::Key;
 use sde::archiver::{Archiver, Batch, Mark, Selection};
 use sde::record::{Record, RunId};
-use sde_archives::StoreOptions;
-use sde_archives::inspect::{Item, Listed, Snapshot};
+use sde_archives::inspect::{Inspection, Item, Listed, Snapshot};
+use sde_archives::{DirStore, StoreOptions};
 use serde_json::{Value as Json, json};
 
-use crate::args::Place;
+use crate::args::{self, Place};
 use crate::failure::Failure;
-use crate::find::find;
+use crate::find::{Found, find_any, none};
 use crate::output::Output;
 use crate::{store, text};
 
 /// Says that results are wrong: they are not used any more, and are computed again when they are next asked for
 ///
 /// Means the computation of each key that counts now. What rests on it stays in use, and is named. Programs that run now go
-/// on with what they have.
+/// on with what they have. An entry that only a store of SDE_ALSO has counts as wrong for programs that save to STORE.
 #[derive(Args)]
 pub struct Invalidate {
     #[command(flatten)]
@@ -55,6 +55,8 @@ struct Computed {
     key: Key,
     run: RunId,
     made_at: SystemTime,
+    /// The other store that has it.
+    of: Option<PathBuf>,
 }
 
 /// The most dependents that are listed.
@@ -66,13 +68,34 @@ impl Invalidate {
         if keys.is_empty() {
             return super::needed(None).map(drop);
         }
-        let (read, (meant, dependents)) = store::read(&path, |store| {
-            let meant = keys.iter().map(|key| self.meant(store, key));
-            let meant = meant.collect::<Result<Vec<_>, _>>()?;
-            let dependents = dependents(store, &meant);
-            Ok((meant, dependents))
-        })?;
-        let dependents = self.mark(&path, &meant, dependents)?;
+        let of_keys = |store: &mut Snapshot| {
+            let found = keys.iter().map(|key| find_any(store, key));
+            found.collect::<Result<Vec<_>, _>>()
+        };
+        let (read, found) = store::read(&path, of_keys)?;
+        let own = self.open(&path)?;
+        let marks = own.marks()?;
+        // A store that can't be read was warned of when this one was opened.
+        let others = args::other_stores().into_iter();
+        let others: Vec<PathBuf> = others.filter(|dir| Inspection::open(dir).is_ok()).collect();
+        let mut in_each = vec![(None, found)];
+        for dir in &others {
+            in_each.push((Some(dir), store::read(dir, of_keys)?.1));
+        }
+        let meant = keys.iter().enumerate().map(|(at, key)| {
+            let in_each = in_each.iter().map(|(dir, found)| (*dir, &*found[at]));
+            self.meant(key, in_each, &marks)
+        });
+        let meant = meant.collect::<Result<Vec<_>, _>>()?;
+        // What is in this store may rest on what is in others.
+        let mut resting = Vec::new();
+        for dir in others.iter().map(Some).chain([None]) {
+            let from = || meant.iter().chain(&resting);
+            let path = dir.unwrap_or(&path);
+            let (_, more) = store::read(path, |store| Ok(dependents(store, from(), dir)))?;
+            resting.extend(more);
+        }
+        let dependents = self.mark(&own, &marks, &meant, resting)?;
         match out.json {
             true => out.object(&self.object(&meant, &dependents))?,
             false => self.print(&meant, &dependents, out)?,
@@ -80,46 +103,67 @@ impl Invalidate {
         store::conclude(&read, out)
     }
 
-    /// The computation of a key that counts.
-    fn meant(&self, store: &mut Snapshot, key: &str) -> Result<Computed, Failure> {
-        let found = find(store, key)?.swap_remove(0);
-        let record = &found.entry.record;
-        let (app, short) = (&record.app, record.key.short());
-        if let Some(failure) = &record.failure {
-            let of = failure.of.short();
-            return Err(Failure::told(format!(
-                "{app} [{of}] has no result, it failed; `sde gc --failed --key {of}` takes the failure out"
-            )));
+    /// The computation of a key that counts: that of the first store that has one which is in use, or to take a mark back, one
+    /// that is not.
+    fn meant<'a>(
+        &self,
+        key: &str,
+        in_each: impl Iterator<Item = (Option<&'a PathBuf>, &'a [Found])>,
+        marks: &[Mark],
+    ) -> Result<Computed, Failure> {
+        let first = in_each.filter_map(|(dir, found)| Some((dir, &found.first()?.entry.record)));
+        let (failed, computed): (Vec<_>, Vec<_>) =
+            first.partition(|(_, record)| record.failure.is_some());
+        let computed = computed.into_iter();
+        let mut all: Vec<_> = computed
+            .map(|(dir, record)| Computed::of(record, dir))
+            .collect();
+        let is_it = |one: &Computed| in_force(one, marks).is_some() == self.undo;
+        let at = all.iter().position(is_it);
+        match (at, all.first(), failed.first()) {
+            (Some(at), ..) => Ok(all.swap_remove(at)),
+            (None, Some(one), _) if self.undo => Err(Failure::told(format!(
+                "the computation of {} that counts is not marked as invalid; `sde show --all` has earlier ones",
+                one.text()
+            ))),
+            (None, Some(_), _) => Ok(all.swap_remove(0)),
+            (None, None, Some((_, record))) => {
+                let of = record
+                    .failure
+                    .as_ref()
+                    .map_or(record.key, |failure| failure.of);
+                let (app, of) = (&record.app, of.short());
+                Err(Failure::told(format!(
+                    "{app} [{of}] has no result, it failed; `sde gc --failed --key {of}` takes the failure out"
+                )))
+            }
+            (None, None, None) => Err(none(key)),
         }
-        if self.undo && found.mark.is_none() {
-            return Err(Failure::told(format!(
-                "the computation of {app} [{short}] that counts is not marked as invalid; `sde show --all` has earlier ones"
-            )));
+    }
+
+    /// Opens the store to write marks to, with those that SDE_ALSO names to read.
+    fn open(&self, path: &Path) -> Result<DirStore, Failure> {
+        let mut options = StoreOptions::new().without_environment().also_from_env();
+        if self.trust_others {
+            options = options.trust_others();
         }
-        Ok(Computed::of(record))
+        options
+            .open(path)
+            .map_err(|error| store::not_opened(path, error))
     }
 
     /// Marks the computations, and the dependents if they are meant too. Gives the dependents: those without a mark, and to
     /// take back, those whose mark has the reason of one that is taken back.
     fn mark(
         &self,
-        path: &Path,
+        store: &DirStore,
+        there: &[Mark],
         meant: &[Computed],
         mut dependents: Vec<Computed>,
     ) -> Result<Vec<Computed>, Failure> {
-        let mut options = StoreOptions::new().without_environment();
-        if self.trust_others {
-            options = options.trust_others();
-        }
-        let store = options.open(path);
-        let store = store.map_err(|error| store::not_opened(path, error))?;
-        let there = store.marks()?;
-        let in_force = |one: &Computed| {
-            let last = last_mark(one, &there).filter(|mark| !mark.undone);
-            last.map(|mark| &*mark.reason)
-        };
-        let reasons: HashSet<&str> = meant.iter().filter_map(in_force).collect();
-        dependents.retain(|one| match (self.undo, in_force(one)) {
+        let reason = |one: &Computed| in_force(one, there);
+        let reasons: HashSet<&str> = meant.iter().filter_map(reason).collect();
+        dependents.retain(|one| match (self.undo, reason(one)) {
             (true, reason) => reason.is_some_and(|reason| reasons.contains(reason)),
             // It is out of use already, and for a reason of its own.
             (false, reason) => reason.is_none(),
@@ -127,7 +171,7 @@ impl Invalidate {
         let also = dependents.iter().filter(|_| self.dependents);
         let all = meant.iter().chain(also);
         let mut batch = Batch::new(Selection::Archive);
-        batch.marks = all.map(|one| self.mark_of(one, &there)).collect();
+        batch.marks = all.map(|one| self.mark_of(one, there)).collect();
         store.save(&batch)?;
         store.commit(Selection::Archive)?;
         store.finish();
@@ -196,18 +240,27 @@ impl Invalidate {
 }
 
 impl Computed {
-    fn of(record: &Record) -> Self {
+    fn of(record: &Record, of: Option<&PathBuf>) -> Self {
         Self {
             app: Arc::clone(&record.app),
             key: record.key,
             run: record.run,
             made_at: record.made_at,
+            of: of.cloned(),
         }
     }
 
     fn text(&self) -> String {
-        format!("{} [{}]", self.app, self.key.short())
+        let of = self.of.as_ref();
+        let of = of.map_or_else(String::new, |of| format!(" of {}", of.display()));
+        format!("{} [{}]{of}", self.app, self.key.short())
     }
+}
+
+/// The reason of the mark of a computation, if it has one that was not taken back.
+fn in_force<'a>(one: &Computed, marks: &'a [Mark]) -> Option<&'a str> {
+    let last = last_mark(one, marks).filter(|mark| !mark.undone);
+    last.map(|mark| &*mark.reason)
 }
 
 fn last_mark<'a>(of: &Computed, there: &'a [Mark]) -> Option<&'a Mark> {
@@ -217,9 +270,13 @@ fn last_mark<'a>(of: &Computed, there: &'a [Mark]) -> Option<&'a Mark> {
 
 /// The computations that called these keys since they were computed, directly or through others. Each round reads all entries: few stores have long
 /// chains, and memory is that of what is found.
-fn dependents(store: &mut Snapshot, of: &[Computed]) -> Vec<Computed> {
-    let mut keys: HashMap<Key, SystemTime> = of.iter().map(|one| (one.key, one.made_at)).collect();
-    let mut known: HashSet<(Key, RunId)> = of.iter().map(|one| (one.key, one.run)).collect();
+fn dependents<'a>(
+    store: &mut Snapshot,
+    of: impl Iterator<Item = &'a Computed> + Clone,
+    dir: Option<&PathBuf>,
+) -> Vec<Computed> {
+    let mut keys: HashMap<Key, SystemTime> = of.clone().map(|one| (one.key, one.made_at)).collect();
+    let mut known: HashSet<(Key, RunId)> = of.map(|one| (one.key, one.run)).collect();
     let mut found = Vec::new();
     loop {
         let before = found.len();
@@ -230,7 +287,7 @@ fn dependents(store: &mut Snapshot, of: &[Computed]) -> Vec<Computed> {
             let is_since = |key| keys.get(key).is_some_and(|made_at| *made_at <= ended);
             let rests = record.calls.iter().any(|(_, key)| is_since(key));
             if rests && record.failure.is_none() && known.insert((record.key, record.run)) {
-                found.push(Computed::of(record));
+                found.push(Computed::of(record, dir));
             }
         });
         for one in &found[before..] {

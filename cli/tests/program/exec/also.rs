@@ -83,3 +83,39 @@ fn a_dry_run_knows_of_other_stores() {
         desk.exec(&[], &["echo", "another"]);
     }
 }
+
+#[test]
+fn what_another_store_has_is_invalidated_in_ones_own() {
+    let desk = desk();
+    desk.exec(&[], &["echo", "one"]);
+    let listed = desk.sde(&["--json", "ls", "theirs.sde"]).well();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let key = listed["key"].as_str().unwrap();
+    let sde = |arguments: &[&str], also: &str| {
+        let arguments = [&["invalidate", "-s", "commands.sde", key], arguments].concat();
+        let mut command = desk.command(arguments);
+        Done::of(command.env("SDE_ALSO", also).output().unwrap())
+    };
+    let bad = ["--reason", "bad"];
+    sde(&bad, "").ends(2);
+    says(
+        &sde(&bad, "theirs.sde").well(),
+        " of theirs.sde is not used any more",
+    );
+    says(
+        &sde(&["--undo"], "theirs.sde").well(),
+        " of theirs.sde is used again",
+    );
+    sde(&["--undo"], "theirs.sde").ends(2);
+    sde(&bad, "theirs.sde").well();
+    // Whose store it is has it as before.
+    of(&desk, &["-s", "theirs.sde"], "").well();
+    assert_eq!(desk.runs(), 1);
+    of(&desk, &[], "theirs.sde");
+    assert_eq!(desk.runs(), 2);
+    of(&desk, &[], "theirs.sde").well();
+    assert_eq!(desk.runs(), 2);
+    // What is used now is one's own.
+    let own = sde(&bad, "theirs.sde").well();
+    assert!(!own.contains("theirs.sde"), "{own}");
+}

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
+use sde::Key;
+use sde::record::RunId;
 use sde_archives::inspect::{Computations, Decoded, Entry, Listed, Snapshot, Standing};
 use sde_command::{Judged, Judgement, Rules, Stream, results};
 
-use super::{Contents, RunResults, text};
+use super::{Contents, Run, RunResults, text};
 use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
 
@@ -72,6 +75,51 @@ fn rules_of(entry: &Entry) -> Option<(String, String)> {
 pub fn judge(run: &RunResults, rules: &Rules, contents: &Contents) -> Result<Judgement, Failure> {
     let judged = rules.judge(&Stored { run, contents });
     judged.map_err(|error| Failure::told(format!("{} can't be judged: {error}", run.line)))
+}
+
+/// A stored run that fails by the rules last asked for of its app.
+pub struct Failing {
+    pub key: Key,
+    pub run: RunId,
+    pub took: Duration,
+    pub line: FailedLine,
+}
+
+/// The runs of these apps that count and fail by rules, which `sde ls --failed` lists. It reads what they wrote, if their
+/// apps have rules. One that can't be judged is not among them.
+pub fn failing(
+    store: &mut Snapshot,
+    is_of_app: impl Fn(&str) -> bool,
+) -> Result<Vec<Failing>, Failure> {
+    let mut found = Computations::default();
+    let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark();
+    store.walk(Some(&wanted), |_, item| {
+        found.add(item, |entry| match Run::of(&entry) {
+            Some(Run::Whole(run)) if is_of_app(&entry.record.app) => Some((entry.record, run)),
+            _ => None,
+        });
+    });
+    let found = found.resolve(|_, _| {});
+    store.gone |= found.gone;
+    let mut all = found.all;
+    all.retain(|one| one.standing == Standing::Current);
+    let runs = || all.iter().map(|one| (&*one.of.0.app, &one.of.1));
+    let rules = kept_rules(store, runs().map(|(app, _)| app))?;
+    let with_rules = runs().filter(|(app, _)| rules.contains_key(*app));
+    let contents = Contents::of(store, with_rules.flat_map(|(_, run)| run.digests()));
+    // Without rules the status decides alone.
+    let plain = Rules::default();
+    let failing = all.iter().filter_map(|one| {
+        let (record, run) = &one.of;
+        let judged = judge(run, rules.get(&*record.app).unwrap_or(&plain), &contents);
+        Some(Failing {
+            key: record.key,
+            run: record.run,
+            took: record.took,
+            line: failed(run, &judged.ok()?)?,
+        })
+    });
+    Ok(failing.collect())
 }
 
 /// The line of a run in a list of failures, if it fails by rules.

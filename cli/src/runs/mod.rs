@@ -15,7 +15,7 @@ use crate::columns::{self, Cell, Cells, Columns, Kind};
 use crate::failure::Failure;
 
 pub use contents::Contents;
-pub use judge::{failed, judge, kept_rules};
+pub use judge::{failed, failing, judge, kept_rules};
 
 /// The largest list of outputs that is read.
 const LONGEST: u64 = 64 << 20;

@@ -1,13 +1,14 @@
 //! The entries that `sde gc` takes out.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
 use sde::Key;
+use sde::record::RunId;
 use sde_archives::inspect::Entry;
 use sde_archives::{Compacted, Removable};
 use sde_command::results::RULES_APP;
@@ -21,9 +22,9 @@ use crate::columns::{self, Cell, Cells, Columns, Kind};
 use crate::failed::FailedLine;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::Run;
+use crate::runs::{self, Run};
 use crate::table::TextTable;
-use crate::{text, time};
+use crate::{store, text, time};
 
 /// How many entries are shown.
 const SHOWN: usize = 10;
@@ -44,7 +45,7 @@ pub struct Chosen {
     /// Takes out the entries with this in a column of `sde table`, also with !=, <, <=, > or >=. Several times: all must hold
     #[arg(long = "where", value_name = "COLUMN=VALUE")]
     conditions: Vec<Condition>,
-    /// Takes out failures
+    /// Takes out failures, and runs of commands that fail by the rules last asked for; `sde ls --failed` lists both
     #[arg(long)]
     failed: bool,
     /// Takes out what was made by other code than that which `sde table` shows
@@ -68,9 +69,21 @@ impl Chosen {
             true => old_codes(path, &mut seen.codes)?,
             false => HashSet::new(),
         };
+        let failing = match self.failed {
+            true => {
+                store::read(path, |store| {
+                    runs::failing(store, |app| self.is_of_app(app))
+                })?
+                .1
+            }
+            false => Vec::new(),
+        };
+        let failing = failing.into_iter();
+        let failing = failing.map(|one| ((one.key, one.run), one.line.error));
         Ok(Some(Chooser {
             of: self,
             old,
+            failing: failing.collect(),
             seen: RefCell::new(seen),
         }))
     }
@@ -85,9 +98,6 @@ impl Chosen {
 
     /// Whether an entry is to go. It decides the cheapest first.
     fn takes(&self, entry: &Entry, old: &HashSet<u32>, seen: &mut Seen) -> bool {
-        if self.failed && entry.record.failure.is_none() {
-            return false;
-        }
         if !self.old_code && self.conditions.is_empty() {
             return true;
         }
@@ -137,6 +147,8 @@ fn cells(entry: &Entry, run: Option<&Run>, columns: &mut Columns) -> Cells {
 pub struct Chooser<'a> {
     of: &'a Chosen,
     old: HashSet<u32>,
+    /// The errors of runs of commands that fail by rules.
+    failing: HashMap<(Key, RunId), String>,
     seen: RefCell<Seen>,
 }
 
@@ -178,15 +190,24 @@ impl Chooser<'_> {
             return false;
         }
         let takes = match one.entry {
+            Some(entry) if self.of.failed && self.error(entry).is_none() => false,
             Some(entry) => self.of.takes(entry, &self.old, seen),
             // Only states have no entry.
             None => !self.of.failed && !self.of.old_code && self.of.conditions.is_empty(),
         };
         if takes && !one.stays && seen.first.len() < SHOWN {
-            seen.first
-                .insert(*one.key, Gone::of(one, key, &mut seen.columns));
+            let error = one.entry.and_then(|entry| self.error(entry));
+            let gone = Gone::of(one, key, error.unwrap_or_default(), &mut seen.columns);
+            seen.first.insert(*one.key, gone);
         }
         takes
+    }
+
+    /// The error of a failure, or of a run that fails by rules.
+    fn error(&self, entry: &Entry) -> Option<String> {
+        let record = &entry.record;
+        let failed = FailedLine::of(record).map(|failed| failed.error);
+        failed.or_else(|| self.failing.get(&(record.key, record.run)).cloned())
     }
 
     /// Refuses names that nothing has, if nothing was chosen.
@@ -262,7 +283,7 @@ impl Chooser<'_> {
 }
 
 impl Gone {
-    fn of(one: &Removable<'_>, key: Key, columns: &mut Columns) -> Self {
+    fn of(one: &Removable<'_>, key: Key, error: String, columns: &mut Columns) -> Self {
         let cells = one.entry.map(|entry| match Run::of(entry) {
             Some(run) => run.given(entry, columns),
             None => columns.given(entry),
@@ -272,13 +293,12 @@ impl Gone {
             let name = columns.name(*column);
             format!("{name}={}", columns::text(cell))
         });
-        let failed = one.entry.and_then(|entry| FailedLine::of(&entry.record));
         Self {
             app: one.app.to_owned(),
             key,
             given: given.collect::<Vec<_>>().join(" "),
             made_at: one.entry.map(|entry| time::of(entry.record.made_at)),
-            error: failed.map(|failed| failed.error).unwrap_or_default(),
+            error,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::table::write_objects;
-use crate::{json, store, text, time};
+use crate::{json, runs, store, text, time};
 use done::{Done, Kept};
 
 /// Hits, misses, time saved and room used; then how much there is of what
@@ -35,7 +35,7 @@ pub struct Stats {
 
 impl Stats {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let (store, report) = store::read(&self.place.only()?, |store| Ok(Report::of(store)))?;
+        let (store, report) = store::read(&self.place.only()?, |store| Report::of(store))?;
         match out.json {
             true => out.object(&report)?,
             false => report.print(out)?,
@@ -62,7 +62,7 @@ struct Report {
     unfinished: usize,
     #[serde(skip)]
     has_told: bool,
-    /// The runs that failed and have had no result since, and the seconds that they had taken.
+    /// The runs that `sde ls --failed` lists, and the seconds that they had taken.
     failed: usize,
     failed_seconds: f64,
     invalidated: usize,
@@ -104,7 +104,7 @@ struct OfClass {
 }
 
 impl Report {
-    fn of(store: &mut Snapshot) -> Self {
+    fn of(store: &mut Snapshot) -> Result<Self, Failure> {
         let mut report = Self::default();
         report.classes.extend(Class::ALL.map(|class| OfClass {
             class: class.name(),
@@ -148,6 +148,10 @@ impl Report {
             let made_at = Some(time::of(one.precedence.made_at));
             app.latest_at = app.latest_at.max(made_at);
         }
+        for one in runs::failing(store, |_| true)? {
+            report.failed += 1;
+            report.failed_seconds += one.took.as_secs_f64();
+        }
         let told = found.journals.iter().find_map(|one| one.capacity);
         let programs = done::all(&mut found);
         for (name, stats) in programs.iter().flat_map(|one| &one.apps) {
@@ -162,7 +166,7 @@ impl Report {
             app: name.to_string(),
             ..of
         });
-        Self {
+        Ok(Self {
             files: store.segments.len(),
             bytes: store.segments.iter().map(SegmentFile::length).sum(),
             allowed: report.allowed(told),
@@ -174,7 +178,7 @@ impl Report {
             invalidated: found.marks(),
             damaged: store.damages.len(),
             ..report
-        }
+        })
     }
 
     fn add_to_class(&mut self, path: &str, item: &Item) {

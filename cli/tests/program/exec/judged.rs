@@ -93,3 +93,37 @@ fn a_rule_that_is_new_is_told_by_why() {
     desk.exec_script(&new, "some.sh").ends(1);
     assert_eq!(desk.runs(), 1);
 }
+
+#[test]
+fn runs_that_fail_by_rules_are_counted_and_taken_out_with_failures() {
+    let desk = Desk::new();
+    desk.script("some.sh", "echo out $2");
+    let run = |rule: [&str; 2], word: &str| {
+        let line = ["--", "sh", "some.sh", &desk.counter, word];
+        let options = ["exec", "--name", "some", "--text", &desk.counter];
+        desk.sde(&[&options[..], &rule, &line].concat())
+    };
+    run(["--require", "out"], "one").well();
+    run(["--require", "two"], "one").ends(1);
+    run(["--require", "two"], "two").well();
+    let failed = || {
+        let stats: Value = serde_json::from_str(&desk.sde(&["--json", "stats"]).well()).unwrap();
+        let listed = desk.sde(&["ls", "--failed", "--json"]).well();
+        assert_eq!(stats["failed"], listed.lines().count());
+        stats["failed"].as_u64().unwrap()
+    };
+    assert_eq!(failed(), 1);
+    let gc = |more: &[&str]| desk.sde(&[&["gc", "--failed", "--grace", "0s"], more].concat());
+    let listed = gc(&["-n"]).well();
+    says(&listed, "1 entry would be taken out");
+    says(&listed, "require two");
+    gc(&["--app", "none*", "-n"]).ends(2);
+    says(&gc(&[]).well(), "1 entry taken out");
+    assert_eq!(failed(), 0);
+    // The one that passes is given.
+    let runs = desk.runs();
+    run(["--require", "two"], "two").well();
+    assert_eq!(desk.runs(), runs);
+    run(["--require", "out"], "one").well();
+    assert_eq!(desk.runs(), runs + 1);
+}

@@ -103,12 +103,24 @@ impl<'a, R> TextTable<'a, R> {
             fit(columns, &mut widths, room);
         }
         let cut = out.width.map(|_| "…");
+        let texts = columns.iter().zip(&widths).zip(&natural);
+        let texts = texts.map(|((column, width), natural)| {
+            let is_cut = cut.is_some() && (1..*natural).contains(width);
+            Texts::of(rows.iter().filter(|_| is_cut).map(|row| column.clean(row)))
+        });
+        let texts: Vec<Texts> = texts.collect();
         let mut line = |cell: &dyn Fn(&Column<'a, R>) -> String| {
-            let shown = columns.iter().zip(&widths).filter(|(_, width)| **width > 0);
-            let cells = shown.map(|(column, width)| {
+            let all = columns.iter().zip(&widths).zip(&texts);
+            let shown = all.filter(|((_, width), _)| **width > 0);
+            let cells = shown.map(|((column, width), texts)| {
                 let cell = cell(column);
+                let is_longer = measure_text_width(&cell) > *width;
                 match cut {
-                    None if measure_text_width(&cell) > *width => cell,
+                    None if is_longer => cell,
+                    Some(_) if is_longer => {
+                        let short = texts.shortened(cell, *width);
+                        pad_str(&short, *width, column.align, cut).into_owned()
+                    }
                     _ => pad_str(&cell, *width, column.align, cut).into_owned(),
                 }
             });
@@ -122,6 +134,40 @@ impl<'a, R> TextTable<'a, R> {
         }
         let left_out = (0..columns.len()).filter(|at| widths[*at] == 0 && natural[*at] > 0);
         Ok(left_out.map(|at| columns[at].title).collect())
+    }
+}
+
+/// The texts of a column that is cut, sorted.
+struct Texts(Vec<String>);
+
+impl Texts {
+    fn of(texts: impl Iterator<Item = String>) -> Self {
+        let mut texts: Vec<String> = texts.collect();
+        texts.sort_unstable();
+        texts.dedup();
+        Self(texts)
+    }
+
+    /// A longer text without a part of its middle, if it begins as another does for as long as there is room: what is left shows
+    /// where they differ. The end may still have to be cut off.
+    fn shortened(&self, text: String, width: usize) -> String {
+        let at = self.0.partition_point(|other| **other < *text);
+        let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        let common = |other: &String| {
+            let pairs = text.chars().zip(other.chars());
+            pairs.take_while(|(one, other)| one == other).count()
+        };
+        let neighbours = neighbours.filter_map(|at| self.0.get(at));
+        let differs_at = neighbours.map(common).max().unwrap_or(0);
+        if differs_at + 1 < width {
+            return text;
+        }
+        let first = width / 3;
+        let room = width.saturating_sub(first + 1);
+        let last = text.chars().count().saturating_sub(room);
+        let from = last.min(differs_at.saturating_sub(room / 3));
+        let first = text.chars().take(first).chain(['…']);
+        first.chain(text.chars().skip(from)).collect()
     }
 }
 

@@ -257,7 +257,7 @@ fn print_failed(listing: &Listing, total: usize, out: &mut Output) -> Result<(),
         .right("COST", 7, |line| text::duration(line.seconds))
         .left("HOST", 3, |line| failed(line, |one| &one.host))
         .left("ERROR", 11, |line| failed(line, |one| &one.error))
-        .least(32)
+        .least(24)
         .write(out)?;
     let cost = text::duration(lines.iter().map(|line| line.seconds).sum());
     let shown = shown(listing, total, ["failed run", "failed runs"]);

@@ -126,6 +126,9 @@ impl Table {
 /// The most results without a column that are named.
 const TOLD: usize = 20;
 
+/// The width to which a text may be cut in a terminal.
+const LEAST: usize = 16;
+
 /// The rows, in order.
 struct Rows {
     lines: Vec<Line>,
@@ -195,23 +198,18 @@ impl Rows {
             let first = cells.next().flatten();
             let is_same = self.lines.len() > 1 && cells.clone().all(|other| other == first);
             let is_text = |cell: Option<&Cell>| matches!(cell, Some(Cell::Text(_)));
-            // Columns that are the same in all rows tell the least, and keys tell all rows apart.
+            // Columns that are the same in all rows tell the least, and keys tell all rows apart. Results are what is asked for.
             let rank = match (is_same, self.columns.kind(*column)) {
                 (true, Kind::Result) => 2,
                 (true, _) => 1,
+                (false, Kind::Result | Kind::Error) => 5,
                 (false, Kind::Setting) => 3,
                 (false, _) => 4,
             };
             let rank = rank * (count + 1) - at;
             let text = |line: &Line| cell(line, *column).map(columns::text).unwrap_or_default();
             table = match is_text(first) || cells.any(is_text) {
-                true => {
-                    let least = match out.width {
-                        Some(_) => distinct(self.lines.iter().map(text)),
-                        None => 0,
-                    };
-                    table.left(title, rank, text).least(least.max(8))
-                }
+                true => table.left(title, rank, text).least(LEAST),
                 false => table.right(title, rank, text),
             };
         }
@@ -287,17 +285,6 @@ impl Rows {
             Array::texts(cells.map(|cell| cell.map(columns::text).unwrap_or_default()))
         }
     }
-}
-
-/// How many characters of these texts it takes to tell them apart, and one for what is cut off.
-fn distinct(texts: impl Iterator<Item = String>) -> usize {
-    let all: BTreeSet<String> = texts.collect();
-    let pairs = all.iter().zip(all.iter().skip(1));
-    let common = pairs.map(|(one, other)| {
-        let equal = one.chars().zip(other.chars());
-        equal.take_while(|(one, other)| one == other).count()
-    });
-    common.max().map_or(0, |common| common + 2)
 }
 
 fn value(cell: Option<&Cell>) -> Decoded {

@@ -262,3 +262,45 @@ fn a_file_that_the_store_lost_is_told() {
         assert!(damaged(&done), "{done:?}");
     }
 }
+
+/// Texts that differ far behind their beginnings look different, and results keep their room beside them.
+#[test]
+fn long_texts_that_differ_look_different() {
+    let desk = Desk::new();
+    desk.script("model.sh", "echo energy $3; test $3 -lt 4");
+    let long = "the same long word ".repeat(8);
+    let path = |number: &str| format!("{long}{number}{long}");
+    for number in ["1", "2", "4", "5"] {
+        let (counter, text) = (&*desk.counter, &*path(number));
+        let options = [
+            "--text",
+            counter,
+            "--text",
+            text,
+            "--get",
+            "energy=energy (.*)",
+        ];
+        desk.exec(&options, &["sh", "model.sh", counter, text, number]);
+    }
+    let at_80 = |arguments: &[&str]| {
+        let mut command = desk.command(arguments);
+        Done::of(command.env("COLUMNS", "80").output().unwrap()).well()
+    };
+    // Each text is there, cut, with the number that tells it apart.
+    let differ = |shown: &str, numbers: [&str; 2]| {
+        let lines = shown.lines().filter(|line| line.contains('…'));
+        let lines: Vec<&str> = lines.collect();
+        for number in numbers {
+            let has = |line: &&&str| line.contains(&format!("word {number}the"));
+            assert_eq!(lines.iter().filter(has).count(), 1, "{number}:\n{shown}");
+        }
+    };
+    let table = at_80(&["table"]);
+    differ(&table, ["1", "2"]);
+    assert!(table.lines().next().unwrap().contains("energy"), "{table}");
+    let listed = at_80(&["ls"]);
+    differ(&listed, ["1", "2"]);
+    differ(&at_80(&["ls", "--failed"]), ["4", "5"]);
+    differ(&at_80(&["gc", "-n", "--app", "*"]), ["1", "2"]);
+    differ(&at_80(&["gc", "-n", "--failed"]), ["4", "5"]);
+}

@@ -254,13 +254,13 @@ impl Chooser<'_> {
             let rows: Vec<&Gone> = seen.first.values().collect();
             let made = |one: &&Gone| one.made_at.map(time::minute).unwrap_or_default();
             TextTable::of(&rows)
-                .left("APP", 5, |one| one.app.clone())
+                .left("APP", 6, |one| one.app.clone())
                 .least(12)
-                .left("KEY", 6, |one| one.key.short())
-                .left("INPUTS", 4, |one| one.given.clone())
+                .left("KEY", 7, |one| one.key.short())
+                .left("INPUTS", 5, |one| one.given.clone())
                 .least(24)
                 .left("MADE (UTC)", 3, made)
-                .left("ERROR", 2, |one| one.error.clone())
+                .left("ERROR", 4, |one| one.error.clone())
                 .least(24)
                 .write(out)?;
             if done.taken_out > rows.len() {

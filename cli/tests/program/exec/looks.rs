@@ -302,5 +302,27 @@ fn long_texts_that_differ_look_different() {
     differ(&listed, ["1", "2"]);
     differ(&at_80(&["ls", "--failed"]), ["4", "5"]);
     differ(&at_80(&["gc", "-n", "--app", "*"]), ["1", "2"]);
-    differ(&at_80(&["gc", "-n", "--failed"]), ["4", "5"]);
+    let failed = at_80(&["gc", "-n", "--failed"]);
+    differ(&failed, ["4", "5"]);
+    says(&failed, "its exit status is 1");
+}
+
+#[test]
+fn results_keep_their_room_beside_many_inputs() {
+    let desk = Desk::new();
+    desk.script("model.sh", "echo energy $A_LONG_VARIABLE_1");
+    for number in 1..3 {
+        let given: Vec<String> = (1..7)
+            .map(|at| format!("A_LONG_VARIABLE_{at}={number}"))
+            .collect();
+        let given = given.iter().flat_map(|one| ["--env", one]);
+        let get = ["--get", "energy=energy (.*)"];
+        let options: Vec<&str> = get.into_iter().chain(given).collect();
+        desk.exec_script(&options, "model.sh").well();
+    }
+    let mut command = desk.command(["table"]);
+    let table = Done::of(command.env("COLUMNS", "80").output().unwrap()).well();
+    let titles = table.lines().next().unwrap();
+    assert!(titles.contains("energy"), "{table}");
+    says(&table, "no room for: ");
 }

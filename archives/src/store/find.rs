@@ -38,7 +38,7 @@ impl DirStore {
     pub(crate) fn give_content_here(
         &self,
         digest: &Digest,
-        ask: &mut dyn FnMut(&Catalog, &Key) -> Result<(bool, bool), ArchiveError>,
+        ask: &mut impl FnMut(&Catalog, &Key) -> Result<(bool, bool), ArchiveError>,
     ) -> Result<bool, ArchiveError> {
         let (catalog, key) = (&self.0.catalog, content_key(digest));
         for _ in 0..LOOKS {

@@ -35,7 +35,7 @@ pub struct Stats {
 
 impl Stats {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let (store, report) = store::read(&self.place.only()?, |store| Report::of(store))?;
+        let (store, report) = store::read(&self.place.only()?, Report::of)?;
         match out.json {
             true => out.object(&report)?,
             false => report.print(out)?,

@@ -446,7 +446,9 @@ fn what_would_be_run_counts_only_if_its_author_is_trusted() {
 #[test]
 fn a_file_of_another_users_result_is_never_put_back() {
     if !rustix::process::geteuid().is_root() {
-        return println!("skipped: only the administrator can give files away");
+        return println!(
+            "skipped a_file_of_another_users_result_is_never_put_back: only the administrator can give files away"
+        );
     }
     let place = output_files::Place::new();
     assert_eq!(place.call("file", "text"), 1);

@@ -267,6 +267,11 @@ fn a_folder_that_is_swapped_while_it_is_copied_gives_nothing_of_another() {
         saved(&one, 0..3);
         saved(&other, 3..4);
         saved(&wrong, 10..13);
+        for store in [&one, &other] {
+            use std::os::unix::fs::MetadataExt;
+            let group = store.metadata().unwrap().gid();
+            DirStore::share_with_group(store, group).unwrap();
+        }
         let before = segments(&wrong);
         let swapped = AtomicBool::new(false);
         let swap = || {
@@ -286,7 +291,9 @@ fn a_folder_that_is_swapped_while_it_is_copied_gives_nothing_of_another() {
             }
             true
         });
-        println!("{is_link} {is_source} {copied:?}");
+        let entries = copied.as_ref().map_or(0, |copied| copied.entries);
+        assert_eq!(copied.is_err(), is_link, "{is_source} {copied:?}");
+        assert_eq!(entries == 3, !is_link && !is_source, "{copied:?}");
         drop(to);
         assert_eq!(segments(&wrong), before, "{is_link} {is_source}");
         if is_source {

@@ -147,6 +147,8 @@ fn a_member_watches_another() {
     until("it is seen", || watched().contains("\"app\":\"sh\""));
     let shown = by(BERT, &sde, &["watch", path]).well();
     says(&shown, " sh ");
+    let work = store.join("work").metadata().unwrap();
+    assert_eq!((work.mode() & 0o7777, work.gid()), (0o2770, GROUP));
     let told = by(BERT, &sde, &["stop", path]).well();
     says(&told, "1 program is told");
     open.write_all(b"well\n").unwrap();

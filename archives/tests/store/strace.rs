@@ -83,7 +83,7 @@ fn nothing_acknowledged_is_lost_at_any_system_call() {
 /// A worker's job: copies one store to another.
 pub fn copy(dir: &Path) {
     let from = DirStore::open_read_only(dir.join("one")).unwrap();
-    let to = StoreOptions::new().segment_size(1 << 12);
+    let to = StoreOptions::new().segment_size(1);
     let to = to.open(dir.join("other")).unwrap();
     let copied = to.copy_from(&from, |_| true).unwrap();
     assert_eq!(copied.entries + copied.there, PAGES as usize);

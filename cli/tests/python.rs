@@ -1,6 +1,6 @@
 //! The program in the document about the store's format, run as it stands there.
 //!
-//! Needs a Python with cbor2 and numpy, which `SDE_PYTHON` names: `./test` makes one. Without it this
+//! Needs a Python with cbor2, numpy and pandas, which `SDE_PYTHON` names: `./test` makes one. Without it this
 //! is not run at all, see `Cargo.toml`.
 
 #![allow(
@@ -9,6 +9,9 @@
     reason = "a test that fails says where"
 )]
 
+#[allow(dead_code, reason = "part of it is for other tests")]
+#[path = "program/edited.rs"]
+mod edited;
 #[allow(
     dead_code,
     unused_imports,
@@ -24,7 +27,7 @@ const DOCUMENT: &str = include_str!("../../docs/store-format.md");
 
 fn python() -> Command {
     let python = std::env::var_os("SDE_PYTHON");
-    Command::new(python.expect("SDE_PYTHON names a Python with cbor2 and numpy"))
+    Command::new(python.expect("SDE_PYTHON names a Python with cbor2, numpy and pandas"))
 }
 
 /// The first program in a document.
@@ -106,4 +109,64 @@ fn the_guides_program_reads_a_table() {
     assert!(table.current_dir(folder.path()).status().unwrap().success());
     let said = said(python().arg("read.py").current_dir(folder.path()));
     assert_eq!(said, "3.6\nfloat64 (3,) <U12\n");
+}
+
+/// Reads a table twice; tells of each how many rows it has, and how often what the runs were given is there again.
+const FRAMES: &str = "
+import numpy, pandas, sys
+for table in pandas.read_csv('table.csv'), pandas.DataFrame(dict(numpy.load('table.npz'))):
+    given = table.drop(columns=['key', *sys.argv[1:]])
+    print(len(table), given.duplicated().sum(), *given.columns)
+";
+
+/// What `FRAMES` tells of the table of an app.
+fn frames(folder: &Path, app: &str, results: &[&str]) -> String {
+    for (file, form) in [("table.csv", "--csv"), ("table.npz", "--npz")] {
+        let mut table = kit::program();
+        table.args(["table", "s.sde", "--force", "--app", app, form]);
+        match form {
+            "--csv" => table.stdout(std::fs::File::create(folder.join(file)).unwrap()),
+            _ => table.arg(file),
+        };
+        assert!(table.current_dir(folder).status().unwrap().success());
+    }
+    said(
+        python()
+            .args(["-c", FRAMES])
+            .args(results)
+            .current_dir(folder),
+    )
+}
+
+/// The code is edited, then the helper, and each time a part of the sweep is made again.
+#[test]
+fn a_data_frame_of_a_half_recomputed_sweep_has_no_row_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, store) = (folder.path(), &folder.path().join("s.sde"));
+    let told = || frames(path, "code.step", &["by"]);
+    edited::program(store, ["1", "a"], 0..8);
+    assert_eq!(told(), "8 0 x\n".repeat(2));
+    edited::program(store, ["2", "a"], 0..6);
+    assert_eq!(told(), "6 0 x\n".repeat(2));
+    // Only odd points call the helper.
+    edited::program(store, ["2", "b"], [1, 3]);
+    assert_eq!(told(), "5 0 x\n".repeat(2));
+}
+
+/// One name of a file has had two contents.
+#[test]
+fn a_data_frame_of_runs_on_an_edited_file_tells_the_contents_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in ["one", "two"] {
+        std::fs::write(folder.path().join("in.txt"), text).unwrap();
+        let mut exec = kit::program();
+        exec.args(["exec", "-s", "s.sde", "-i", "in.txt", "--", "cat", "in.txt"]);
+        assert!(exec.current_dir(folder.path()).status().unwrap().success());
+    }
+    let told = frames(folder.path(), "cat", &[]);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert!(line.starts_with("2 0 "), "{told}");
+    }
 }

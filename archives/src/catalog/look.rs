@@ -17,7 +17,7 @@ use super::scan;
 use super::segments::{KnownSegment, Progress};
 use super::{Catalog, LOOKS};
 use crate::format::class::{EXTENSION, Part, folder};
-use crate::format::directory::is_no_folder;
+use crate::format::directory::{check_links, is_no_folder};
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
 use crate::format::trust::{Trust, no_permission, not_listed};
@@ -73,6 +73,7 @@ impl Catalog {
                 Err(ArchiveError::Io { cause, .. }) if is_gone(&cause) && more > 0 => continue,
                 there => there?,
             };
+            check_links(&*self.vfs, &self.dir, self.trust)?;
             if let Some(local) = &self.local {
                 there.extend(segments(&*self.vfs, local)?);
             }

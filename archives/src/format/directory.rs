@@ -13,11 +13,13 @@ use sde::archiver::ArchiveError;
 use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::id::UniqueId;
 use crate::format::segment::SEGMENT_HEADER;
-use crate::format::trust::{Trust, cannot_open, not_a_store};
+use crate::format::trust::{LINK, Trust, cannot_open, not_a_store, not_trusted};
 use crate::format::{VERSION, manifest};
 use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 
 pub(crate) const FORMAT: &str = "FORMAT";
+/// What is in a store beside the folders with what it holds.
+const NO_PARTS: [&str; 2] = [FORMAT, "work"];
 const FORMAT_START: &str = "SDE store, format ";
 /// The suffix of a file that is still being written; a crash may leave such files.
 pub(crate) const UNFINISHED: &str = ".unfinished";
@@ -144,14 +146,15 @@ pub(crate) fn check_parts(
     trust: Trust,
     read_only: bool,
 ) -> Result<(), ArchiveError> {
-    for name in folders().chain([FORMAT]) {
+    // In a folder of announcements that is closed to the group, runs would be computed twice without a word.
+    for name in folders().chain(NO_PARTS) {
         let found = vfs.look(&dir.join(name));
         let found = found.map_err(|error| cannot_open(dir, "looking at what is in it", error))?;
         let Some(found) = found else { continue };
         if let Some(why) = trust.refusal(&found) {
             return Err(not_a_store(dir, format!("of its {name:?}: {why}")));
         }
-        if name == FORMAT || found.kind == FileKind::Directory {
+        if NO_PARTS.contains(&name) || found.kind == FileKind::Directory {
             continue;
         }
         if !read_only {
@@ -170,10 +173,31 @@ pub(crate) fn check_parts(
     Ok(())
 }
 
-/// Makes a folder in a store, if it is missing. Its name is not durable yet.
-pub(crate) fn make_folder(vfs: &dyn Vfs, dir: &Path, folder: &Path) -> io::Result<()> {
-    if vfs.look(folder)?.is_some() {
+/// Refuses a store of a group in which a member has put a link in the place of a folder since it was opened.
+pub(crate) fn check_links(vfs: &dyn Vfs, store: &Path, trust: Trust) -> Result<(), ArchiveError> {
+    if !matches!(trust, Trust::Group(_)) {
         return Ok(());
+    }
+    for path in folders().map(|name| store.join(name)) {
+        let found = vfs.look(&path);
+        let found = found.map_err(|error| ArchiveError::io("looking at", &path, error))?;
+        if found.is_some_and(|found| found.link) {
+            return Err(not_trusted(store, &path, LINK));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a folder in a store, if it is missing. Its name is not durable yet.
+///
+/// In a store of a group a link is an error: a member may have put it there, for others to write where it leads.
+pub(crate) fn make_folder(vfs: &dyn Vfs, dir: &Path, folder: &Path) -> io::Result<()> {
+    if let Some(found) = vfs.look(folder)? {
+        let is_of_group = || matches!(Trust::of(vfs, dir, false), Trust::Group(_));
+        return match found.link && is_of_group() {
+            true => Err(io::Error::other(LINK)),
+            false => Ok(()),
+        };
     }
     // The name of the `FORMAT` file is synced first, since its maker may not have done so. After a power failure a
     // directory with a folder but without that file would be refused.

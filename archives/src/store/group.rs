@@ -157,11 +157,11 @@ impl Sharing<'_> {
             return Err(not_trusted(self.store, &path, LINK));
         }
         let user = rustix::process::geteuid();
-        if self.permissions.are_of(&found) {
-            return Ok(Some(handle));
-        }
+        let is_right = self.permissions.are_of(&found);
         if found.uid() != user.as_raw() && !user.is_root() {
-            *self.shared.of_others.entry(found.uid()).or_default() += 1;
+            if !is_right {
+                *self.shared.of_others.entry(found.uid()).or_default() += 1;
+            }
             return Ok(Some(handle));
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -171,10 +171,13 @@ impl Sharing<'_> {
         let found = file.metadata().map_err(failed)?;
         // A name that another member has made for a file of this user must not give that file away.
         if found.is_file() && found.nlink() > 1 {
-            self.shared.linked.push(path);
+            self.shared.linked.extend((!is_right).then_some(path));
         } else if found.is_dir() || found.is_file() {
-            self.permissions.give(&file).map_err(failed)?;
-            self.shared.changed += 1;
+            let had_lists = Permissions::remove_lists(&file);
+            if had_lists || !is_right {
+                self.permissions.give(&file).map_err(failed)?;
+                self.shared.changed += 1;
+            }
         }
         Ok(Some(file))
     }

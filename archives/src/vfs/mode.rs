@@ -121,6 +121,22 @@ mod unix {
             }
         }
 
+        /// Removes the access lists of a file or directory; gives whether it had any.
+        ///
+        /// A list closes to the group what the mode opens, and a directory hands it on to all that is made in it.
+        pub(crate) fn remove_lists(file: &File) -> bool {
+            #[cfg(target_os = "linux")]
+            return ["system.posix_acl_access", "system.posix_acl_default"]
+                .map(|list| {
+                    use rustix::fs::{fgetxattr, fremovexattr};
+                    let is_there = fgetxattr(file, list, &mut [0_u8; 0][..]).is_ok();
+                    is_there && fremovexattr(file, list).is_ok()
+                })
+                .contains(&true);
+            #[cfg(not(target_os = "linux"))]
+            false
+        }
+
         /// Not every file system gives what is made to the group of the directory, and the umask may take permissions.
         fn apply(self, file: &File, mode: u32) -> io::Result<()> {
             let Some(group) = self.group else {
@@ -129,6 +145,7 @@ mod unix {
             if file.metadata()?.gid() != group {
                 fchown(file, None, Some(group))?;
             }
+            Self::remove_lists(file);
             file.set_permissions(std::fs::Permissions::from_mode(mode))
         }
     }

@@ -313,17 +313,17 @@ pub fn loads(sde: &Sde, kilobytes: usize) -> bool {
 fn a_long_entry_stays_where_it_is() {
     let stores = Stores::new();
     let (sde, _) = engine(&stores.path("a"), SavePolicy::OnRequest);
-    assert!(!loads(&sde, 60) && !loads(&sde, 70));
+    assert!(!loads(&sde, 63) && !loads(&sde, 64));
     sde.finish().unwrap();
     let sde = stores.engine(&["a"]);
-    assert!(loads(&sde, 60) && loads(&sde, 70));
+    assert!(loads(&sde, 63) && loads(&sde, 64));
     sde.finish().unwrap();
     drop(sde);
     assert_eq!(entries(&stores.path("mine")), 1);
     stores.remove("a");
     let (sde, warned) = warnings(|| stores.engine(&["a"]));
     one_says(&warned, "nothing is looked up in");
-    assert!(loads(&sde, 60) && !loads(&sde, 70));
+    assert!(loads(&sde, 63) && !loads(&sde, 64));
 }
 
 /// Its results are of two classes, and one is not saved at all.
@@ -365,17 +365,17 @@ fn output_files_are_put_back_from_another_store_and_short_ones_are_copied() {
         sde.stats().total.computed
     };
     let (sde, _) = engine(&stores.path("a"), SavePolicy::EveryResult);
-    assert_eq!((put(&sde, 60), put(&sde, 70)), (1, 2));
+    assert_eq!((put(&sde, 63), put(&sde, 64)), (1, 2));
     drop(sde);
     let sde = stores.engine(&["a"]);
-    assert_eq!((put(&sde, 60), put(&sde, 70)), (0, 0));
+    assert_eq!((put(&sde, 63), put(&sde, 64)), (0, 0));
     sde.finish().unwrap();
     drop(sde);
     stores.remove("a");
     let store = DirStore::open(stores.path("mine")).unwrap();
     store.compact(&Retention::new()).unwrap();
     let sde = on(store);
-    assert_eq!((put(&sde, 60), put(&sde, 70)), (0, 1));
+    assert_eq!((put(&sde, 63), put(&sde, 64)), (0, 1));
 }
 
 #[test]

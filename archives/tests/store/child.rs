@@ -139,6 +139,8 @@ fn job() {
         #[cfg(target_os = "linux")]
         "calls" => super::strace::calls(Path::new(&dir)),
         #[cfg(target_os = "linux")]
+        "copy" => super::strace::copy(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
         "announces" => super::processes::announces(Path::new(&dir)),
         #[cfg(target_os = "linux")]
         "no thread" => super::limits::save_without_a_thread(Path::new(&dir)),

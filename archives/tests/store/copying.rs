@@ -7,6 +7,7 @@ use sde::{Policy, SavePolicy, Sde, inputs};
 use sde_archives::{Copied, DirStore, Retention};
 use tempfile::{TempDir, tempdir};
 
+use super::also::{key_of, on};
 use super::apps::{Table, engine, expected_page, fresh, page};
 use super::compact::{loads, segments};
 use super::output_files::Place;
@@ -254,4 +255,59 @@ fn an_entry_is_copied_with_what_its_file_holds() {
     std::fs::rename(other.store(), one.store()).unwrap();
     std::fs::remove_file(one.file("a")).unwrap();
     assert_eq!(one.call("a", "text"), 0);
+}
+
+/// A member of a group can put another folder in the place of one, or a link, at any time.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_swapped_while_it_is_copied_gives_nothing_of_another() {
+    for (is_link, is_source) in [(false, true), (true, true), (false, false), (true, false)] {
+        let (dir, one, other) = two();
+        let wrong = dir.path().join("wrong");
+        saved(&one, 0..3);
+        saved(&other, 3..4);
+        saved(&wrong, 10..13);
+        for store in [&one, &other] {
+            use std::os::unix::fs::MetadataExt;
+            let group = store.metadata().unwrap().gid();
+            DirStore::share_with_group(store, group).unwrap();
+        }
+        let before = segments(&wrong);
+        let swapped = AtomicBool::new(false);
+        let swap = || {
+            let store = if is_source { &one } else { &other };
+            let (entries, aside) = (store.join("entries"), dir.path().join("aside"));
+            std::fs::rename(&entries, aside).unwrap();
+            match is_link {
+                true => std::os::unix::fs::symlink(wrong.join("entries"), entries).unwrap(),
+                false => std::fs::create_dir(entries).unwrap(),
+            }
+        };
+        let from = DirStore::open_read_only(&one).unwrap();
+        let to = DirStore::open(&other).unwrap();
+        let copied = to.copy_from(&from, |_| {
+            if !swapped.swap(true, Ordering::Relaxed) {
+                swap();
+            }
+            true
+        });
+        let entries = copied.as_ref().map_or(0, |copied| copied.entries);
+        assert_eq!(copied.is_err(), is_link, "{is_source} {copied:?}");
+        assert_eq!(entries == 3, !is_link && !is_source, "{copied:?}");
+        drop(to);
+        assert_eq!(segments(&wrong), before, "{is_link} {is_source}");
+        if is_source {
+            let to = on(DirStore::open(&other).unwrap());
+            for number in 10..13 {
+                let key = key_of(&to, number);
+                assert!(
+                    DirStore::open(&other)
+                        .unwrap()
+                        .look(&key)
+                        .unwrap()
+                        .is_none()
+                );
+            }
+        }
+    }
 }

@@ -249,7 +249,7 @@ fn what_a_member_may_not_read_is_told_when_the_store_is_opened() {
     assert_eq!(place.run(BERT, "022", &store, &[("to", 2)]), "computed 0");
 }
 
-/// What a member saved in such a folder was closed to all others.
+/// What a member saved in such a folder was closed to all others, and what he was at.
 #[test]
 fn a_folder_that_does_not_pass_the_group_on_is_refused() {
     let Some(place) = Place::new("a_folder_that_does_not_pass_the_group_on_is_refused") else {
@@ -257,17 +257,21 @@ fn a_folder_that_does_not_pass_the_group_on_is_refused() {
     };
     let store = place.store();
     assert_eq!(place.run(ANNA, "022", &store, &[("to", 1)]), "computed 1");
-    let of = |group, bits| {
-        chown(store.join("entries"), None, Some(group)).unwrap();
-        mode(&store.join("entries"), bits);
-    };
-    for (group, bits) in [(GROUP, 0o770), (GROUP + 1, 0o2755)] {
+    for ((name, umask), (group, bits)) in [
+        (("entries", "002"), (GROUP, 0o770)),
+        (("entries", "022"), (GROUP + 1, 0o2755)),
+        (("work", "022"), (GROUP, 0o770)),
+        (("work", "077"), (GROUP, 0o700)),
+    ] {
+        let folder = store.join(name);
+        let _ = fs::create_dir(&folder);
         for settings in [&[("to", 2)][..], &[("to", 1), ("reads", 1)]] {
-            of(group, bits);
-            let told = place.run(BERT, "022", &store, settings);
+            chown(&folder, Some(ANNA), Some(group)).unwrap();
+            mode(&folder, bits);
+            let told = place.run(BERT, umask, &store, settings);
             says(
                 &told,
-                "of its \"entries\": files made in it are closed to group",
+                &format!("of its {name:?}: files made in it are closed to group"),
             );
             says(
                 &told,
@@ -276,8 +280,66 @@ fn a_folder_that_does_not_pass_the_group_on_is_refused() {
         }
         let shared = DirStore::share_with_group(&store, GROUP).unwrap();
         assert_eq!(shared.changed, 1);
-        assert_eq!(place.run(BERT, "022", &store, &[("to", 1)]), "computed 0");
+        assert_eq!(place.run(BERT, umask, &store, &[("to", 1)]), "computed 0");
     }
+}
+
+/// A list closed to the group what the mode opened, and what mends that changed nothing.
+#[test]
+fn access_lists_close_nothing_and_are_removed() {
+    let test = "access_lists_close_nothing_and_are_removed";
+    let Some(place) = Place::new(test) else {
+        return;
+    };
+    let list = |options: &[&str], path: &Path| {
+        let set = Command::new("setfacl").args(options).arg(path).status();
+        set.is_ok_and(|set| set.success())
+    };
+    let folder = place.dir.path().join("project");
+    fs::create_dir(&folder).unwrap();
+    chown(&folder, None, Some(GROUP)).unwrap();
+    mode(&folder, 0o2770);
+    let other = BERT + 1;
+    let inherited = format!("u:{other}:rwx,g::---,m::rwx,o::rwx");
+    if !list(&["-d", "-m", &inherited], &folder) {
+        return println!("skipped {test}: no setfacl, or no access lists on this file system");
+    }
+    for umask in UMASKS {
+        let store = folder.join(umask);
+        assert_eq!(place.run(ANNA, umask, &store, &[("to", 2)]), "computed 2");
+        assert_eq!(place.run(BERT, umask, &store, &[("to", 3)]), "computed 1");
+        assert_eq!(place.run(ANNA, umask, &store, &[("to", 3)]), "computed 0");
+        let found = Command::new("getfacl").args(["-Rcs"]).arg(&store).output();
+        assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "");
+    }
+    let store = folder.join("022");
+    for (closed, right) in [("entries", "x"), ("segment", "---")] {
+        let path = match closed {
+            "entries" => store.join(closed),
+            _ => segments(&store)
+                .into_iter()
+                .find(|path| path.metadata().unwrap().uid() == ANNA)
+                .unwrap(),
+        };
+        assert!(list(&["-m", &format!("u:{BERT}:{right}")], &path));
+        let told = place.run(BERT, "022", &store, &[("to", 3)]);
+        says(&told, "you may not read it; have its owner, user");
+        let shared = DirStore::share_with_group(&store, GROUP).unwrap();
+        assert_eq!(shared.changed, 1);
+        assert_eq!(place.run(BERT, "022", &store, &[("to", 3)]), "computed 0");
+    }
+    // Whom a list lets write shows in the mode: such a file is not run, and one in a store of one's own is refused.
+    let segment = segments(&store).remove(0);
+    let write = format!("u:{other}:rw");
+    assert!(list(&["-m", &write], &segment));
+    assert_eq!(segment.metadata().unwrap().mode() & 0o777, 0o660);
+    let own = place.dir.path().join("own");
+    fs::create_dir(&own).unwrap();
+    chown(&own, Some(ANNA), None).unwrap();
+    assert_eq!(place.run(ANNA, "022", &own, &[("to", 1)]), "computed 1");
+    assert!(list(&["-m", &write], &segments(&own).remove(0)));
+    let told = place.run(ANNA, "022", &own, &[("to", 1)]);
+    says(&told, "others can write to it");
 }
 
 #[test]
@@ -446,7 +508,9 @@ fn what_would_be_run_counts_only_if_its_author_is_trusted() {
 #[test]
 fn a_file_of_another_users_result_is_never_put_back() {
     if !rustix::process::geteuid().is_root() {
-        return println!("skipped: only the administrator can give files away");
+        return println!(
+            "skipped a_file_of_another_users_result_is_never_put_back: only the administrator can give files away"
+        );
     }
     let place = output_files::Place::new();
     assert_eq!(place.call("file", "text"), 1);

@@ -6,11 +6,11 @@ use std::process::Command;
 
 use sde::archiver::{Archiver, Batch};
 use sde::{Key, SavePolicy};
-use sde_archives::{Retention, StoreOptions};
+use sde_archives::{DirStore, Retention, StoreOptions};
 use tempfile::tempdir;
 
 use super::apps::{engine, expected_page, page, records, state};
-use super::child::Worker;
+use super::child::{Worker, tell};
 
 /// The calls by which a store comes to the disk.
 const CALLS: [&str; 12] = [
@@ -32,7 +32,7 @@ const CALLS: [&str; 12] = [
 const PAGES: u64 = 4;
 
 /// What a worker told that something happens to in this call; `None` if it came to its end.
-fn with(call: &str, what: &str, dir: &std::path::Path) -> Option<Vec<String>> {
+fn with(job: &str, call: &str, what: &str, dir: &Path) -> Option<Vec<String>> {
     let mut strace = Command::new("strace");
     strace
         .args(["-f", "-qq", "-o", "/dev/null", "-e"])
@@ -40,7 +40,7 @@ fn with(call: &str, what: &str, dir: &std::path::Path) -> Option<Vec<String>> {
         .arg("-e")
         .arg(format!("inject={call}:{what}"))
         .arg(std::env::current_exe().unwrap());
-    let mut worker = Worker::by(strace, "saved pages", dir, &[("to", PAGES)]);
+    let mut worker = Worker::by(strace, job, dir, &[("to", PAGES)]);
     let told = worker.rest();
     match told.last().is_some_and(|last| last == "ended") {
         true => None,
@@ -57,7 +57,7 @@ fn nothing_acknowledged_is_lost_at_any_system_call() {
             let dir = tempdir().unwrap();
             let store = dir.path().join("store");
             let killed = format!("signal=SIGKILL:when={time}");
-            let Some(told) = with(call, &killed, &store) else {
+            let Some(told) = with("saved pages", call, &killed, &store) else {
                 break;
             };
             kills += 1;
@@ -80,13 +80,66 @@ fn nothing_acknowledged_is_lost_at_any_system_call() {
     assert!(kills > 60, "{kills}");
 }
 
+/// A worker's job: copies one store to another.
+pub fn copy(dir: &Path) {
+    let from = DirStore::open_read_only(dir.join("one")).unwrap();
+    let to = StoreOptions::new().segment_size(1);
+    let to = to.open(dir.join("other")).unwrap();
+    let copied = to.copy_from(&from, |_| true).unwrap();
+    assert_eq!(copied.entries + copied.there, PAGES as usize);
+    tell(format_args!("ended"));
+}
+
+#[test]
+#[ignore = "part of ./test --only kill, which has strace"]
+fn a_copy_that_is_killed_has_whole_entries_and_goes_on() {
+    let made = tempdir().unwrap();
+    let one = made.path().join("one");
+    let (sde, _) = engine(&one, SavePolicy::OnRequest);
+    for number in 0..PAGES {
+        page.call(&sde, number).unwrap();
+        sde.checkpoint().unwrap();
+    }
+    sde.finish().unwrap();
+    drop(sde);
+    let (mut kills, mut parts) = (0, 0);
+    for call in CALLS {
+        for time in 1.. {
+            let dir = tempdir().unwrap();
+            std::os::unix::fs::symlink(&one, dir.path().join("one")).unwrap();
+            let other = dir.path().join("other");
+            let killed = format!("signal=SIGKILL:when={time}");
+            if with("copy", call, &killed, dir.path()).is_none() {
+                break;
+            }
+            kills += 1;
+            let mut there = Vec::new();
+            if other.join("FORMAT").exists() {
+                let left = DirStore::open_read_only(&other).unwrap();
+                there = left.copyable(|one| Some(one.is_damaged)).unwrap();
+            }
+            assert!(!there.contains(&true), "{call} {time}");
+            parts += usize::from((1..PAGES as usize).contains(&there.len()));
+            copy(dir.path());
+            let (sde, _) = engine(&other, SavePolicy::OnRequest);
+            for number in 0..PAGES {
+                assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+            }
+            assert_eq!(sde.stats().total.computed, 0, "{call} {time}");
+            std::mem::forget(sde);
+        }
+    }
+    println!("{kills} kills, after {parts} of which a part was there");
+    assert!(kills > 40 && parts > 0, "{kills} {parts}");
+}
+
 /// Found by leaving the calls out, which no other test noticed: what loses its power is a simulated medium.
 #[test]
 #[ignore = "part of ./test --only kill, which has strace"]
 fn the_disk_is_asked_to_sync_files_and_folders() {
     for call in ["fdatasync", "fsync"] {
         let dir = tempdir().unwrap();
-        let told = with(call, "error=EIO", &dir.path().join("store"));
+        let told = with("saved pages", call, "error=EIO", &dir.path().join("store"));
         assert!(told.is_some(), "it ends well although each {call} fails");
     }
 }

@@ -1,10 +1,12 @@
 //! Stores that users share, and whose code is run.
 
 use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use super::exec::until;
 use super::kit::{Done, Sample, done, files, program, says};
 
 const GROUP: u32 = 64_100;
@@ -31,17 +33,128 @@ fn mode(path: &Path, mode: u32) {
 
 /// The program, run by a user who is in the group, under the least generous umask.
 fn by(user: u32, program: &Path, arguments: &[&str]) -> Done {
+    let groups = format!("--groups={GROUP}");
+    let mut command = command(&user.to_string(), &groups, "077", program);
+    done(command.args(arguments).output().unwrap())
+}
+
+fn command(user: &str, groups: &str, umask: &str, program: &Path) -> Command {
     let mut command = Command::new("sh");
-    let line = "umask 077; exec setpriv --reuid $USER --regid $USER --groups $GROUP -- \"$@\"";
+    let line = "umask $1; shift; exec setpriv \"$@\"";
     command
-        .args(["-c", line, "sh"])
-        .arg(program)
-        .args(arguments);
+        .args(["-c", line, "sh", umask, "--reuid", user, "--regid", user])
+        .args([groups, "--"])
+        .arg(program);
     let home = program.parent().unwrap();
-    command.env("GROUP", GROUP.to_string());
-    command.env("USER", user.to_string());
-    command.env("XDG_CONFIG_HOME", home.join(user.to_string()));
-    done(command.output().unwrap())
+    command.env("USER", user);
+    command.env("XDG_CONFIG_HOME", home.join(user));
+    command
+}
+
+/// Accounts that `./test` makes where it can: two of the group `sdetest`, and one that is not in it.
+const ACCOUNTS: [&str; 3] = ["sdetest1", "sdetest2", "sdetest3"];
+
+/// Such a folder, where these accounts are.
+fn place_of_accounts(test: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    let found = Command::new("getent").arg("passwd").args(ACCOUNTS).output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        println!(
+            "skipped {test}: no accounts {ACCOUNTS:?}; ./test makes them for the administrator, by useradd"
+        );
+        return None;
+    }
+    place(test)
+}
+
+/// One writes, one only reads, one is not in the group.
+#[test]
+fn a_store_is_shared_by_accounts_under_any_umask() {
+    let Some((dir, sde)) = place_of_accounts("a_store_is_shared_by_accounts_under_any_umask")
+    else {
+        return;
+    };
+    let store = dir.path().join("store");
+    let path = store.to_str().unwrap();
+    let [one, two, stranger] = ACCOUNTS;
+    for umask in ["002", "022", "077"] {
+        let run = |user, arguments: &[&str]| {
+            let mut command = command(user, "--init-groups", umask, &sde);
+            done(command.args(arguments).output().unwrap())
+        };
+        let told = run(one, &["init", "--group=sdetest", path]).well();
+        says(&told, "is shared with the group sdetest (");
+        // A second run would tell another number.
+        let exec = ["exec", "-s", path, "--", "sh", "-c", "echo $$"];
+        let ran = run(one, &exec);
+        assert_eq!(ran.status, 0, "{umask}: {}", ran.err);
+        let listed = run(two, &["ls", "--json", path]).well();
+        let key = serde_json::from_str::<serde_json::Value>(&listed).unwrap();
+        let key = key["key"].as_str().unwrap();
+        let shown = run(two, &["show", path, key]).well();
+        let number = store.metadata().unwrap().uid();
+        says(&shown, &format!("by          {one} ({number})\n"));
+        let table = run(two, &["table", "--csv", path]).well();
+        assert_eq!(table.lines().count(), 2, "{umask}: {table}");
+        run(two, &["verify", path]).well();
+        let found = run(two, &exec);
+        assert_eq!(found.out, ran.out, "{umask}: {}", found.err);
+        for line in [&["ls", path][..], &["verify", path], &exec] {
+            let refused = run(stranger, line);
+            let status = if line == exec { 125 } else { 2 };
+            assert_eq!((refused.status, &*refused.out), (status, ""), "{umask}");
+            says(&refused.err, "ermission denied");
+        }
+        for path in files(&store) {
+            let found = path.metadata().unwrap();
+            assert_eq!(found.mode() & 0o7777, 0o640, "{umask}: {path:?}");
+        }
+        fs::remove_dir_all(&store).unwrap();
+    }
+}
+
+/// A member sees what another is at, and tells it to stop.
+#[test]
+fn a_member_watches_another() {
+    let Some((dir, sde)) = place("a_member_watches_another") else {
+        return;
+    };
+    let store = dir.path().join("store");
+    let path = store.to_str().unwrap();
+    by(ANNA, &sde, &["init", &format!("--group={GROUP}"), path]).well();
+    let [begun, gate] = ["begun", "gate"].map(|name| dir.path().join(name));
+    assert!(
+        Command::new("mkfifo")
+            .arg(&gate)
+            .status()
+            .unwrap()
+            .success()
+    );
+    mode(&gate, 0o666);
+    // Held open, so that nobody waits for an end that is gone.
+    let mut open = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&gate)
+        .unwrap();
+    let groups = format!("--groups={GROUP}");
+    let mut at_work = command(&ANNA.to_string(), &groups, "077", &sde);
+    let line = format!(": > {}; head -n 1 < {}", begun.display(), gate.display());
+    at_work.args(["exec", "-s", path, "--text", &line, "--", "sh", "-c", &line]);
+    let at_work = at_work.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let at_work = at_work.spawn().unwrap();
+    until("the command", || begun.exists());
+    let watched = || by(BERT, &sde, &["watch", "--json", path]).well();
+    until("it is seen", || watched().contains("\"app\":\"sh\""));
+    let shown = by(BERT, &sde, &["watch", path]).well();
+    says(&shown, " sh ");
+    let work = store.join("work").metadata().unwrap();
+    assert_eq!((work.mode() & 0o7777, work.gid()), (0o2770, GROUP));
+    let told = by(BERT, &sde, &["stop", path]).well();
+    says(&told, "1 program is told");
+    open.write_all(b"well\n").unwrap();
+    let ended = done(at_work.wait_with_output().unwrap());
+    assert_eq!(ended.out, "well\n", "{}", ended.err);
+    says(&by(BERT, &sde, &["watch", path]).well(), "nobody is seen");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod columns;
 #[cfg(unix)]
 mod copying;
 mod damage;
+mod edited;
 mod exec;
 mod export;
 mod failed;

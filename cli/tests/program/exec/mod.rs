@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::kit;
+pub use attempts::until;
 
 /// A folder in which somebody works.
 struct Desk {

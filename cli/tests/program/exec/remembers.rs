@@ -33,7 +33,9 @@ fn no_option_is_needed() {
 #[test]
 fn a_python_script_with_its_data_needs_no_option() {
     if !is_there("python3") {
-        return eprintln!("skipped: there is no python3");
+        return println!(
+            "skipped a_python_script_with_its_data_needs_no_option: there is no python3"
+        );
     }
     let desk = Desk::new();
     desk.write("data.csv", "1\n2.5\n");

@@ -15,10 +15,10 @@ use super::child::{Worker, setting, tell};
 use super::output_files::{self, report};
 use super::says::says;
 
-const GROUP: u32 = 64_100;
-const ANNA: u32 = 64_001;
-const BERT: u32 = 64_002;
-const UMASKS: [&str; 3] = ["002", "022", "077"];
+pub const GROUP: u32 = 64_100;
+pub const ANNA: u32 = 64_001;
+pub const BERT: u32 = 64_002;
+pub const UMASKS: [&str; 3] = ["002", "022", "077"];
 
 /// Computes pages, or makes room, as a member of a group; tells what came of it.
 pub fn member(dir: &Path) {
@@ -53,14 +53,14 @@ pub fn member(dir: &Path) {
 }
 
 /// A folder that all can enter, with this program, where everybody can run it.
-struct Place {
-    dir: tempfile::TempDir,
+pub struct Place {
+    pub dir: tempfile::TempDir,
     program: PathBuf,
 }
 
 impl Place {
     /// `None`, and a line that says so, if this user can't be another.
-    fn new(test: &str) -> Option<Self> {
+    pub fn new(test: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped {test}: only the administrator can be several users");
             return None;
@@ -84,7 +84,7 @@ impl Place {
         path
     }
 
-    fn run(&self, user: u32, umask: &str, store: &Path, settings: &[(&str, u64)]) -> String {
+    pub fn run(&self, user: u32, umask: &str, store: &Path, settings: &[(&str, u64)]) -> String {
         self.run_in(GROUP, user, umask, store, settings)
     }
 
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-fn mode(path: &Path, mode: u32) {
+pub fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
@@ -126,7 +126,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-fn segments(store: &Path) -> Vec<PathBuf> {
+pub fn segments(store: &Path) -> Vec<PathBuf> {
     let mut all = files(&store.join("entries"));
     all.sort();
     all
@@ -282,64 +282,6 @@ fn a_folder_that_does_not_pass_the_group_on_is_refused() {
         assert_eq!(shared.changed, 1);
         assert_eq!(place.run(BERT, umask, &store, &[("to", 1)]), "computed 0");
     }
-}
-
-/// A list closed to the group what the mode opened, and what mends that changed nothing.
-#[test]
-fn access_lists_close_nothing_and_are_removed() {
-    let test = "access_lists_close_nothing_and_are_removed";
-    let Some(place) = Place::new(test) else {
-        return;
-    };
-    let list = |options: &[&str], path: &Path| {
-        let set = Command::new("setfacl").args(options).arg(path).status();
-        set.is_ok_and(|set| set.success())
-    };
-    let folder = place.dir.path().join("project");
-    fs::create_dir(&folder).unwrap();
-    chown(&folder, None, Some(GROUP)).unwrap();
-    mode(&folder, 0o2770);
-    let other = BERT + 1;
-    let inherited = format!("u:{other}:rwx,g::---,m::rwx,o::rwx");
-    if !list(&["-d", "-m", &inherited], &folder) {
-        return println!("skipped {test}: no setfacl, or no access lists on this file system");
-    }
-    for umask in UMASKS {
-        let store = folder.join(umask);
-        assert_eq!(place.run(ANNA, umask, &store, &[("to", 2)]), "computed 2");
-        assert_eq!(place.run(BERT, umask, &store, &[("to", 3)]), "computed 1");
-        assert_eq!(place.run(ANNA, umask, &store, &[("to", 3)]), "computed 0");
-        let found = Command::new("getfacl").args(["-Rcs"]).arg(&store).output();
-        assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "");
-    }
-    let store = folder.join("022");
-    for (closed, right) in [("entries", "x"), ("segment", "---")] {
-        let path = match closed {
-            "entries" => store.join(closed),
-            _ => segments(&store)
-                .into_iter()
-                .find(|path| path.metadata().unwrap().uid() == ANNA)
-                .unwrap(),
-        };
-        assert!(list(&["-m", &format!("u:{BERT}:{right}")], &path));
-        let told = place.run(BERT, "022", &store, &[("to", 3)]);
-        says(&told, "you may not read it; have its owner, user");
-        let shared = DirStore::share_with_group(&store, GROUP).unwrap();
-        assert_eq!(shared.changed, 1);
-        assert_eq!(place.run(BERT, "022", &store, &[("to", 3)]), "computed 0");
-    }
-    // Whom a list lets write shows in the mode: such a file is not run, and one in a store of one's own is refused.
-    let segment = segments(&store).remove(0);
-    let write = format!("u:{other}:rw");
-    assert!(list(&["-m", &write], &segment));
-    assert_eq!(segment.metadata().unwrap().mode() & 0o777, 0o660);
-    let own = place.dir.path().join("own");
-    fs::create_dir(&own).unwrap();
-    chown(&own, Some(ANNA), None).unwrap();
-    assert_eq!(place.run(ANNA, "022", &own, &[("to", 1)]), "computed 1");
-    assert!(list(&["-m", &write], &segments(&own).remove(0)));
-    let told = place.run(ANNA, "022", &own, &[("to", 1)]);
-    says(&told, "others can write to it");
 }
 
 #[test]

@@ -7,6 +7,8 @@
     reason = "children tell their parent what they did"
 )]
 
+#[cfg(target_os = "linux")]
+mod access_lists;
 #[cfg(unix)]
 mod also;
 #[cfg(unix)]

@@ -205,7 +205,9 @@ fn of_a_groups_cache_only_what_the_user_has_kept_is_loaded() {
     sde_archives::DirStore::share_with_group(&kept, bits.gid()).unwrap();
     assert_eq!(loads(), (1, 0));
     if bits.uid() != 0 {
-        println!("skipped the end of trust::of_a_groups_cache_only_what_the_user_has_kept_is_loaded: only the administrator can give a file to another user");
+        println!(
+            "skipped the end of trust::of_a_groups_cache_only_what_the_user_has_kept_is_loaded: only the administrator can give a file to another user"
+        );
         return;
     }
     for entry in kept.join("entries").read_dir().unwrap() {

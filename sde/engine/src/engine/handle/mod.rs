@@ -23,7 +23,7 @@ pub use call_app::{CallApp, CallRequest, Called};
 pub(crate) use items::{Ended, Loop, led};
 pub use par_call::GoesOn;
 pub use peek::Peek;
-pub(crate) use planning::{Place, Planning, SeenRun};
+pub(crate) use planning::{Planning, RequestedRun, Scope};
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Policy, Request};
 pub use scratch::Scratch;

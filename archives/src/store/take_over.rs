@@ -15,10 +15,8 @@ use crate::format::metadata::split_entry;
 use crate::locks::lock;
 use crate::read::frame::{EntryFrame, Frame};
 use crate::store::DirStore;
+use crate::writer::encode::IN_BODY;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
-
-/// Entries of up to this many bytes, with their output files, are copied into the own store.
-pub(super) const SHORT: u64 = 64 << 10;
 
 /// The most entries that wait to be copied: a program that saves nothing would note them without end.
 pub(super) const MOST: usize = 1 << 16;
@@ -71,7 +69,8 @@ impl DirStore {
         from.look_here(key).ok()??;
         let catalog = &from.0.catalog;
         let (mut frames, mut contents) = (Vec::<NewFrame>::new(), HashSet::new());
-        let mut left = SHORT;
+        // A longer value would be in a payload, not in the body.
+        let mut left = IN_BODY;
         for known in catalog.known(|index| index.entries(key)) {
             let Ok(entry) = EntryFrame::read(catalog, &known.place) else {
                 continue;

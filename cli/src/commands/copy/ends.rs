@@ -11,7 +11,7 @@ use sde::record::RunId;
 use sde_archives::{Class, Copyable, DirStore, StoreOptions};
 use serde::{Deserialize, Serialize};
 
-use super::told::Told;
+use super::summary::CopySummary;
 use super::wire::{Receiver, Sender};
 use crate::failure::Failure;
 
@@ -26,9 +26,9 @@ struct Candidate {
     is_damaged: bool,
 }
 
-/// What only the sender knows of the copy.
+/// The counts that only the sender knows.
 #[derive(Default, Serialize, Deserialize)]
-struct Left {
+struct LeftOut {
     damaged: usize,
     missing: usize,
 }
@@ -45,10 +45,10 @@ pub fn send(
     portion: u64,
     (input, output): (impl Read, impl Write),
     other: &str,
-) -> Result<Told, Failure> {
+) -> Result<CopySummary, Failure> {
     let (mut answers, mut to) = begin(input, output, other)?;
     let mut all = from.copyable(|one| wanted(one).then(|| Candidate::of(one)))?;
-    let mut left = Left::default();
+    let mut left = LeftOut::default();
     all.retain(|one| {
         left.damaged += usize::from(one.is_damaged);
         !one.is_damaged
@@ -72,16 +72,7 @@ pub fn send(
             ids.insert(id);
             bytes = bytes.saturating_add(length);
         }
-        let folder = temporary()?;
-        let path = folder.path().join("store");
-        let store = StoreOptions::new().without_environment();
-        let store = store.without_uses().open(&path)?;
-        let copied = store.copy_from(from, |one| ids.contains(&id_of(one)))?;
-        left.damaged += copied.damaged;
-        left.missing += copied.missing;
-        drop(store);
-        to.bytes(&[MORE])?;
-        send_store(&path, &mut to)?;
+        send_portion(from, &ids, &mut left, &mut to)?;
         if rest.peek().is_none() {
             break;
         }
@@ -89,9 +80,28 @@ pub fn send(
     to.bytes(&[LAST])?;
     to.object(&left)?;
     to.end()?;
-    let told = answers.object()?;
+    let summary = answers.object()?;
     answers.end()?;
-    Ok(told)
+    Ok(summary)
+}
+
+/// Sends these entries as a store.
+fn send_portion(
+    from: &DirStore,
+    ids: &HashSet<Id>,
+    left: &mut LeftOut,
+    to: &mut Sender<impl Write>,
+) -> Result<(), Failure> {
+    let folder = temporary()?;
+    let path = folder.path().join("store");
+    let store = StoreOptions::new().without_environment();
+    let store = store.without_uses().open(&path)?;
+    let copied = store.copy_from(from, |one| ids.contains(&id_of(one)))?;
+    left.damaged += copied.damaged;
+    left.missing += copied.missing;
+    drop(store);
+    to.bytes(&[MORE])?;
+    send_store(&path, to)
 }
 
 /// Takes what the other side sends into the store, which is made if it does not exist once something has arrived.
@@ -100,7 +110,7 @@ pub fn receive(
     open: impl Fn(&Path) -> Result<DirStore, Failure>,
     (input, output): (impl Read, impl Write),
     other: &str,
-) -> Result<Told, Failure> {
+) -> Result<CopySummary, Failure> {
     let (mut from, mut to) = begin(input, output, other)?;
     let mut store = match is_nothing(into) {
         true => None,
@@ -109,7 +119,7 @@ pub fn receive(
     if let Some(store) = &store {
         store.refresh()?;
     }
-    let mut told = Told::default();
+    let mut summary = CopySummary::default();
     let mut has = Vec::new();
     while from.bytes::<1>()? == [MORE] {
         let ((key, run, class), results) = Candidate::receive(&mut from)?;
@@ -120,7 +130,7 @@ pub fn receive(
         });
     }
     from.end()?;
-    told.there = has.iter().filter(|has| **has == MORE).count();
+    summary.there = has.iter().filter(|has| **has == MORE).count();
     to.bytes(&has)?;
     to.end()?;
     while from.bytes::<1>()? == [MORE] {
@@ -133,15 +143,15 @@ pub fn receive(
             Some(store) => store,
             None => store.insert(open(into)?),
         };
-        told.add(to.copy_from(&arrived, |_| true)?);
+        summary.add(to.copy_from(&arrived, |_| true)?);
     }
-    let left: Left = from.object()?;
+    let left: LeftOut = from.object()?;
     from.end()?;
-    told.damaged += left.damaged;
-    told.missing = left.missing;
-    to.object(&told)?;
+    summary.damaged += left.damaged;
+    summary.missing = left.missing;
+    to.object(&summary)?;
     to.end()?;
-    Ok(told)
+    Ok(summary)
 }
 
 /// Exchanges hellos. One that has ended already is found out by what it did not say.
@@ -236,7 +246,7 @@ fn send_store(store: &Path, to: &mut Sender<impl Write>) -> Result<(), Failure> 
         let length = file.metadata().map_err(failed)?.len();
         to.bytes(&[MORE])?;
         to.text(&name.to_string_lossy())?;
-        to.file(length, file)?;
+        to.file(length, file, failed)?;
     }
     to.bytes(&[LAST])?;
     to.end()

@@ -1,4 +1,4 @@
-//! Whose a store may be.
+//! The owners and permissions that a store may have.
 //!
 //! A store's contents are taken for results, so others who can write to it control these. Such a store is refused
 //! unless it is one of a [group](Owner::shared_with) of this user, or the user trusts others. The check covers each

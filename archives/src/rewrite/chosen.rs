@@ -1,7 +1,7 @@
 //! The keys that a user takes out of a store.
 //!
-//! A key goes with all its frames, and with its failures: of what stayed an earlier computation would count again. So a
-//! key stays whole while a segment that is not among the sources has some of it.
+//! A key goes with all its frames, and with its failures: if only a part went, an earlier computation would count again.
+//! So a key stays whole while a segment that is not among the sources has a frame of it.
 
 use std::collections::HashSet;
 use std::sync::Arc;

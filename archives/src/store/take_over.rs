@@ -1,6 +1,6 @@
-//! Copies of short entries that other stores gave: they are still there when the other store is not.
+//! Copies of short entries from other stores, for when these are gone.
 //!
-//! The frames are copied as they are, with the times and numbers of the computation: it stays one.
+//! The frames are copied as they are, with the times and numbers of the computation: both stores have one computation.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ const PIECE: u64 = 8 << 20;
 impl DirStore {
     /// Copies the short entries that other stores gave, as they are. Gives whether any was written.
     ///
-    /// What can't be read any more, or not be written on a full disk, stays where it is.
+    /// An entry that can't be read any more, or not be written on a full disk, is not copied.
     pub(crate) fn copy_given(&self) -> Result<bool, ArchiveError> {
         let Some(also) = self.0.also.get() else {
             return Ok(false);
@@ -57,8 +57,8 @@ impl DirStore {
         Ok(has_written)
     }
 
-    /// The frames of a computation in another store, and those of its output files; `None` if they are not short, or
-    /// are not to be had.
+    /// The frames of a computation in another store, and those of its output files; `None` if they are long, or
+    /// can't be read.
     fn frames_of(&self, from: &Self, key: &Key, run: RunId) -> Option<Vec<NewFrame>> {
         // Another process may have copied it; and beside an own computation, such as one that was marked, it may not
         // count.

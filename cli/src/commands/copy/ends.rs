@@ -15,7 +15,7 @@ use super::summary::CopySummary;
 use super::wire::{Receiver, Sender};
 use crate::failure::Failure;
 
-/// What an entry is known by in both stores.
+/// The identity of an entry in both stores.
 type Id = (Key, RunId, Class);
 
 /// An entry that the sender would copy.
@@ -37,8 +37,8 @@ struct LeftOut {
 const MORE: u8 = 1;
 const LAST: u8 = 0;
 
-/// Sends the wanted entries that the other side lacks, as stores of about so many bytes: one that has arrived stays, if
-/// the next does not.
+/// Sends the wanted entries that the other side lacks, as stores of about `portion` bytes. The receiver keeps each that has
+/// arrived whole.
 pub fn send(
     from: &DirStore,
     wanted: impl Fn(&Copyable<'_>) -> bool,
@@ -104,7 +104,7 @@ fn send_portion(
     send_store(&path, to)
 }
 
-/// Takes what the other side sends into the store, which is made if it does not exist once something has arrived.
+/// Receives entries into the store, which is made when the first portion has arrived.
 pub fn receive(
     into: &Path,
     open: impl Fn(&Path) -> Result<DirStore, Failure>,
@@ -154,7 +154,7 @@ pub fn receive(
     Ok(summary)
 }
 
-/// Exchanges hellos. One that has ended already is found out by what it did not say.
+/// Exchanges hellos. If the other side has ended already, its missing hello says more than the failed send.
 fn begin<R: Read, W: Write>(
     input: R,
     output: W,
@@ -221,7 +221,7 @@ fn temporary() -> Result<tempfile::TempDir, Failure> {
     })
 }
 
-/// The files of a store that are sent: what else there may be is of processes that use it.
+/// The files of a store that are sent. Other files belong to processes that use the store.
 fn files(store: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = vec![PathBuf::from("FORMAT")];
     for folder in ["entries", "manifests"] {

@@ -54,7 +54,7 @@ impl Location {
 }
 
 impl Remote {
-    /// Runs `PROGRAM WORDS` there, and talks to it. What it says on standard error, a person sees.
+    /// Runs `PROGRAM WORDS` there, with `talk` at its pipes. Its standard error is that of this command.
     pub fn talk<T>(
         &self,
         program: &str,

@@ -23,6 +23,7 @@ pub use call_app::{CallApp, CallRequest, Called};
 pub(crate) use items::{Ended, Loop, led};
 pub use par_call::GoesOn;
 pub use peek::Peek;
+pub use planning::PlannedRun;
 pub(crate) use planning::{Planning, RequestedRun, Scope};
 pub(crate) use request::{Options, is_left};
 pub use request::{Outcome, Policy, Request};

@@ -1,14 +1,15 @@
-//! What a handle notes that plans: which runs its calls ask for, and from where on that is no longer certain.
+//! The notes of a handle that plans: the runs that its calls ask for, and where these cease to be certain.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::Handle;
 use super::Policy;
+use super::peek::Peek;
 use crate::app::{AppSetup, ResolvedApp};
-use crate::engine::plan::PlannedRun;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
 use crate::sync::lock;
@@ -29,6 +30,33 @@ struct RequestedRuns {
     runs: Vec<RequestedRun>,
     /// The place of the run that gives a key its value from here on.
     of_key: HashMap<Key, usize>,
+}
+
+/// One run that a program certainly asks for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlannedRun {
+    /// The app.
+    pub app: Arc<str>,
+    /// What a call of it does, and why.
+    pub what: Peek,
+    /// The time that it may take, if it is computed: what the app [says](crate::App::cost), else the mean of the latest
+    /// runs of the app that memory and store have.
+    pub cost: Option<Duration>,
+    /// The number of calls that share it, as far as is known.
+    pub calls: usize,
+}
+
+impl PlannedRun {
+    /// Whether it is to be computed or waited for.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self.what, Peek::Miss { .. } | Peek::Wait { .. })
+    }
+
+    pub(crate) fn is_computed(&self) -> bool {
+        matches!(self.what, Peek::Miss { .. })
+    }
 }
 
 /// A run that is asked for.

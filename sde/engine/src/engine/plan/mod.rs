@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use report::{Plan, PlannedRun};
+pub use report::Plan;
 
 use super::Engine;
 use super::gate::Gate;
 use super::handle::{
-    CalledApp, Handle, Options, Outcome, Peek, Planning, Policy, RequestedRun, Scope,
+    CalledApp, Handle, Options, Outcome, Peek, PlannedRun, Planning, Policy, RequestedRun, Scope,
 };
 use super::peek::{NEW, keep_nearer};
 use super::run_state::{Keyed, Run};

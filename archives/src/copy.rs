@@ -17,6 +17,8 @@ use crate::format::trust::not_a_store;
 use crate::read::frame::EntryFrame;
 use crate::rewrite::facts::Facts;
 use crate::rewrite::select::{Filter, Selection, Wanted};
+use crate::rewrite::selected::Selected;
+use crate::rewrite::source::Source;
 use crate::store::{DirStore, absolute, where_files_are};
 use crate::vfs::real_path;
 
@@ -95,6 +97,15 @@ impl Copied {
         let (first, last) = self.made.unwrap_or((one.made_at, one.made_at));
         self.made = Some((first.min(one.made_at), last.max(one.made_at)));
     }
+}
+
+/// What a copy has met so far.
+#[derive(Default)]
+struct Progress {
+    copied: Copied,
+    conflicts: HashSet<Key>,
+    /// The contents of entries that are here already: an interrupted copy may have brought only the entry.
+    needed: HashSet<Key>,
 }
 
 impl DirStore {
@@ -185,61 +196,73 @@ impl DirStore {
     ) -> Result<Copied, ArchiveError> {
         self.check_there()?;
         self.refresh()?;
-        let catalog = &*self.0.catalog;
-        let marks: HashSet<_> = catalog.known(|index| {
+        let marks: HashSet<_> = self.0.catalog.known(|index| {
             let marks = index.marks().into_iter();
             marks.map(|mark| (mark.key, mark.run, mark.at)).collect()
         });
-        let copied = RefCell::new(Copied::default());
-        let conflicts = RefCell::new(HashSet::<Key>::new());
-        // The contents of entries that are here already: an interrupted copy may have brought only the entry.
-        let needed = RefCell::new(HashSet::<Key>::new());
-        // Only durable copies count, since the caller may remove the source next.
-        let is_durable = &|place: &Place| self.is_durable(place);
+        let progress = RefCell::new(Progress::default());
         let wants = |one: Wanted<'_>| match one {
             Wanted::Mark(mark) => !marks.contains(&(mark.key, mark.run, mark.at)),
             Wanted::Content(key) => {
-                needed.borrow().contains(key) && !catalog.has_whole_content(key, is_durable)
+                let is_durable = &|place: &Place| self.is_durable(place);
+                progress.borrow().needed.contains(key)
+                    && !self.0.catalog.has_whole_content(key, is_durable)
             }
             Wanted::Entry(one) => {
-                let copyable = Copyable::of(one);
-                if !wanted(&copyable) {
-                    return false;
-                }
-                let mut copied = copied.borrow_mut();
-                let here = catalog.compared(&copyable, is_durable);
-                match (here.is_whole, one.damaged) {
-                    (true, _) => {
-                        copied.there += 1;
-                        needed.borrow_mut().extend(&one.contents);
-                    }
-                    (false, true) => copied.damaged += 1,
-                    (false, false) => {
-                        copied.add(&copyable);
-                        let conflicts = &mut *conflicts.borrow_mut();
-                        conflicts.extend((here.has_another && !here.has_it).then_some(one.key));
-                    }
-                }
-                !here.is_whole && !one.damaged
+                wanted(&Copyable::of(one)) && self.lacks(one, &mut progress.borrow_mut())
             }
         };
-        let sources = from.all_entries()?;
-        let no_contents = HashSet::new();
-        let filter = Filter {
-            wants: Some(&wants),
-            contents: Some(&no_contents),
-            ..ENTRIES
-        };
-        let mut selected = Selection::new(&from.0.catalog, &sources, filter).run()?;
+        let (sources, mut selected) = from.select_copyable(&wants)?;
         selected.uses.clear();
         if (0..sources.len()).any(|source| selected.keeps_any(source)) {
             self.rewrite(&from.0.catalog, self.another_writer(), &sources, &selected)?;
         }
+        let Progress {
+            copied, conflicts, ..
+        } = progress.into_inner();
         Ok(Copied {
             missing: selected.missing,
-            conflicts: conflicts.into_inner().len(),
-            ..copied.into_inner()
+            conflicts: conflicts.len(),
+            ..copied
         })
+    }
+
+    /// Whether an entry is to be copied; counts it. Only durable copies here count, since the caller may remove the
+    /// source next.
+    fn lacks(&self, one: &Facts, progress: &mut Progress) -> bool {
+        let copyable = Copyable::of(one);
+        let is_durable = &|place: &Place| self.is_durable(place);
+        let of = (copyable.key, copyable.run, copyable.class, copyable.results);
+        let here = self.0.catalog.compared(of, is_durable);
+        match (here.is_whole, one.damaged) {
+            (true, _) => {
+                progress.copied.there += 1;
+                progress.needed.extend(&one.contents);
+            }
+            (false, true) => progress.copied.damaged += 1,
+            (false, false) => {
+                progress.copied.add(&copyable);
+                let is_conflict = here.has_another && !here.has_it;
+                progress.conflicts.extend(is_conflict.then_some(one.key));
+            }
+        }
+        !here.is_whole && !one.damaged
+    }
+
+    /// Selects frames of the entries that may be copied, whose values are no states of unfinished runs.
+    fn select_copyable(
+        &self,
+        wants: &dyn Fn(Wanted<'_>) -> bool,
+    ) -> Result<(Vec<Source>, Selected), ArchiveError> {
+        let (sources, no_contents) = (self.all_entries()?, HashSet::new());
+        let filter = Filter {
+            classes: &[Class::Result, Class::Intermediate],
+            wants: Some(wants),
+            journals: false,
+            contents: Some(&no_contents),
+        };
+        let selected = Selection::new(&self.0.catalog, &sources, filter).run()?;
+        Ok((sources, selected))
     }
 
     /// What `keep` makes of the entries that [`copy_from`](Self::copy_from) this store would offer. Takes as long as
@@ -282,14 +305,7 @@ impl DirStore {
                 }
                 false
             };
-            let no_contents = HashSet::new();
-            let filter = Filter {
-                wants: Some(&wants),
-                contents: Some(&no_contents),
-                ..ENTRIES
-            };
-            let sources = self.all_entries()?;
-            Selection::new(&self.0.catalog, &sources, filter).run()?;
+            self.select_copyable(&wants)?;
             Ok(kept.into_inner())
         })
     }
@@ -301,19 +317,11 @@ impl DirStore {
     pub fn has_copy(&self, key: &Key, run: RunId, class: Class, results: &[Arc<str>]) -> bool {
         let is_durable = &|place: &Place| self.is_durable(place);
         let catalog = &*self.0.catalog;
-        let here = catalog.compared_with((key, run, class, results), is_durable);
+        let here = catalog.compared((key, run, class, results), is_durable);
         let has_content = |key: &Key| catalog.has_whole_content(key, is_durable);
         here.is_whole && here.contents.iter().all(has_content)
     }
 }
-
-/// The entries that may be copied, with values that are no states of unfinished runs.
-const ENTRIES: Filter<'_> = Filter {
-    classes: &[Class::Result, Class::Intermediate],
-    wants: None,
-    journals: false,
-    contents: None,
-};
 
 /// How the frames of a key in this store compare with an entry of another.
 #[derive(Default)]
@@ -329,11 +337,7 @@ struct Here {
 }
 
 impl Catalog {
-    fn compared(&self, one: &Copyable<'_>, is_durable: &dyn Fn(&Place) -> bool) -> Here {
-        self.compared_with((one.key, one.run, one.class, one.results), is_durable)
-    }
-
-    fn compared_with(
+    fn compared(
         &self,
         (key, run, class, results): (&Key, RunId, Class, &[Arc<str>]),
         is_durable: &dyn Fn(&Place) -> bool,

@@ -61,4 +61,6 @@ pub use store::DirStore;
 pub use store::group::Shared;
 pub use store::open::{builder, open};
 pub use store::options::StoreOptions;
+#[doc(hidden)]
+pub use store::options::other_stores;
 pub use store::wire::Cbor;

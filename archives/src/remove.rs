@@ -3,7 +3,7 @@
 use sde::Key;
 use sde::archiver::ArchiveError;
 
-use crate::compact::{Compacted, Goal};
+use crate::compact::Compacted;
 use crate::inspect::Entry;
 use crate::retention::Retention;
 use crate::rewrite::chosen::Candidate;
@@ -66,10 +66,8 @@ impl DirStore {
         &self,
         wanted: impl Fn(&Removable<'_>) -> bool,
     ) -> Result<Compacted, ArchiveError> {
-        self.compact_for(&Goal {
-            retention: &Retention::new(),
-            wanted: Some(&|one: &Candidate<'_>| is_wanted(one, &wanted)),
-        })
+        let wanted = |one: &Candidate<'_>| is_wanted(one, &wanted);
+        self.compact_with(&Retention::new(), Some(&wanted))
     }
 
     /// Tells what [`remove`](Self::remove) would do now, and changes nothing. It only reads, needs no lock, and works with
@@ -81,10 +79,8 @@ impl DirStore {
         &self,
         wanted: impl Fn(&Removable<'_>) -> bool,
     ) -> Result<Compacted, ArchiveError> {
-        self.would_compact_for(&Goal {
-            retention: &Retention::new(),
-            wanted: Some(&|one: &Candidate<'_>| is_wanted(one, &wanted)),
-        })
+        let wanted = |one: &Candidate<'_>| is_wanted(one, &wanted);
+        self.would_compact_with(&Retention::new(), Some(&wanted))
     }
 }
 

@@ -20,8 +20,7 @@ use crate::format::id::UniqueId;
 const LONGEST: u64 = 1 << 16;
 
 /// The file of the list; `None` if the environment names neither a home nor a folder for settings.
-#[must_use]
-pub fn file() -> Option<PathBuf> {
+fn file() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let settings = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")));
     let settings = settings.filter(|settings| settings.is_absolute())?;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
+pub use sde_archives::other_stores;
 
 use crate::failure::Failure;
 
@@ -108,13 +109,6 @@ pub const STORE: &str = "commands.sde";
 pub fn named_store(option: Option<&PathBuf>) -> Option<PathBuf> {
     let variable = || std::env::var_os("SDE_STORE").filter(|name| !name.is_empty());
     option.cloned().or_else(|| variable().map(PathBuf::from))
-}
-
-/// The other stores that SDE_ALSO names.
-pub fn other_stores() -> Vec<PathBuf> {
-    let named = std::env::var_os("SDE_ALSO").unwrap_or_default();
-    let named = std::env::split_paths(&named);
-    named.filter(|dir| !dir.as_os_str().is_empty()).collect()
 }
 
 fn text(path: &Path) -> Result<String, Failure> {

@@ -205,11 +205,11 @@ impl<'a> Look<'a> {
 
     /// Tells of a file that can't be read, and that it would make the store compute its results again.
     fn not_read(&mut self, path: &Path, error: io::Error) {
-        let found = self.catalog.vfs.look(path).ok().flatten();
-        match found.and_then(|found| Some((no_permission(&error, &found)?, found.length))) {
+        let vfs = &*self.catalog.vfs;
+        match no_permission(vfs, path, &error) {
             // Its maker has not given it its permissions yet.
-            Some((_, 0)) => return,
-            Some((why, _)) => {
+            Some(_) if matches!(vfs.length_of(path), Ok(Some(0))) => return,
+            Some(why) => {
                 let is_new = lock(&self.catalog.segments).distrusted.add(path, &why);
                 if is_new {
                     sde::warning!("{} is left out: {why}", path.display());

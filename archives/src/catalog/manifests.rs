@@ -245,7 +245,8 @@ fn read_new(vfs: &dyn Vfs, path: &Path, trust: Trust) -> Result<Option<Manifest>
         Ok(manifest) => Ok(Some(manifest)),
         Err(_) if matches!(vfs.look(path), Ok(None)) => Ok(None),
         Err(why) => {
-            let denied = found.and_then(|found| no_permission(&vfs.open(path).err()?, &found));
+            let opened = vfs.open(path).err();
+            let denied = opened.and_then(|error| no_permission(vfs, path, &error));
             Err(match denied {
                 Some(why) => refused(true)(why),
                 None => refused(false)(why),

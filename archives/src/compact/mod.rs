@@ -34,6 +34,7 @@ use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::format::segment::Segment;
 use crate::locks::lock;
 use crate::retention::Retention;
+use crate::rewrite::chosen::Wanting;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;
@@ -41,7 +42,6 @@ use crate::store::{DirStore, where_files_are};
 use crate::work::Work;
 use crate::writer::segment_writer::WriterConfig;
 
-pub(crate) use plan::Goal;
 use replaced::Removed;
 
 /// The number of short segments of a part that are not merged.
@@ -100,13 +100,15 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read or written. Nothing is lost then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
-        self.compact_for(&Goal {
-            retention,
-            wanted: None,
-        })
+        self.compact_with(retention, None)
     }
 
-    pub(crate) fn compact_for(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
+    /// Compacts; takes the wanted keys out too.
+    pub(crate) fn compact_with(
+        &self,
+        retention: &Retention,
+        wanted: Option<Wanting<'_>>,
+    ) -> Result<Compacted, ArchiveError> {
         self.check_writable()?;
         // A save may hold the lock for a moment. A medium without locks needs none.
         let tries = (0..LOOKS).map(|_| self.lock_against_compactions());
@@ -120,8 +122,8 @@ impl DirStore {
         }
         self.write_uses(Selection::Archive)?;
         let mut freed = 0;
-        let mut done = self.with_room(goal.retention, &mut freed, || {
-            self.with_reserve(|| where_files_are(|| self.compact_alone(goal)))
+        let mut done = self.with_room(retention, &mut freed, || {
+            self.with_reserve(|| where_files_are(|| self.compact_alone(retention, wanted)))
         })?;
         done.freed += freed;
         Ok(done)
@@ -144,17 +146,18 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read.
     pub fn would_compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
-        self.would_compact_for(&Goal {
-            retention,
-            wanted: None,
-        })
+        self.would_compact_with(retention, None)
     }
 
-    pub(crate) fn would_compact_for(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
+    pub(crate) fn would_compact_with(
+        &self,
+        retention: &Retention,
+        wanted: Option<Wanting<'_>>,
+    ) -> Result<Compacted, ArchiveError> {
         where_files_are(|| {
             self.refresh()?;
             let there = self.sources()?;
-            let plan = self.plan(&there, goal, id::now(&**self.0.vfs()))?;
+            let plan = self.plan(&there, retention, wanted, id::now(&**self.0.vfs()))?;
             let Removed { files, bytes } = self.would_remove_replaced(self.0.grace);
             Ok(Compacted {
                 removed: files,
@@ -170,7 +173,11 @@ impl DirStore {
         self.0.vfs().try_lock(&self.0.dir.join(FORMAT))
     }
 
-    fn compact_alone(&self, goal: &Goal<'_>) -> Result<Compacted, ArchiveError> {
+    fn compact_alone(
+        &self,
+        retention: &Retention,
+        wanted: Option<Wanting<'_>>,
+    ) -> Result<Compacted, ArchiveError> {
         let inner = &*self.0;
         inner.seal();
         let mut removed = self.remove_what_is_over(inner.grace)?;
@@ -179,7 +186,7 @@ impl DirStore {
         self.refresh()?;
         let there = self.sources()?;
         let now = id::now(&**inner.vfs());
-        let plan = self.plan(&there, goal, now)?;
+        let plan = self.plan(&there, retention, wanted, now)?;
         let mut done = plan.outcome(&there);
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
         *lock(&inner.room.swept) = Some(Sweep {

@@ -17,7 +17,7 @@ use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::format::uses::{self, UsesOf};
 use crate::locks::lock;
 use crate::retention::Retention;
-use crate::rewrite::chosen::{Chosen, Wanting};
+use crate::rewrite::chosen::{RemovedFrames, Wanting};
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
@@ -25,13 +25,6 @@ use crate::store::DirStore;
 
 /// A segment is worth replacing if more than one part in this many is of no use.
 const WORTH: u64 = 8;
-
-/// What a compaction takes out besides frames of no use.
-pub(crate) struct Goal<'a> {
-    pub(crate) retention: &'a Retention,
-    /// The keys to take out.
-    pub(crate) wanted: Option<Wanting<'a>>,
-}
 
 /// The input of a compaction: the segments it may replace, and facts of the others.
 #[derive(Default)]
@@ -118,26 +111,27 @@ impl DirStore {
     pub(super) fn plan(
         &self,
         there: &CompactionInput,
-        goal: &Goal<'_>,
+        retention: &Retention,
+        wanted: Option<Wanting<'_>>,
         now: u64,
     ) -> Result<Plan, ArchiveError> {
         let mut selection = there.selection(self);
-        let chosen = goal.wanted.map(|wanted| {
+        let removed = wanted.map(|wanted| {
             let written = self.being_written(&there.sources)?;
-            Chosen::of(&self.0.catalog, &there.sources, wanted, &written)
+            RemovedFrames::of(&self.0.catalog, &there.sources, wanted, &written)
         });
-        let chosen = chosen.transpose()?;
-        let (given_up, before) = selection.give_up(goal.retention, &there.uses, now)?;
+        let removed = removed.transpose()?;
+        let (given_up, before) = selection.give_up(retention, &there.uses, now)?;
         selection.given_up = Some(&given_up);
-        selection.chosen = chosen.as_ref();
-        let selected = match (given_up.len(), &chosen) {
+        selection.removed = removed.as_ref();
+        let selected = match (given_up.len(), &removed) {
             (0, None) => before.clone(),
             _ => selection.run()?,
         };
         let mut taken = self.worth(&there.sources, &before, &selected);
         // An earlier computation that does not count now would count in place of what is taken out.
-        let chosen_in = |number: usize| chosen.as_ref().is_some_and(|one| one.is_in(number));
-        (0..taken.len()).for_each(|number| taken[number] |= chosen_in(number));
+        let is_in_removed = |number: usize| removed.as_ref().is_some_and(|one| one.is_in(number));
+        (0..taken.len()).for_each(|number| taken[number] |= is_in_removed(number));
         let bytes = |of: &Selected| -> u64 {
             let sources = there.sources.iter().enumerate();
             sources.map(|(number, one)| of.bytes(one, number).0).sum()
@@ -157,9 +151,9 @@ impl DirStore {
             taken,
             selected,
             given_up: given_up.len(),
-            taken_out: chosen.as_ref().map_or(0, |one| one.keys),
+            taken_out: removed.as_ref().map_or(0, |one| one.keys),
             dropped,
-            left: chosen.map_or(0, |one| one.left),
+            left: removed.map_or(0, |one| one.left),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Whose a store may be.
+//! The owners and permissions that a store may have.
 //!
 //! A store's contents are taken for results, so others who can write to it control these. Such a store is refused
 //! unless it is one of a [group](Owner::shared_with) of this user, or the user trusts others. The check covers each
@@ -93,15 +93,17 @@ impl Trust {
     }
 }
 
-/// Why a file of a store can't be read, if this user has no permission, with advice.
-pub(crate) fn no_permission(error: &io::Error, found: &Found) -> Option<String> {
-    let owner = found.owner?;
-    (error.kind() == io::ErrorKind::PermissionDenied).then(|| {
-        format!(
-            "you may not read it; have its owner, user {}, {SHARE}",
-            owner.user
-        )
-    })
+/// Why a file or folder of a store can't be read, if this user has no permission, with advice.
+pub(crate) fn no_permission(vfs: &dyn Vfs, path: &Path, error: &io::Error) -> Option<String> {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return None;
+    }
+    let mut above = path.ancestors();
+    let owner = above.find_map(|path| vfs.look(path).ok().flatten()?.owner)?;
+    Some(format!(
+        "you may not read it; have its owner, user {}, {SHARE}",
+        owner.user
+    ))
 }
 
 /// The error of a folder of a store that can't be listed.
@@ -111,8 +113,7 @@ pub(crate) fn not_listed(
     dir: &Path,
     error: io::Error,
 ) -> ArchiveError {
-    let found = vfs.look(dir).ok().flatten();
-    match found.and_then(|found| no_permission(&error, &found)) {
+    match no_permission(vfs, dir, &error) {
         Some(why) => not_trusted(store, dir, &why),
         None => ArchiveError::io("listing", dir, error),
     }

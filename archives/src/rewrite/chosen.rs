@@ -1,7 +1,7 @@
 //! The keys that a user takes out of a store.
 //!
-//! A key goes with all its frames, and with its failures: of what stayed an earlier computation would count again. So a
-//! key stays whole while a segment that is not among the sources has some of it.
+//! A key goes with all its frames, and with its failures: if only a part went, an earlier computation would count again.
+//! So a key stays whole while a segment that is not among the sources has a frame of it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) struct Candidate<'a> {
 pub(crate) type Wanting<'a> = &'a dyn Fn(&Candidate<'_>) -> bool;
 
 /// The frames of the keys that are taken out.
-pub(crate) struct Chosen {
+pub(crate) struct RemovedFrames {
     frames: Selected,
     /// The number of wanted keys that go.
     pub(crate) keys: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Chosen {
     pub(crate) left: usize,
 }
 
-impl Chosen {
+impl RemovedFrames {
     /// Chooses the keys that are taken out of these sources. Reads all entries. Keys of which all is in `written`, segments
     /// that are being written, are counted only.
     pub(crate) fn of(
@@ -53,19 +53,19 @@ impl Chosen {
         written: &[Source],
     ) -> Result<Self, ArchiveError> {
         let ids = sources.iter().map(|one| one.segment.id).collect();
-        let mut choosing = Choosing::new(catalog, sources, &ids, wanted);
-        by_key(sources, |members| choosing.group(members))?;
-        let mut chosen = choosing.chosen;
-        let mut choosing = Choosing::new(catalog, written, &ids, wanted);
+        let mut scan = RemovalScan::new(catalog, sources, &ids, wanted);
+        by_key(sources, |members| scan.group(members))?;
+        let mut removed = scan.removed;
+        let mut scan = RemovalScan::new(catalog, written, &ids, wanted);
         by_key(written, |members| {
             let prefix = members.first().map_or(0, |one| one.row.prefix);
-            match choosing.lies_in(prefix, |id| ids.contains(id)) {
+            match scan.lies_in(prefix, |id| ids.contains(id)) {
                 true => Ok(()),
-                false => choosing.group(members),
+                false => scan.group(members),
             }
         })?;
-        chosen.left += choosing.chosen.left;
-        Ok(chosen)
+        removed.left += scan.removed.left;
+        Ok(removed)
     }
 
     /// Whether a frame goes, and with it all of its key.
@@ -79,17 +79,17 @@ impl Chosen {
     }
 }
 
-struct Choosing<'a> {
+struct RemovalScan<'a> {
     catalog: &'a Catalog,
     sources: &'a [Source],
     /// The segments of which the frames may go.
     ids: &'a HashSet<UniqueId>,
     frames: FrameReader<'a>,
     wanted: Wanting<'a>,
-    chosen: Chosen,
+    removed: RemovedFrames,
 }
 
-impl<'a> Choosing<'a> {
+impl<'a> RemovalScan<'a> {
     fn new(
         catalog: &'a Catalog,
         sources: &'a [Source],
@@ -102,7 +102,7 @@ impl<'a> Choosing<'a> {
             ids,
             frames: FrameReader::new(catalog, sources),
             wanted,
-            chosen: Chosen {
+            removed: RemovedFrames {
                 frames: Selected::new(sources),
                 keys: 0,
                 left: 0,
@@ -159,15 +159,15 @@ impl<'a> Choosing<'a> {
             return;
         }
         if candidate.stays {
-            self.chosen.left += 1;
+            self.removed.left += 1;
             return;
         }
-        self.chosen.keys += 1;
-        members.iter().for_each(|one| self.chosen.frames.keep(one));
+        self.removed.keys += 1;
+        members.iter().for_each(|one| self.removed.frames.keep(one));
         for (source, of) in self.sources.iter().enumerate() {
             for (number, row) in of.rows.find_numbered(failure) {
                 if is_value(row.kind()) {
-                    self.chosen.frames.keep(&Member {
+                    self.removed.frames.keep(&Member {
                         source,
                         number,
                         row,

@@ -20,7 +20,7 @@ use sde::Key;
 use sde::archiver::{ArchiveError, Mark};
 use sde::record::RunId;
 
-use super::chosen::Chosen;
+use super::chosen::RemovedFrames;
 use super::facts::{Facts, Group, ScratchState, is_sound};
 use super::limits::GivenUp;
 use super::selected::Selected;
@@ -80,7 +80,7 @@ pub(crate) struct Selection<'a> {
     pub(crate) filter: Filter<'a>,
     pub(crate) given_up: Option<&'a GivenUp<'a>>,
     /// The keys that are taken out, whatever counts.
-    pub(crate) chosen: Option<&'a Chosen>,
+    pub(crate) removed: Option<&'a RemovedFrames>,
 }
 
 /// Called with the kept frames of each key, and the known uses.
@@ -96,7 +96,7 @@ impl<'a> Selection<'a> {
             each_alone: false,
             filter,
             given_up: None,
-            chosen: None,
+            removed: None,
         }
     }
 
@@ -251,8 +251,8 @@ impl Run<'_> {
             return Ok(());
         };
         let prefix = first.row.prefix;
-        let chosen = self.of.chosen;
-        if chosen.is_some_and(|chosen| members.iter().any(|one| chosen.has(one))) {
+        let removed = self.of.removed;
+        if removed.is_some_and(|removed| members.iter().any(|one| removed.has(one))) {
             self.taken_out.push(prefix);
             return Ok(());
         }

@@ -4,6 +4,7 @@
 //! with another store is a warning and a miss: a program must not end because a colleague has moved a directory.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -17,13 +18,15 @@ use sde::record::RunId;
 use crate::catalog::Catalog;
 use crate::catalog::index::Index;
 use crate::format::directory;
+use crate::format::trust::no_permission;
 use crate::locks::lock;
-use crate::store::take_over::{MOST, SHORT};
+use crate::store::take_over::MOST;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Vfs, real_path};
+use crate::writer::encode::IN_BODY;
 
 /// The other stores, in the order in which they are asked.
-pub(crate) struct Also {
+pub(crate) struct OtherStores {
     pub(super) stores: Vec<DirStore>,
     /// The computations to copy, by key, each with its store's number.
     pub(super) to_copy: Mutex<HashMap<Key, (usize, RunId)>>,
@@ -31,7 +34,7 @@ pub(crate) struct Also {
     told: Mutex<HashSet<String>>,
 }
 
-impl Also {
+impl OtherStores {
     /// Opens stores by `open`. One that can't be opened is left out with a warning, and so is one named twice.
     pub(super) fn open(
         vfs: &dyn Vfs,
@@ -52,7 +55,7 @@ impl Also {
             match open(dir) {
                 Ok(store) => stores.push(store),
                 Err(error) => {
-                    let advice = advice(vfs, dir, &error);
+                    let advice = advice(vfs, &error);
                     let why = match directory::look_for_format(vfs, dir) {
                         Ok(false) => "there is no store".to_owned(),
                         _ => error.to_string(),
@@ -73,7 +76,7 @@ impl Also {
     /// Tells of a failure once; what was looked for counts as missing.
     fn warn(&self, store: &DirStore, error: &ArchiveError) {
         if lock(&self.told).insert(error.to_string()) {
-            let advice = advice(&**store.0.vfs(), store.path(), error);
+            let advice = advice(&**store.0.vfs(), error);
             sde::warning!(
                 "what the other store {} has is not found: {error}{advice}",
                 store.path().display()
@@ -98,36 +101,23 @@ impl Also {
 }
 
 /// How to mend what keeps another store from being read, for the end of a message.
-fn advice(vfs: &dyn Vfs, dir: &Path, error: &ArchiveError) -> String {
-    let how = permission(vfs, dir, error);
+fn advice(vfs: &dyn Vfs, error: &ArchiveError) -> String {
+    let how = permission(vfs, error);
     match how.is_empty() {
         true => "; mend it, or take it out of `StoreOptions::also` or SDE_ALSO".to_owned(),
         false => how,
     }
 }
 
-/// How to mend that a part of a store can't be read, for the end of a message; nothing if no permission is missing.
-fn how_to_read(vfs: &dyn Vfs, path: &Path, store: &Path, error: &io::Error) -> String {
-    if error.kind() != io::ErrorKind::PermissionDenied {
-        return String::new();
-    }
-    let mut there = path.ancestors();
-    let owner = there.find_map(|path| vfs.look(path).ok().flatten()?.owner);
-    let owner = owner.map_or_else(String::new, |owner| format!(" (user {})", owner.user));
-    let store = store.display();
-    format!(
-        "; its owner{owner} lets the group read it with `sde init --group {store}`, or all with `chmod -R a+rX {store}`"
-    )
-}
-
 /// How to mend a missing permission, for the end of a message; nothing for other errors.
-pub(super) fn permission(vfs: &dyn Vfs, dir: &Path, error: &ArchiveError) -> String {
-    match error {
+pub(super) fn permission(vfs: &dyn Vfs, error: &ArchiveError) -> String {
+    let why = match error {
         ArchiveError::Io { path, cause, .. } | ArchiveError::Open { path, cause, .. } => {
-            how_to_read(vfs, path, dir, cause)
+            no_permission(vfs, path, cause)
         }
-        _ => String::new(),
-    }
+        _ => None,
+    };
+    why.map_or_else(String::new, |why| format!("; {why}"))
 }
 
 impl DirStore {
@@ -212,7 +202,7 @@ impl DirStore {
         if let (Some(also), Some(number)) = (self.0.also.get(), number)
             && entry.record.failure.is_none()
             && is_whole(&entry)
-            && bytes(&entry) <= SHORT
+            && bytes(&entry) <= IN_BODY
             && !(entry.is_of_others && has_files(&entry))
         {
             let mut to_copy = lock(&also.to_copy);

@@ -116,8 +116,8 @@ struct Sharing<'a> {
 }
 
 impl Sharing<'_> {
-    /// Gives the group a folder with the segments and manifests in it. What processes are at is left alone: it is over with
-    /// them.
+    /// Gives the group a folder with its segments and manifests. Files in the making are left alone: they go with their
+    /// processes.
     fn give_folder(&mut self, store: Folder<'_>, name: &OsStr) -> Result<(), ArchiveError> {
         let Some(folder) = self.give(store, name)? else {
             return Ok(());
@@ -141,7 +141,7 @@ impl Sharing<'_> {
         Ok(())
     }
 
-    /// Gives the group what this user owns, if it has not got it; gives a handle to look into it.
+    /// Gives the group a file or folder that this user owns, unless it has it; returns a handle to look into it.
     fn give(
         &mut self,
         (path, folder): Folder<'_>,

@@ -107,7 +107,7 @@ pub(crate) struct Inner {
     looks: u32,
     pub(crate) sharing: share::Sharing,
     /// The other stores that are looked in.
-    also: OnceLock<also::Also>,
+    also: OnceLock<also::OtherStores>,
     /// The most ranks that write to the store when all commit together.
     pub(crate) writers: usize,
     /// The ranks that have opened the store together.
@@ -261,7 +261,7 @@ impl DirStore {
         match refreshed {
             Ok(done) => done,
             Err(error) => {
-                let how = also::permission(&**self.0.vfs(), &self.0.dir, &error);
+                let how = also::permission(&**self.0.vfs(), &error);
                 sde::warning!("what others saved could not be looked for: {error}{how}");
                 false
             }

@@ -11,7 +11,7 @@ use crate::format::class::EXTENSION;
 use crate::format::directory::{self, DirectoryContent};
 use crate::format::trust::{Trust, not_a_store};
 use crate::retention::Retention;
-use crate::store::also::Also;
+use crate::store::also::OtherStores;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Trusted, Vfs};
 
@@ -43,6 +43,15 @@ pub struct StoreOptions {
     pub(crate) retention: Retention,
     pub(super) environment: bool,
     pub(crate) vfs: Arc<dyn Vfs>,
+}
+
+/// The other stores that `SDE_ALSO` names.
+#[doc(hidden)]
+#[must_use]
+pub fn other_stores() -> Vec<PathBuf> {
+    let named = std::env::var_os("SDE_ALSO").unwrap_or_default();
+    let named = std::env::split_paths(&named);
+    named.filter(|dir| !dir.as_os_str().is_empty()).collect()
 }
 
 /// The least segment size that a small capacity leads to.
@@ -189,10 +198,7 @@ impl StoreOptions {
     /// them (`;` on Windows).
     #[must_use]
     pub fn also_from_env(mut self) -> Self {
-        let named = std::env::var_os("SDE_ALSO").unwrap_or_default();
-        let named = std::env::split_paths(&named);
-        self.also
-            .extend(named.filter(|dir| !dir.as_os_str().is_empty()));
+        self.also.extend(other_stores());
         self
     }
 
@@ -317,7 +323,7 @@ impl StoreOptions {
         of_others.leaves_out = true;
         of_others.looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
         let open = |dir: &Path| of_others.clone().open(dir);
-        let also = (!others.is_empty()).then(|| Also::open(vfs, &dir, &others, open));
+        let also = (!others.is_empty()).then(|| OtherStores::open(vfs, &dir, &others, open));
         let leaves_out = options.leaves_out;
         let store = DirStore::new(options, dir, trust);
         if let Some(also) = also {

@@ -1,6 +1,6 @@
-//! Copies of short entries that other stores gave: they are still there when the other store is not.
+//! Copies of short entries from other stores, for when these are gone.
 //!
-//! The frames are copied as they are, with the times and numbers of the computation: it stays one.
+//! The frames are copied as they are, with the times and numbers of the computation: both stores have one computation.
 
 use std::collections::HashSet;
 
@@ -15,10 +15,8 @@ use crate::format::metadata::split_entry;
 use crate::locks::lock;
 use crate::read::frame::{EntryFrame, Frame};
 use crate::store::DirStore;
+use crate::writer::encode::IN_BODY;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
-
-/// Entries of up to this many bytes, with their output files, are copied into the own store.
-pub(super) const SHORT: u64 = 64 << 10;
 
 /// The most entries that wait to be copied: a program that saves nothing would note them without end.
 pub(super) const MOST: usize = 1 << 16;
@@ -29,7 +27,7 @@ const PIECE: u64 = 8 << 20;
 impl DirStore {
     /// Copies the short entries that other stores gave, as they are. Gives whether any was written.
     ///
-    /// What can't be read any more, or not be written on a full disk, stays where it is.
+    /// An entry that can't be read any more, or not be written on a full disk, is not copied.
     pub(crate) fn copy_given(&self) -> Result<bool, ArchiveError> {
         let Some(also) = self.0.also.get() else {
             return Ok(false);
@@ -59,8 +57,8 @@ impl DirStore {
         Ok(has_written)
     }
 
-    /// The frames of a computation in another store, and those of its output files; `None` if they are not short, or
-    /// are not to be had.
+    /// The frames of a computation in another store, and those of its output files; `None` if they are long, or
+    /// can't be read.
     fn frames_of(&self, from: &Self, key: &Key, run: RunId) -> Option<Vec<NewFrame>> {
         // Another process may have copied it; and beside an own computation, such as one that was marked, it may not
         // count.
@@ -71,7 +69,8 @@ impl DirStore {
         from.look_here(key).ok()??;
         let catalog = &from.0.catalog;
         let (mut frames, mut contents) = (Vec::<NewFrame>::new(), HashSet::new());
-        let mut left = SHORT;
+        // A longer value would be in a payload, not in the body.
+        let mut left = IN_BODY;
         for known in catalog.known(|index| index.entries(key)) {
             let Ok(entry) = EntryFrame::read(catalog, &known.place) else {
                 continue;

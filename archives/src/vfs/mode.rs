@@ -1,10 +1,9 @@
-//! Who may do what with a new file or directory.
+//! The permissions of new files and directories.
 //!
-//! That stands in the mode of the directory that it is made in, and nowhere else. In the directory of a group its
-//! members can enter and read what is made, whatever the umask is; elsewhere only its owner can.
+//! They depend on the mode of the directory above, and on nothing else. In the directory of a group the members can
+//! enter new directories and read new files, whatever the umask is; elsewhere only the owner can.
 //!
-//! A file can be written to by its owner only, in a group's directory too. So the owner of a file has written all that is in
-//! it.
+//! Only its owner can write to a file, in a group's directory too. So the owner of a file has written all its bytes.
 
 use super::Owner;
 

@@ -1,4 +1,4 @@
-//! A medium on which segments are read only if somebody wrote them whose code this user runs.
+//! A medium that shows only segments whose authors this user trusts to run code.
 
 use std::ffi::OsString;
 use std::io;

@@ -31,8 +31,9 @@ use crate::locks::lock;
 use crate::retention::Retention;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 
-/// Values up to this size are in the body of their frame, and are read and checked with it.
-const IN_BODY: u64 = 64 << 10;
+/// Values up to this size are in the body of their frame, and are read and checked with it. Entries of up to this many
+/// bytes, with their output files, are copied from other stores.
+pub(crate) const IN_BODY: u64 = 64 << 10;
 
 /// The last encoded provenance of each app.
 #[derive(Default)]

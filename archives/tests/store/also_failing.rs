@@ -9,10 +9,11 @@ use std::{fs, io};
 use sde::SavePolicy;
 use sde_archives::{DirStore, Retention, StoreOptions};
 
-use super::also::{Stores, computed, files, key_of, loads, on, segment, until};
+use super::also::{Stores, computed, files, key_of, loads, looking_in, on, until};
 use super::apps::engine;
 use super::child::{Worker, tell};
 use super::log::warnings;
+use super::looking::file as segment;
 use super::odd_disk::OddDisk;
 use super::says::{one_says, says};
 
@@ -177,10 +178,7 @@ pub fn without_permission(dir: &Path) {
         // Of this thread alone.
         rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534)).unwrap();
     }
-    let stores = ["a", "b"].map(|name| dir.join(name));
-    let options = stores
-        .into_iter()
-        .fold(StoreOptions::new(), StoreOptions::also);
+    let options = looking_in(dir, &["a", "b"]);
     let a = StoreOptions::new().read_only().trust_others();
     says(
         &a.open(dir.join("a")).unwrap_err().to_string(),

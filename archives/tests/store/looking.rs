@@ -40,7 +40,7 @@ fn segments(dir: &Path) -> Vec<SegmentFile> {
     Inspection::open(dir).unwrap().segments().unwrap()
 }
 
-fn items(dir: &Path) -> Vec<Item> {
+pub fn items(dir: &Path) -> Vec<Item> {
     let mut items = Vec::new();
     for segment in segments(dir) {
         segment.walk(|item| items.push(item)).unwrap();
@@ -48,7 +48,7 @@ fn items(dir: &Path) -> Vec<Item> {
     items
 }
 
-fn entries(dir: &Path) -> Vec<Entry> {
+pub fn entries(dir: &Path) -> Vec<Entry> {
     let entries = items(dir).into_iter().filter_map(|item| match item {
         Item::Entry(entry) => Some(*entry),
         _ => None,
@@ -65,7 +65,7 @@ fn resolved(items: Vec<Item>) -> Resolved<()> {
 }
 
 /// The only segment of results.
-fn file(dir: &Path) -> PathBuf {
+pub fn file(dir: &Path) -> PathBuf {
     let mut files = dir.join("entries").read_dir().unwrap();
     files.next().unwrap().unwrap().path()
 }

@@ -34,7 +34,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The store to copy from, and what is wanted of it.
+    /// The store to copy from, and the filter of its entries.
     pub fn source(
         &self,
         path: &Path,
@@ -49,7 +49,7 @@ impl Choice {
         self.open(path, StoreOptions::new().without_environment())
     }
 
-    /// What the other side's `sde` is given.
+    /// The arguments of the `sde` on the other side.
     pub fn words(&self, side: &str, dir: &str) -> Vec<String> {
         let apps = self.app.iter().map(|app| ("--app", app.to_string()));
         let keys = self.key.iter().map(|key| ("--key", key.clone()));

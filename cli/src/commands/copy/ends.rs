@@ -11,11 +11,11 @@ use sde::record::RunId;
 use sde_archives::{Class, Copyable, DirStore, StoreOptions};
 use serde::{Deserialize, Serialize};
 
-use super::told::Told;
+use super::summary::CopySummary;
 use super::wire::{Receiver, Sender};
 use crate::failure::Failure;
 
-/// What an entry is known by in both stores.
+/// The identity of an entry in both stores.
 type Id = (Key, RunId, Class);
 
 /// An entry that the sender would copy.
@@ -26,9 +26,9 @@ struct Candidate {
     is_damaged: bool,
 }
 
-/// What only the sender knows of the copy.
+/// The counts that only the sender knows.
 #[derive(Default, Serialize, Deserialize)]
-struct Left {
+struct LeftOut {
     damaged: usize,
     missing: usize,
 }
@@ -37,18 +37,18 @@ struct Left {
 const MORE: u8 = 1;
 const LAST: u8 = 0;
 
-/// Sends the wanted entries that the other side lacks, as stores of about so many bytes: one that has arrived stays, if
-/// the next does not.
+/// Sends the wanted entries that the other side lacks, as stores of about `portion` bytes. The receiver keeps each that has
+/// arrived whole.
 pub fn send(
     from: &DirStore,
     wanted: impl Fn(&Copyable<'_>) -> bool,
     portion: u64,
     (input, output): (impl Read, impl Write),
     other: &str,
-) -> Result<Told, Failure> {
+) -> Result<CopySummary, Failure> {
     let (mut answers, mut to) = begin(input, output, other)?;
     let mut all = from.copyable(|one| wanted(one).then(|| Candidate::of(one)))?;
-    let mut left = Left::default();
+    let mut left = LeftOut::default();
     all.retain(|one| {
         left.damaged += usize::from(one.is_damaged);
         !one.is_damaged
@@ -72,16 +72,7 @@ pub fn send(
             ids.insert(id);
             bytes = bytes.saturating_add(length);
         }
-        let folder = temporary()?;
-        let path = folder.path().join("store");
-        let store = StoreOptions::new().without_environment();
-        let store = store.without_uses().open(&path)?;
-        let copied = store.copy_from(from, |one| ids.contains(&id_of(one)))?;
-        left.damaged += copied.damaged;
-        left.missing += copied.missing;
-        drop(store);
-        to.bytes(&[MORE])?;
-        send_store(&path, &mut to)?;
+        send_portion(from, &ids, &mut left, &mut to)?;
         if rest.peek().is_none() {
             break;
         }
@@ -89,18 +80,37 @@ pub fn send(
     to.bytes(&[LAST])?;
     to.object(&left)?;
     to.end()?;
-    let told = answers.object()?;
+    let summary = answers.object()?;
     answers.end()?;
-    Ok(told)
+    Ok(summary)
 }
 
-/// Takes what the other side sends into the store, which is made if it does not exist once something has arrived.
+/// Sends these entries as a store.
+fn send_portion(
+    from: &DirStore,
+    ids: &HashSet<Id>,
+    left: &mut LeftOut,
+    to: &mut Sender<impl Write>,
+) -> Result<(), Failure> {
+    let folder = temporary()?;
+    let path = folder.path().join("store");
+    let store = StoreOptions::new().without_environment();
+    let store = store.without_uses().open(&path)?;
+    let copied = store.copy_from(from, |one| ids.contains(&id_of(one)))?;
+    left.damaged += copied.damaged;
+    left.missing += copied.missing;
+    drop(store);
+    to.bytes(&[MORE])?;
+    send_store(&path, to)
+}
+
+/// Receives entries into the store, which is made when the first portion has arrived.
 pub fn receive(
     into: &Path,
     open: impl Fn(&Path) -> Result<DirStore, Failure>,
     (input, output): (impl Read, impl Write),
     other: &str,
-) -> Result<Told, Failure> {
+) -> Result<CopySummary, Failure> {
     let (mut from, mut to) = begin(input, output, other)?;
     let mut store = match is_nothing(into) {
         true => None,
@@ -109,7 +119,7 @@ pub fn receive(
     if let Some(store) = &store {
         store.refresh()?;
     }
-    let mut told = Told::default();
+    let mut summary = CopySummary::default();
     let mut has = Vec::new();
     while from.bytes::<1>()? == [MORE] {
         let ((key, run, class), results) = Candidate::receive(&mut from)?;
@@ -120,7 +130,7 @@ pub fn receive(
         });
     }
     from.end()?;
-    told.there = has.iter().filter(|has| **has == MORE).count();
+    summary.there = has.iter().filter(|has| **has == MORE).count();
     to.bytes(&has)?;
     to.end()?;
     while from.bytes::<1>()? == [MORE] {
@@ -133,18 +143,18 @@ pub fn receive(
             Some(store) => store,
             None => store.insert(open(into)?),
         };
-        told.add(to.copy_from(&arrived, |_| true)?);
+        summary.add(to.copy_from(&arrived, |_| true)?);
     }
-    let left: Left = from.object()?;
+    let left: LeftOut = from.object()?;
     from.end()?;
-    told.damaged += left.damaged;
-    told.missing = left.missing;
-    to.object(&told)?;
+    summary.damaged += left.damaged;
+    summary.missing = left.missing;
+    to.object(&summary)?;
     to.end()?;
-    Ok(told)
+    Ok(summary)
 }
 
-/// Exchanges hellos. One that has ended already is found out by what it did not say.
+/// Exchanges hellos. If the other side has ended already, its missing hello says more than the failed send.
 fn begin<R: Read, W: Write>(
     input: R,
     output: W,
@@ -211,7 +221,7 @@ fn temporary() -> Result<tempfile::TempDir, Failure> {
     })
 }
 
-/// The files of a store that are sent: what else there may be is of processes that use it.
+/// The files of a store that are sent. Other files belong to processes that use the store.
 fn files(store: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = vec![PathBuf::from("FORMAT")];
     for folder in ["entries", "manifests"] {
@@ -236,7 +246,7 @@ fn send_store(store: &Path, to: &mut Sender<impl Write>) -> Result<(), Failure> 
         let length = file.metadata().map_err(failed)?.len();
         to.bytes(&[MORE])?;
         to.text(&name.to_string_lossy())?;
-        to.file(length, file)?;
+        to.file(length, file, failed)?;
     }
     to.bytes(&[LAST])?;
     to.end()

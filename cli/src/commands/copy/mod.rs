@@ -1,23 +1,20 @@
 //! `sde copy`: entries of one store, into another, here or on another machine.
 
 mod choice;
-mod end;
 mod ends;
-mod place;
 mod remote;
-mod told;
+mod summary;
 mod wire;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 use crate::output::Output;
 use choice::Choice;
-pub use end::CopyEnd;
-use place::Place;
-use told::Told;
+use remote::Location;
+use summary::CopySummary;
 
 /// Copies entries of one store to another, which is made if it does not exist
 ///
@@ -41,24 +38,24 @@ pub struct Copy {
 
 impl Copy {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let told = match (Place::of(&self.from)?, Place::of(&self.to)?) {
-            (Place::Here(from), Place::Here(to)) => {
+        let summary = match (Location::of(&self.from)?, Location::of(&self.to)?) {
+            (Location::Local(from), Location::Local(to)) => {
                 let (from, wanted) = self.choice.source(&from)?;
                 // Opening it would make it.
                 from.check_copy_to(&to)?;
                 let to = self.choice.target(&to)?;
-                let mut told = Told::default();
-                told.add(to.copy_from(&from, wanted)?);
-                told
+                let mut summary = CopySummary::default();
+                summary.add(to.copy_from(&from, wanted)?);
+                summary
             }
-            (Place::There(from), Place::Here(to)) => {
+            (Location::Remote(from), Location::Local(to)) => {
                 let words = self.choice.words("send", &from.dir);
                 let open = |to: &Path| self.choice.target(to);
                 from.talk(&self.remote_sde, &words, |pipes| {
                     ends::receive(&to, open, pipes, &from.host)
                 })?
             }
-            (Place::Here(from), Place::There(to)) => {
+            (Location::Local(from), Location::Remote(to)) => {
                 let (from, wanted) = self.choice.source(&from)?;
                 let words = self.choice.words("receive", &to.dir);
                 let portion = self.choice.portion;
@@ -66,12 +63,45 @@ impl Copy {
                     ends::send(&from, wanted, portion, pipes, &to.host)
                 })?
             }
-            (Place::There(_), Place::There(_)) => {
+            (Location::Remote(_), Location::Remote(_)) => {
                 return Err(Failure::told(
                     "one of the two stores must be on this machine; run the command on the machine of the other",
                 ));
             }
         };
-        told.print(&self.from, out)
+        summary.print(&self.from, out)
+    }
+}
+
+/// The end of `sde copy` on the other machine, which talks to the first by standard input and output
+#[derive(Args)]
+pub struct CopyEnd {
+    side: Side,
+    #[command(flatten)]
+    choice: Choice,
+    store: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Side {
+    Send,
+    Receive,
+}
+
+impl CopyEnd {
+    pub fn run(&self) -> Result<(), Failure> {
+        const OTHER: &str = "the machine that began the copy";
+        let pipes = (std::io::stdin().lock(), std::io::stdout().lock());
+        match self.side {
+            Side::Send => {
+                let (from, wanted) = self.choice.source(&self.store)?;
+                ends::send(&from, wanted, self.choice.portion, pipes, OTHER)
+            }
+            Side::Receive => {
+                let open = |to: &Path| self.choice.target(to);
+                ends::receive(&self.store, open, pipes, OTHER)
+            }
+        }
+        .map(drop)
     }
 }

@@ -4,7 +4,7 @@
 //! answers what it has, and the sender sends stores of what is missing, one after the other. Each message ends with the
 //! BLAKE3 digest of all that this end has sent: nothing is used before the digest was right.
 
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,14 +32,14 @@ pub struct Receiver<R: Read> {
     received: blake3::Hasher,
 }
 
-fn not_sent(error: &std::io::Error) -> Failure {
+fn not_sent(error: &io::Error) -> Failure {
     Failure::told(match error.kind() {
         ErrorKind::BrokenPipe => "the other side ended before all was sent".to_owned(),
         _ => format!("sending failed: {error}"),
     })
 }
 
-fn not_received(error: &std::io::Error) -> Failure {
+fn not_received(error: &io::Error) -> Failure {
     Failure::told(match error.kind() {
         ErrorKind::UnexpectedEof => "the other side ended before all was received".to_owned(),
         _ => format!("receiving failed: {error}"),
@@ -76,11 +76,16 @@ impl<W: Write> Sender<W> {
         self.text(&serde_json::to_string(object)?)
     }
 
-    /// Sends so many bytes of a file.
-    pub fn file(&mut self, length: u64, file: impl Read) -> Result<(), Failure> {
+    /// Sends so many bytes of a file; `failed` is for errors of reading it.
+    pub fn file(
+        &mut self,
+        length: u64,
+        file: impl Read,
+        failed: impl Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure> {
         self.number(length)?;
         let mut left = length;
-        pieces(file.take(length), |piece| {
+        pieces(file.take(length), failed, |piece| {
             left -= piece.len() as u64;
             self.bytes(piece)
         })?;
@@ -147,7 +152,6 @@ impl<R: Read> Receiver<R> {
         Ok(u64::from_le_bytes(self.bytes()?))
     }
 
-    /// A number of things that follow, each of which takes at least a byte.
     pub fn text(&mut self) -> Result<String, Failure> {
         let length = self.number()?;
         if length > LONGEST {
@@ -166,15 +170,20 @@ impl<R: Read> Receiver<R> {
     pub fn file(
         &mut self,
         to: &mut impl Write,
-        failed: impl Fn(std::io::Error) -> Failure,
+        failed: impl Fn(io::Error) -> Failure,
     ) -> Result<(), Failure> {
         let mut left = self.number()?;
         let received = &mut self.received;
-        pieces(self.from.by_ref().take(left), |piece| {
-            left -= piece.len() as u64;
-            received.update(piece);
-            to.write_all(piece).map_err(&failed)
-        })?;
+        let from = self.from.by_ref().take(left);
+        pieces(
+            from,
+            |error| not_received(&error),
+            |piece| {
+                left -= piece.len() as u64;
+                received.update(piece);
+                to.write_all(piece).map_err(&failed)
+            },
+        )?;
         match left {
             0 => to.flush().map_err(failed),
             _ => Err(not_received(&ErrorKind::UnexpectedEof.into())),
@@ -202,9 +211,10 @@ fn changed() -> Failure {
     Failure::told("what arrived is not what was sent, and nothing of it was used; try again")
 }
 
-/// Gives the bytes of a reader piece by piece.
+/// Gives the bytes of a reader piece by piece; `failed` is for errors of the reader.
 fn pieces(
     mut from: impl Read,
+    failed: impl Fn(io::Error) -> Failure,
     mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut piece = vec![0; 1 << 16];
@@ -213,7 +223,7 @@ fn pieces(
             Ok(0) => return Ok(()),
             Ok(length) => each(&piece[..length])?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(not_received(&error)),
+            Err(error) => return Err(failed(error)),
         }
     }
 }

@@ -4,12 +4,13 @@ mod chosen;
 mod condition;
 mod old_code;
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use sde_archives::inspect::Inspection;
-use sde_archives::{Compacted, LimitError, Retention, StoreOptions};
-use serde_json::json;
+use sde_archives::{Compacted, DirStore, LimitError, Retention, StoreOptions};
+use serde_json::{Value as Json, json};
 
 use crate::args::Place;
 use crate::failure::Failure;
@@ -70,17 +71,7 @@ pub struct Gc {
 impl Gc {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let path = self.place.only()?;
-        // Opening for writing would make a store of an empty folder.
-        Inspection::open(&path).map_err(|error| store::not_opened(&path, error))?;
-        let mut options = StoreOptions::new().without_environment().grace(self.grace);
-        if self.trust_others {
-            options = options.trust_others();
-        }
-        if self.dry_run {
-            options = options.read_only();
-        }
-        let opened = options.open(&path);
-        let opened = opened.map_err(|error| store::not_opened(&path, error))?;
+        let opened = self.open(&path)?;
         let retention = self.retention()?;
         // What killed runs of commands left is in nobody's store.
         let swept = match self.dry_run {
@@ -103,21 +94,8 @@ impl Gc {
             chooser.check(&done)?;
         }
         if out.json {
-            return out.object(&json!({
-                "dry_run": self.dry_run,
-                "replaced": done.replaced,
-                "written": done.written,
-                "bytes_before": done.bytes_before,
-                "bytes_after": done.bytes_after,
-                "given_up": done.given_up,
-                "taken_out": done.taken_out,
-                "left": done.left,
-                "dropped": done.dropped,
-                "first": chooser.as_ref().map(chosen::Chooser::json),
-                "removed": done.removed,
-                "freed": done.freed,
-                "run_folders": swept,
-            }));
+            let first = chooser.as_ref().map(chosen::Chooser::json);
+            return out.object(&self.object(&done, first, swept));
         }
         if swept > 0 {
             let folders = text::count(swept, "folder", "folders");
@@ -133,6 +111,38 @@ impl Gc {
             chooser.print(&done, self.would(), out)?;
         }
         self.print(&done, out)
+    }
+
+    fn open(&self, path: &Path) -> Result<DirStore, Failure> {
+        let not_opened = |error| store::not_opened(path, error);
+        // Opening for writing would make a store of an empty folder.
+        Inspection::open(path).map_err(not_opened)?;
+        let mut options = StoreOptions::new().without_environment().grace(self.grace);
+        if self.trust_others {
+            options = options.trust_others();
+        }
+        if self.dry_run {
+            options = options.read_only();
+        }
+        options.open(path).map_err(not_opened)
+    }
+
+    fn object(&self, done: &Compacted, first: Option<Json>, swept: usize) -> Json {
+        json!({
+            "dry_run": self.dry_run,
+            "replaced": done.replaced,
+            "written": done.written,
+            "bytes_before": done.bytes_before,
+            "bytes_after": done.bytes_after,
+            "given_up": done.given_up,
+            "taken_out": done.taken_out,
+            "left": done.left,
+            "dropped": done.dropped,
+            "first": first,
+            "removed": done.removed,
+            "freed": done.freed,
+            "run_folders": swept,
+        })
     }
 
     fn retention(&self) -> Result<Retention, Failure> {

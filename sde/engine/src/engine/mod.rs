@@ -47,13 +47,13 @@ pub use app_store::Apps;
 pub use builder::Builder;
 pub(crate) use gate::Gate;
 pub use handle::{
-    AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, Policy,
-    Request, Scratch, Subset, Sweep, Transfer,
+    AppSource, CallApp, CallRequest, Called, CalledApp, GoesOn, Handle, Outcome, Peek, PlannedRun,
+    Policy, Request, Scratch, Subset, Sweep, Transfer,
 };
 pub(crate) use handle::{Ended, Loop, Options, led};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
-pub use plan::{Plan, PlannedRun};
+pub use plan::Plan;
 pub(crate) use publish::{ToSave, Unpublished};
 pub(crate) use run_state::{Keyed, Run};
 pub use sde::Sde;

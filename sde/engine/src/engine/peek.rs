@@ -18,8 +18,8 @@ use crate::result_map::ResultMap;
 /// Why a run of which nothing is known is computed.
 pub(super) const NEW: &str = "it was not run before";
 
-/// Replaces `nearest` by a record that the planned run of this key is more like.
-pub(super) fn look_at(
+/// Replaces `nearest` by a record that is nearer to the planned run of this key.
+pub(super) fn keep_nearer(
     planned: Compared<'_>,
     key: Key,
     other: &Record,
@@ -155,7 +155,7 @@ impl Engine {
         };
         let mut nearest = None;
         self.earlier(resolved, &mut |other| {
-            look_at(planned, key, other, &mut nearest)
+            keep_nearer(planned, key, other, &mut nearest)
         });
         nearest
     }

@@ -9,11 +9,13 @@ use sde_last_value::thread_number;
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
 use super::kept::SeenFailure;
-use crate::app::{Callee, CancelToken, Frame, ThreadContext, Wake, ancestry};
+use crate::app::{Callee, CancelToken, Frame, ResolvedApp, ThreadContext, Wake, ancestry};
 use crate::cache::AppCache;
 use crate::entry::{Entry, Provenance, RecordHead};
+use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
-use crate::key::{Key, Volatile};
+use crate::inputs::Call;
+use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
 use crate::machine;
 use crate::ranks::state_key;
 
@@ -49,6 +51,29 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
+    /// The key of a call's inputs, which are as declared.
+    pub(crate) fn of(resolved: &ResolvedApp, call: &dyn Call) -> Result<Self, Error> {
+        let of = |encoded: &[u8]| Self {
+            key: keyed(&resolved.id.0, encoded),
+            encoded: encoded.into(),
+            volatile: None,
+        };
+        let encoded = match call.encoded() {
+            Some(kept) => Ok(of(kept)),
+            None => with_encoder(|to| {
+                call.encode(to)?;
+                let encoded = of(to.finish()?);
+                let volatile = to.take_volatile();
+                Ok::<_, FingerprintError>(Self {
+                    volatile,
+                    ..encoded
+                })
+            }),
+        };
+        let app = Arc::clone(&resolved.name);
+        encoded.map_err(|source| ErrorKind::Fingerprint { app, source }.into())
+    }
+
     /// For inputs that have no key.
     pub(crate) fn none() -> Self {
         Self {

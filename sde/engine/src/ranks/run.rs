@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 use super::parts::replicas_of;
 use super::save::{bind, check_replicas, has_parts, to_save};
 use super::sets::ProcessSet;
-use crate::app::{Callee, Handle, ResolvedApp};
+use crate::app::{Callee, Handle};
 use crate::cache::AppCache;
 use crate::engine::{CalledApp, Engine, Keyed, Options, Outcome, Policy, Run, ToSave, Unpublished};
 use crate::entry::{Entry, RecordHead, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
+use crate::key::{EncodedCursor, Key};
 use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs, digest_of};
 
 impl Engine {
@@ -36,8 +36,7 @@ impl Engine {
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
         let resolved = &*app.resolved;
-        let encoded = encode(resolved, call);
-        let (keyed, unfit) = match encoded {
+        let (keyed, unfit) = match Keyed::of(resolved, call) {
             Ok(keyed) => (keyed, None),
             Err(error) => (Keyed::none(), Some(error)),
         };
@@ -336,26 +335,4 @@ fn asked(run: &Run<'_>) -> String {
         Policy::Bypass => format!("{name}, unremembered"),
         Policy::OnlyIfRemembered => format!("{name}, only if remembered"),
     }
-}
-
-fn encode(resolved: &ResolvedApp, call: &dyn Call) -> Result<Keyed, Error> {
-    let of = |encoded: &[u8]| Keyed {
-        key: keyed(&resolved.id.0, encoded),
-        encoded: encoded.into(),
-        volatile: None,
-    };
-    let encoded = match call.encoded() {
-        Some(kept) => Ok(of(kept)),
-        None => with_encoder(|to| {
-            call.encode(to)?;
-            let encoded = of(to.finish()?);
-            let volatile = to.take_volatile();
-            Ok::<_, FingerprintError>(Keyed {
-                volatile,
-                ..encoded
-            })
-        }),
-    };
-    let app = Arc::clone(&resolved.name);
-    encoded.map_err(|source| ErrorKind::Fingerprint { app, source }.into())
 }

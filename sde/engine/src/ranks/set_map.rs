@@ -49,7 +49,7 @@ impl Engine {
         let refused = refusal(app, list, whole.map_or(1, |whole| whole.size()), size);
         let gate = from.gate(app);
         let Some(whole) = whole.filter(|whole| whole.size() > 1) else {
-            let item = from.of_items();
+            let item = from.for_items();
             let run = |inputs: &&Inputs| item().results_through(app, inputs, gate.as_ref());
             return match refused {
                 Some(error) => Err(error),

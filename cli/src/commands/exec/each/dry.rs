@@ -20,6 +20,7 @@ use crate::{store, text, time};
 const TOLD: usize = 10;
 
 /// What a row would do, and why.
+#[derive(Clone)]
 enum Would {
     BeGiven,
     Run(String),
@@ -36,6 +37,14 @@ struct Known {
     took: Vec<Duration>,
 }
 
+impl Known {
+    fn of(&self, key: &Key) -> Option<&Would> {
+        self.runs.get(key).or_else(|| self.failed.get(key))
+    }
+}
+
+type KeyedCommand = Result<(Command, Key, String), String>;
+
 impl Exec {
     pub fn tell_each(&self, rows: &Rows, all: &[Self], out: &mut Output) -> Result<u8, Failure> {
         let store = self.looked_in()?;
@@ -44,18 +53,7 @@ impl Exec {
             sde = sde.store(store.clone());
         }
         let (sde, keys) = (sde.build().map_err(told)?, Sde::new());
-        let commands: Vec<Result<(Command, Key, String), String>> = all
-            .iter()
-            .map(|one| {
-                let (command, _) = one.command().map_err(Failure::text)?;
-                let key = command
-                    .peek(&keys)
-                    .map_err(|error| tell::chain(&error))?
-                    .key();
-                let app = command.app().map_err(|error| tell::chain(&error))?;
-                Ok((command, key, app))
-            })
-            .collect();
+        let commands: Vec<_> = all.iter().map(|one| one.keyed(&keys)).collect();
         let mut known = Known::default();
         for store in store.iter().flat_map(DirStore::looks_in) {
             self.add_known(&mut known, store, &commands)?;
@@ -65,24 +63,17 @@ impl Exec {
         for command in &commands {
             would.push(match command {
                 Err(why) => Would::Fail(why.clone()),
-                Ok((command, key, _)) => {
-                    match known.runs.get(key).or_else(|| known.failed.get(key)) {
-                        Some(Would::BeGiven) => Would::BeGiven,
-                        Some(Would::Fail(why)) => Would::Fail(why.clone()),
-                        Some(Would::Run(why)) => {
-                            run.insert(*key);
-                            Would::Run(why.clone())
-                        }
-                        None => {
-                            let why = match run.insert(*key) {
-                                true if run.len() <= TOLD => nearest(command, &sde)?,
-                                true => String::new(),
-                                false => "another row has this run".to_owned(),
-                            };
-                            Would::Run(why)
-                        }
+                Ok((command, key, _)) => match known.of(key) {
+                    Some(would) => {
+                        run.extend(matches!(would, Would::Run(_)).then_some(*key));
+                        would.clone()
                     }
-                }
+                    None => Would::Run(match run.insert(*key) {
+                        true if run.len() <= TOLD => nearest(command, &sde)?,
+                        true => String::new(),
+                        false => "another row has this run".to_owned(),
+                    }),
+                },
             });
         }
         print(rows, &would, out)?;
@@ -95,12 +86,20 @@ impl Exec {
         Ok(0)
     }
 
+    /// The command, with its key and its app; else why it can't run.
+    fn keyed(&self, sde: &Sde) -> KeyedCommand {
+        let (command, _) = self.command().map_err(Failure::text)?;
+        let peeked = command.peek(sde).map_err(|error| tell::chain(&error))?;
+        let app = command.app().map_err(|error| tell::chain(&error))?;
+        Ok((command, peeked.key(), app))
+    }
+
     /// Adds what a store has of these runs, and how long runs of their apps took.
     fn add_known(
         &self,
         known: &mut Known,
         store: &Path,
-        commands: &[Result<(Command, Key, String), String>],
+        commands: &[KeyedCommand],
     ) -> Result<(), Failure> {
         let commands = || commands.iter().flatten();
         let apps: BTreeSet<&str> = commands().map(|(.., app)| &**app).collect();

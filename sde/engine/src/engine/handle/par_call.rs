@@ -96,7 +96,7 @@ impl Handle {
             gate: gate.as_ref(),
             ..TypedOptions::<G>::OPTIONS.clone()
         };
-        let item = self.of_items();
+        let item = self.for_items();
         let one = |inputs: &Inputs, waits| {
             item()
                 .unless_elsewhere(&app, inputs, &options, waits)

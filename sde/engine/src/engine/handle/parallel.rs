@@ -179,7 +179,7 @@ impl Handle {
         };
         let is_shared = self.engine().shares(app, options.names);
         let name = |at: usize, inputs: &&Inputs| item_name(distinct.first[at], inputs);
-        let item = self.of_items();
+        let item = self.for_items();
         let each = |inputs: &&Inputs, waits| item().unless_elsewhere(app, inputs, &options, waits);
         let goes_on = |result: &Result<_, Error>| match result {
             Ok(_) => true,
@@ -236,7 +236,7 @@ impl Handle {
         items: &[T],
         each: impl Fn(&Self, &T) -> R + Sync,
     ) -> Vec<R> {
-        let of_item = self.of_items();
+        let of_item = self.for_items();
         let each = |item: &T, _| Ended::Done(each(&of_item(), item));
         let name = |at, _: &T| format!("item {at}");
         let list = ("par_each", items, self.engine().sharing.is_some());
@@ -263,7 +263,7 @@ impl Handle {
         b: impl FnOnce(&Self) -> B + Send,
     ) -> (A, B) {
         let (mut of_a, mut of_b) = (None, None);
-        let item = self.of_items();
+        let item = self.for_items();
         let jobs: [Box<dyn FnOnce() + Send + '_>; 2] = [
             Box::new(|| of_a = Some(a(&item()))),
             Box::new(|| of_b = Some(b(&item()))),

@@ -1,4 +1,4 @@
-//! What a handle notes that plans: which runs its calls ask for, and from where on that is no longer certain.
+//! The notes of a handle that plans: the runs that its calls ask for, and where these cease to be certain.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Handle;
+use super::Policy;
 use super::peek::Peek;
 use crate::app::{AppSetup, ResolvedApp};
 use crate::inputs::ValueSummary;
@@ -16,7 +17,7 @@ use crate::sync::lock;
 /// A piece of a program that is planned: all of it, or one item of a sweep.
 #[derive(Default)]
 pub(crate) struct Planning {
-    seen: Arc<Mutex<Seen>>,
+    requested: Arc<Mutex<RequestedRuns>>,
     /// Whether a call of this piece gave no value: what the piece asks for after that may rest on the value.
     is_uncertain: AtomicBool,
     /// The piece that this is an item of.
@@ -25,63 +26,99 @@ pub(crate) struct Planning {
 
 /// The runs that are asked for, in order.
 #[derive(Default)]
-struct Seen {
-    runs: Vec<SeenRun>,
+struct RequestedRuns {
+    runs: Vec<RequestedRun>,
     /// The place of the run that gives a key its value from here on.
     of_key: HashMap<Key, usize>,
 }
 
-/// A run that is asked for.
-pub(crate) struct SeenRun {
-    pub(crate) resolved: Arc<ResolvedApp>,
-    pub(crate) setup: Arc<AppSetup>,
-    pub(crate) what: Peek,
-    /// If nothing of its key is known: its inputs, to be compared with those of other runs.
-    pub(crate) new: Option<Vec<ValueSummary>>,
-    /// What the app says that it costs.
-    pub(crate) cost: Option<Duration>,
-    pub(crate) calls: usize,
+/// One run that a program certainly asks for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlannedRun {
+    /// The app.
+    pub app: Arc<str>,
+    /// What a call of it does, and why.
+    pub what: Peek,
+    /// The time that it may take, if it is computed: what the app [says](crate::App::cost), else the mean of the latest
+    /// runs of the app that memory and store have.
+    pub cost: Option<Duration>,
+    /// The number of calls that share it, as far as is known.
+    pub calls: usize,
 }
 
-/// How a run that is asked for stands to others of its key.
+impl PlannedRun {
+    /// Whether it is to be computed or waited for.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self.what, Peek::Miss { .. } | Peek::Wait { .. })
+    }
+
+    pub(crate) fn is_computed(&self) -> bool {
+        matches!(self.what, Peek::Miss { .. })
+    }
+}
+
+/// A run that is asked for.
+pub(crate) struct RequestedRun {
+    pub(crate) resolved: Arc<ResolvedApp>,
+    pub(crate) setup: Arc<AppSetup>,
+    /// If nothing of its key is known: its inputs, to be compared with those of other runs.
+    pub(crate) new: Option<Vec<ValueSummary>>,
+    pub(crate) planned: PlannedRun,
+}
+
+/// The calls that a run is for.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Scope {
     /// All calls share it.
     Shared,
-    /// It takes the place of the others, for later calls.
-    Anew,
+    /// Later calls share it, in place of the earlier run.
+    Replacing,
     /// It is for one call alone.
-    Alone,
+    Private,
+}
+
+impl Scope {
+    pub(crate) fn of(policy: Policy, nondeterministic: bool) -> Self {
+        match policy {
+            Policy::OnlyIfRemembered => Self::Shared,
+            Policy::Bypass => Self::Private,
+            _ if nondeterministic => Self::Private,
+            Policy::Refresh => Self::Replacing,
+            Policy::Use => Self::Shared,
+        }
+    }
 }
 
 impl Planning {
     /// Notes a run that this piece certainly asks for. After a value that is missing nothing is certain.
-    pub(crate) fn note(&self, place: Place, run: SeenRun) {
+    pub(crate) fn note(&self, scope: Scope, run: RequestedRun) {
         if self.is_uncertain() {
             return;
         }
-        let mut seen = lock(&self.seen);
-        let (key, next) = (run.what.key(), seen.runs.len());
-        let known = seen.of_key.get(&key).copied();
-        if let Some(at) = known.filter(|_| place == Place::Shared) {
-            seen.runs[at].calls += 1;
+        let mut requested = lock(&self.requested);
+        let (key, next) = (run.planned.what.key(), requested.runs.len());
+        let known = requested.of_key.get(&key).copied();
+        if let Some(at) = known.filter(|_| scope == Scope::Shared) {
+            requested.runs[at].planned.calls += 1;
             return;
         }
-        if place != Place::Alone {
-            seen.of_key.insert(key, next);
+        if scope != Scope::Private {
+            requested.of_key.insert(key, next);
         }
-        seen.runs.push(run);
+        requested.runs.push(run);
     }
 
     /// Whether a run of this key is to be computed or waited for; notes that it is asked for once more.
     pub(crate) fn is_missing(&self, key: &Key) -> bool {
-        let mut seen = lock(&self.seen);
-        let Some(at) = seen.of_key.get(key).copied() else {
+        let mut requested = lock(&self.requested);
+        let Some(at) = requested.of_key.get(key).copied() else {
             return false;
         };
-        let is_missing = matches!(seen.runs[at].what, Peek::Wait { .. } | Peek::Miss { .. });
+        let is_missing = requested.runs[at].planned.is_missing();
         if is_missing && !self.is_uncertain() {
-            seen.runs[at].calls += 1;
+            requested.runs[at].planned.calls += 1;
         }
         is_missing
     }
@@ -97,8 +134,8 @@ impl Planning {
     }
 
     /// The runs noted so far, which are forgotten here.
-    pub(crate) fn take(&self) -> Vec<SeenRun> {
-        std::mem::take(&mut *lock(&self.seen)).runs
+    pub(crate) fn take(&self) -> Vec<RequestedRun> {
+        std::mem::take(&mut *lock(&self.requested)).runs
     }
 }
 
@@ -108,21 +145,21 @@ impl Handle {
     }
 
     /// This handle for a program that is planned.
-    pub(crate) fn that_plans(&self, planning: Arc<Planning>) -> Self {
+    pub(crate) fn with_planning(&self, planning: Arc<Planning>) -> Self {
         Self {
             planning: Some(planning),
             ..self.clone()
         }
     }
 
-    /// Gives a handle for each item of a sweep. In a plan an item without its value says nothing of the other items.
-    pub(crate) fn of_items<'h>(&'h self) -> impl Fn() -> Cow<'h, Self> + Sync {
+    /// Gives a handle for each item of a sweep. In a plan an item without its value makes only that item uncertain.
+    pub(crate) fn for_items<'h>(&'h self) -> impl Fn() -> Cow<'h, Self> + Sync {
         let whole = self.planning.as_ref();
         let before = whole.is_some_and(|whole| whole.is_uncertain());
         move || match whole {
             None => Cow::Borrowed(self),
-            Some(whole) => Cow::Owned(self.that_plans(Arc::new(Planning {
-                seen: Arc::clone(&whole.seen),
+            Some(whole) => Cow::Owned(self.with_planning(Arc::new(Planning {
+                requested: Arc::clone(&whole.requested),
                 is_uncertain: AtomicBool::new(before),
                 whole: Some(Arc::clone(whole)),
             }))),

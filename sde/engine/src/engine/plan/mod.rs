@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use report::{Plan, PlannedRun};
+pub use report::Plan;
 
 use super::Engine;
 use super::gate::Gate;
-use super::handle::{CalledApp, Handle, Options, Outcome, Peek, Place, Planning, Policy, SeenRun};
-use super::peek::{NEW, look_at};
+use super::handle::{
+    CalledApp, Handle, Options, Outcome, Peek, PlannedRun, Planning, Policy, RequestedRun, Scope,
+};
+use super::peek::{NEW, keep_nearer};
 use super::run_state::{Keyed, Run};
 use super::sde::Sde;
 use crate::app::{Compared, ThreadContext};
@@ -23,16 +25,35 @@ use crate::error::{Error, ErrorKind};
 use crate::event::Source;
 use crate::inputs::Call;
 use crate::job::Costs;
-use crate::key::{EncodedCursor, FingerprintError, keyed, with_encoder};
+use crate::key::{EncodedCursor, Key};
 
 /// So many pairs of runs are compared for each app: some seconds' work.
 const MOST_COMPARED: usize = 500_000;
 
-/// A planned call, as far as it can be told without computing.
-enum Foreseen {
+/// What a planned call would do.
+enum Forecast {
     Given(Served, Source),
     Fails(Error),
     Missing(Peek),
+}
+
+impl Forecast {
+    fn peek(&self, key: Key) -> Peek {
+        match self {
+            Self::Given(served, source) => {
+                let made_by = served.entry.record.run;
+                match source {
+                    Source::Loaded => Peek::Load { key, made_by },
+                    _ => Peek::Hit { key, made_by },
+                }
+            }
+            Self::Fails(error) => {
+                let why = format!("{error:#}");
+                Peek::Failed { key, why }
+            }
+            Self::Missing(peek) => peek.clone(),
+        }
+    }
 }
 
 impl Sde {
@@ -96,10 +117,10 @@ impl Sde {
         let planning = Arc::new(Planning::default());
         let ended = {
             let _here = ThreadContext::planned(self.engine().id()).enter();
-            program(&self.that_plans(Arc::clone(&planning)))
+            program(&self.with_planning(Arc::clone(&planning)))
         };
         let error = ended.err().filter(|_| !planning.is_uncertain());
-        let runs = self.engine().with_reasons(planning.take());
+        let runs = self.engine().explained(planning.take());
         Ok(Plan {
             runs,
             is_complete: !planning.is_uncertain(),
@@ -128,162 +149,133 @@ impl Engine {
                 "ranks run it together; start the program without a process group to plan it",
             ));
         }
-        let keyed = keyed_inputs(app, call).map_err(|source| ErrorKind::Fingerprint {
-            app: Arc::clone(&resolved.name),
-            source,
-        })?;
+        let keyed = Keyed::of(resolved, call)?;
         let run = Run::new(from, None, app, self.cache_of(resolved), options, keyed);
-        let key = run.key;
-        let place = match options.policy {
-            Policy::OnlyIfRemembered => Place::Shared,
-            Policy::Bypass => Place::Alone,
-            _ if resolved.nondeterministic => Place::Alone,
-            Policy::Refresh => Place::Anew,
-            Policy::Use => Place::Shared,
-        };
-        let planned = || {
+        let (app, key) = (run.name(), run.key);
+        let scope = Scope::of(options.policy, resolved.nondeterministic);
+        if scope == Scope::Shared && planning.is_missing(&key) {
             planning.miss();
-            let app = Arc::clone(&resolved.name);
-            Err(ErrorKind::Planned { app, key }.into())
-        };
-        if place == Place::Shared && planning.is_missing(&key) {
-            return planned();
+            return Err(ErrorKind::Planned { app, key }.into());
         }
-        let note = |what: Peek| {
-            let is_new = matches!(&what, Peek::Miss { why, .. } if why == NEW);
-            let summaries = || call.summaries(&mut EncodedCursor::new(&run.encoded));
-            planning.note(
-                place,
-                SeenRun {
-                    resolved: Arc::clone(resolved),
-                    setup: Arc::clone(resolved.setup(&*app.app)),
-                    new: is_new.then(summaries),
-                    cost: call.cost(&*app.app).map(|cost| cost.time),
-                    what,
-                    calls: 1,
-                },
-            );
-        };
-        match self.foresee(&run, place)? {
-            Foreseen::Given(served, source) => {
-                let made_by = served.entry.record.run;
-                note(match source {
-                    Source::Loaded => Peek::Load { key, made_by },
-                    _ => Peek::Hit { key, made_by },
-                });
-                Ok(Outcome {
-                    results: served.map,
-                    key,
-                    source,
-                    made_by,
-                })
-            }
-            Foreseen::Fails(error) => {
-                let why = format!("{error:#}");
-                note(Peek::Failed { key, why });
-                Err(error)
-            }
-            Foreseen::Missing(what) => {
-                note(what);
-                planned()
+        let forecast = self.forecast(&run, scope)?;
+        planning.note(scope, requested(&run, call, forecast.peek(key)));
+        match forecast {
+            Forecast::Given(served, source) => Ok(Outcome {
+                made_by: served.entry.record.run,
+                results: served.map,
+                key,
+                source,
+            }),
+            Forecast::Fails(error) => Err(error),
+            Forecast::Missing(_) => {
+                planning.miss();
+                Err(ErrorKind::Planned { app, key }.into())
             }
         }
     }
 
-    /// Tells what a call would do, in the order in which a call that is made looks.
-    fn foresee(&self, run: &Run<'_>, place: Place) -> Result<Foreseen, Error> {
+    /// Tells what a call would do. It looks in the order in which a call that is made looks.
+    fn forecast(&self, run: &Run<'_>, scope: Scope) -> Result<Forecast, Error> {
         let (cache, key, names) = (run.cache, run.key, run.options.names);
         let miss = |why: &str| {
-            Ok(Foreseen::Missing(Peek::Miss {
+            Ok(Forecast::Missing(Peek::Miss {
                 key,
                 why: why.to_owned(),
                 nearest: None,
             }))
         };
         let previous = cache.entry(&key);
-        if place == Place::Shared
+        if scope == Scope::Shared
             && let Some(entry) = &previous
             && let Ok(served) = self.served(entry, names)
         {
-            return Ok(Foreseen::Given(served, Source::Memory));
+            return Ok(Forecast::Given(served, Source::Memory));
         }
         self.admit(run)?;
-        if place == Place::Alone {
+        if scope == Scope::Private {
             return miss("the call or its app makes each run anew");
         }
-        let is_only_looked_for = run.options.policy == Policy::OnlyIfRemembered;
-        if !is_only_looked_for && cache.is_flying(&key) {
-            return Ok(Foreseen::Missing(Peek::Wait { key }));
+        let only_remembered = run.options.policy == Policy::OnlyIfRemembered;
+        if !only_remembered && cache.is_flying(&key) {
+            return Ok(Forecast::Missing(Peek::Wait { key }));
         }
-        if place == Place::Anew {
+        if scope == Scope::Replacing {
             return miss("the call refreshes it");
         }
         if let Some(error) = cache.failure(&key, self.epoch())
-            && !is_only_looked_for
+            && !only_remembered
         {
-            return Ok(Foreseen::Fails(error));
+            return Ok(Forecast::Fails(error));
         }
-        let may_load = |entry: &Entry| !entry.record.nondeterministic;
-        if previous.as_deref().is_none_or(may_load) {
-            if let Some(served) = self.load(run, previous.as_deref()) {
-                return Ok(Foreseen::Given(served, Source::Loaded));
-            }
-            if let Some(given) = self.given_failure(run, previous.as_deref()) {
-                return Ok(Foreseen::Fails(given.error));
-            }
+        if let Some(stored) = self.forecast_stored(run, previous.as_deref()) {
+            return Ok(stored);
         }
-        if is_only_looked_for {
+        if only_remembered {
             return Err(self.not_remembered(run, previous));
         }
         if self.shares(run.app, names)
             && let Some(archiver) = self.archiver()
             && archiver.announced_by(&key).is_some()
         {
-            return Ok(Foreseen::Missing(Peek::Wait { key }));
+            return Ok(Forecast::Missing(Peek::Wait { key }));
         }
         match self.known(&run.app.resolved, &key, names) {
-            Some(why @ (Peek::Miss { .. } | Peek::Wait { .. })) => Ok(Foreseen::Missing(why)),
+            Some(why @ (Peek::Miss { .. } | Peek::Wait { .. })) => Ok(Forecast::Missing(why)),
             Some(_) => miss("what is remembered of it does not serve"),
             None => miss(NEW),
         }
     }
 
-    /// Says of the missing runs what each is most like, and what it may cost.
-    fn with_reasons(&self, mut seen: Vec<SeenRun>) -> Vec<PlannedRun> {
-        let mut of_apps: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
-        for (at, run) in seen.iter().enumerate() {
-            if matches!(run.what, Peek::Miss { .. } | Peek::Wait { .. }) {
-                let name = Arc::clone(&run.resolved.name);
-                of_apps.entry(name).or_default().push(at);
+    /// What the store has for a run.
+    fn forecast_stored(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Forecast> {
+        if previous.is_some_and(|entry| entry.record.nondeterministic) {
+            return None;
+        }
+        match self.load(run, previous) {
+            Some(served) => Some(Forecast::Given(served, Source::Loaded)),
+            None => {
+                let given = self.given_failure(run, previous)?;
+                Some(Forecast::Fails(given.error))
             }
         }
-        for (name, missing) in of_apps {
+    }
+
+    /// Completes the missing runs: the earlier run that each is most like, and its expected cost.
+    fn explained(&self, mut requested: Vec<RequestedRun>) -> Vec<PlannedRun> {
+        let mut missing: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+        for (at, RequestedRun { planned, .. }) in requested.iter().enumerate() {
+            if planned.is_missing() {
+                let of_app = missing.entry(Arc::clone(&planned.app));
+                of_app.or_default().push(at);
+            }
+        }
+        for (app, missing) in missing {
             let mut earlier: Vec<Record> = Vec::new();
-            let resolved = Arc::clone(&seen[missing[0]].resolved);
+            let resolved = Arc::clone(&requested[missing[0]].resolved);
             self.earlier(&resolved, &mut |record| earlier.push(record.clone()));
-            let (gate, mut costs) = (Gate::new(self, &name), Costs::default());
+            let (gate, mut costs) = (Gate::new(self, &app), Costs::default());
             for record in &earlier {
                 gate.note_in(&mut costs, record);
             }
             let mut comparisons = 0;
             for at in missing {
-                let run = &mut seen[at];
-                run.cost = run.cost.or_else(|| costs.mean());
+                let run = &mut requested[at];
+                run.planned.cost = run.planned.cost.or_else(|| costs.mean());
                 comparisons += earlier.len();
                 run.compare(&earlier, comparisons <= MOST_COMPARED);
             }
         }
-        seen.into_iter().map(SeenRun::planned).collect()
+        requested.into_iter().map(|run| run.planned).collect()
     }
 }
 
-impl SeenRun {
+impl RequestedRun {
     /// Looks for the run that this one is most like, if it is new, or says that nobody looked.
     fn compare(&mut self, earlier: &[Record], may_compare: bool) {
         let Some(inputs) = self.new.take() else {
             return;
         };
-        let Peek::Miss { key, why, nearest } = &mut self.what else {
+        let Peek::Miss { key, why, nearest } = &mut self.planned.what else {
             return;
         };
         if !may_compare {
@@ -298,38 +290,27 @@ impl SeenRun {
             inputs: &inputs,
         };
         for other in earlier {
-            look_at(planned, *key, other, nearest);
-        }
-    }
-
-    fn planned(self) -> PlannedRun {
-        let is_missing = matches!(self.what, Peek::Miss { .. } | Peek::Wait { .. });
-        PlannedRun {
-            app: Arc::clone(&self.resolved.name),
-            what: self.what,
-            cost: self.cost.filter(|_| is_missing),
-            calls: self.calls,
+            keep_nearer(planned, *key, other, nearest);
         }
     }
 }
 
-/// The key of a call's inputs, which are as declared.
-fn keyed_inputs(app: &CalledApp<'_>, call: &dyn Call) -> Result<Keyed, FingerprintError> {
-    let id = &app.resolved.id.0;
-    if let Some(kept) = call.encoded() {
-        return Ok(Keyed {
-            key: keyed(id, kept),
-            encoded: kept.into(),
-            volatile: None,
-        });
+fn requested(run: &Run<'_>, call: &dyn Call, what: Peek) -> RequestedRun {
+    let resolved = &run.app.resolved;
+    let is_new = matches!(&what, Peek::Miss { why, .. } if why == NEW);
+    let mut planned = PlannedRun {
+        app: run.name(),
+        what,
+        cost: None,
+        calls: 1,
+    };
+    if planned.is_missing() {
+        planned.cost = call.cost(&*run.app.app).map(|cost| cost.time);
     }
-    with_encoder(|to| {
-        call.encode(to)?;
-        let encoded: Box<[u8]> = to.finish()?.into();
-        Ok(Keyed {
-            key: keyed(id, &encoded),
-            encoded,
-            volatile: to.take_volatile(),
-        })
-    })
+    RequestedRun {
+        resolved: Arc::clone(resolved),
+        setup: Arc::clone(resolved.setup(&*run.app.app)),
+        new: is_new.then(|| call.summaries(&mut EncodedCursor::new(&run.encoded))),
+        planned,
+    }
 }

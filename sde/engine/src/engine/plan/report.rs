@@ -1,12 +1,11 @@
-//! What a plan says, for programs and for people.
+//! Plans, for programs and for people.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::Changed;
-use crate::engine::handle::Peek;
+use crate::engine::handle::{Peek, PlannedRun};
 use crate::engine::stats::write_rows;
 use crate::error::printable;
 
@@ -20,33 +19,6 @@ pub struct Plan {
     pub(super) error: Option<String>,
     pub(super) threads: usize,
     pub(super) time_left: Option<Duration>,
-}
-
-/// One run that a program certainly asks for.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PlannedRun {
-    /// The app.
-    pub app: Arc<str>,
-    /// What becomes of it, and why.
-    pub what: Peek,
-    /// The time that it may take, if it is computed: what the app [says](crate::App::cost), else the mean of the latest
-    /// runs of the app that memory and store have.
-    pub cost: Option<Duration>,
-    /// The number of calls that share it, as far as is known.
-    pub calls: usize,
-}
-
-impl PlannedRun {
-    /// Whether it is to be computed or waited for.
-    #[must_use]
-    pub fn is_missing(&self) -> bool {
-        matches!(self.what, Peek::Miss { .. } | Peek::Wait { .. })
-    }
-
-    fn is_computed(&self) -> bool {
-        matches!(self.what, Peek::Miss { .. })
-    }
 }
 
 impl Plan {
@@ -249,7 +221,7 @@ fn first(text: &str, most: usize) -> String {
     }
 }
 
-/// The end of a text that is too long: of a name it tells more.
+/// The end of a name that is too long: it tells more than the beginning.
 fn last(text: &str, most: usize) -> String {
     match text.chars().count().checked_sub(most) {
         None | Some(0) => text.to_owned(),

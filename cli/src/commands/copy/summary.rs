@@ -1,4 +1,4 @@
-//! What is told of a copy.
+//! The summary of a copy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{text, time};
 
-/// What came of a copy, in one or several parts.
+/// The counts of a copy, summed over its parts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Told {
+pub struct CopySummary {
     pub entries: usize,
     pub there: usize,
     pub damaged: usize,
@@ -27,8 +27,8 @@ pub struct Told {
     pub last_made_at: Option<Timestamp>,
 }
 
-impl Told {
-    /// Adds what came of a part.
+impl CopySummary {
+    /// Adds the counts of a part.
     pub fn add(&mut self, part: Copied) {
         let owned = |names: BTreeSet<std::sync::Arc<str>>| {
             let names = names.into_iter();
@@ -49,7 +49,7 @@ impl Told {
         }
     }
 
-    /// Tells it, as text or JSON.
+    /// Prints it as text or JSON.
     pub fn print(&self, from: &Path, out: &mut Output) -> Result<(), Failure> {
         out.found |= self.damaged + self.missing > 0;
         if out.json {

@@ -1,9 +1,10 @@
 //! The cells of many rows in one stretch of memory, as there may be millions of rows.
 //!
-//! Rows mostly have the same columns, with values of the same types. These are kept once, as a shape, and of a row only
-//! the number of its shape and its values.
+//! Rows mostly are of one kind, with the same columns and values of the same types. These are kept once, as a shape, and
+//! of a row only the number of its shape and its values.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::rc::Rc;
 
 use sde::key::Bare;
@@ -14,8 +15,13 @@ use crate::columns::{Cell, Cells};
 #[derive(Clone, Copy)]
 pub struct PackedRow(u64);
 
-/// The columns of a row, each with the type of its value.
-type Shape = Rc<[(u32, Type)]>;
+/// What rows have in common.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Shape<K> {
+    kind: K,
+    /// The columns, each with the type of its value.
+    columns: Rc<[(u32, Type)]>,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Type {
@@ -27,22 +33,31 @@ enum Type {
     Text,
 }
 
-/// The cells of rows.
-#[derive(Default)]
-pub struct Packed {
+/// The cells of rows, each of a kind `K`.
+pub struct Packed<K> {
     bytes: Vec<u8>,
-    shapes: Vec<Shape>,
-    known: HashMap<Shape, u64>,
+    shapes: Vec<Shape<K>>,
+    known: HashMap<Shape<K>, u64>,
 }
 
-impl Packed {
+impl<K> Default for Packed<K> {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::new(),
+            shapes: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Packed<K> {
     /// Keeps the cells of a row.
-    pub fn keep(&mut self, cells: &[(u32, Cell)]) -> PackedRow {
+    pub fn keep(&mut self, kind: K, cells: &[(u32, Cell)]) -> PackedRow {
         let at = self.bytes.len() as u64;
         let types = cells.iter();
-        let shape = types.map(|(column, cell)| (*column, type_of(&cell.bare())));
-        let shape = shape.collect::<Vec<_>>();
-        let shape = self.shape(&shape);
+        let columns = types.map(|(column, cell)| (*column, type_of(&cell.bare())));
+        let columns = columns.collect();
+        let shape = self.number(Shape { kind, columns });
         put(&mut self.bytes, shape);
         for (_, cell) in cells {
             match cell.bare() {
@@ -61,26 +76,29 @@ impl Packed {
         PackedRow(at)
     }
 
-    fn shape(&mut self, shape: &[(u32, Type)]) -> u64 {
-        if let Some(known) = self.known.get(shape) {
+    fn number(&mut self, shape: Shape<K>) -> u64 {
+        if let Some(known) = self.known.get(&shape) {
             return *known;
         }
-        let (shape, number) = (Shape::from(shape), self.shapes.len() as u64);
-        self.shapes.push(Rc::clone(&shape));
+        let number = self.shapes.len() as u64;
+        self.shapes.push(shape.clone());
         self.known.insert(shape, number);
         number
     }
 
-    /// Keeps the cells of a row with one more.
-    pub fn add(&mut self, row: PackedRow, cell: (u32, Cell)) -> PackedRow {
-        let mut cells = self.cells(row);
-        cells.push(cell);
-        self.keep(&cells)
+    /// Keeps other cells of a row.
+    pub fn replace(&mut self, row: PackedRow, cells: &[(u32, Cell)]) -> PackedRow {
+        self.keep(self.kind(row), cells)
+    }
+
+    /// What was kept with the cells of a row.
+    pub fn kind(&self, row: PackedRow) -> K {
+        self.read(row).0.kind
     }
 
     pub fn cells(&self, row: PackedRow) -> Cells {
         let (shape, mut values) = self.read(row);
-        let cells = shape.iter();
+        let cells = shape.columns.iter();
         cells
             .map(|(column, of)| (*column, values.cell(*of)))
             .collect()
@@ -89,7 +107,7 @@ impl Packed {
     /// The first cell in a column.
     pub fn cell(&self, row: PackedRow, column: u32) -> Option<Cell> {
         let (shape, mut values) = self.read(row);
-        for (own, of) in shape.iter() {
+        for (own, of) in shape.columns.iter() {
             if *own == column {
                 return Some(values.cell(*of));
             }
@@ -100,13 +118,22 @@ impl Packed {
 
     /// The columns that some of these rows have.
     pub fn columns(&self, rows: impl Iterator<Item = PackedRow>) -> BTreeSet<u32> {
-        let shapes: BTreeSet<u64> = rows.map(|row| Values::of(self, row).integer()).collect();
-        let shapes = shapes.into_iter().map(|shape| &self.shapes[shape as usize]);
-        let columns = shapes.flat_map(|shape| shape.iter().map(|(column, _)| *column));
-        columns.collect()
+        let columns = self.shapes_of(rows).flat_map(|shape| shape.columns.iter());
+        columns.map(|(column, _)| *column).collect()
     }
 
-    fn read(&self, row: PackedRow) -> (&[(u32, Type)], Values<'_>) {
+    /// The kinds of these rows; one may come several times.
+    pub fn kinds(&self, rows: impl Iterator<Item = PackedRow>) -> impl Iterator<Item = K> {
+        self.shapes_of(rows).map(|shape| shape.kind)
+    }
+
+    fn shapes_of(&self, rows: impl Iterator<Item = PackedRow>) -> impl Iterator<Item = &Shape<K>> {
+        let shapes: BTreeSet<u64> = rows.map(|row| Values::of(self, row).integer()).collect();
+        let shapes = shapes.into_iter();
+        shapes.map(|shape| &self.shapes[shape as usize])
+    }
+
+    fn read(&self, row: PackedRow) -> (&Shape<K>, Values<'_>) {
         let mut values = Values::of(self, row);
         let shape = values.integer() as usize;
         (&self.shapes[shape], values)
@@ -137,7 +164,7 @@ fn put(to: &mut Vec<u8>, mut integer: u64) {
 struct Values<'a>(&'a [u8]);
 
 impl<'a> Values<'a> {
-    fn of(packed: &'a Packed, row: PackedRow) -> Self {
+    fn of<K>(packed: &'a Packed<K>, row: PackedRow) -> Self {
         Self(&packed.bytes[row.0 as usize..])
     }
 
@@ -220,7 +247,7 @@ mod tests {
             ],
         ];
         let mut packed = Packed::default();
-        let kept: Vec<PackedRow> = rows.iter().map(|row| packed.keep(row)).collect();
+        let kept: Vec<PackedRow> = rows.iter().map(|row| packed.keep(row.len(), row)).collect();
         let shown = |cells: &Cells| format!("{cells:?}");
         for (row, at) in rows.iter().zip(&kept) {
             assert_eq!(shown(&packed.cells(*at)), shown(row));
@@ -236,8 +263,12 @@ mod tests {
         }
         let columns = packed.columns(kept.iter().copied());
         assert_eq!(columns.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 7]);
-        let more = packed.add(kept[0], (9, Cell::F64(0.5)));
-        assert_eq!(packed.cells(more).len(), 4);
+        let more = packed.replace(kept[0], &[(9, Cell::F64(0.5))]);
+        assert_eq!((packed.kind(more), packed.cells(more).len()), (3, 1));
         assert_eq!(packed.cells(kept[0]).len(), 3);
+        assert_eq!(
+            packed.kinds(kept.into_iter()).collect::<BTreeSet<_>>(),
+            BTreeSet::from([0, 2, 3])
+        );
     }
 }

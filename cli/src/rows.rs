@@ -1,6 +1,6 @@
 //! The runs of a table. There may be millions, so of most little is kept.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -26,20 +26,34 @@ pub struct Row {
     /// A hash of what it was given: runs of other code that were given the same have the same.
     pub given: u64,
     pub cells: PackedRow,
-    /// The number of its code.
+}
+
+/// What many rows have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind {
+    /// The number of the code.
     pub code: u32,
     pub has_failed: bool,
 }
 
 impl Row {
-    fn of_line(line: &Line, code: u32, cells: &mut Packed) -> Self {
+    /// Keys differ, so that the order is always the same.
+    const fn order(&self) -> (i64, Reverse<Key>) {
+        (self.made_at, Reverse(self.key))
+    }
+
+    fn of_line(line: &Line, code: u32, cells: &mut Packed<Kind>) -> Self {
         Self {
             key: line.key,
             made_at: nanos(line.made_at),
             given: line.given,
-            cells: cells.keep(&line.cells),
-            code,
-            has_failed: line.failed.is_some(),
+            cells: cells.keep(
+                Kind {
+                    code,
+                    has_failed: line.failed.is_some(),
+                },
+                &line.cells,
+            ),
         }
     }
 }
@@ -54,7 +68,7 @@ fn nanos(at: Timestamp) -> i64 {
 pub struct Rows {
     pub all: Vec<Row>,
     pub columns: Columns,
-    pub cells: Packed,
+    pub cells: Packed<Kind>,
     pub codes: Codes,
     /// What runs of commands wrote.
     pub runs: HashMap<Key, RunResults>,
@@ -91,9 +105,13 @@ impl Rows {
                 key: entry.record.key,
                 made_at: nanos(time::of(entry.record.made_at)),
                 given: given(&entry.record, false),
-                cells: cells.keep(&of_entry),
-                code,
-                has_failed: false,
+                cells: cells.keep(
+                    Kind {
+                        code,
+                        has_failed: false,
+                    },
+                    &of_entry,
+                ),
             })
         };
         let singles = Singles::of(store, None, |row: &Row| row.key, read);
@@ -102,7 +120,9 @@ impl Rows {
             let used = used.map(|uses| time::of_nanos(uses.last));
             let made = Timestamp::from_nanosecond(row.made_at.into());
             let made = made.unwrap_or(Timestamp::MAX);
-            reading.codes.note(row.code, made, used, Counts::Result);
+            reading
+                .codes
+                .note(cells.kind(row.cells).code, made, used, Counts::Result);
         }
         let Singles {
             mut all,
@@ -140,8 +160,7 @@ impl Rows {
         if let Some(app) = &choice.app {
             app.known(&reading.apps)?;
         }
-        // Keys differ, so that the order is always the same.
-        all.sort_unstable_by_key(|row| (row.made_at, Reverse(row.key)));
+        all.sort_unstable_by_key(Row::order);
         Ok(Self {
             called: count - all.len(),
             all,
@@ -156,27 +175,37 @@ impl Rows {
     /// Leaves failures out of which the run has a result here: a program that asks for it is given that, whenever it
     /// failed.
     pub fn drop_failures_with_results(&mut self) {
-        let failed = self.all.iter().filter(|row| row.has_failed);
+        let has_failed = |row: &Row| self.cells.kind(row.cells).has_failed;
+        let failed = self.all.iter().filter(|row| has_failed(row));
         let failed: HashSet<Key> = failed.map(|row| row.key).collect();
-        let have = self.all.iter().filter(|row| !row.has_failed);
+        let have = self.all.iter().filter(|row| !has_failed(row));
         let have = have.map(|row| row.key).filter(|key| failed.contains(key));
         let have: HashSet<Key> = have.collect();
         self.all
-            .retain(|row| !row.has_failed || !have.contains(&row.key));
+            .retain(|row| !has_failed(row) || !have.contains(&row.key));
+    }
+
+    pub fn kind(&self, row: &Row) -> Kind {
+        self.cells.kind(row.cells)
     }
 
     /// The app of a row.
     pub fn app(&self, row: &Row) -> &Arc<str> {
-        &self.codes.get(row.code).app
+        &self.codes.get(self.kind(row).code).app
     }
 
     /// The apps of all rows.
     pub fn apps(&self) -> BTreeSet<&str> {
-        let codes: BTreeSet<u32> = self.all.iter().map(|row| row.code).collect();
-        codes
-            .into_iter()
-            .map(|code| &*self.codes.get(code).app)
-            .collect()
+        let kinds = self.cells.kinds(self.all.iter().map(|row| row.cells));
+        kinds.map(|kind| &*self.codes.get(kind.code).app).collect()
+    }
+
+    /// Sorts the rows; those that are equal stay as they are, the first made first.
+    pub fn sort(&mut self, by: impl Fn(&Self, &Row, &Row) -> Ordering) {
+        let mut all = std::mem::take(&mut self.all);
+        // A stable sort would take half as much memory again.
+        all.sort_unstable_by(|a, b| by(self, a, b).then_with(|| a.order().cmp(&b.order())));
+        self.all = all;
     }
 
     pub fn cell(&self, row: &Row, column: u32) -> Option<Cell> {

@@ -36,7 +36,8 @@ impl CodeChoice {
             Some(wanted) => labelled(&rows.codes, wanted)?,
             None => rows.codes.current(),
         };
-        let is_shown = |row: &Row| shown.contains(&row.code);
+        let cells = &rows.cells;
+        let is_shown = |row: &Row| shown.contains(&cells.kind(row.cells).code);
         let mut told = Vec::new();
         if !self.all_code {
             let others = rows.all.iter().filter(|row| !is_shown(row));
@@ -54,9 +55,11 @@ impl CodeChoice {
         if self.all_code || self.code.is_some() {
             let column = rows.columns.column(Kind::Code, "code");
             for row in &mut rows.all {
-                let label = &*rows.codes.get(row.code).label;
-                let cell = (column, Cell::Text(label.into()));
-                row.cells = rows.cells.add(row.cells, cell);
+                let code = rows.cells.kind(row.cells).code;
+                let label = &*rows.codes.get(code).label;
+                let mut cells = rows.cells.cells(row.cells);
+                cells.push((column, Cell::Text(label.into())));
+                row.cells = rows.cells.replace(row.cells, &cells);
             }
         }
         Ok(told)

@@ -29,22 +29,19 @@ pub fn judge(store: &mut Snapshot, rows: &mut Rows, gets: &[String]) -> Result<(
             let rules = with_gets(kept.get(&*app), gets)?;
             by_app.insert(Arc::clone(&app), rules);
         }
-        if row.has_failed {
+        if rows.kind(row).has_failed {
             continue;
         }
-        let mut cells = Vec::new();
         if let Some(run) = rows.runs.get(&row.key) {
             let judged = runs::judge(run, &by_app[&app], &contents)?;
             let status = rows.columns.column(Kind::Result, "status");
-            cells = rows.cells.cells(row.cells);
+            let mut cells = rows.cells.cells(row.cells);
             cells.push((status, Cell::I64(run.status.into())));
             match runs::failed(run, &judged) {
                 Some(failed) => cells.push(rows.columns.error(failed.error)),
                 None => add(judged, &mut rows.columns, &mut cells),
             }
-        }
-        if !cells.is_empty() {
-            rows.all[at].cells = rows.cells.keep(&cells);
+            rows.all[at].cells = rows.cells.replace(rows.all[at].cells, &cells);
         }
     }
     Ok(())

@@ -143,12 +143,10 @@ impl Shown {
             let (known, _) = titles(&rows);
             let column = known.iter().find(|(_, title)| title == by);
             match column {
-                Some((by, _)) => {
-                    let cell = |row: &Row| rows.cells.cell(row.cells, *by);
-                    let by_cell = |a: &Row, b: &Row| compare(cell(a).as_ref(), cell(b).as_ref());
-                    rows.all.sort_by(by_cell);
-                }
-                None if by == "key" => rows.all.sort_by_key(|row| row.key),
+                Some((by, _)) => rows.sort(|rows, a, b| {
+                    compare(rows.cell(a, *by).as_ref(), rows.cell(b, *by).as_ref())
+                }),
+                None if by == "key" => rows.sort(|_, a, b| a.key.cmp(&b.key)),
                 None => {
                     let titles: Vec<&str> = known.iter().map(|(_, title)| &**title).collect();
                     let titles = titles.join(", ");

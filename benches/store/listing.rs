@@ -1,4 +1,5 @@
-//! Time and memory of the commands that look at each entry, with a store of 10^6 of them.
+//! Time and memory of the commands that look at each entry, with a store of 10^6 of them; and what a miss takes that is
+//! looked for in other stores too.
 //!
 //! `./bench listing` builds the program `sde` and runs this, which takes it from beside its own folder and prints the
 //! table in Markdown. `make=DIR` after `--` only makes the store, and `mixed=DIR` a small one with failures,
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sde::{Policy, Sde, inputs};
-use sde_archives::DirStore;
+use sde_archives::{DirStore, StoreOptions};
+use sde_benches::{Comparison, Settings, repeat};
 
 const ENTRIES: u64 = 1_000_000;
 /// Sessions that make the store.
@@ -81,6 +83,7 @@ fn main() {
             case.join(" ")
         );
     }
+    misses(folder.path(), entries);
 }
 
 fn engine(store: &Path) -> Sde {
@@ -131,6 +134,48 @@ fn make_mixed(store: &Path) {
         let _ = again.run();
     }
     sde.finish().unwrap();
+}
+
+/// Prints what a miss takes with no, one and two stores to look in too, of 10^5 entries each.
+fn misses(folder: &Path, entries: u64) {
+    let others = ["one", "two"].map(|name| folder.join(name));
+    for other in &others {
+        make(other, entries / 10);
+    }
+    let engines = [0, 1, 2].map(|count| {
+        let own = folder.join(format!("own-{count}"));
+        let others = others[..count].iter();
+        let options = others.fold(
+            StoreOptions::new().without_environment(),
+            StoreOptions::also,
+        );
+        let store = options.open(&own).unwrap();
+        let builder = Sde::builder().store(store).save(sde::SavePolicy::OnRequest);
+        builder.build().unwrap()
+    });
+    let mut comparison = Comparison::new(Settings::from_args());
+    let names = ["none", "one", "two"];
+    for (name, sde) in names.iter().zip(&engines) {
+        comparison.case(*name, 1, move |run| {
+            repeat(run, |at| {
+                newer::sum.call(sde, (1 << 40) + at, 0, 0.5).unwrap()
+            })
+        });
+    }
+    let measured = comparison.run();
+    println!(
+        "\n| other stores | a miss, ns | more than with none, ns (quartiles) | ratio (quartiles) |"
+    );
+    println!("|---|---:|---:|---:|");
+    for name in names {
+        let time = measured.nanoseconds(name).unwrap().median;
+        let more = measured.of_each_round([name, names[0]], |[with, without]| with - without);
+        let (more, ratio) = (more.unwrap(), measured.ratio(name, names[0]).unwrap());
+        println!(
+            "| {name} | {time:.0} | {:.0} ({:.0}-{:.0}) | {:.2} ({:.2}-{:.2}) |",
+            more.median, more.low, more.high, ratio.median, ratio.low, ratio.high
+        );
+    }
 }
 
 /// Seconds, and megabytes at most, of a command.

@@ -121,12 +121,14 @@ impl Table {
 /// The most results without a column that are named.
 const TOLD: usize = 20;
 
+/// Numbers and titles of columns.
+type Titles = Vec<(u32, String)>;
+
 /// The rows, in order.
 struct Shown {
     rows: Rows,
-    /// Numbers and titles of the columns that are shown.
-    titles: Vec<(u32, String)>,
-    left_out: Vec<(u32, String)>,
+    titles: Titles,
+    left_out: Titles,
 }
 
 impl Shown {
@@ -306,7 +308,7 @@ fn shown(cell: Option<Cell>) -> String {
 }
 
 /// The columns that are shown, and those left out.
-fn titles(rows: &Rows) -> (Vec<(u32, String)>, Vec<(u32, String)>) {
+fn titles(rows: &Rows) -> (Titles, Titles) {
     let (columns, places) = (&rows.columns, rows.all.iter().map(|row| row.cells));
     let telling = columns.telling(places.clone().map(|row| rows.cells.cells(row)));
     let mut titles = columns.titled(rows.cells.columns(places));

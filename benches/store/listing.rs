@@ -56,7 +56,7 @@ fn main() {
     let store = folder.path().join("store");
     make(&store, entries);
     let copy = folder.path().join("copy").display().to_string();
-    println!("| {entries} entries | time | memory |\n|---|---:|---:|");
+    println!("| {entries} entries | processor | memory |\n|---|---:|---:|");
     let cases: [&[&str]; 12] = [
         &["table"],
         &["table", "--csv"],
@@ -178,17 +178,21 @@ fn misses(folder: &Path, entries: u64) {
     }
 }
 
-/// Seconds, and megabytes at most, of a command.
+/// Seconds of the processor, and megabytes at most, of a command.
 fn measure(arguments: &[&str]) -> (f64, f64) {
     let mut command = Command::new("time");
-    command.args(["-f", "%e %M"]).arg(program()).args(arguments);
+    command
+        .args(["-f", "%U %S %M"])
+        .arg(program())
+        .args(arguments);
     let done = command.stdout(Stdio::null()).output().unwrap();
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(done.status.success(), "{told}");
     let last = told.lines().last().unwrap();
     let mut numbers = last.split(' ').map(|number| number.parse::<f64>().unwrap());
-    let (seconds, kibibytes) = (numbers.next().unwrap(), numbers.next().unwrap());
-    (seconds, kibibytes * 1.024e-3)
+    let mut next = || numbers.next().unwrap();
+    let (user, system, kibibytes) = (next(), next(), next());
+    (user + system, kibibytes * 1.024e-3)
 }
 
 /// The program `sde`, which is built beside this one's folder.

@@ -117,7 +117,7 @@ impl DirStore {
     /// Others may read and write both stores meanwhile. All values are checked when they are read, and read back
     /// once they are written. States of unfinished runs, journals and uses are not copied. Entries that this store
     /// has already are not copied again, so calling this again continues an interrupted copy. The copy takes as
-    /// long as reading the wanted entries twice and writing them once; memory is 24 bytes for each frame of the
+    /// long as reading the wanted entries twice and writing them once; memory is 110 bytes for each frame of the
     /// other store.
     ///
     /// ```

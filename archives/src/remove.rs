@@ -34,7 +34,7 @@ impl DirStore {
     /// [grace](crate::StoreOptions::grace). A process that has a result in memory may save it again.
     ///
     /// All entries are read, in the order of their keys. `wanted` is asked again if files were moved meanwhile, or room
-    /// had to be made. Memory is 50 bytes for each frame.
+    /// had to be made. Memory is 60 bytes for each frame, and 120 while they are written anew.
     ///
     /// ```
     /// use sde::Sde;

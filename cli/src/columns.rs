@@ -1,6 +1,7 @@
 //! Inputs, settings and results of runs, as the cells of a table.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -120,20 +121,31 @@ impl Columns {
     }
 
     /// The columns of digests that tell rows apart: those of which two rows have one text and two digests.
-    pub fn telling<'r>(&self, rows: impl Iterator<Item = &'r Cells> + Clone) -> HashSet<u32> {
+    pub fn telling(
+        &self,
+        rows: impl Iterator<Item = impl AsRef<[(u32, Cell)]>> + Clone,
+    ) -> HashSet<u32> {
         let columns = self.all.iter().zip(0..);
         let digests = columns.filter(|((kind, _), _)| *kind == Kind::Digest);
         let is_telling = |(name, column): &(&str, u32)| {
             let texts = self.texts(name);
-            let mut seen: HashMap<u64, &Cell> = HashMap::new();
+            let mut seen: HashMap<u64, String> = HashMap::new();
             rows.clone().any(|row| {
+                let row = row.as_ref();
                 let digest = row.iter().find(|(own, _)| own == column);
                 digest.is_some_and(|(_, digest)| {
                     let mut hasher = DefaultHasher::new();
                     for (column, cell) in row.iter().filter(|(own, _)| texts.contains(own)) {
                         (column, text(cell)).hash(&mut hasher);
                     }
-                    *seen.entry(hasher.finish()).or_insert(digest) != digest
+                    let digest = text(digest);
+                    match seen.entry(hasher.finish()) {
+                        Slot::Vacant(slot) => {
+                            slot.insert(digest);
+                            false
+                        }
+                        Slot::Occupied(known) => *known.get() != digest,
+                    }
                 })
             })
         };
@@ -244,12 +256,11 @@ impl Columns {
         column
     }
 
-    /// The columns of these rows, by kind, with their titles: the name, with the kind if another kind or the key
+    /// These columns, by kind, with their titles: the name, with the kind if another kind or the key
     /// has the same name.
-    pub fn of_rows<'r>(&self, rows: impl Iterator<Item = &'r Cells>) -> Vec<(u32, String)> {
-        let columns = rows
-            .flatten()
-            .map(|(column, _)| (self.kind(*column), *column));
+    pub fn titled(&self, columns: impl IntoIterator<Item = u32>) -> Vec<(u32, String)> {
+        let columns = columns.into_iter();
+        let columns = columns.map(|column| (self.kind(column), column));
         let columns: BTreeSet<(Kind, u32)> = columns.collect();
         let mut kinds: HashMap<&str, usize> = HashMap::from([("key", 1)]);
         for (kind, column) in &columns {

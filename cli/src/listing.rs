@@ -30,10 +30,10 @@ pub struct Choice {
     pub app: Option<App>,
     /// Only what was made since: 90s, 15m, 2h, 3d or 1w ago, a day, or a day and a time in UTC (2026-11-21T16:00)
     #[arg(long, value_name = "WHEN", value_parser = time::when)]
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Only what was made until then
     #[arg(long, value_name = "WHEN", value_parser = time::when)]
-    until: Option<Timestamp>,
+    pub until: Option<Timestamp>,
 }
 
 /// A computation. There may be millions, so only these fields are kept.
@@ -155,7 +155,7 @@ impl Line {
 }
 
 /// A hash of all settings and inputs. Of a command libraries and the like are among them.
-fn given(record: &Record, is_command: bool) -> u64 {
+pub fn given(record: &Record, is_command: bool) -> u64 {
     // It is the same in each process.
     let mut hasher = DefaultHasher::new();
     of_setup(&record.setup, is_command, &mut hasher);
@@ -250,54 +250,19 @@ impl Listing {
         choice: &Choice,
         keep: Keep<'_>,
     ) -> (Self, BTreeSet<Arc<str>>) {
-        let mut apps = BTreeSet::new();
-        let (mut columns, mut codes) = (Columns::default(), Codes::default());
-        // A workflow may have called millions.
-        let mut called: HashSet<u64> = HashSet::new();
-        let mut found = Computations::default();
-        let is_of_keys = |listed: &Listed| {
-            listed.is_uses() || keys.is_some_and(|keys| keys.contains(&listed.prefix()))
-        };
-        let wanted = keys.map(|_| &is_of_keys as Wanted<'_>);
-        let is_of_app = |app: &str| match &choice.app {
-            Some(chosen) => chosen.is(app),
-            None => app != RULES_APP,
-        };
-        store.walk(wanted, |_, item| {
-            found.add(item, |entry| {
-                apps.insert(Arc::clone(&entry.record.app));
-                is_of_app(&entry.record.app).then(|| {
-                    let calls = entry.record.calls.iter();
-                    // A recursive app is one table.
-                    let others = calls.filter(|(app, _)| *app != entry.record.app);
-                    called.extend(others.map(|(_, key)| prefix(key)));
-                    let run = Run::of(&entry);
-                    let cells = keep(&entry, run.as_ref(), &mut columns);
-                    let code = codes.of(&entry.record, run.is_some());
-                    Line::of(entry, cells, run, code)
-                })
-            });
-        });
-        let mut found = found.resolve(Line::merge);
-        store.gone |= found.gone;
-        let of = |line: &Line| line.failed.is_some().then_some(line.key);
-        let failures = failed::standing(&found.all, of);
-        let all = std::mem::take(&mut found.all).into_iter();
-        let standing = all.map(|one| Line {
-            is_called: called.contains(&prefix(&one.of.key)),
-            standing: Some(
-                match one.of.failed.is_none() || failures.contains(&one.key) {
-                    true => one.standing,
-                    false => Standing::Replaced,
-                },
-            ),
-            ..one.of
-        });
-        let mut lines: Vec<Line> = standing.collect();
-        mark_current(&mut lines, &found, &mut codes);
+        let mut reading = Reading::default();
+        let (mut lines, found) = reading.lines(store, keys, choice, keep);
+        let Reading {
+            mut apps,
+            columns,
+            mut codes,
+            ..
+        } = reading;
+        note_codes(&lines, &found, &mut codes);
+        mark_current(&mut lines, &codes);
         let unfinished = found.unfinished.iter().map(Line::unfinished);
         apps.extend(unfinished.clone().map(|line| line.app));
-        lines.extend(unfinished.filter(|line| is_of_app(&line.app)));
+        lines.extend(unfinished.filter(|line| choice.is_of_app(&line.app)));
         lines.retain(|line| {
             choice.since.is_none_or(|since| line.made_at >= since)
                 && choice.until.is_none_or(|until| line.made_at <= until)
@@ -319,15 +284,93 @@ impl Listing {
     }
 }
 
+/// What is found while entries are read.
+#[derive(Default)]
+pub struct Reading {
+    pub columns: Columns,
+    pub codes: Codes,
+    pub apps: BTreeSet<Arc<str>>,
+    /// The beginnings of the keys of what others called: a workflow may have called millions.
+    pub called: HashSet<u64>,
+}
+
+impl Reading {
+    /// Notes the app of an entry, and what it called. Gives whether it is chosen.
+    pub fn sees(&mut self, entry: &Entry, choice: &Choice) -> bool {
+        let app = &entry.record.app;
+        if !self.apps.contains(app) {
+            self.apps.insert(Arc::clone(app));
+        }
+        let is_chosen = choice.is_of_app(app);
+        if is_chosen {
+            let calls = entry.record.calls.iter();
+            // A recursive app is one table.
+            let others = calls.filter(|(of, _)| of != app);
+            self.called.extend(others.map(|(_, key)| prefix(key)));
+        }
+        is_chosen
+    }
+
+    /// The chosen computations of these keys, or of all.
+    pub fn lines(
+        &mut self,
+        store: &mut Snapshot,
+        keys: Option<&HashSet<u64>>,
+        choice: &Choice,
+        keep: Keep<'_>,
+    ) -> (Vec<Line>, Resolved<Line>) {
+        let mut found = Computations::default();
+        let is_of_keys = |listed: &Listed| {
+            listed.is_uses() || keys.is_some_and(|keys| keys.contains(&listed.prefix()))
+        };
+        let wanted = keys.map(|_| &is_of_keys as Wanted<'_>);
+        store.walk(wanted, |_, item| {
+            found.add(item, |entry| {
+                self.sees(&entry, choice).then(|| {
+                    let run = Run::of(&entry);
+                    let cells = keep(&entry, run.as_ref(), &mut self.columns);
+                    let code = self.codes.of(&entry.record, run.is_some());
+                    Line::of(entry, cells, run, code)
+                })
+            });
+        });
+        let mut found = found.resolve(Line::merge);
+        store.gone |= found.gone;
+        let of = |line: &Line| line.failed.is_some().then_some(line.key);
+        let failures = failed::standing(&found.all, of);
+        let all = std::mem::take(&mut found.all).into_iter();
+        let standing = all.map(|one| Line {
+            is_called: self.called.contains(&prefix(&one.of.key)),
+            standing: Some(
+                match one.of.failed.is_none() || failures.contains(&one.key) {
+                    true => one.standing,
+                    false => Standing::Replaced,
+                },
+            ),
+            ..one.of
+        });
+        (standing.collect(), found)
+    }
+}
+
+impl Choice {
+    fn is_of_app(&self, app: &str) -> bool {
+        match &self.app {
+            Some(chosen) => chosen.is(app),
+            None => app != RULES_APP,
+        }
+    }
+}
+
 /// The beginning of a key.
 pub fn prefix(key: &Key) -> u64 {
     let first = key.as_bytes().first_chunk();
     first.map_or(0, |first| u64::from_be_bytes(*first))
 }
 
-/// Notes of which lines the code is current.
-fn mark_current(lines: &mut [Line], found: &Resolved<Line>, codes: &mut Codes) {
-    for line in &*lines {
+/// Notes when the codes of these lines were active.
+pub fn note_codes(lines: &[Line], found: &Resolved<Line>, codes: &mut Codes) {
+    for line in lines {
         if let (Some(code), Some(standing)) = (line.code, line.standing) {
             let counts = match (standing, &line.failed) {
                 (Standing::Current, None) => Counts::Result,
@@ -341,6 +384,10 @@ fn mark_current(lines: &mut [Line], found: &Resolved<Line>, codes: &mut Codes) {
             codes.note(code, line.made_at, used, counts);
         }
     }
+}
+
+/// Notes of which lines the code is current.
+fn mark_current(lines: &mut [Line], codes: &Codes) {
     let current = codes.current();
     for line in lines {
         let is_current = |code: u32| current.contains(&code);

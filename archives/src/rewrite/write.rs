@@ -222,8 +222,10 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Seals segments of at least this length, and reads back what was written.
+    /// Seals segments of at least this length, and reads back what was written: what was written by now before that, since
+    /// an index takes memory for each of its rows, and so do the rows to read back.
     fn seal(&mut self, length: u64) -> Result<(), ArchiveError> {
+        self.read_back()?;
         let before = self.sealed.len();
         self.output.seal(length, &mut self.sealed)?;
         for (segment, _) in &self.sealed[before..] {
@@ -232,6 +234,10 @@ impl Rewriting<'_> {
                 return Err(failed(io::ErrorKind::InvalidData.into()));
             }
         }
+        self.read_back()
+    }
+
+    fn read_back(&mut self) -> Result<(), ArchiveError> {
         let written = std::mem::take(&mut *lock(&self.output.written));
         for one in &written {
             self.output.read_back(one, &mut self.back)?;

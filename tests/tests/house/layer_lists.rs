@@ -205,9 +205,11 @@ pub const CLI: Layered = Layered {
     layers: &[
         &["failed", "failure", "text", "time", "users"],
         &["args", "file", "json", "output"],
-        &["codes", "columns", "find", "npy", "store", "table"],
+        &[
+            "codes", "columns", "find", "npy", "packed", "store", "table",
+        ],
         &["runs"],
-        &["listing"],
+        &["listing", "rows", "singles"],
         &["commands"],
     ],
     ..PLAIN

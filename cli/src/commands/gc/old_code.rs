@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::time::SystemTime;
 
+use sde::Key;
 use sde_archives::inspect::{Computations, Listed, Standing};
 
 use crate::codes::{Codes, Counts};
@@ -10,7 +12,11 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::listing::prefix;
 use crate::runs::Run;
+use crate::singles::{Kept, Singles};
 use crate::{store, time};
+
+/// The key of an entry, when it was made, and the number of its code.
+type Of = (Key, SystemTime, u32);
 
 /// The codes of entries that are not current.
 pub fn old_codes(path: &Path, codes: &mut Codes) -> Result<HashSet<u32>, Failure> {
@@ -18,14 +24,39 @@ pub fn old_codes(path: &Path, codes: &mut Codes) -> Result<HashSet<u32>, Failure
         let mut seen = HashSet::new();
         // The beginnings of the keys that runs called, each with the code of the caller.
         let mut calls: HashSet<(u32, u64)> = HashSet::new();
-        let mut found = Computations::default();
         let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark() || listed.is_uses();
-        store.walk(Some(&wanted), |_, item| {
-            found.add(item, |entry| {
-                let code = codes.of(&entry.record, Run::of(&entry).is_some());
+        let singles = Singles::of(
+            store,
+            Some(&wanted),
+            |(key, ..): &Of| *key,
+            |entry| {
+                let run = Run::of(entry);
+                let code = codes.of(&entry.record, run.is_some());
                 seen.insert(code);
                 let called = entry.record.calls.iter();
                 calls.extend(called.map(|(_, key)| (code, prefix(key))));
+                Kept::Single((entry.record.key, entry.record.made_at, code))
+            },
+        );
+        let is_called: HashSet<u64> = calls.iter().map(|(_, called)| *called).collect();
+        let mut of_keys: HashMap<u64, u32> = HashMap::new();
+        for (key, made, code) in &singles.all {
+            let used = singles.found.uses(key);
+            let used = used.map(|uses| time::of_nanos(uses.last));
+            codes.note(*code, time::of(*made), used, Counts::Result);
+            if is_called.contains(&prefix(key)) {
+                of_keys.insert(prefix(key), *code);
+            }
+        }
+        let others = singles.others;
+        drop(singles.all);
+        let mut found = Computations::default();
+        let is_other = |listed: &Listed| {
+            listed.is_uses() || wanted(listed) && others.contains(&listed.prefix())
+        };
+        store.walk(Some(&is_other), |_, item| {
+            found.add(item, |entry| {
+                let code = codes.of(&entry.record, Run::of(&entry).is_some());
                 let failure = entry.record.failure.as_ref();
                 let made = time::of(entry.record.made_at);
                 Some((code, made, failure.map(|failure| failure.of)))
@@ -51,7 +82,7 @@ pub fn old_codes(path: &Path, codes: &mut Codes) -> Result<HashSet<u32>, Failure
             .all
             .iter()
             .filter(|one| one.standing == Standing::Current);
-        let of_keys: HashMap<u64, u32> = current.map(|one| (prefix(&one.key), one.of.0)).collect();
+        of_keys.extend(current.map(|one| (prefix(&one.key), one.of.0)));
         let rests = calls.iter().filter_map(|(code, called)| {
             let of_called = of_keys.get(called)?;
             Some((*code, *of_called))

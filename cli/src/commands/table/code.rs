@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use crate::codes::Codes;
 use crate::columns::{Cell, Kind};
 use crate::failure::Failure;
-use crate::listing::{Line, Listing};
+use crate::rows::{Row, Rows};
 use crate::{text, time};
 
 #[derive(Args)]
@@ -30,20 +30,21 @@ pub struct CodeChoice {
 const NAMED: usize = 5;
 
 impl CodeChoice {
-    /// Leaves the lines of the code that is asked for. Gives what is to be told of other code.
-    pub fn choose(&self, rows: &mut Listing) -> Result<Vec<String>, Failure> {
+    /// Leaves the rows of the code that is asked for. Gives what is to be told of other code.
+    pub fn choose(&self, rows: &mut Rows) -> Result<Vec<String>, Failure> {
         let shown = match &self.code {
             Some(wanted) => labelled(&rows.codes, wanted)?,
             None => rows.codes.current(),
         };
-        let is_shown = |line: &Line| line.code.is_some_and(|code| shown.contains(&code));
+        let cells = &rows.cells;
+        let is_shown = |row: &Row| shown.contains(&cells.kind(row.cells).code);
         let mut told = Vec::new();
         if !self.all_code {
-            let others = rows.lines.iter().filter(|line| !is_shown(line));
-            let mut only: HashSet<u64> = others.map(|line| line.given).collect();
-            rows.lines.retain(is_shown);
-            rows.lines.iter().for_each(|line| {
-                only.remove(&line.given);
+            let others = rows.all.iter().filter(|row| !is_shown(row));
+            let mut only: HashSet<u64> = others.map(|row| row.given).collect();
+            rows.all.retain(is_shown);
+            rows.all.iter().for_each(|row| {
+                only.remove(&row.given);
             });
             if !only.is_empty() {
                 let count = text::count(only.len(), "combination", "combinations");
@@ -53,10 +54,12 @@ impl CodeChoice {
         }
         if self.all_code || self.code.is_some() {
             let column = rows.columns.column(Kind::Code, "code");
-            for line in &mut rows.lines {
-                let label = line.code.map(|code| &*rows.codes.get(code).label);
-                let cell = label.map(|label| (column, Cell::Text(label.into())));
-                line.cells.extend(cell);
+            for row in &mut rows.all {
+                let code = rows.cells.kind(row.cells).code;
+                let label = &*rows.codes.get(code).label;
+                let mut cells = rows.cells.cells(row.cells);
+                cells.push((column, Cell::Text(label.into())));
+                row.cells = rows.cells.replace(row.cells, &cells);
             }
         }
         Ok(told)

@@ -8,37 +8,40 @@ use sde_archives::inspect::Snapshot;
 use sde_command::{Judgement, Rules};
 
 use crate::args;
-use crate::columns::{Cell, Columns, Kind};
+use crate::columns::{Cell, Cells, Columns, Kind};
 use crate::failure::Failure;
-use crate::listing::{Line, Listing};
-use crate::runs::{self, Contents, Run, RunResults};
+use crate::rows::Rows;
+use crate::runs::{self, Contents, RunResults};
 
 /// Gives the runs of commands that pass their values, and the others their errors.
-pub fn judge(store: &mut Snapshot, rows: &mut Listing, gets: &[String]) -> Result<(), Failure> {
-    if rows.lines.iter().all(|line| line.run.is_none()) {
+pub fn judge(store: &mut Snapshot, rows: &mut Rows, gets: &[String]) -> Result<(), Failure> {
+    if !rows.has_commands {
         return Ok(());
     }
-    let apps = rows.lines.iter().filter(|line| line.run.is_some());
-    let kept = runs::kept_rules(store, apps.map(|line| &*line.app))?;
+    let shown = rows.all.iter().filter_map(|row| rows.runs.get(&row.key));
+    let contents = Contents::of(store, shown.flat_map(RunResults::digests));
+    let kept = runs::kept_rules(store, rows.apps().into_iter())?;
     let mut by_app: HashMap<Arc<str>, Rules> = HashMap::new();
-    let whole = rows
-        .lines
-        .iter()
-        .filter_map(|line| line.run.as_ref()?.whole());
-    let contents = Contents::of(store, whole.flat_map(RunResults::digests));
-    for line in &mut rows.lines {
-        if !by_app.contains_key(&line.app) {
-            let rules = with_gets(kept.get(&*line.app), gets)?;
-            by_app.insert(Arc::clone(&line.app), rules);
+    for at in 0..rows.all.len() {
+        let row = &rows.all[at];
+        let app = Arc::clone(rows.app(row));
+        if !by_app.contains_key(&app) {
+            let rules = with_gets(kept.get(&*app), gets)?;
+            by_app.insert(Arc::clone(&app), rules);
         }
-        if let Some(Run::Whole(run)) = line.run.take().map(|run| *run) {
-            let judged = runs::judge(&run, &by_app[&line.app], &contents)?;
+        if rows.kind(row).has_failed {
+            continue;
+        }
+        if let Some(run) = rows.runs.get(&row.key) {
+            let judged = runs::judge(run, &by_app[&app], &contents)?;
             let status = rows.columns.column(Kind::Result, "status");
-            line.cells.push((status, Cell::I64(run.status.into())));
-            match runs::failed(&run, &judged) {
-                Some(failed) => line.cells.push(rows.columns.error(failed.error)),
-                None => add(judged, &mut rows.columns, line),
+            let mut cells = rows.cells.cells(row.cells);
+            cells.push((status, Cell::I64(run.status.into())));
+            match runs::failed(run, &judged) {
+                Some(failed) => cells.push(rows.columns.error(failed.error)),
+                None => add(judged, &mut rows.columns, &mut cells),
             }
+            rows.all[at].cells = rows.cells.replace(rows.all[at].cells, &cells);
         }
     }
     Ok(())
@@ -61,9 +64,9 @@ fn with_gets(rules: Option<&Rules>, gets: &[String]) -> Result<Rules, Failure> {
     Ok(rules)
 }
 
-fn add(judged: Judgement, columns: &mut Columns, line: &mut Line) {
+fn add(judged: Judgement, columns: &mut Columns, cells: &mut Cells) {
     let mut add = |name: &str, cell: Cell| {
-        line.cells.push((columns.column(Kind::Result, name), cell));
+        cells.push((columns.column(Kind::Result, name), cell));
     };
     for (name, value) in judged.values {
         match value {

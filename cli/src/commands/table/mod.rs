@@ -4,22 +4,22 @@ mod code;
 mod commands;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use sde::Key;
 use sde::key::Bare;
-use sde_archives::inspect::{Decoded, Entry, Standing};
+use sde_archives::inspect::{Decoded, Entry};
 use serde_json::Map;
 
 use crate::args::Place;
 use crate::columns::{self, Cell, Columns, Kind};
 use crate::failed::FailedLine;
 use crate::failure::Failure;
-use crate::listing::{Choice, Line, Listing};
+use crate::listing::Choice;
 use crate::npy::{self, Array};
 use crate::output::{Output, warn};
+use crate::rows::{Row, Rows};
 use crate::runs::Run;
 use crate::table::TextTable;
 use crate::{file, store, text};
@@ -76,15 +76,10 @@ impl Table {
                 }
                 cells
             };
-            let wanted = |line: &Line| line.standing == Some(Standing::Current);
-            // Which code is current only all lines tell.
-            let mut rows = Listing::of(store, &self.choice, None, wanted, self.nested, &keep)?;
+            // Which code is current only all of them tell.
+            let mut rows = Rows::of(store, &self.choice, self.nested, &keep)?;
             let mut told = self.code.choose(&mut rows)?;
-            // A program that asks for such a run is given the result, whenever it failed.
-            let has_result = rows.lines.iter().filter(|line| line.failed.is_none());
-            let results: HashSet<Key> = has_result.map(|line| line.key).collect();
-            let stays = |line: &Line| line.failed.is_none() || !results.contains(&line.key);
-            rows.lines.retain(stays);
+            rows.drop_failures_with_results();
             if rows.called > 0 {
                 let runs = text::count(rows.called, "run", "runs");
                 told.push(format!("{runs} of other apps that these called: --app"));
@@ -93,7 +88,7 @@ impl Table {
             Ok((rows, told))
         })?;
         let (rows, told) = rows;
-        let rows = Rows::of(rows, self)?;
+        let rows = Shown::of(rows, self)?;
         if let Some(path) = &self.npz {
             file::write(path, self.force, out, |mut to| {
                 npy::write_npz(rows.arrays(), &mut to)
@@ -129,21 +124,19 @@ const TOLD: usize = 20;
 /// The width to which a text may be cut in a terminal.
 const LEAST: usize = 16;
 
+/// Numbers and titles of columns.
+type Titles = Vec<(u32, String)>;
+
 /// The rows, in order.
-struct Rows {
-    lines: Vec<Line>,
-    columns: Columns,
-    /// Numbers and titles of the columns that are shown.
-    titles: Vec<(u32, String)>,
-    left_out: Vec<(u32, String)>,
+struct Shown {
+    rows: Rows,
+    titles: Titles,
+    left_out: Titles,
 }
 
-impl Rows {
-    fn of(listing: Listing, asked: &Table) -> Result<Self, Failure> {
-        let Listing {
-            mut lines, columns, ..
-        } = listing;
-        let apps: BTreeSet<&str> = lines.iter().map(|line| &*line.app).collect();
+impl Shown {
+    fn of(mut rows: Rows, asked: &Table) -> Result<Self, Failure> {
+        let apps = rows.apps();
         if apps.len() > 1 {
             let apps: Vec<&str> = apps.into_iter().collect();
             return Err(Failure::told(format!(
@@ -151,23 +144,14 @@ impl Rows {
                 apps.join(", ")
             )));
         }
-        lines.reverse();
-        let titles = |lines: &[Line]| {
-            let rows = lines.iter().map(|line| &line.cells);
-            let telling = columns.telling(rows.clone());
-            let mut titles = columns.of_rows(rows);
-            titles.retain(|(column, _)| {
-                columns.kind(*column) != Kind::Digest || telling.contains(column)
-            });
-            let is_left_out = |(column, _): &(u32, String)| columns.kind(*column) == Kind::LeftOut;
-            titles.into_iter().partition(|one| !is_left_out(one))
-        };
         if let Some(by) = &asked.sort {
-            let (known, _): (Vec<_>, _) = titles(&lines);
+            let (known, _) = titles(&rows);
             let column = known.iter().find(|(_, title)| title == by);
             match column {
-                Some((by, _)) => lines.sort_by(|a, b| compare(cell(a, *by), cell(b, *by))),
-                None if by == "key" => lines.sort_by_key(|line| line.key),
+                Some((by, _)) => rows.sort(|rows, a, b| {
+                    compare(rows.cell(a, *by).as_ref(), rows.cell(b, *by).as_ref())
+                }),
+                None if by == "key" => rows.sort(|_, a, b| a.key.cmp(&b.key)),
                 None => {
                     let titles: Vec<&str> = known.iter().map(|(_, title)| &**title).collect();
                     let titles = titles.join(", ");
@@ -176,30 +160,35 @@ impl Rows {
                 }
             }
         }
-        let over = lines.len() - lines.len().min(asked.limit.unwrap_or(usize::MAX));
-        lines.drain(..over);
-        let (titles, left_out) = titles(&lines);
+        let count = rows.all.len();
+        rows.all
+            .drain(..count - count.min(asked.limit.unwrap_or(count)));
+        let (titles, left_out) = titles(&rows);
         Ok(Self {
-            lines,
-            columns,
+            rows,
             titles,
             left_out,
         })
     }
 
+    fn cells(&self, column: u32) -> impl Iterator<Item = Option<Cell>> + Clone {
+        let rows = self.rows.all.iter();
+        rows.map(move |row| self.rows.cell(row, column))
+    }
+
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
-        if self.lines.is_empty() {
+        if self.rows.all.is_empty() {
             return out.line("no entries");
         }
         let count = self.titles.len();
-        let mut table = TextTable::of(&self.lines);
+        let mut table = TextTable::of(&self.rows.all);
         for (at, (column, title)) in self.titles.iter().enumerate() {
-            let mut cells = self.lines.iter().map(|line| cell(line, *column));
+            let mut cells = self.cells(*column);
             let first = cells.next().flatten();
-            let is_same = self.lines.len() > 1 && cells.clone().all(|other| other == first);
-            let is_text = |cell: Option<&Cell>| matches!(cell, Some(Cell::Text(_)));
+            let is_same = self.rows.all.len() > 1 && cells.clone().all(|other| other == first);
+            let is_text = |cell: Option<Cell>| matches!(cell, Some(Cell::Text(_)));
             // Columns that are the same in all rows tell the least, and keys tell all rows apart. Results are what is asked for.
-            let rank = match (is_same, self.columns.kind(*column)) {
+            let rank = match (is_same, self.rows.columns.kind(*column)) {
                 (true, Kind::Result) => 2,
                 (true, _) => 1,
                 (false, Kind::Result | Kind::Error) => 5,
@@ -207,20 +196,20 @@ impl Rows {
                 (false, _) => 4,
             };
             let rank = rank * (count + 1) - at;
-            let text = |line: &Line| cell(line, *column).map(columns::text).unwrap_or_default();
+            let text = |row: &Row| shown(self.rows.cell(row, *column));
             table = match is_text(first) || cells.any(is_text) {
                 true => table.left(title, rank, text).least(LEAST),
                 false => table.right(title, rank, text),
             };
         }
         let left_out = table
-            .left("key", usize::MAX, |line| line.key.short())
+            .left("key", usize::MAX, |row| row.key.short())
             .write(out)?;
         if !left_out.is_empty() {
             let names = left_out.join(", ");
             out.wrapped(format!("no room for: {names}; --csv or --json has all"), 2)?;
         }
-        out.line(text::count(self.lines.len(), "run", "runs"))
+        out.line(text::count(self.rows.all.len(), "run", "runs"))
     }
 
     fn csv(&self, out: &mut Output) -> Result<(), Failure> {
@@ -228,40 +217,41 @@ impl Rows {
         let clean = |texts: Vec<String>| texts.into_iter().map(|one| text::clean(&one));
         let titles = self.titles.iter().map(|(_, title)| title.clone());
         csv.write_record(clean(titles.chain(["key".to_owned()]).collect()).collect::<Vec<_>>())?;
-        for line in &self.lines {
-            csv.write_record(clean(self.row(line)).collect::<Vec<_>>())?;
+        for row in &self.rows.all {
+            csv.write_record(clean(self.row(row)).collect::<Vec<_>>())?;
         }
         Ok(csv.flush()?)
     }
 
     fn objects(&self, out: &mut Output) -> Result<(), Failure> {
-        self.lines.iter().try_for_each(|line| {
+        self.rows.all.iter().try_for_each(|row| {
             let members = self.titles.iter().map(|(column, title)| {
-                let value = cell(line, *column).map(columns::json);
+                let value = self.rows.cell(row, *column);
+                let value = value.as_ref().map(columns::json);
                 (title.clone(), value.unwrap_or_default())
             });
-            let key = ("key".to_owned(), line.key.to_string().into());
+            let key = ("key".to_owned(), row.key.to_string().into());
             out.object(&members.chain([key]).collect::<Map<_, _>>())
         })
     }
 
-    fn row(&self, line: &Line) -> Vec<String> {
-        let cells = self.titles.iter().map(|(column, _)| cell(line, *column));
-        let texts = cells.map(|cell| cell.map(columns::text).unwrap_or_default());
-        texts.chain([line.key.short()]).collect()
+    fn row(&self, row: &Row) -> Vec<String> {
+        let columns = self.titles.iter();
+        let texts = columns.map(|(column, _)| shown(self.rows.cell(row, *column)));
+        texts.chain([row.key.short()]).collect()
     }
 
     fn arrays(&self) -> impl Iterator<Item = (String, Array)> {
         let columns = self.titles.iter();
         let columns = columns.map(|(column, title)| (title.clone(), self.array(*column)));
-        let keys = Array::texts(self.lines.iter().map(|line| line.key.short()));
+        let keys = Array::texts(self.rows.all.iter().map(|row| row.key.short()));
         columns.chain([("key".to_owned(), keys)])
     }
 
     /// Numbers as numbers, as floats with NaN if there are gaps; truth values; all else as texts.
     fn array(&self, column: u32) -> Array {
-        let cells = self.lines.iter().map(|line| cell(line, column));
-        let values: Vec<Decoded> = cells.clone().map(value).collect();
+        let cells = self.cells(column);
+        let values: Vec<Decoded> = cells.clone().map(|cell| value(cell.as_ref())).collect();
         let float = |value: &Decoded| match value {
             Decoded::Null => Some(f64::NAN),
             Decoded::Float(number) => Some(*number),
@@ -282,7 +272,7 @@ impl Rows {
         } else if let Some(truths) = values.iter().map(truth).collect::<Option<Vec<_>>>() {
             Array::line("|b1", truths.len(), truths)
         } else {
-            Array::texts(cells.map(|cell| cell.map(columns::text).unwrap_or_default()))
+            Array::texts(cells.map(shown))
         }
     }
 }
@@ -299,9 +289,19 @@ fn value(cell: Option<&Cell>) -> Decoded {
     }
 }
 
-fn cell(line: &Line, column: u32) -> Option<&Cell> {
-    let mut cells = line.cells.iter();
-    cells.find(|(own, _)| *own == column).map(|(_, cell)| cell)
+/// The text of a cell.
+fn shown(cell: Option<Cell>) -> String {
+    cell.as_ref().map(columns::text).unwrap_or_default()
+}
+
+/// The columns that are shown, and those left out.
+fn titles(rows: &Rows) -> (Titles, Titles) {
+    let (columns, places) = (&rows.columns, rows.all.iter().map(|row| row.cells));
+    let telling = columns.telling(places.clone().map(|row| rows.cells.cells(row)));
+    let mut titles = columns.titled(rows.cells.columns(places));
+    titles.retain(|(column, _)| columns.kind(*column) != Kind::Digest || telling.contains(column));
+    let is_left_out = |(column, _): &(u32, String)| columns.kind(*column) == Kind::LeftOut;
+    titles.into_iter().partition(|one| !is_left_out(one))
 }
 
 /// Numbers come by size and before texts; gaps come last.

@@ -4,8 +4,6 @@
 //! with another store is a warning and a miss: a program must not end because a colleague has moved a directory.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;

@@ -4,7 +4,6 @@ mod code;
 mod commands;
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};

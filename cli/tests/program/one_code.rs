@@ -154,11 +154,16 @@ fn failures_decide_only_where_there_is_nothing_else() {
     assert_eq!(done.out.lines().count(), 2, "{}", done.out);
 }
 
-/// How many entries `sde gc --old-code` would take out.
-fn old(path: &Path) -> u64 {
+/// What `sde gc --old-code` would take out.
+fn gone(path: &Path) -> serde_json::Value {
     let told = sde(["gc", path.to_str().unwrap(), "--old-code", "-n", "--json"]);
     assert_eq!(told.status, 0, "{}", told.err);
-    told.json()["taken_out"].as_u64().unwrap()
+    told.json()
+}
+
+/// How many entries it would take out.
+fn old(path: &Path) -> u64 {
+    gone(path)["taken_out"].as_u64().unwrap()
 }
 
 /// The newest code has nothing that counts: it is named, and its runs are not old.
@@ -199,4 +204,20 @@ fn what_runs_of_current_code_rest_on_is_not_old() {
     // Nothing that counts rests on it any more.
     program(path, ["2", "b"], [1]);
     assert_eq!(old(path), 2);
+}
+
+/// A use of a key is one of the result that counts, not of the one that this replaced.
+#[test]
+fn what_a_result_of_other_code_replaced_is_old_though_its_key_is_used() {
+    for [before, now] in [["a", "b"], ["b", "a"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("store");
+        for helper in [before, now, now] {
+            program(path, ["1", helper], [1]);
+        }
+        let gone = gone(path);
+        let apps = gone["first"].as_array().unwrap().iter();
+        let apps: Vec<&str> = apps.map(|one| one["app"].as_str().unwrap()).collect();
+        assert_eq!(apps, ["code.helper"], "{before} {now}");
+    }
 }

@@ -6,7 +6,7 @@ use sde::{
 };
 use sde_archives::DirStore;
 
-use super::kit::{Done, Sample, says, sde, sde_wide};
+use super::kit::{Done, OFFSET, Sample, energy, engine, says, sde, sde_wide};
 
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct Fit {
@@ -306,4 +306,29 @@ fn texts_have_no_control_characters() {
     let sample = Sample::new();
     let evil = sample.run("table", &["--app", "cli.evil*", "--csv"]);
     assert!(!evil.out.contains('\u{1b}'), "{:?}", evil.out);
+}
+
+/// A store has both computations of it, each in a file of its own.
+#[test]
+fn a_run_that_another_program_made_again_is_one_row_with_its_later_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = |charges: &[i32]| {
+        let sde = engine(folder.path());
+        for charge in charges {
+            let given = inputs! { basis: "b".to_owned(), charge: *charge };
+            let run = sde.request(&energy, &given);
+            run.policy(Policy::Refresh).run().unwrap();
+        }
+        sde.finish().unwrap();
+    };
+    program(&[0, 4]);
+    OFFSET.set(8.0);
+    program(&[0]);
+    OFFSET.set(0.0);
+    let store = folder.path().to_str().unwrap();
+    let table = sde(["table", store, "--csv"]).well();
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert_eq!(rows.len(), 2, "{table}");
+    assert!(rows[0].starts_with("b,4,2.0,"), "{table}");
+    assert!(rows[1].starts_with("b,0,9.0,"), "{table}");
 }

@@ -157,27 +157,29 @@ impl Sharing<'_> {
             return Err(not_trusted(self.store, &path, LINK));
         }
         let user = rustix::process::geteuid();
-        let is_right = self.permissions.are_of(&found);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let readable = open(folder, name, flags);
+        let is_right = match &readable {
+            Ok(Some(file)) => self.permissions.are_of(&found) && !Permissions::has_lists(file),
+            Ok(None) => return Ok(None),
+            Err(_) => false,
+        };
         if found.uid() != user.as_raw() && !user.is_root() {
             if !is_right {
                 *self.shared.of_others.entry(found.uid()).or_default() += 1;
             }
             return Ok(Some(handle));
         }
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let Some(file) = open(folder, name, flags).map_err(failed)? else {
+        let Some(file) = readable.map_err(failed)? else {
             return Ok(None);
         };
         let found = file.metadata().map_err(failed)?;
         // A name that another member has made for a file of this user must not give that file away.
         if found.is_file() && found.nlink() > 1 {
             self.shared.linked.extend((!is_right).then_some(path));
-        } else if found.is_dir() || found.is_file() {
-            let had_lists = Permissions::remove_lists(&file);
-            if had_lists || !is_right {
-                self.permissions.give(&file).map_err(failed)?;
-                self.shared.changed += 1;
-            }
+        } else if !is_right && (found.is_dir() || found.is_file()) {
+            self.permissions.give(&file).map_err(failed)?;
+            self.shared.changed += 1;
         }
         Ok(Some(file))
     }

@@ -41,6 +41,8 @@ mod unix {
     const FILE: u32 = 0o640;
     /// A file that the whole group writes.
     const SHARED_FILE: u32 = 0o660;
+    #[cfg(target_os = "linux")]
+    const LISTS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
     const DIRECTORY: u32 = 0o2770;
 
     impl Owner {
@@ -120,20 +122,23 @@ mod unix {
             }
         }
 
-        /// Removes the access lists of a file or directory; gives whether it had any.
-        ///
-        /// A list closes to the group what the mode opens, and a directory hands it on to all that is made in it.
-        pub(crate) fn remove_lists(file: &File) -> bool {
+        /// Whether a file or directory has POSIX access lists, as Linux keeps them.
+        pub(crate) fn has_lists(file: &File) -> bool {
             #[cfg(target_os = "linux")]
-            return ["system.posix_acl_access", "system.posix_acl_default"]
-                .map(|list| {
-                    use rustix::fs::{fgetxattr, fremovexattr};
-                    let is_there = fgetxattr(file, list, &mut [0_u8; 0][..]).is_ok();
-                    is_there && fremovexattr(file, list).is_ok()
-                })
-                .contains(&true);
+            return LISTS
+                .iter()
+                .any(|list| rustix::fs::fgetxattr(file, *list, &mut [0_u8; 0][..]).is_ok());
             #[cfg(not(target_os = "linux"))]
             false
+        }
+
+        /// Removes the access lists: one closes to the group what the mode opens, and that of a directory goes to all
+        /// that is made in it.
+        fn remove_lists(file: &File) {
+            #[cfg(target_os = "linux")]
+            for list in LISTS {
+                _ = rustix::fs::fremovexattr(file, list);
+            }
         }
 
         /// Not every file system gives what is made to the group of the directory, and the umask may take permissions.

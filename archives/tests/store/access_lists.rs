@@ -30,13 +30,22 @@ fn access_lists_close_nothing_and_are_removed() {
     if !list(&["-d", "-m", &inherited], &folder) {
         return println!("skipped {test}: no setfacl, or no access lists on this file system");
     }
+    let lists = |path: &Path| {
+        let found = Command::new("getfacl")
+            .args(["-Rcs"])
+            .arg(path)
+            .output()
+            .unwrap();
+        assert!(found.status.success());
+        String::from_utf8(found.stdout).unwrap()
+    };
     for umask in UMASKS {
         let store = folder.join(umask);
         assert_eq!(place.run(ANNA, umask, &store, &[("to", 2)]), "computed 2");
         assert_eq!(place.run(BERT, umask, &store, &[("to", 3)]), "computed 1");
         assert_eq!(place.run(ANNA, umask, &store, &[("to", 3)]), "computed 0");
-        let found = Command::new("getfacl").args(["-Rcs"]).arg(&store).output();
-        assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "");
+        assert_eq!(lists(&store), "");
+        assert_ne!(lists(&folder), "");
     }
     let store = folder.join("022");
     for (closed, right) in [("entries", "x"), ("segment", "---")] {

@@ -238,6 +238,24 @@ fn a_store_is_shared_with_a_group() {
     let again = by(BERT, &sde, &["init", "--group", path]).well();
     says(&again, "0 files and folders changed");
 
+    // A list closes what the mode opens.
+    let segments = files(&store.join("entries")).into_iter();
+    let listed = segments.filter(of_anna).all(|path| {
+        let mut set = Command::new("setfacl");
+        let set = set
+            .args(["-m", &format!("u:{BERT}:---")])
+            .arg(path)
+            .status();
+        set.is_ok_and(|set| set.success())
+    });
+    if listed {
+        let told = by(BERT, &sde, &["init", "--group", path]);
+        assert_eq!(told.status, 1, "{}", told.err);
+        says(&told.out, &format!("still closed to it: {ANNA} has to run"));
+        by(ANNA, &sde, &["init", "--group", path]).well();
+        by(BERT, &sde, &["init", "--group", path]).well();
+    }
+
     // It may be a private file, to which another member has given this name.
     let segment = files(&store.join("entries")).remove(0);
     mode(&segment, 0o600);

@@ -33,13 +33,15 @@ pub fn judge(store: &mut Snapshot, rows: &mut Rows, gets: &[String]) -> Result<(
             continue;
         }
         if let Some(run) = rows.runs.get(&row.key) {
-            let judged = runs::judge(run, &by_app[&app], &contents)?;
             let status = rows.columns.column(Kind::Result, "status");
             let mut cells = rows.cells.cells(row.cells);
             cells.push((status, Cell::I64(run.status.into())));
-            match runs::failed(run, &judged) {
-                Some(failed) => cells.push(rows.columns.error(failed.error)),
-                None => add(judged, &mut rows.columns, &mut cells),
+            match runs::judge(run, &by_app[&app], &contents) {
+                Ok(judged) => match runs::failed(run, &judged) {
+                    Some(failed) => cells.push(rows.columns.error(failed.error)),
+                    None => add(judged, &mut rows.columns, &mut cells),
+                },
+                Err(error) => cells.push(rows.columns.error(error.text())),
             }
             rows.all[at].cells = rows.cells.replace(rows.all[at].cells, &cells);
         }

@@ -266,8 +266,8 @@ pub trait Archiver: Send + Sync {
         Ok(false)
     }
 
-    /// Reads the content of an output file, and says whether it is there and whole. The engine asks before it gives a
-    /// hit. A store that can't tell damage may leave this out.
+    /// Reads the content of an output file, and says whether it is there and whole. The engine asks before the
+    /// first hit of a result whose file has no place. A store that can't tell damage may leave this out.
     ///
     /// # Errors
     /// If the store can't be read.

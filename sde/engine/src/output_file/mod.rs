@@ -130,8 +130,8 @@ impl OutputFile {
     }
 
     /// Describes a file whose content is a result, wherever it lies. A hit puts nothing back: the caller puts the
-    /// content where it wants it, by [`Handle::put`](crate::Handle::put). The first hit in a process reads the stored content; if
-    /// that is damaged the hit is a miss.
+    /// content where it wants it, by [`Handle::put`](crate::Handle::put). The first hit of each loaded result reads the
+    /// stored content; if that is damaged the hit is a miss.
     ///
     /// The file must stay as it is until the result is saved, and without a store for as long as the result is to be
     /// hit. Then `owner` is dropped, or when no description of it is left in this process; it may remove the file.

@@ -28,7 +28,7 @@ impl OutputFile {
     /// Leaves the file as it was, put back if need be; says why if that can't be done.
     pub(crate) fn ensure(&self, content: &Content<'_>) -> Result<(), String> {
         if !self.has_place() {
-            return self.is_to_be_had(content);
+            return self.check_whole(content);
         }
         let done = match self.is_unchanged() {
             Ok(true) => set_mode(self.path(), self.mode()),
@@ -43,9 +43,9 @@ impl OutputFile {
         self.checked(&|| content(Asked::Present))
     }
 
-    /// Reads the content of a file without a place, since nobody looks at it again before the hit is given. That is done once in a
-    /// process.
-    fn is_to_be_had(&self, content: &Content<'_>) -> Result<(), String> {
+    /// Reads the content of a file without a place, once for each loaded description: nobody looks at it again before the
+    /// hit is given.
+    fn check_whole(&self, content: &Content<'_>) -> Result<(), String> {
         let is_whole = &self.0.is_whole;
         self.checked(&|| {
             let is = is_whole.load(Ordering::Relaxed) || content(Asked::Whole)?;
@@ -67,7 +67,7 @@ impl OutputFile {
     pub(crate) fn is_in_place(&self, content: &Content<'_>) -> Result<(), String> {
         let path = self.path().display();
         match self.is_unchanged() {
-            _ if !self.has_place() => self.is_to_be_had(content),
+            _ if !self.has_place() => self.check_whole(content),
             Ok(true) => Ok(()),
             _ => Err(format!(
                 "another user saved it, so its output file {path} is not put back"

@@ -2,13 +2,12 @@
 //! looked for in other stores too.
 //!
 //! `./bench listing` builds the program `sde` and runs this, which takes it from beside its own folder and prints the
-//! table in Markdown. `make=DIR` after `--` only makes the store, and `mixed=DIR` a small one with failures,
-//! invalidations, runs that were made again, and two codes. Memory is the most that was resident, by GNU `time`.
+//! table in Markdown. `make=DIR` after `--` only makes the store. Memory is the most that was resident, by GNU `time`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use sde::{Policy, Sde, inputs};
+use sde::Sde;
 use sde_archives::{DirStore, StoreOptions};
 use sde_benches::{Comparison, Settings, repeat};
 
@@ -16,27 +15,9 @@ const ENTRIES: u64 = 1_000_000;
 /// Sessions that make the store.
 const SESSIONS: u64 = 10;
 
-/// The app, by its older code.
-mod older {
-    #[sde::app(name = "sum", version = "1")]
-    pub fn sum(a: u64, b: u64, c: f64) -> Result<f64, String> {
-        super::sum_of(a, b, c).map(|all| all - 1.0)
-    }
-}
-
-/// The app, by its newer code.
-mod newer {
-    #[sde::app(name = "sum", version = "2")]
-    pub fn sum(a: u64, b: u64, c: f64) -> Result<f64, String> {
-        super::sum_of(a, b, c)
-    }
-}
-
-fn sum_of(a: u64, b: u64, c: f64) -> Result<f64, String> {
-    match a % 101 == 100 && b == 7 {
-        true => Err(format!("{a} can't be added to {b}")),
-        false => Ok(a as f64 + b as f64 + c),
-    }
+#[sde::app(name = "sum", version = "1")]
+fn sum(a: u64, b: u64, c: f64) -> f64 {
+    a as f64 + b as f64 + c
 }
 
 fn main() {
@@ -48,9 +29,6 @@ fn main() {
     };
     if let Some(dir) = of("make=") {
         return make(Path::new(dir), entries);
-    }
-    if let Some(dir) = of("mixed=") {
-        return make_mixed(Path::new(dir));
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let store = folder.path().join("store");
@@ -100,40 +78,10 @@ fn make(store: &Path, entries: u64) {
     for session in 0..SESSIONS {
         let sde = engine(store);
         for number in session * part..(session + 1) * part {
-            let _ = newer::sum.call(&sde, number, number % 1000, number as f64 * 0.37);
+            let _ = sum.call(&sde, number, number % 1000, number as f64 * 0.37);
         }
         sde.finish().unwrap();
     }
-}
-
-fn make_mixed(store: &Path) {
-    let sde = engine(store);
-    for number in 0..2000 {
-        let _ = older::sum.call(&sde, number, number % 10, 0.5);
-    }
-    sde.finish().unwrap();
-    let sde = engine(store);
-    for number in 1000..2500_u64 {
-        let given = inputs! { a: number, b: number % 10, c: 0.5 };
-        let _ = sde.request(&newer::sum, &given).run();
-        if number % 50 == 0 {
-            let again = sde.request(&newer::sum, &given).policy(Policy::Refresh);
-            let _ = again.run();
-        }
-        if number % 70 == 0
-            && let Ok(run) = sde.request(&newer::sum, &given).run()
-        {
-            sde.invalidate(&run.key, "a trial").unwrap();
-        }
-    }
-    sde.finish().unwrap();
-    let sde = engine(store);
-    for number in 1400..1500_u64 {
-        let given = inputs! { a: number, b: number % 10, c: 0.5 };
-        let again = sde.request(&newer::sum, &given).policy(Policy::Refresh);
-        let _ = again.run();
-    }
-    sde.finish().unwrap();
 }
 
 /// Prints what a miss takes with no, one and two stores to look in too, of 10^5 entries each.
@@ -157,9 +105,7 @@ fn misses(folder: &Path, entries: u64) {
     let names = ["none", "one", "two"];
     for (name, sde) in names.iter().zip(&engines) {
         comparison.case(*name, 1, move |run| {
-            repeat(run, |at| {
-                newer::sum.call(sde, (1 << 40) + at, 0, 0.5).unwrap()
-            })
+            repeat(run, |at| sum.call(sde, (1 << 40) + at, 0, 0.5).unwrap())
         });
     }
     let measured = comparison.run();

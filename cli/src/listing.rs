@@ -20,7 +20,7 @@ use crate::codes::{self, Codes, Counts};
 use crate::columns::{Cells, Columns};
 use crate::failed::{self, FailedLine};
 use crate::failure::Failure;
-use crate::runs::Run;
+use crate::runs::{self, Run};
 use crate::time;
 
 #[derive(Args)]
@@ -59,7 +59,7 @@ pub struct Line {
     pub run: Option<Box<Run>>,
     /// Whether a run of another app called it that is listed too.
     pub is_called: bool,
-    /// Of a run that failed; then the key is that run's.
+    /// Of a run that failed; then the key is that run's. Also of one of a command that fails by the rules last asked for.
     pub failed: Option<Box<FailedLine>>,
 }
 
@@ -197,7 +197,7 @@ pub struct Listing {
     pub columns: Columns,
     pub codes: Codes,
     pub found: Resolved<Line>,
-    /// How many runs failed, and have had no result since.
+    /// How many runs failed and have had no result since, or fail by the rules last asked for.
     pub failed: usize,
     /// How many lines were left out, as they were called by others that are listed.
     pub called: usize,
@@ -226,7 +226,7 @@ impl Listing {
         let mut frames = last.unwrap_or(0).saturating_mul(2).saturating_add(16);
         loop {
             let keys = last.and_then(|_| store.latest(frames));
-            let (mut listing, apps) = Self::of_keys(store, keys.as_ref(), choice, keep);
+            let (mut listing, apps) = Self::of_keys(store, keys.as_ref(), choice, keep)?;
             listing.lines.retain(&wanted);
             let all = listing.lines.len();
             listing.lines.retain(|line| with_called || !line.is_called);
@@ -249,7 +249,7 @@ impl Listing {
         keys: Option<&HashSet<u64>>,
         choice: &Choice,
         keep: Keep<'_>,
-    ) -> (Self, BTreeSet<Arc<str>>) {
+    ) -> Result<(Self, BTreeSet<Arc<str>>), Failure> {
         let mut reading = Reading::default();
         let (mut lines, found) = reading.lines(store, keys, choice, keep);
         let Reading {
@@ -267,6 +267,11 @@ impl Listing {
             choice.since.is_none_or(|since| line.made_at >= since)
                 && choice.until.is_none_or(|until| line.made_at <= until)
         });
+        let of_commands = lines.iter_mut().filter_map(|line| {
+            let run = line.run.as_deref_mut()?.whole_mut()?;
+            Some((&*line.app, run, &mut line.failed))
+        });
+        runs::judge_all(store, of_commands.collect())?;
         // Keys differ, so that the order is always the same.
         lines.sort_unstable_by_key(|line| (Reverse(line.made_at), line.key));
         let has_failed =
@@ -280,7 +285,7 @@ impl Listing {
             codes,
             found,
         };
-        (listing, apps)
+        Ok((listing, apps))
     }
 }
 

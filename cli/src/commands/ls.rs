@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use sde_archives::Class;
-use sde_archives::inspect::{Snapshot, Standing};
+use sde_archives::inspect::Standing;
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
@@ -15,10 +15,9 @@ use crate::failed::FailedLine;
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
-use crate::runs::{self, Contents, Run, RunResults};
+use crate::runs::Run;
 use crate::table::TextTable;
 use crate::{json, store, text, time};
-use sde_command::Rules;
 
 /// What is in a store: a line for each entry, the latest first
 #[derive(Args)]
@@ -65,7 +64,10 @@ impl Ls {
         let wanted = |line: &Line| {
             let is_shown = self.all || matches!(line.standing, Some(Standing::Current) | None);
             is_shown
-                && (line.failed.is_some() || line.is_whole_run() && self.failed) == self.failed
+                && match self.failed {
+                    true => line.failed.is_some(),
+                    false => line.failed.is_none() || line.is_whole_run(),
+                }
                 && self.class.is_none_or(|class| line.has(class))
         };
         let last = self
@@ -80,10 +82,6 @@ impl Ls {
             let with_called = self.nested || self.failed || out.json;
             let mut listing = Listing::of(store, &self.choice, last, wanted, with_called, keep)?;
             let lines = &mut listing.lines;
-            if self.failed {
-                judge(store, lines)?;
-                lines.retain(|line| line.failed.is_some());
-            }
             match self.sort {
                 Sort::Time => {}
                 Sort::Size => lines.sort_by_key(|line| Reverse(line.bytes())),
@@ -92,9 +90,6 @@ impl Ls {
             }
             let total = lines.len();
             lines.truncate(self.limit.unwrap_or(total));
-            if !self.failed {
-                judge(store, lines)?;
-            }
             Ok((listing, total))
         })?;
         match out.json {
@@ -113,32 +108,6 @@ impl Ls {
         }
         store::conclude(&store, out)
     }
-}
-
-/// Notes which of these runs of commands fail by the rules last asked for, and why.
-fn judge(store: &mut Snapshot, lines: &mut [Line]) -> Result<(), Failure> {
-    let mut runs: Vec<(&str, &mut RunResults, &mut Option<Box<FailedLine>>)> = Vec::new();
-    for line in lines {
-        if let Some(Run::Whole(run)) = line.run.as_deref_mut() {
-            runs.push((&line.app, run, &mut line.failed));
-        }
-    }
-    if runs.is_empty() {
-        return Ok(());
-    }
-    let rules = runs::kept_rules(store, runs.iter().map(|(app, ..)| *app))?;
-    // Without rules the status decides alone.
-    let plain = Rules::default();
-    let rules_of = |app: &str| rules.get(app).unwrap_or(&plain);
-    let digests = runs.iter().filter(|(app, ..)| rules.contains_key(*app));
-    let contents = Contents::of(store, digests.flat_map(|(_, run, _)| run.digests()));
-    for (app, run, failed) in runs {
-        match runs::judge(run, rules_of(app), &contents) {
-            Ok(judged) => *failed = runs::failed(run, &judged).map(Box::new),
-            Err(_) => run.is_not_judged = true,
-        }
-    }
-    Ok(())
 }
 
 fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failure> {
@@ -211,7 +180,7 @@ fn shown(listing: &Listing, total: usize, [one, many]: [&str; 2]) -> String {
     }
 }
 
-/// Says how many runs failed, which are not among the lines.
+/// Says how many runs `--failed` lists.
 fn tell_failed(listing: &Listing, out: &mut Output) -> Result<(), Failure> {
     let runs = match (listing.failed, listing.is_part) {
         (0, _) => return Ok(()),

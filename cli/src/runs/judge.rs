@@ -77,6 +77,28 @@ pub fn judge(run: &RunResults, rules: &Rules, contents: &Contents) -> Result<Jud
     judged.map_err(|error| Failure::told(format!("{} can't be judged: {error}", run.line)))
 }
 
+/// Notes which of these runs fail by the rules last asked for of their apps, and why; and which can't be judged.
+pub fn judge_all(
+    store: &mut Snapshot,
+    runs: Vec<(&str, &mut RunResults, &mut Option<Box<FailedLine>>)>,
+) -> Result<(), Failure> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let rules = kept_rules(store, runs.iter().map(|(app, ..)| *app))?;
+    // Without rules the status decides alone.
+    let plain = Rules::default();
+    let with_rules = runs.iter().filter(|(app, ..)| rules.contains_key(*app));
+    let contents = Contents::of(store, with_rules.flat_map(|(_, run, _)| run.digests()));
+    for (app, run, fails) in runs {
+        match judge(run, rules.get(app).unwrap_or(&plain), &contents) {
+            Ok(judged) => *fails = failed(run, &judged).map(Box::new),
+            Err(_) => run.is_not_judged = true,
+        }
+    }
+    Ok(())
+}
+
 /// A stored run that fails by the rules last asked for of its app.
 pub struct Failing {
     pub key: Key,

@@ -15,7 +15,7 @@ use crate::columns::{self, Cell, Cells, Columns, Kind};
 use crate::failure::Failure;
 
 pub use contents::Contents;
-pub use judge::{failed, failing, judge, kept_rules};
+pub use judge::{failed, failing, judge, judge_all, kept_rules};
 
 /// The largest list of outputs that is read.
 const LONGEST: u64 = 64 << 20;
@@ -93,6 +93,13 @@ impl Run {
     }
 
     pub fn whole(&self) -> Option<&RunResults> {
+        match self {
+            Self::Whole(run) => Some(run),
+            Self::Ended(..) => None,
+        }
+    }
+
+    pub fn whole_mut(&mut self) -> Option<&mut RunResults> {
         match self {
             Self::Whole(run) => Some(run),
             Self::Ended(..) => None,

@@ -110,6 +110,15 @@ fn runs_that_fail_by_rules_are_counted_and_taken_out_with_failures() {
         let stats: Value = serde_json::from_str(&desk.sde(&["--json", "stats"]).well()).unwrap();
         let listed = desk.sde(&["ls", "--failed", "--json"]).well();
         assert_eq!(stats["failed"], listed.lines().count());
+        let told = match listed.lines().count() {
+            0 => None,
+            _ => Some("1 run failed: --failed"),
+        };
+        let list = |more: &[&str]| desk.sde(&[&["ls"], more].concat()).well();
+        for text in [list(&[]), list(&["-n", "0", "--sort", "size"])] {
+            let last = text.lines().last();
+            assert_eq!(last.filter(|line| line.contains("failed")), told, "{text}");
+        }
         stats["failed"].as_u64().unwrap()
     };
     assert_eq!(failed(), 1);

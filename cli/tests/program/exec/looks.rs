@@ -65,7 +65,7 @@ fn ls_tells_what_failed_and_hides_the_rules() {
         "$A=b",
         "status 4",
         "3 entries",
-        "1 run failed: --failed",
+        "2 runs failed: --failed",
     ] {
         says(&text, part);
     }

@@ -1,6 +1,8 @@
 //! Tables that fit the terminal.
 
-use console::{Alignment, measure_text_width, pad_str};
+use std::collections::HashSet;
+
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -118,7 +120,7 @@ impl<'a, R> TextTable<'a, R> {
                 match cut {
                     None if is_longer => cell,
                     Some(_) if is_longer => {
-                        let short = texts.shortened(cell, *width);
+                        let short = texts.shortened(&cell, *width);
                         pad_str(&short, *width, column.align, cut).into_owned()
                     }
                     _ => pad_str(&cell, *width, column.align, cut).into_owned(),
@@ -131,6 +133,13 @@ impl<'a, R> TextTable<'a, R> {
         }
         for row in rows {
             line(&|column| column.clean(row))?;
+        }
+        let mut shown = texts.iter().zip(&widths).filter(|(_, width)| **width > 0);
+        if shown.any(|(texts, width)| texts.look_alike(*width)) {
+            out.wrapped(
+                "Some texts look alike where they are cut; --json has them whole.",
+                0,
+            )?;
         }
         let left_out = (0..columns.len()).filter(|at| widths[*at] == 0 && natural[*at] > 0);
         Ok(left_out.map(|at| columns[at].title).collect())
@@ -150,7 +159,7 @@ impl Texts {
 
     /// A longer text without a part of its middle, if it begins as another does for as long as there is room: what is left shows
     /// where they differ. The end may still have to be cut off.
-    fn shortened(&self, text: String, width: usize) -> String {
+    fn shortened(&self, text: &str, width: usize) -> String {
         let at = self.0.partition_point(|other| **other < *text);
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
         let common = |other: &String| {
@@ -160,7 +169,7 @@ impl Texts {
         let neighbours = neighbours.filter_map(|at| self.0.get(at));
         let differs_at = neighbours.map(common).max().unwrap_or(0);
         if differs_at + 1 < width {
-            return text;
+            return text.to_owned();
         }
         let first = width / 3;
         let room = width.saturating_sub(first + 1);
@@ -168,6 +177,15 @@ impl Texts {
         let from = last.min(differs_at.saturating_sub(room / 3));
         let first = text.chars().take(first).chain(['…']);
         first.chain(text.chars().skip(from)).collect()
+    }
+
+    /// Whether two of them look alike in a column of this width.
+    fn look_alike(&self, width: usize) -> bool {
+        let shown = self.0.iter().map(|text| {
+            let short = self.shortened(text, width);
+            truncate_str(&short, width, "…").into_owned()
+        });
+        shown.collect::<HashSet<_>>().len() < self.0.len()
     }
 }
 

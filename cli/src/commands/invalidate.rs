@@ -50,6 +50,7 @@ pub struct Invalidate {
 }
 
 /// A computation.
+#[derive(Clone)]
 struct Computed {
     app: Arc<str>,
     key: Key,
@@ -86,7 +87,7 @@ impl Invalidate {
             let in_each = in_each.iter().map(|(dir, found)| (*dir, &*found[at]));
             self.meant(key, in_each, &marks)
         });
-        let meant = meant.collect::<Result<Vec<_>, _>>()?;
+        let meant = meant.collect::<Result<Vec<_>, _>>()?.concat();
         // What is in this store may rest on what is in others.
         let mut resting = Vec::new();
         for dir in others.iter().map(Some).chain([None]) {
@@ -103,14 +104,14 @@ impl Invalidate {
         store::conclude(&read, out)
     }
 
-    /// The computation of a key that counts: that of the first store that has one which is in use, or to take a mark back, one
-    /// that is not.
+    /// The computations of a key that count, of each store its own: all that are in use, or to take marks back, all that are
+    /// not. One of another store would count in place of one that is marked.
     fn meant<'a>(
         &self,
         key: &str,
         in_each: impl Iterator<Item = (Option<&'a PathBuf>, &'a [Found])>,
         marks: &[Mark],
-    ) -> Result<Computed, Failure> {
+    ) -> Result<Vec<Computed>, Failure> {
         let first = in_each.filter_map(|(dir, found)| Some((dir, &found.first()?.entry.record)));
         let (failed, computed): (Vec<_>, Vec<_>) =
             first.partition(|(_, record)| record.failure.is_some());
@@ -118,16 +119,25 @@ impl Invalidate {
         let mut all: Vec<_> = computed
             .map(|(dir, record)| Computed::of(record, dir))
             .collect();
+        // Copies of one computation have one mark.
+        let mut seen = HashSet::new();
+        all.retain(|one| seen.insert((one.key, one.run)));
         let is_it = |one: &Computed| in_force(one, marks).is_some() == self.undo;
-        let at = all.iter().position(is_it);
-        match (at, all.first(), failed.first()) {
-            (Some(at), ..) => Ok(all.swap_remove(at)),
-            (None, Some(one), _) if self.undo => Err(Failure::told(format!(
+        let has_any = all.iter().any(is_it);
+        match (has_any, all.first(), failed.first()) {
+            (true, ..) => {
+                all.retain(is_it);
+                Ok(all)
+            }
+            (false, Some(one), _) if self.undo => Err(Failure::told(format!(
                 "the computation of {} that counts is not marked as invalid; `sde show --all` has earlier ones",
                 one.text()
             ))),
-            (None, Some(_), _) => Ok(all.swap_remove(0)),
-            (None, None, Some((_, record))) => {
+            (false, Some(_), _) => {
+                all.truncate(1);
+                Ok(all)
+            }
+            (false, None, Some((_, record))) => {
                 let of = record
                     .failure
                     .as_ref()
@@ -137,7 +147,7 @@ impl Invalidate {
                     "{app} [{of}] has no result, it failed; `sde gc --failed --key {of}` takes the failure out"
                 )))
             }
-            (None, None, None) => Err(none(key)),
+            (false, None, None) => Err(none(key)),
         }
     }
 

@@ -252,3 +252,20 @@ fn rows_that_differ_look_different() {
         }
     }
 }
+
+/// Texts that differ in two places, of which a column has room for one.
+#[test]
+fn texts_that_look_alike_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    let sde = engine(path);
+    for (first, second) in [(1, 5), (1, 6), (2, 5), (2, 6)] {
+        let name = format!("first parameter of the model: {first}, second one of its: {second}");
+        many.call(&sde, &name, 300.0, "").unwrap();
+    }
+    sde.finish().unwrap();
+    let store = path.to_str().unwrap();
+    let told = "Some texts look alike where they are cut";
+    says(&sde_wide(80, ["table", store]).well(), told);
+    assert!(!sde_wide(400, ["table", store]).well().contains(told));
+}

@@ -119,3 +119,20 @@ fn what_another_store_has_is_invalidated_in_ones_own() {
     let own = sde(&bad, "theirs.sde").well();
     assert!(!own.contains("theirs.sde"), "{own}");
 }
+
+/// That of the other store would count in place of it.
+#[test]
+fn a_key_is_invalidated_in_all_stores() {
+    let desk = desk();
+    desk.exec(&[], &["echo", "one"]);
+    of(&desk, &[], "").well();
+    assert_eq!(desk.runs(), 2);
+    let listed = desk.sde(&["--json", "ls", "theirs.sde"]).well();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let key = listed["key"].as_str().unwrap();
+    let mut command = desk.command(["invalidate", "-s", "commands.sde", key, "--reason", "bad"]);
+    let done = Done::of(command.env("SDE_ALSO", "theirs.sde").output().unwrap());
+    assert_eq!(done.well().matches("is not used any more").count(), 2);
+    of(&desk, &[], "theirs.sde").well();
+    assert_eq!(desk.runs(), 3);
+}

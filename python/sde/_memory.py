@@ -1,0 +1,200 @@
+"""Stores and cached functions, under the names that joblib has for them."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import functools
+import inspect
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from . import _code, _sde
+
+_stores: weakref.WeakSet[Memory] = weakref.WeakSet()
+
+
+class Memory:
+    """A store in a directory, whose functions remember what they returned.
+
+    Args:
+        location: The directory. It is made if it is missing. `None` remembers nothing.
+        mmap_mode: With `"r"` arrays that come back are read-only, and not copied. With `None` they are copies.
+
+    Raises:
+        sde.Error: If the directory holds something else, or can't be made, read or written.
+    """
+
+    def __init__(
+        self, location: str | os.PathLike[str] | None = None, mmap_mode: str | None = None
+    ) -> None:
+        if mmap_mode not in (None, "r"):
+            raise ValueError(f"mmap_mode is {mmap_mode!r}; it can be None or 'r'")
+        self.location = None if location is None else os.path.expanduser(os.fspath(location))
+        self.mmap_mode = mmap_mode
+        self._store = None if self.location is None else _sde.Store(self.location)
+        if self._store is not None:
+            _stores.add(self)
+
+    def cache(
+        self,
+        func: Callable[..., Any] | None = None,
+        *,
+        ignore: Iterable[str] = (),
+        tags: str | Iterable[str] = (),
+        version: str | None = None,
+        since: Mapping[str, Any] | None = None,
+        uses: Iterable[Any] = (),
+    ) -> Any:
+        """Makes a function one that remembers what it returned; a decorator, with or without arguments.
+
+        Args:
+            func: The function. One that is cached already is cached anew.
+            ignore: Names of parameters that can't change the result.
+            tags: `"intermediate"`, `"expendable"` or `"no_cache"`.
+            version: Takes the place of the function's code: raise it by hand with each edit.
+            since: For parameters that were added: the value that earlier calls meant. Calls with it keep their keys.
+            uses: Objects that the function reaches in ways that can't be seen, as `getattr`.
+
+        Raises:
+            ValueError: If a name is no parameter of the function, or a tag is none.
+        """
+        options: dict[str, Any] = {
+            "ignore": frozenset(ignore),
+            "tags": [tags] if isinstance(tags, str) else list(tags),
+            "version": version,
+            "since": dict(since or {}),
+            "uses": tuple(uses),
+        }
+        if func is None:
+            return functools.partial(self.cache, **options)
+        if isinstance(func, CachedFunction):
+            func = func.func
+        if self._store is None:
+            return func
+        return CachedFunction._made(self._store, func, self.mmap_mode is None, options)
+
+    def eval(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
+        return self.cache(func)(*args, **kwargs)
+
+    def checkpoint(self) -> None:
+        """Saves all that may be kept. It is on the disk when this returns."""
+        if self._store is not None:
+            self._store.checkpoint()
+
+    def finish(self) -> None:
+        """Saves all, and reports what can't be saved. At the end of the program this happens by itself.
+
+        Raises:
+            sde.Error: If something can't be saved.
+        """
+        if self._store is not None:
+            self._store.finish()
+
+    def stats(self) -> dict[str, int]:
+        """How often calls were computed, found in memory, loaded from the store, and waited for."""
+        return {} if self._store is None else self._store.stats()
+
+    def time_left(self) -> float | None:
+        """The seconds that are left of the job's time; `None` without a limit."""
+        return None if self._store is None else self._store.time_left()
+
+    def __repr__(self) -> str:
+        return f"Memory(location={self.location!r})"
+
+    def __reduce__(self) -> Any:
+        return Memory, (self.location, self.mmap_mode)
+
+
+class CachedFunction(_sde.Function):
+    """A function whose results are remembered. It is called as the function is.
+
+    Attributes:
+        func: The function itself.
+    """
+
+    func: Callable[..., Any]
+    _options: dict[str, Any]
+
+    @classmethod
+    def _made(
+        cls, store: Any, func: Callable[..., Any], writable: bool, options: dict[str, Any]
+    ) -> CachedFunction:
+        parameters = inspect.signature(func).parameters
+        for name in (*options["ignore"], *options["since"]):
+            if name not in parameters:
+                raise ValueError(f"{func.__qualname__} has no parameter {name!r}")
+        told = [_told(parameter, options) for parameter in parameters.values()]
+        about = (inspect.getdoc(func) or "").partition("\n\n")[0]
+
+        def code() -> Any:
+            found = _code.code_of(func, options["uses"])
+            return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
+
+        name = _code.code_of(func, options["uses"]).name
+        made = cls(store, func, name, about, told, options["tags"], options["version"], writable, code)
+        functools.update_wrapper(made, func)
+        made.func = func
+        made._options = options
+        return made
+
+    def is_cached(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether a call would compute nothing. It runs nothing."""
+        return self.peek(*args, **kwargs)[0]
+
+    check_call_in_cache = is_cached
+
+    def why(self, *args: Any, **kwargs: Any) -> str:
+        """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
+        return self.peek(*args, **kwargs)[2]
+
+    def key(self, *args: Any, **kwargs: Any) -> str:
+        """The key of a call, as the program `sde` takes it."""
+        return self.peek(*args, **kwargs)[1]
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function in any case, and remembers what it returns."""
+        return self.refresh(*args, **kwargs)
+
+    def invalidate(self, *args: Any, **kwargs: Any) -> bool:
+        """Has the result of a call no longer given, in any program; says whether there was one."""
+        return self.invalidate_call("invalidated from Python", args, kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<cached {self.__module__}.{self.__qualname__}>"
+
+
+def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:
+    name, since = parameter.name, options["since"]
+    default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
+    return (
+        name,
+        int(parameter.kind),
+        default or None,
+        name in options["ignore"],
+        (since[name],) if name in since else None,
+    )
+
+
+def open(location: str | os.PathLike[str]) -> Memory:
+    """Opens a store, or makes it. Arrays that come back are read-only.
+
+    Raises:
+        sde.Error: If the directory holds something else, or can't be made, read or written.
+    """
+    return Memory(location, mmap_mode="r")
+
+
+@atexit.register
+def _finish() -> None:
+    for memory in builtins.list(_stores):
+        memory.finish()
+
+
+os.register_at_fork(after_in_child=_sde.forked)

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sde::{AppError, CancelToken, Data, Handle, Inputs, ResultMap};
 
-use crate::{KeyingError, current, write};
+use crate::{current, write};
 
 /// How often the main thread looks for signals.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -89,20 +89,16 @@ impl Call {
         match result.and_then(|result| result) {
             Ok(Data::Shared(value)) => Ok(ResultMap::new().with_value("result", value)),
             Ok(data) => Ok(ResultMap::new().with("result", data)),
-            Err(raised) => Err(self.failure(py, raised)),
+            Err(raised) => Err(self.failure(raised)),
         }
     }
 
-    /// Keeps what the function raised for the caller, and gives the engine its text.
-    fn failure(&self, py: Python<'_>, raised: PyErr) -> AppError {
-        let error = AppError::message(raised.to_string());
-        let interrupted = raised.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py);
-        let unkeyed = raised.is_instance_of::<KeyingError>(py);
+    /// Keeps what the function raised for its caller, and gives the engine its text. The next call runs the function
+    /// again: in a notebook its user has mended something meanwhile.
+    fn failure(&self, raised: PyErr) -> AppError {
+        let error = AppError::message(raised.to_string()).transient();
         *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
-        match interrupted || unkeyed {
-            true => error.transient(),
-            false => error,
-        }
+        error
     }
 }
 

@@ -1,0 +1,470 @@
+"""What counts as a function's code, case by case, and what keeps it from changing."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import threading
+from types import FunctionType
+from typing import Any
+
+import pytest
+from conftest import Look, changed
+
+from sde import _code
+
+Space = dict[str, Any]
+
+
+def space(text: str, name: str = "__main__") -> Space:
+    """Runs the text of a module, and gives what it made."""
+    made: Space = {"__name__": name}
+    exec(compile(text, "<test>", "exec"), made)
+    return made
+
+
+def own(text: str, name: str = "f") -> bytes:
+    return _code.code_of(space(text)[name]).own
+
+
+def everything(code: _code.Code) -> dict[str, Any]:
+    return {"name": code.name, "own": code.own, "helpers": code.helpers, "values": code.values}
+
+
+def differ(one: str, other: str) -> set[str]:
+    """Names what differs between the functions ``f`` of two texts."""
+    return changed(*(everything(_code.code_of(space(text)["f"])) for text in (one, other)))
+
+
+SAME_BYTECODE = [
+    ("0.0", "-0.0"),
+    ("1", "True"),
+    ("1", "1.0"),
+    ("1.0", "1 + 0j"),
+    ("'a'", "b'a'"),
+    ("(1, 2)", "(1, (2,))"),
+    ("x in {1, 2}", "x in {1, 3}"),
+    ("lambda: 1", "lambda: 2"),
+    ("[y + 'a' for y in x]", "[y + 'b' for y in x]"),
+    ("x.a", "x.b"),
+    ("math.sin(x)", "math.cos(x)"),
+    ("x[1:2]", "x[1:3]"),
+    ("f'{x!r}'", "f'{x!s}'"),
+    ("10 ** 30", "10 ** 30 + 1"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME_BYTECODE)
+def test_what_is_computed_counts(one: str, other: str) -> None:
+    text = "def f(x): return {}"
+    assert differ(text.format(one), text.format(other)) == {"own"}
+    assert differ(text.format(one), text.format(one)) == set()
+
+
+def test_a_text_counts_though_it_is_the_docstring() -> None:
+    assert differ("def f():\n 'a'\n return 'a'", "def f():\n 'b'\n return 'b'") == {"own"}
+    assert differ("def f():\n 'a'\n return 1", "def f():\n return 1") == set()
+
+
+def test_where_a_name_leads_counts() -> None:
+    text = "def a(x): return x\ndef b(x): return -x\ng, h = {}\ndef f(x): return g(h(x))"
+    assert differ(text.format("a, b"), text.format("b, a")) == {"own"}
+    text = "from math import {} as g\ndef f(x): return g(x)"
+    assert differ(text.format("sin"), text.format("cos")) == {"own"}
+    text = "from statistics import {} as g\ndef f(x): return g(x)"
+    assert differ(text.format("mean"), text.format("median")) == {"own"}
+    text = "g, h = {}\ndef f(x): return g(h(x))"
+    assert differ(text.format("lambda x: 1, lambda x: 2"), text.format("lambda x: 2, lambda x: 1")) == {
+        "__main__.<lambda>",
+        "__main__.<lambda>#2",
+    }
+
+
+def test_objects_that_are_one_object_count_as_one() -> None:
+    text = "a = []\nb = {}\ndef f(): a.append(1); return b"
+    assert "own" in differ(text.format("a"), text.format("[]"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import enum\nclass A(enum.Enum):\n a = {}\nB = A.a\ndef f(): return B",
+        "import enum\nclass A(enum.IntFlag):\n a = {}\n c = 4\nB = A.a | A.c\ndef f(): return B",
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n x: int = {}\ndef f(): return A()",
+        "from dataclasses import dataclass, field\n@dataclass\nclass A:\n"
+        " x: int = field(default_factory=lambda: {})\ndef f(): return A()",
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n x: 'a{}'\ndef f(): return A(1)",
+        "class M(type):\n def __call__(cls): return {}\nclass A(metaclass=M): pass\ndef f(): return A()",
+        "class A:\n @property\n def x(self): return {}\ndef f(): return A().x",
+        "class A:\n @staticmethod\n def x(): return {}\ndef f(): return A.x()",
+        "class A:\n @classmethod\n def x(cls): return {}\ndef f(): return A.x()",
+        "import functools\nclass A:\n @functools.cached_property\n def x(self): return {}\n"
+        "def f(): return A().x",
+        "class A:\n class B:\n  x = {}\ndef f(): return A.B()",
+        "import functools\n@functools.lru_cache\ndef g(): return {}\ndef f(): return g()",
+        "import functools\n@functools.singledispatch\ndef g(x): return 0\n"
+        "@g.register(int)\ndef _(x): return {}\ndef f(): return g(1)",
+        "import contextlib\n@contextlib.contextmanager\ndef g(): yield {}\ndef f(): return g()",
+        "STEPS = (lambda: {}, 1)\ndef f(): return STEPS[0]()",
+        "STEPS = dict(a=lambda: {})\ndef f(): return STEPS['a']()",
+        "class A:\n def g(self): return {}\nrun = A().g\ndef f(): return run()",
+        "class A:\n def g(self): return {}\na = A()\ndef f(): return a.g()",
+        "def g(): return {}\ng.calls = 0\ndef f(): return g()",
+        "def g(): pass\ng.rate = {}\ndef f(): return g.rate",
+        "from collections import namedtuple\nP = namedtuple('P', 'x{}')\ndef f(): return P(1)",
+        "def g(a=({},)): return a\ndef f(): return g()",
+        "def g(*, a={}): return a\ndef f(): return g()",
+        "def g():\n def h(): return {}\n return h\ndef f(): return g()()",
+        "class W:\n def __init__(self, f): self.__wrapped__ = f\n def __call__(self): return 0\n"
+        "@W\ndef g(): return {}\ndef f(): return g()",
+        "import functools\ng = functools.partial(functools.partial(lambda a, b: a, {}), 2)\n"
+        "def f(): return g()",
+        "X = None if {} == 1 else 1\ndef f(): return X",
+    ],
+)
+def test_what_is_reached_counts(text: str) -> None:
+    one, other, again = (text.format(n) if "{}" in text else text for n in (1, 2, 1))
+    assert differ(one, other) != set()
+    different = differ(one, again)
+    assert not different or different <= set(_code.code_of(space(one)["f"]).values)  # new objects
+
+
+def test_modules_are_followed_by_the_names_in_the_code(look: Look) -> None:
+    files = {
+        "main.py": "import pack\nimport pack.part as p\nimport lazy\n"
+        "def f(x):\n m = pack\n return m.part.g(x) + p.h(x) + lazy.made()",
+        "pack/__init__.py": "SIZE = 1\n",
+        "pack/part.py": "from . import SIZE\ndef g(x): return x + 1\ndef h(x): return SIZE\ndef i(x): return 1",
+        "lazy.py": "def __getattr__(name):\n if name == 'made': return _made\n raise AttributeError\n"
+        "def _made(): return 1",
+    }
+    before = look(files)
+    for file, old, new, changes in [
+        ("pack/part.py", "x + 1", "x + 2", {"pack.part.g"}),
+        ("pack/part.py", "return 1", "return 2", set()),
+        ("pack/__init__.py", "SIZE = 1", "SIZE = 2", {"pack.part.SIZE"}),
+        ("lazy.py", "_made(): return 1", "_made(): return 2", {"lazy._made"}),
+    ]:
+        after = look({**files, file: files[file].replace(old, new)})
+        assert changed(before, after) == changes, (file, old)
+
+
+@pytest.mark.parametrize("statement", ["from . import b; b.g(x)", "from .b import g; g(x)", "import p.b; p.b.g(x)"])
+def test_an_import_in_a_function_counts_loaded_or_not(look: Look, statement: str) -> None:
+    files = {
+        "p/__init__.py": "",
+        "p/a.py": f"def f(x):\n {statement}\n return 1",
+        "p/b.py": "def g(x): return 1",
+    }
+    ask = "import p.a; show(_code.code_of(p.a.f))"
+    before = look(files, ask)
+    assert changed(before, look(files, "import p.b;" + ask)) == set()
+    assert changed(before, look(files, "import p.a; p.a.f(1);" + ask)) == set()
+    files["p/b.py"] = "def g(x): return 2"
+    assert changed(before, look(files, ask)) == {"p.b.g"}
+
+
+def test_an_import_that_fails_is_told(look: Look) -> None:
+    files = {
+        "main.py": "def f(x):\n import b, not_there\n return b.x",
+        "b.py": "raise ValueError('no')",
+    }
+    assert ["b, which fails: ValueError: no" in w for w in look(files)["warnings"]] == [True]
+
+
+def test_a_package_that_a_function_imports_is_not_loaded(look: Look) -> None:
+    files = {
+        "main.py": "def f(x):\n import tool\n return tool.x",
+        "tool.py": "raise SystemError",
+        "tool-1.0.dist-info/METADATA": "Name: tool\nVersion: 1.0\n",
+        "tool-1.0.dist-info/RECORD": "tool.py,,\n",
+    }
+    assert "package tool" in look(files)["helpers"]
+
+
+def test_packages_that_may_change_under_one_version_count_by_their_files(look: Look) -> None:
+    files = {
+        "main.py": "import tool\ndef f(x): return tool.x",
+        "tool.py": "x = 1",
+        "tool-1.0.dist-info/METADATA": "Name: tool\nVersion: 1.0\n",
+        "tool-1.0.dist-info/RECORD": "tool.py,sha256=a,1\n",
+        "tool-1.0.dist-info/direct_url.json": '{"url": "file:///tool", "dir_info": {}}',
+    }
+    before = look(files)
+    after = look({**files, "tool-1.0.dist-info/RECORD": "tool.py,sha256=b,1\n"})
+    assert changed(before, after) == {"package tool"}
+    files["tool-1.0.dist-info/direct_url.json"] = '{"dir_info": {"editable": true}}'
+    before = look(files)
+    assert "package tool" not in before["helpers"]
+    assert changed(before, look({**files, "tool.py": "x = 2"})) == {"tool.x"}
+
+
+def test_a_project_that_is_built_in_place_is_no_package(look: Look) -> None:
+    files = {
+        "main.py": "import tool\ndef f(x): return tool.x",
+        "tool.py": "x = 1",
+        "tool.egg-info/PKG-INFO": "Name: tool\nVersion: 1.0\n",
+        "tool.egg-info/top_level.txt": "tool\n",
+        "statistics.py": "x = 1",
+    }
+    assert "package tool" not in look(files)["helpers"]
+
+
+def test_a_module_with_a_name_of_pythons_is_the_projects(look: Look) -> None:
+    files = {"main.py": "import code\ndef f(x): return code.x", "code.py": "x = 1"}
+    assert changed(look(files), look({**files, "code.py": "x = 2"})) == {"code.x"}
+
+
+def test_an_extension_counts_by_its_file(look: Look) -> None:
+    import _heapq  # any extension that Python has as a file
+
+    if not getattr(_heapq, "__file__", None):
+        pytest.skip("this Python has no extensions in files")
+    ask = """
+        import importlib.util, sys, shutil, _heapq
+        del sys.modules["_heapq"]
+        shutil.copy(_heapq.__file__, "./_heapq.so")
+        with open("./_heapq.so", "ab") as file:
+            file.write(b"{}")
+        spec = importlib.util.spec_from_file_location("_heapq", "./_heapq.so")
+        sys.modules["_heapq"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["_heapq"])
+        import main
+        show(_code.code_of(main.f))
+    """
+    for main in ("from _heapq import heappush as g\ndef f(x): return g(x)", "import _heapq\ndef f(x): return _heapq.x"):
+        before = look({"main.py": main}, ask.replace("{}", "a"), str(len(main)) + "a")
+        after = look({"main.py": main}, ask.replace("{}", "b"), str(len(main)) + "b")
+        assert changed(before, after) == {"extension _heapq"}
+
+
+# What must not change a digest
+
+
+MANY = """
+import helpers
+NAMES = frozenset({"a", "b", "c", 1, 2.0, None})
+class A:
+    def __init__(self): self.a = self.b = self.c = 1
+    def g(self, x): return x in {"u", "v", "w"}
+def f(x):
+    class Inner:
+        def __init__(self): self.x = self.y = self.z = 1
+    return NAMES, A().g(x), helpers.g(x), helpers.h(x), Inner
+"""
+
+
+def test_processes_agree(look: Look) -> None:
+    files = {"main.py": MANY, "helpers.py": "def g(x): return {1, 2}\ndef h(x): return g(x)"}
+    found = [look(files, seed=seed) for seed in ("0", "1", "2", "random")]
+    assert all(each == found[0] for each in found)
+
+
+def test_running_and_tracing_change_nothing() -> None:
+    text = "def g(x): return x * 2.0\ndef f(x):\n t = 0\n for i in range(3): t += g(x).real\n return t"
+    made = space(text)
+    before = everything(_code.code_of(made["f"]))
+    for _ in range(10_000):
+        made["f"](1.0)
+    assert everything(anew(made["f"])) == before
+    sys.settrace(lambda *_: None)
+    try:
+        made["f"](1.0)
+        assert everything(anew(made["f"])) == before
+    finally:
+        sys.settrace(None)
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is not None:
+        monitoring.use_tool_id(monitoring.COVERAGE_ID, "test")
+        try:
+            monitoring.set_events(monitoring.COVERAGE_ID, monitoring.events.LINE | monitoring.events.CALL)
+            made["f"](1.0)
+            assert everything(anew(made["f"])) == before
+        finally:
+            monitoring.set_events(monitoring.COVERAGE_ID, 0)
+            monitoring.free_tool_id(monitoring.COVERAGE_ID)
+
+
+def anew(function: FunctionType) -> _code.Code:
+    """Looks at the instructions again, though the code objects were read before."""
+    from sde import _code_bytes
+
+    _code_bytes._reads.clear()
+    return _code.code_of(function)
+
+
+def test_recursion_and_long_chains() -> None:
+    text = "def f(x): return g(x)\ndef g(x): return f(x)"
+    assert set(_code.code_of(space(text)["f"]).helpers) == {"__main__.g"}
+    lines = [f"def g{i}(x): return g{i + 1}(x)" for i in range(10_000)]
+    made = space("\n".join([*lines, "def g10000(x): return 1"]))
+    before = everything(_code.code_of(made["g0"]))
+    assert len(before["helpers"]) == 10_000
+    made = space("\n".join([*lines, "def g10000(x): return 2"]))
+    assert changed(before, everything(_code.code_of(made["g0"]))) == {"__main__.g10000"}
+
+
+def test_deep_constants_are_values() -> None:
+    deep: tuple[Any, ...] = ()
+    for _ in range(10_000):
+        deep = (deep,)
+    made = space("def f(): return DEEP")
+    made["DEEP"] = deep
+    assert list(_code.code_of(made["f"]).values) == ["__main__.DEEP"]
+
+
+# What a hit compares
+
+
+REBOUND = """
+import functools
+def g(x): return x
+def other(x): return -x
+def deco(f):
+    @functools.wraps(f)
+    def w(x): return f(x)
+    return w
+@deco
+def h(x, a=1, *, b=2): return x
+class A:
+    def m(self): return 1
+NOTHING = None
+STEPS = [g]
+def outer():
+    n = 1
+    def f(x):
+        return g(x), h(x), A().m(), NOTHING, STEPS, later(), len(x), n
+    def set_n(value):
+        nonlocal n
+        n = value
+    return f, set_n
+f, set_n = outer()
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "g = other",
+        "h = g",
+        "g.__code__ = other.__code__",
+        "h.__wrapped__.__defaults__ = (2,)",
+        "h.__wrapped__.__kwdefaults__['b'] = 3",
+        "A.m = other",
+        "A.n = other",
+        "del A.m",
+        "NOTHING = 1",
+        "del NOTHING",
+        "later = 1",
+        "len = 1",
+        "STEPS[0] = other",
+        "set_n(2)",
+    ],
+)
+def test_a_change_in_the_process_is_noticed(change: str) -> None:
+    made = space(REBOUND)
+    before = _code.code_of(made["f"])
+    assert _code.is_unchanged(before.watched)
+    exec(change, made)
+    assert not _code.is_unchanged(before.watched)
+    assert changed(everything(before), everything(_code.code_of(made["f"]))) != set()
+
+
+def test_modules_are_watched(look: Look) -> None:
+    files = {"main.py": "import a\ndef f(x): return a.g(x)", "a.py": "def g(x): return x\ndef h(x): return 1"}
+    ask = """
+        import main, a, json
+        code = _code.code_of(main.f)
+        before = _code.is_unchanged(code.watched)
+        a.g = a.h
+        print(json.dumps([before, _code.is_unchanged(code.watched)]))
+    """
+    assert look(files, ask) == [True, False]
+
+
+# What is told and refused
+
+
+def test_warnings_name_what_they_are_about() -> None:
+    text = "import threading\nLOCK = threading.Lock()\ndef f(x):\n global last\n last = x\n with LOCK: return x"
+    one, two = _code.code_of(space(text)["f"]).warnings
+    assert "__main__.f assigns the global last" in two
+    assert one.startswith("__main__.LOCK is a lock")
+
+
+@pytest.mark.parametrize("refused", [len, math.sin, int, 3, None, object(), [].append, functools.partial(len)])
+def test_what_has_no_python_code_is_refused(refused: object) -> None:
+    with pytest.raises(_code.CodeError, match="Write a function that calls it"):
+        _code.code_of(refused)
+    with pytest.raises(TypeError):
+        _code.name_of(refused)
+
+
+def test_names() -> None:
+    class A:
+        def m(self) -> None: ...
+
+    place = f"{__name__}.test_names.<locals>."
+    assert _code.name_of(A.m) == _code.name_of(A().m) == place + "A.m"
+    assert _code.name_of(functools.partial(A.m, 1)) == place + "A.m"
+    assert _code.name_of(functools.lru_cache(A.m)) == place + "A.m"
+    assert _code.class_code(A).name == place + "A"
+    made = space("def f(): pass", "__mp_main__")["f"]
+    assert _code.name_of(made) == "__main__.f"
+
+
+def test_values_are_given_to_be_keyed() -> None:
+    text = "T = {'a': 1}\nL = 2\ndef f(x, y=[]): return T, L"
+    made = space(text)
+    values = _code.code_of(made["f"]).values
+    assert values["__main__.T"] is made["T"]
+    assert [value for value in values.values()] == [made["f"].__defaults__[0], made["T"]]
+
+
+def test_proxies_that_lie_about_their_class() -> None:
+    class Proxy:
+        __class__ = FunctionType  # type: ignore[assignment]
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: 1
+
+    made = space("def f(x): return P")
+    made["P"] = Proxy()
+    assert list(_code.code_of(made["f"]).values) == ["__main__.P"]
+
+
+def test_threads_may_ask_at_once() -> None:
+    made = space(REBOUND)
+    expected = everything(_code.code_of(made["f"]))
+    found: list[dict[str, Any]] = []
+    threads = [threading.Thread(target=lambda: found.append(everything(anew(made["f"])))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 8
+
+
+# What is not seen: the guide says so, and ``uses`` adds it
+
+
+NOT_SEEN = {
+    "getattr": "import sys\ndef g(): return {}\n"
+    "def f(): return getattr(sys.modules[__name__], 'g')()",
+    "globals": "def g(): return {}\ndef f(): return globals()['g']()",
+    "a registry in a package": "import atexit, statistics\ndef g(): return {}\n"
+    "statistics.registry = [[g]]\ndef f(): return statistics.registry[0][0]()",
+    "a patched package": "import statistics\ndef g(x): return {}\nstatistics.mean = g\n"
+    "def f(): return statistics.mean([1])",
+    "exec": "def g(): return {}\ndef f(): exec('g()')",
+}
+
+
+@pytest.mark.parametrize("text", NOT_SEEN.values(), ids=NOT_SEEN)
+def test_what_is_not_seen(look: Look, text: str) -> None:
+    one, other = ({"main.py": text.replace("{}", n)} for n in "12")
+    assert changed(look(one), look(other)) == set()
+    ask = "import main; show(_code.code_of(main.f, [main.g]))"
+    assert changed(look(one, ask), look(other, ask)) == {"main.g"}
+    assert changed(look(one), look(one, ask)) == {"own", "main.g"}

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 # Flags that say how the text was written, and not what runs.
 _CO_FUTURE_ANNOTATIONS = 0x1000000
@@ -61,7 +62,7 @@ def digest(*fields: str | bytes) -> bytes:
 
 
 def constant(
-    value: object, other: Callable[[object], bytes | None] | None = None, depth: int = 0
+    value: Any, other: Callable[[object], bytes | None] | None = None, depth: int = 0
 ) -> bytes | None:
     """Gives the digest of an immutable value, or None if the value is not one.
 
@@ -92,7 +93,7 @@ def constant(
 
 
 def _elements(
-    value: tuple | frozenset, other: Callable[[object], bytes | None] | None, depth: int
+    value: tuple[object, ...] | frozenset[object], other: Callable[[object], bytes | None] | None, depth: int
 ) -> bytes | None:
     if depth == _DEEPEST_CONSTANT:
         return None
@@ -216,8 +217,9 @@ def _instructions(code: CodeType, names: _Names) -> bytes:
 
     body = bytearray()
     for at, instruction in enumerate(kept):
-        operation, argument = instruction.opcode, instruction.arg
-        if operation in dis.hasconst and argument is not None:
+        operation = instruction.opcode
+        argument = -1 if instruction.arg is None else instruction.arg
+        if operation in dis.hasconst and argument >= 0:
             body += struct.pack("<q", operation) + _loaded(code, kept, at, names)
         elif instruction.opname in _PAIRS:
             first, second = _PAIRS[instruction.opname]
@@ -226,11 +228,11 @@ def _instructions(code: CodeType, names: _Names) -> bytes:
         elif operation in dis.hasjrel or operation in dis.hasjabs:
             body += _encode(operation, number[instruction.argval])
         else:
-            body += _encode(operation, -1 if argument is None else argument)
+            body += _encode(operation, argument)
         if operation in dis.hasname:
             names.use(at, kept)
     table = bytearray()
-    for entry in bytecode.exception_entries:
+    for entry in bytecode.exception_entries:  # type: ignore[attr-defined]
         places = (number[entry.start], number[entry.end], number[entry.target])
         table += struct.pack("<5q", *places, entry.depth, entry.lasti)
     return digest(bytes(body), bytes(table))
@@ -245,7 +247,7 @@ def _loaded(code: CodeType, kept: list[dis.Instruction], at: int, names: _Names)
     after = kept[at + 1] if at + 1 < len(kept) else None
     if after and after.opname == "STORE_NAME" and after.argval in _TEXT_NAMES:
         return digest("text")
-    return _code_constant(code.co_consts[kept[at].arg], names)
+    return _code_constant(code.co_consts[kept[at].arg or 0], names)
 
 
 def _code_constant(value: object, names: _Names) -> bytes:

@@ -39,6 +39,7 @@ def describe_class(walk: Walk, cls: type, label: str) -> list[bytes]:
     fields += [digest("base", walk.refer(base, "")) for base in cls.__bases__]
     skipped = set(_NOT_COUNTED)
     if isinstance(cls, enum.EnumMeta):
+        member: enum.Enum
         skipped |= _OF_ENUMS | cls.__members__.keys()
         for name, member in cls.__members__.items():
             made = walk.refer(member._value_, f"{place}.{name}")

@@ -39,14 +39,20 @@ def is_code(value: object) -> bool:
 
 
 def wrapped_of(value: object) -> object:
-    """Gives the function that an object wraps, or None. Objects that make up attributes have none."""
+    """Gives the function that an object wraps, or None."""
+    return next(iter(_wrapped(value).values()), None)
+
+
+def _wrapped(value: object) -> dict[str, object]:
+    """Finds what an object wraps, and by what. Attributes that it makes up are none."""
     own = getattr(value, "__dict__", None)
-    for name in ("__wrapped__", "py_func"):  # the second is Numba's
+    found = {}
+    for name in ("__wrapped__", "py_func", "_self_wrapper"):  # the others are Numba's and wrapt's
         if type(own) is dict and name in own:
-            return own[name]
-        if any(name in vars(base) for base in type(value).__mro__):
-            return getattr(value, name, None)
-    return None
+            found[name] = own[name]
+        elif any(name in vars(base) for base in type(value).__mro__):
+            found[name] = getattr(value, name, None)
+    return {name: inner for name, inner in found.items() if inner is not None}
 
 
 def describe_function(walk: Walk, function: types.FunctionType, label: str) -> list[bytes]:
@@ -118,9 +124,9 @@ def _global(walk: Walk, function: types.FunctionType, name: str) -> bytes:
     place = f"{module_name(space.get('__name__'))}.{name}"
     if value is not MISSING:
         return digest("global", name, walk.named(space, name, place, value))
-    if name not in function.__builtins__:
-        walk.helpers[place] = digest("undefined")
-    return digest("no global", name)
+    if name in function.__builtins__:  # type: ignore[attr-defined]
+        return digest("builtin", name)
+    return digest("undefined", name, walk.undefined(space, name, place))
 
 
 def _import(
@@ -142,7 +148,8 @@ def _import(
 
 def _imported(walk: Walk, name: str, by: str) -> bytes:
     module, failure = import_project(name)
-    walk.watched.item(sys.modules, name, MISSING if module is None else module)
+    loaded = typing.cast(dict[str, object], sys.modules)
+    walk.watched.item(loaded, name, MISSING if module is None else module)
     if failure is not None:
         walk.warn(f"{by} imports {name}, which fails: {failure}. It does not count while it does.")
     return digest("not found") if module is None else walk.refer(module, name)
@@ -164,12 +171,17 @@ def describe_parts(walk: Walk, value: typing.Any, label: str) -> list[bytes]:
 
 
 def describe_wrapper(walk: Walk, value: object, label: str) -> list[bytes]:
-    """Describes an object that wraps a function. What a package's keeps is a cache."""
-    fields = [
-        digest("type", walk.refer(type(value), "")),
-        digest("wrapped", walk.refer(wrapped_of(value), label)),
-    ]
+    """Describes an object that wraps a function.
+
+    Of a package's object only functions and classes count: what else it has is mostly a cache.
+    """
+    fields = [digest("type", walk.refer(type(value), ""))]
+    for name, inner in _wrapped(value).items():
+        walk.watched.attribute(value, name, inner)
+        fields.append(digest("wrapped", name, walk.refer(inner, label)))
+    own = getattr(value, "__dict__", None)
     if walk.owner(type(value).__module__).kind == "project":
         fields.append(walk.refer_to_value(value, label))
+    elif type(own) is dict:
+        fields += walk.codes_in(dict(own), label)
     return fields
-

@@ -1,4 +1,4 @@
-"""Modules that functions import, and extension modules of the project."""
+"""Modules that functions import, and shared libraries of the project."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 from ._code_bytes import digest
-from ._code_owner import file_of, find_spec
+from ._code_owner import find_spec
 
-_extensions: dict[str, bytes] = {}
+_libraries: dict[str, bytes] = {}
 
 
 def imported_name(name: str, level: int, space: dict[str, object]) -> str | None:
@@ -52,18 +52,19 @@ def import_project(name: str) -> tuple[ModuleType | None, str | None]:
         return None, f"{type(error).__name__}: {error}"
 
 
-def extension_digest(module: ModuleType) -> tuple[bytes, str | None]:
+def library_digest(path: str) -> tuple[bytes, str | None]:
     """Gives the digest of a shared library's file, and a warning if it can't be read.
 
     The file is read once: a process goes on with the library that it has loaded.
     """
-    path = file_of(module) or ""
-    if path not in _extensions:
+    if path not in _libraries:
         try:
             with Path(path).open("rb") as file:
                 content = hashlib.file_digest(file, "blake2b").digest()
         except OSError as error:
-            why = f"The extension {module.__name__} counts by its name: reading {path} failed ({error})."
-            return digest("unreadable"), why
-        _extensions[path] = digest("file", content)
-    return _extensions[path], None
+            return digest("unreadable"), (
+                f"The library {path!r} counts by its name, not by its content: "
+                f"reading it failed ({error})."
+            )
+        _libraries[path] = digest("file", content)
+    return _libraries[path], None

@@ -23,8 +23,8 @@ from ._code_describe import (
     is_code,
     wrapped_of,
 )
-from ._code_import import extension_digest
-from ._code_owner import PROJECT, Owner, is_extension, module_name, owner_of
+from ._code_import import library_digest
+from ._code_owner import PROJECT, Owner, file_of, is_extension, module_name, owner_of
 from ._code_watch import MISSING, Watched
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
@@ -188,7 +188,10 @@ class Walk:
         """Refers by its type to an object that has no value to compare."""
         kind = type(value)
         names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
-        if names & _BY_TYPE:
+        if "ctypes.CDLL" in names:
+            path = str(getattr(value, "_name", ""))
+            self._library(f"library {path}", path)
+        elif names & _BY_TYPE:
             what = label or "An object that is reached"
             self.warn(f"{what} is a {kind.__qualname__}: it counts by its type, not by its value.")
         elif not names & _SILENT and kind.__module__.partition(".")[0] != "sde":
@@ -259,6 +262,12 @@ class Walk:
         self.helpers[label] = made
         return digest("constant", label)
 
+    def undefined(self, space: object, name: str, label: str) -> str:
+        """Notes a global that is not there, and gives its label."""
+        label = self._label(label, space, f"constant {name}")
+        self.helpers[label] = digest("undefined")
+        return label
+
     def add_names(self, names: Iterable[str]) -> None:
         """Notes names that reached code uses as attributes."""
         self._names.update(dict.fromkeys(names))
@@ -319,8 +328,11 @@ class Walk:
         return owner
 
     def _extension(self, module: types.ModuleType) -> None:
-        made, failure = extension_digest(module)
-        self.helpers[f"extension {module.__name__}"] = made
+        self._library(f"extension {module.__name__}", file_of(module) or "")
+
+    def _library(self, name: str, path: str) -> None:
+        made, failure = library_digest(path)
+        self.helpers[name] = made
         if failure is not None:
             self.warn(failure)
 

@@ -28,10 +28,16 @@ class _Holds:
 
 
 class Watched(list[Watch]):
-    """Places with the objects that were found there."""
+    """Places with the objects that were found there, each place once."""
 
-    def item(self, container: dict, name: str, value: object) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: set[tuple[int, str]] = set()
+
+    def item(self, container: dict[str, object], name: str, value: object) -> None:
         """Notes what a dict has under a name, or that it has nothing there (``MISSING``)."""
+        if not self._is_new(container, name):
+            return
         if value is None:  # None as the object means that nothing is there
             self._condition(lambda: container.get(name, MISSING) is None)
         else:
@@ -39,6 +45,8 @@ class Watched(list[Watch]):
 
     def attribute(self, container: object, name: str, value: object) -> None:
         """Notes an attribute."""
+        if not self._is_new(container, name):
+            return
         if value is None:
             self._condition(lambda: getattr(container, name, MISSING) is None)
         else:
@@ -46,17 +54,27 @@ class Watched(list[Watch]):
 
     def items(self, container: typing.Any) -> None:
         """Notes all that a container has, in its order."""
-        kept = _objects(container)
+        mapped = isinstance(container, Mapping)
+        first = list(container)
+        values = list(container.values()) if mapped else []
 
         def are_same() -> bool:
-            found = _objects(container)
-            return len(found) == len(kept) and all(map(is_, found, kept))
+            if len(container) != len(first) or not all(map(is_, container, first)):
+                return False
+            return not mapped or all(map(is_, container.values(), values))
 
         self._condition(are_same)
 
     def empty(self, cell: CellType) -> None:
         """Notes that a variable of a closure has no value yet."""
         self._condition(lambda: is_empty(cell))
+
+    def _is_new(self, container: object, name: str) -> bool:
+        place = (id(container), name)  # the container is kept in the list, so its address is too
+        if place in self._places:
+            return False
+        self._places.add(place)
+        return True
 
     def _condition(self, test: Callable[[], bool]) -> None:
         self.append((1, _Holds(test), "holds", True))
@@ -70,8 +88,3 @@ def is_empty(cell: CellType) -> bool:
         return True
     return False
 
-
-def _objects(container: typing.Any) -> list[object]:
-    if isinstance(container, Mapping):
-        return [*container.keys(), *container.values()]
-    return list(container)

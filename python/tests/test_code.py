@@ -81,6 +81,15 @@ def test_where_a_name_leads_counts() -> None:
     }
 
 
+def test_two_modules_of_one_name_are_two() -> None:
+    first, second = space("def f(x): return g(x), h(x)"), space("def h(x): return g(x)")
+    found = set()
+    for text in ("def g(x): return 1", "def g(x): return 2"):
+        first["h"], first["g"] = second["h"], space(text)["g"]
+        found.add(_code.code_of(first["f"]).helpers["__main__.g"])
+    assert len(found) == 2
+
+
 def test_objects_that_are_one_object_count_as_one() -> None:
     text = "a = []\nb = {}\ndef f(): a.append(1); return b"
     assert "own" in differ(text.format("a"), text.format("[]"))
@@ -117,6 +126,8 @@ def test_objects_that_are_one_object_count_as_one() -> None:
         "def g(*, a={}): return a\ndef f(): return g()",
         "def g():\n def h(): return {}\n return h\ndef f(): return g()()",
         "class W:\n def __init__(self, f): self.__wrapped__ = f\n def __call__(self): return 0\n"
+        "@W\ndef g(): return {}\ndef f(): return g()",
+        "class W:\n def __init__(self, f): self._self_wrapper = f\n def __call__(self): return 0\n"
         "@W\ndef g(): return {}\ndef f(): return g()",
         "import functools\ng = functools.partial(functools.partial(lambda a, b: a, {}), 2)\n"
         "def f(): return g()",
@@ -237,6 +248,19 @@ def test_an_extension_counts_by_its_file(look: Look) -> None:
         before = look({"main.py": main}, ask.replace("{}", "a"), str(len(main)) + "a")
         after = look({"main.py": main}, ask.replace("{}", "b"), str(len(main)) + "b")
         assert changed(before, after) == {"extension _heapq"}
+
+
+def test_a_library_that_ctypes_loads_counts_by_its_file(look: Look) -> None:
+    ask = """
+        import ctypes, main
+        class CDLL(ctypes.CDLL):
+            def __init__(self, path): self._name = path
+        main.lib = CDLL("lib.so")
+        show(_code.code_of(main.f))
+    """
+    files = {"main.py": "def f(x): return lib.f(x)", "lib.so": "a"}
+    before = look(files, ask)
+    assert changed(before, look({**files, "lib.so": "b"}, ask)) == {"library lib.so"}
 
 
 # What must not change a digest

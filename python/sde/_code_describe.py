@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import types
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 
 from ._code_bytes import digest, read
 from ._code_import import import_project, imported_name
-from ._code_owner import Owner, module_name
+from ._code_owner import OURSELVES, Owner, module_name
 from ._code_watch import MISSING, is_empty
 
 if typing.TYPE_CHECKING:
@@ -26,6 +27,7 @@ PARTS: dict[type, tuple[str, ...]] = {
     classmethod: ("__func__",),
     functools.cached_property: ("func",),
     functools.singledispatchmethod: ("dispatcher",),
+    contextlib._GeneratorContextManagerBase: ("func", "args", "kwds"),
 }
 _CODE = (types.FunctionType, types.BuiltinFunctionType, type, *PARTS)
 
@@ -95,12 +97,12 @@ def _cells(walk: Walk, function: types.FunctionType, label: str, owner: Owner) -
         value = cell.cell_contents
         walk.watched.attribute(cell, "cell_contents", value)
         place = f"{label}.<{name}>"
-        if owner.kind != "python":
+        if owner.kind == "python" and name == "cache_token":
+            continue  # singledispatch's, which counts what the process registered
+        if owner.kind == "python" and type(value) in (dict, set, list):
+            yield digest("cell", name, *walk.codes_in(value, place))  # mostly a cache
+        else:
             yield digest("cell", name, walk.refer(value, place))
-        elif is_code(value) or wrapped_of(value) is not None:
-            yield digest("cell", name, walk.refer(value, place))
-        else:  # the state of a wrapper of Python's own is a cache, such as singledispatch's
-            yield digest("cell", name, *walk.codes_in(value, place))
 
 
 def _defaults(walk: Walk, function: types.FunctionType, label: str) -> Iterable[bytes]:
@@ -184,4 +186,10 @@ def describe_wrapper(walk: Walk, value: object, label: str) -> list[bytes]:
         fields.append(walk.refer_to_value(value, label))
     elif type(own) is dict:
         fields += walk.codes_in(dict(own), label)
+        options = own.get("_options")
+        if type(value).__module__.partition(".")[0] == OURSELVES and type(options) is dict:
+            # What a cached function's user said of its code is true of those who call it, too.
+            fields.append(digest("version", walk.refer(options.get("version"), label)))
+            for use in options.get("uses", ()):
+                fields.append(digest("use", walk.refer(use, f"{label}.<use>")))
     return fields

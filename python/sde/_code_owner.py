@@ -19,7 +19,7 @@ from types import ModuleType
 from ._code_bytes import digest
 
 _SITES = frozenset({"site-packages", "dist-packages"})
-_OURSELVES = __name__.partition(".")[0]
+OURSELVES = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def owner_of(name: str) -> Owner:
     if module_name(name) in ("__main__", ""):
         return PROJECT
     top = name.partition(".")[0]
-    if top == _OURSELVES:
+    if top == OURSELVES:
         return _PYTHON  # SDE keeps what its own functions mean, or changes the format of keys
     part, file = _first_file(name)
     found = _owners.get((part, file))

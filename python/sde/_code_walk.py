@@ -24,7 +24,7 @@ from ._code_describe import (
     wrapped_of,
 )
 from ._code_import import library_digest
-from ._code_owner import PROJECT, Owner, file_of, is_extension, module_name, owner_of
+from ._code_owner import OURSELVES, PROJECT, Owner, file_of, is_extension, module_name, owner_of
 from ._code_watch import MISSING, Watched
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
@@ -43,7 +43,7 @@ _ALIASES = (types.GenericAlias, types.UnionType, typing.TypeVar, typing.ParamSpe
 _BY_TYPE = frozenset(
     """_thread.lock _thread.RLock _thread._local threading.Thread threading.Event threading.Condition
     threading.Semaphore threading.Barrier _io._IOBase _socket.socket logging.Logger
-    logging.LoggerAdapter builtins.generator builtins.coroutine builtins.async_generator
+    logging.LoggerAdapter builtins.generator builtins.coroutine builtins.async_generator _contextvars.ContextVar
     concurrent.futures._base.Executor subprocess.Popen sqlite3.Connection mmap.mmap
     multiprocessing.pool.Pool multiprocessing.process.BaseProcess asyncio.events.AbstractEventLoop
     """.split()
@@ -158,6 +158,7 @@ class Walk:
         if ("space", id(module)) in self._labels:
             return digest("space", self._label("", module, "space"))
         label = self.add_space(f"module {module_name(name)}", module_name(name), module)
+        self.watched.length(vars(module))
         self.add_names(["__getattr__"])  # which runs for a name that the module doesn't have
         return digest("space", label)
 
@@ -194,7 +195,7 @@ class Walk:
         elif names & _BY_TYPE:
             what = label or "An object that is reached"
             self.warn(f"{what} is a {kind.__qualname__}: it counts by its type, not by its value.")
-        elif not names & _SILENT and kind.__module__.partition(".")[0] != "sde":
+        elif not names & _SILENT and kind.__module__.partition(".")[0] != OURSELVES:
             return None
         return digest("type", kind.__module__, kind.__qualname__)
 

@@ -65,6 +65,11 @@ class Watched(list[Watch]):
 
         self._condition(are_same)
 
+    def length(self, container: dict[str, object]) -> None:
+        """Notes how many items a dict has, since a name that is missing may be added."""
+        count = len(container)
+        self._condition(lambda: len(container) == count)
+
     def empty(self, cell: CellType) -> None:
         """Notes that a variable of a closure has no value yet."""
         self._condition(lambda: is_empty(cell))

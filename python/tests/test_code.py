@@ -67,6 +67,19 @@ def test_a_text_counts_though_it_is_the_docstring() -> None:
     assert differ("def f():\n 'a'\n return 1", "def f():\n return 1") == set()
 
 
+def test_how_the_text_is_written_does_not_count() -> None:
+    inner = "def f():\n class A:\n  'a'\n  def g(self): self.x = 1\n return A"
+    assert differ(inner, inner.replace("'a'", "'b'").replace("\n", "\n\n")) == set()
+    text = "def f(a: int, b) -> int: return a + b"
+    assert differ(text, "from __future__ import annotations\n" + text) == set()
+    text = "def f(a, b):\n for c in a:\n  try: c = b(a, c)\n  finally: b(1)\n while a: pass\n return c"
+    spread = text.replace("try:", "try:\n   ").replace("finally:", "finally:\n   ")
+    spread = spread.replace("pass", "\n  pass").replace("(a, c)", "(\n    a,\n    c,\n   )")
+    assert differ(text, spread) == set()
+    jump = "def f(a, b):\n while a:\n  {}if b: break\n  {}a -= 1\n return a"
+    assert differ(jump.format("", "if a: continue\n  "), jump.format("if a: continue\n  ", "")) != set()
+
+
 def test_where_a_name_leads_counts() -> None:
     text = "def a(x): return x\ndef b(x): return -x\ng, h = {}\ndef f(x): return g(h(x))"
     assert differ(text.format("a, b"), text.format("b, a")) == {"own"}
@@ -115,6 +128,11 @@ def test_objects_that_are_one_object_count_as_one() -> None:
         "import functools\n@functools.singledispatch\ndef g(x): return 0\n"
         "@g.register(int)\ndef _(x): return {}\ndef f(): return g(1)",
         "import contextlib\n@contextlib.contextmanager\ndef g(): yield {}\ndef f(): return g()",
+        "import contextlib\n@contextlib.contextmanager\ndef c(n): yield n\n"
+        "@c({})\ndef g(): return 1\ndef f(): return g()",
+        "import contextlib\nclass C(contextlib.ContextDecorator):\n def __enter__(self): return {}\n"
+        " def __exit__(self, *_): pass\n@C()\ndef g(): return 1\ndef f(): return g()",
+        "import contextvars\nV = contextvars.ContextVar('V')\ndef f(): return V.get({})",
         "STEPS = (lambda: {}, 1)\ndef f(): return STEPS[0]()",
         "STEPS = dict(a=lambda: {})\ndef f(): return STEPS['a']()",
         "class A:\n def g(self): return {}\nrun = A().g\ndef f(): return run()",
@@ -401,10 +419,12 @@ def test_modules_are_watched(look: Look) -> None:
         import main, a, json
         code = _code.code_of(main.f)
         before = _code.is_unchanged(code.watched)
-        a.g = a.h
+        {}
         print(json.dumps([before, _code.is_unchanged(code.watched)]))
     """
-    assert look(files, ask) == [True, False]
+    assert look(files, ask.format("a.g = a.h")) == [True, False]
+    assert look(files, ask.format("a.later = 1")) == [True, False]
+    assert look(files, ask.format("")) == [True, True]
 
 
 # What is told and refused
@@ -423,6 +443,29 @@ def test_what_has_no_python_code_is_refused(refused: object) -> None:
         _code.code_of(refused)
     with pytest.raises(TypeError):
         _code.name_of(refused)
+
+
+CACHED = """
+class Cached:
+    __module__ = "sde._memory"
+    def __init__(self, function, **options):
+        self.__wrapped__, self._options, self.calls = function, options, 0
+    def __call__(self, *args):
+        self.calls += 1
+g = Cached(lambda x: x, version={}, uses=[lambda x: {}])
+def f(x): return g(x)
+"""
+
+
+def test_a_cached_function_counts_with_its_version_and_uses() -> None:
+    assert differ(CACHED.format(1, 1), CACHED.format(2, 1)) == {"__main__.g"}
+    assert differ(CACHED.format(1, 1), CACHED.format(1, 2)) == {"__main__.<lambda>#2"}
+    made = space(CACHED.format(1, 1))
+    before = _code.code_of(made["f"])
+    made["g"](1)
+    assert changed(everything(before), everything(_code.code_of(made["f"]))) == set()
+    made["g"].__wrapped__ = lambda x: -x
+    assert not _code.is_unchanged(before.watched)
 
 
 def test_names() -> None:

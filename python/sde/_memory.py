@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import contextlib
 import functools
 import inspect
 import os
+import signal
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from . import _code, _sde
+from . import _async, _code, _processes, _sde
 
 _stores: weakref.WeakSet[Memory] = weakref.WeakSet()
 
@@ -28,13 +30,18 @@ class Memory:
     """
 
     def __init__(
-        self, location: str | os.PathLike[str] | None = None, mmap_mode: str | None = None
+        self,
+        location: str | os.PathLike[str] | None = None,
+        mmap_mode: str | None = None,
+        *,
+        _shared: Any = None,
     ) -> None:
         if mmap_mode not in (None, "r"):
             raise ValueError(f"mmap_mode is {mmap_mode!r}; it can be None or 'r'")
-        self.location = None if location is None else os.path.expanduser(os.fspath(location))
+        # The whole path: a process that was forked off, or has this by pickle, may work in another directory.
+        self.location = None if location is None else os.path.abspath(os.path.expanduser(location))
         self.mmap_mode = mmap_mode
-        self._store = None if self.location is None else _sde.Store(self.location)
+        self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
         if self._store is not None:
             _stores.add(self)
 
@@ -74,7 +81,7 @@ class Memory:
             func = func.func
         if self._store is None:
             return func
-        return CachedFunction._made(self._store, func, self.mmap_mode is None, options)
+        return CachedFunction._made(self, func, options)
 
     def eval(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
@@ -106,7 +113,13 @@ class Memory:
         return f"Memory(location={self.location!r})"
 
     def __reduce__(self) -> Any:
-        return Memory, (self.location, self.mmap_mode)
+        if self.location is None:
+            return Memory, ()
+        return _pickling.memory_at, (self.location, self.mmap_mode)
+
+    map = _processes.map
+    try_map = _processes.try_map
+    run = _async.run
 
 
 class CachedFunction(_sde.Function):
@@ -118,11 +131,17 @@ class CachedFunction(_sde.Function):
 
     func: Callable[..., Any]
     _options: dict[str, Any]
+    _memory: Memory
 
     @classmethod
     def _made(
-        cls, store: Any, func: Callable[..., Any], writable: bool, options: dict[str, Any]
+        cls,
+        memory: Memory,
+        func: Callable[..., Any],
+        options: dict[str, Any],
+        fixed: tuple[Any, ...] | None = None,
     ) -> CachedFunction:
+        _refuse_asynchronous(func)
         parameters = inspect.signature(func).parameters
         for name in (*options["ignore"], *options["since"]):
             if name not in parameters:
@@ -131,14 +150,27 @@ class CachedFunction(_sde.Function):
         about = (inspect.getdoc(func) or "").partition("\n\n")[0]
 
         def code() -> Any:
+            if fixed is not None:
+                return fixed
             found = _code.code_of(func, options["uses"])
             return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
 
         name = _code.code_of(func, options["uses"]).name
-        made = cls(store, func, name, about, told, options["tags"], options["version"], writable, code)
+        made = cls(
+            memory._store,
+            func,
+            name,
+            about,
+            told,
+            options["tags"],
+            options["version"],
+            memory.mmap_mode is None,
+            code,
+        )
         functools.update_wrapper(made, func)
         made.func = func
         made._options = options
+        made._memory = memory
         return made
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
@@ -166,8 +198,26 @@ class CachedFunction(_sde.Function):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    def __reduce__(self) -> Any:
+        return _pickling.reduce(self)
+
     def __repr__(self) -> str:
         return f"<cached {self.__module__}.{self.__qualname__}>"
+
+
+def _refuse_asynchronous(func: Callable[..., Any]) -> None:
+    kinds = {
+        "a coroutine function": inspect.iscoroutinefunction(func),
+        "an asynchronous generator": inspect.isasyncgenfunction(func),
+        "a generator": inspect.isgeneratorfunction(func),
+    }
+    for kind, is_it in kinds.items():
+        if is_it:
+            name = getattr(func, "__qualname__", repr(func))
+            raise TypeError(
+                f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a plain "
+                "function that returns the result; `await memory.run(f, ...)` calls that from asyncio"
+            )
 
 
 def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:
@@ -193,8 +243,21 @@ def open(location: str | os.PathLike[str]) -> Memory:
 
 @atexit.register
 def _finish() -> None:
-    for memory in builtins.list(_stores):
-        memory.finish()
+    """Saves all stores, also after one that fails."""
+    with contextlib.ExitStack() as stack:
+        for memory in builtins.list(_stores):
+            stack.callback(memory.finish)
 
 
-os.register_at_fork(after_in_child=_sde.forked)
+def _forked() -> None:
+    """Has stores opened anew in a child, and signals end it: the thread that handled them is the parent's."""
+    _sde.forked()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            with contextlib.suppress(ValueError, OSError):
+                signal.signal(number, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_forked)
+
+from . import _pickling  # noqa: E402  (it needs the classes above)

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sde::{AppError, CancelToken, Data, Handle, Inputs, ResultMap};
@@ -30,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) opened: u64,
     /// What the function raised, for its caller.
     pub(crate) raised: Mutex<Option<PyErr>>,
+    /// Gives the call up.
+    pub(crate) token: CancelToken,
     /// Where bodies are sent, if the call was made on Python's main thread.
     pub(crate) to_main: Option<Sender<Message>>,
 }
@@ -64,7 +67,7 @@ pub(crate) fn body(handle: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
         ));
     };
     let Some(to_main) = &call.to_main else {
-        return Python::attach(|py| call.run(py, handle.clone()));
+        return attached(|py| call.run(py, handle.clone()));
     };
     let (done, result) = channel();
     let (handle, gone) = (handle.clone(), "Python's main thread has gone");
@@ -75,6 +78,32 @@ pub(crate) fn body(handle: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
     };
     to_main.send(body).map_err(|_| AppError::message(gone))?;
     result.recv().map_err(|_| AppError::message(gone))?
+}
+
+/// Runs Python code, unless Python is ending: a daemon thread may be in a run then.
+fn attached<R>(run: impl FnOnce(Python<'_>) -> Result<R, AppError>) -> Result<R, AppError> {
+    Python::try_attach(run).unwrap_or_else(|| Err(AppError::message("Python is ending")))
+}
+
+/// Gives up calls that were made with it.
+#[pyclass(frozen, module = "sde._sde")]
+pub(crate) struct Cancel {
+    pub(crate) token: CancelToken,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Self {
+            token: CancelToken::new(),
+        }
+    }
+
+    /// Ends the waits of these calls. A function that is running runs on.
+    fn cancel(&self) {
+        self.token.cancel();
+    }
 }
 
 impl Call {
@@ -89,13 +118,17 @@ impl Call {
         match result.and_then(|result| result) {
             Ok(Data::Shared(value)) => Ok(ResultMap::new().with_value("result", value)),
             Ok(data) => Ok(ResultMap::new().with("result", data)),
-            Err(raised) => Err(self.failure(raised)),
+            Err(raised) => Err(self.failure(py, raised)),
         }
     }
 
     /// Keeps what the function raised for its caller, and gives the engine its text. The next call runs the function
-    /// again: in a notebook its user has mended something meanwhile.
-    fn failure(&self, raised: PyErr) -> AppError {
+    /// again: in a notebook its user has mended something meanwhile. What is no `Exception`, as `KeyboardInterrupt`, gives
+    /// the call up: other threads that wait for it make it themselves.
+    fn failure(&self, py: Python<'_>, raised: PyErr) -> AppError {
+        if !raised.is_instance_of::<PyException>(py) {
+            self.token.cancel();
+        }
         let error = AppError::message(raised.to_string()).transient();
         *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
         error
@@ -121,20 +154,19 @@ pub(crate) fn with_call<R>(call: Arc<Call>, run: impl FnOnce() -> R) -> R {
 pub(crate) fn on_main<R: Send>(
     py: Python<'_>,
     call: impl FnOnce(Sender<Message>) -> Arc<Call>,
-    run: impl FnOnce(&Arc<Call>, &CancelToken) -> R + Send,
+    run: impl FnOnce(&Arc<Call>) -> R + Send,
 ) -> PyResult<(Arc<Call>, R)> {
-    let token = CancelToken::new();
     let (to_main, bodies) = channel();
     let ended = Ended(to_main.clone());
     let call = call(to_main);
-    let (given, token) = (&call, &token);
+    let given = &call;
     let (made, interrupted) = py.detach(move || {
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
                 let _ended = ended;
-                run(given, token)
+                run(given)
             });
-            let interrupted = serve(&bodies, token);
+            let interrupted = serve(&bodies, &given.token);
             (run.join(), interrupted)
         })
     });
@@ -152,10 +184,11 @@ fn serve(bodies: &Receiver<Message>, token: &CancelToken) -> Option<PyErr> {
     loop {
         match bodies.recv_timeout(SIGNALS) {
             Ok(Message::Body { call, handle, done }) => {
-                _ = done.send(Python::attach(|py| call.run(py, handle)));
+                _ = done.send(attached(|py| call.run(py, handle)));
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                let checked = Python::try_attach(|py| py.check_signals());
+                if let Some(Err(raised)) = checked {
                     token.cancel();
                     interrupted = Some(raised);
                 }

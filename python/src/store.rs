@@ -8,9 +8,9 @@ use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sde::key::commit;
-use sde::{InputFile, Sde};
+use sde::{InputFile, SavePolicy, Sde};
 
-use crate::{KeyingError, failed};
+use crate::{KeyingError, current, failed};
 
 /// How often this process was forked off. The threads of an engine don't exist in a child, and its locks may be held
 /// for ever there.
@@ -34,11 +34,29 @@ pub(crate) struct Opened {
 
 impl Opened {
     fn new(path: &PathBuf) -> Result<Arc<Self>, sde::Error> {
+        let forks = FORKS.load(Ordering::SeqCst);
+        // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
+        let sde = match forks {
+            0 => sde::open(path)?,
+            _ => sde::builder(path)?.save(SavePolicy::EveryResult).build()?,
+        };
         Ok(Arc::new(Self {
-            sde: sde::open(path)?,
+            sde,
             number: OPENINGS.fetch_add(1, Ordering::SeqCst),
-            forks: FORKS.load(Ordering::SeqCst),
+            forks,
         }))
+    }
+}
+
+impl Opened {
+    /// Whether this process was forked off since: the engine is another process's.
+    fn is_of_parent(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the parent's engine in memory for ever: to drop it could wait for a thread that is not here.
+    fn leave(self: &Arc<Self>) {
+        std::mem::forget(Arc::clone(self));
     }
 }
 
@@ -53,16 +71,24 @@ impl Store {
     /// The engine of this process.
     pub(crate) fn opened(&self, py: Python<'_>) -> PyResult<Arc<Opened>> {
         let opened = self.opened.load_full();
-        if opened.forks == FORKS.load(Ordering::Relaxed) {
+        if !opened.is_of_parent() {
             return Ok(opened);
         }
-        // The parent's engine stays in memory: to drop it could wait for a thread that is not here.
-        std::mem::forget(Arc::clone(&opened));
+        opened.leave();
         let anew = py
             .detach(|| Opened::new(&self.path))
             .map_err(|error| failed(&error))?;
         self.opened.compare_and_swap(&opened, anew);
         Ok(self.opened.load_full())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let opened = self.opened.load_full();
+        if opened.is_of_parent() {
+            opened.leave();
+        }
     }
 }
 
@@ -94,6 +120,9 @@ impl Store {
 
     /// Saves all, and ends this program's part in the store.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        if self.opened.load().is_of_parent() {
+            return Ok(());
+        }
         let opened = self.opened(py)?;
         py.detach(|| opened.sde.finish())
             .map_err(|error| failed(&error))
@@ -108,6 +137,12 @@ impl Store {
         stats.set_item("loaded", total.loads)?;
         stats.set_item("waited", total.waits)?;
         Ok(stats)
+    }
+
+    /// Whether this code is in a run of this store.
+    fn is_in_run(&self, py: Python<'_>) -> PyResult<bool> {
+        let number = self.opened(py)?.number;
+        Ok(current::handle(py, number)?.is_some())
     }
 
     /// The seconds that are left of the job's time; `None` without a limit.

@@ -24,7 +24,7 @@ from ._code_describe import (
     wrapped_of,
 )
 from ._code_import import library_digest
-from ._code_owner import OURSELVES, PROJECT, Owner, file_of, is_extension, module_name, owner_of
+from ._code_owner import PROJECT, Owner, file_of, is_extension, module_name, owner_of
 from ._code_watch import MISSING, Watched
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
@@ -48,9 +48,10 @@ _BY_TYPE = frozenset(
     multiprocessing.pool.Pool multiprocessing.process.BaseProcess asyncio.events.AbstractEventLoop
     """.split()
 )
-# Caches and their like, of which nobody needs to be told.
+_BY_VALUE = frozenset({"_io.BytesIO", "_io.StringIO"})
+# Caches and SDE's own handles, of which nobody needs to be told.
 _SILENT = frozenset(
-    """weakref.WeakKeyDictionary weakref.WeakValueDictionary _weakrefset.WeakSet
+    """sde._memory.Memory sde._sde.Store weakref.WeakKeyDictionary weakref.WeakValueDictionary _weakrefset.WeakSet
     weakref.ReferenceType _abc._abc_data importlib._bootstrap.ModuleSpec
     """.split()
 )
@@ -192,12 +193,12 @@ class Walk:
         if "ctypes.CDLL" in names:
             path = str(getattr(value, "_name", ""))
             self._library(f"library {path}", path)
-        elif names & _BY_TYPE:
+        elif names & _BY_TYPE and not names & _BY_VALUE:
             what = label or "An object that is reached"
             self.warn(f"{what} is a {kind.__qualname__}: it counts by its type, not by its value.")
-        elif not names & _SILENT and kind.__module__.partition(".")[0] != OURSELVES:
+        elif not names & _SILENT:
             return None
-        return digest("type", kind.__module__, kind.__qualname__)
+        return digest("type", self.refer(kind, ""))
 
     def refer_to_value(self, value: object, label: str) -> bytes:
         """Refers to an object whose content counts at each call, and notes it in ``values``."""

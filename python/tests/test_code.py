@@ -20,7 +20,7 @@ Space = dict[str, Any]
 def space(text: str, name: str = "__main__") -> Space:
     """Runs the text of a module, and gives what it made."""
     made: Space = {"__name__": name}
-    exec(compile(text, "<test>", "exec"), made)
+    exec(compile(text, "<test>", "exec", dont_inherit=True), made)
     return made
 
 
@@ -133,6 +133,11 @@ def test_objects_that_are_one_object_count_as_one() -> None:
         "import contextlib\nclass C(contextlib.ContextDecorator):\n def __enter__(self): return {}\n"
         " def __exit__(self, *_): pass\n@C()\ndef g(): return 1\ndef f(): return g()",
         "import contextvars\nV = contextvars.ContextVar('V')\ndef f(): return V.get({})",
+        "import logging\nclass L(logging.Logger):\n def g(self): return {}\n"
+        "LOG = L('a')\ndef f(): return LOG.g()",
+        "def g(): return {}\ndef w(): return w.__wrapped__()\nw.__wrapped__ = g\ndef f(): return w()",
+        "import enum\nclass A(enum.Enum):\n a = {}\ndef f(): return A['a'].value",
+        "K = {}\ndef f():\n class A: x = K\n return A.x",
         "STEPS = (lambda: {}, 1)\ndef f(): return STEPS[0]()",
         "STEPS = dict(a=lambda: {})\ndef f(): return STEPS['a']()",
         "class A:\n def g(self): return {}\nrun = A().g\ndef f(): return run()",
@@ -210,6 +215,17 @@ def test_a_package_that_a_function_imports_is_not_loaded(look: Look) -> None:
         "tool-1.0.dist-info/RECORD": "tool.py,,\n",
     }
     assert "package tool" in look(files)["helpers"]
+
+
+def test_a_packages_function_counts_by_name_if_it_has_that_name(look: Look) -> None:
+    files = {
+        "main.py": "from tool import {} as h\ndef f(x): return h(x)",
+        "tool.py": "def g(x): return 1\nold = g\ndef g(x): return 2",
+        "tool-1.0.dist-info/METADATA": "Name: tool\nVersion: 1.0\n",
+        "tool-1.0.dist-info/RECORD": "tool.py,,\n",
+    }
+    one, other = (look({**files, "main.py": files["main.py"].format(name)}) for name in ("g", "old"))
+    assert changed(one, other) == {"own", "tool.g"}
 
 
 def test_packages_that_may_change_under_one_version_count_by_their_files(look: Look) -> None:
@@ -487,6 +503,18 @@ def test_values_are_given_to_be_keyed() -> None:
     values = _code.code_of(made["f"]).values
     assert values["__main__.T"] is made["T"]
     assert [value for value in values.values()] == [made["f"].__defaults__[0], made["T"]]
+
+
+def test_content_of_sdes_own_objects_is_keyed_but_of_handles() -> None:
+    made = space(
+        "import io\n"
+        "class Memory: __module__ = 'sde._memory'\n"
+        "class InputFile: __module__ = 'sde._values'\n"
+        "A, B, C = InputFile(), Memory(), io.StringIO('text')\n"
+        "def f(x): return A, B, C"
+    )
+    code = _code.code_of(made["f"])
+    assert (list(code.values), code.warnings) == (["__main__.A", "__main__.C"], [])
 
 
 def test_proxies_that_lie_about_their_class() -> None:

@@ -260,4 +260,7 @@ def _forked() -> None:
 
 os.register_at_fork(after_in_child=_forked)
 
-from . import _pickling  # noqa: E402  (it needs the classes above)
+from . import _pickling, _values  # noqa: E402  (they need the classes above)
+
+_values.register(CachedFunction, lambda function: function.func)
+_values.register(Memory, lambda memory: None)

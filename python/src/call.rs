@@ -85,6 +85,28 @@ fn attached<R>(run: impl FnOnce(Python<'_>) -> Result<R, AppError>) -> Result<R,
     Python::try_attach(run).unwrap_or_else(|| Err(AppError::message("Python is ending")))
 }
 
+/// Keeps a daemon thread where it is once Python has ended. Python up to 3.13 ends such a thread when it next takes the
+/// lock, by an unwinding that Rust can't go through; the process ends without it.
+pub(crate) struct Stay(());
+
+impl Stay {
+    /// Runs something from which Python may unwind the thread.
+    pub(crate) fn within<R>(run: impl FnOnce() -> R) -> R {
+        let stay = Self(());
+        let result = run();
+        std::mem::forget(stay);
+        result
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        while !std::thread::panicking() {
+            std::thread::park();
+        }
+    }
+}
+
 /// Gives up calls that were made with it.
 #[pyclass(frozen, module = "sde._sde")]
 pub(crate) struct Cancel {
@@ -111,7 +133,7 @@ impl Call {
         let result = current::within(py, handle, self.opened, || {
             let (arguments, named) = (self.arguments.bind(py), &self.named);
             let named = named.as_ref().map(|named| named.bind(py));
-            let returned = self.function.bind(py).call(arguments, named)?;
+            let returned = Stay::within(|| self.function.bind(py).call(arguments, named))?;
             write::data(&returned, write::Purpose::Result)
                 .map_err(|error| write::inside(py, error, "the result"))
         });

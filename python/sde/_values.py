@@ -1,31 +1,34 @@
-"""Objects that the native part does not know: how they are taken apart for keys and results, and made again.
+"""Objects that the native part does not know: how they are taken apart for keys.
 
-`reduce` gives a kind and a value of built-in types, in which the native part finds the next objects. What it gives for
-a key must tell apart any two objects that a function can tell apart; what it gives for a result must be enough to make
-an equal object of the same type.
+`reduce` gives a kind and a value of built-in types, in which the native part finds the next objects. It tells apart any
+two objects whose values a function can tell apart. Types are asked, and never the objects themselves: those may lie
+about their class, about what they equal, and about what they hold.
 """
 
 from __future__ import annotations
 
+import array
 import copyreg
-import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
 import pathlib
-import pickle
 import sys
 import types
 import uuid
+import weakref
+import zoneinfo
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from . import _code, _sde
+from . import _arrays, _code, _code_owner, _results, _sde
 
-_Reduced = tuple[str, Any]
+Reduced = tuple[str, Any, list[str] | None]
 
-_registered: dict[type, Callable[[Any], Any]] = {}
+# By address, with the type, which so lives on: to compare types runs code of their metaclasses.
+_registered: dict[int, tuple[type, Callable[[Any], Any]]] = {}
 
 
 def register(type_: type, to_state: Callable[[Any], Any]) -> None:
@@ -34,16 +37,19 @@ def register(type_: type, to_state: Callable[[Any], Any]) -> None:
     Args:
         type_: The type. It counts for its own objects, not for those of subclasses.
         to_state: Gives, for an object, a value that can be keyed: anything but the object itself. Two objects are
-            the same argument if their states are.
+            the same argument if their states are, and the code of the type is.
+
+    Raises:
+        TypeError: If the first is no type.
 
     Example:
         >>> class Mesh:
         ...     def __init__(self, path): self.path, self.handle = path, object()
         >>> sde.register(Mesh, lambda mesh: sde.InputFile(mesh.path))
     """
-    if not isinstance(type_, type):
+    if not issubclass(type(type_), type):
         raise TypeError(f"{type_!r} is no type")
-    _registered[type_] = to_state
+    _registered[id(type_)] = type_, to_state
 
 
 class InputFile:
@@ -67,201 +73,270 @@ class InputFile:
         return f"InputFile({str(self.path)!r})"
 
 
-def reduce(value: Any, is_result: bool) -> _Reduced:
-    """The kind of an object, and the built-in value that it is made of."""
-    if is_result:
-        return _result(value)
+def reduce(value: Any) -> Reduced:
+    """The kind of an object, the built-in value that it is made of, and the places of that one's parts.
+
+    Raises:
+        sde.KeyingError: If the object can't be taken apart soundly, or what it runs for it fails.
+    """
+    try:
+        return _reduce(value)
+    except _sde.KeyingError:
+        raise
+    except Exception as error:
+        raise _refusal(value, f"{type(error).__name__}: {error}") from error
+
+
+def _reduce(value: Any) -> Reduced:
     type_ = type(value)
-    to_state = _registered.get(type_)
-    if to_state is not None:
-        return _name(type_), to_state(value)
-    by_type = _BY_TYPE.get(type_)
-    if by_type is not None:
-        return by_type(value)
-    for known, reduced in _by_base():
-        if isinstance(value, known):
-            return reduced(value)
-    return _instance(value)
+    registered = _registered.get(id(type_))
+    if registered is not None:
+        state = registered[1](value)
+        if state is value:
+            raise _refusal(value, "its registered to_state gave the object itself")
+        return "registered", (type_, state), ["", ""]
+    known = _KNOWN.get(id(type_))
+    if known is not None:
+        return known[1](value)
+    if issubclass(type_, type):
+        return _class(value)
+    if issubclass(type_, enum.Enum):
+        return _enum(value)
+    return _arrays.reduce(value) or _instance(value)
 
 
-def build(kind: str, parts: Any) -> Any:
-    """The object that `reduce` took apart as a result."""
-    if kind == "numpy.ndarray":
-        return parts
-    if kind == "numpy":
-        import numpy
-
-        dtype, payload = parts
-        return numpy.frombuffer(payload, dtype)[0]
-    if kind == "pickle":
-        payload, buffers = parts
-        return pickle.loads(payload, buffers=buffers)
-    if kind in _BUILD:
-        return _BUILD[kind](parts)
-    raise ValueError(f"a stored value is of the kind {kind!r}, which this version of sde does not know")
-
-
-_BUILD: dict[str, Callable[[Any], Any]] = {
-    "bytearray": bytearray,
-    "datetime.date": datetime.date.fromisoformat,
-    "datetime.timedelta": lambda parts: datetime.timedelta(*parts),
-    "decimal.Decimal": decimal.Decimal,
-    "fractions.Fraction": lambda parts: fractions.Fraction(*parts),
-    "pathlib.PosixPath": pathlib.Path,
-}
-
-_RESULTS: dict[type, Callable[[Any], _Reduced]] = {
-    bytearray: lambda value: ("bytearray", bytes(value)),
-    datetime.date: lambda value: ("datetime.date", value.isoformat()),
-    datetime.timedelta: lambda value: (
-        "datetime.timedelta",
-        (value.days, value.seconds, value.microseconds),
-    ),
-    decimal.Decimal: lambda value: ("decimal.Decimal", str(value)),
-    fractions.Fraction: lambda value: ("fractions.Fraction", (value.numerator, value.denominator)),
-    pathlib.PosixPath: lambda value: ("pathlib.PosixPath", str(value)),
-}
-
-
-def _result(value: Any) -> _Reduced:
-    reduced = _RESULTS.get(type(value))
-    if reduced is not None:
-        return reduced(value)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.generic) and value.dtype.kind in "biufc":
-        return "numpy", (value.dtype.str, value.tobytes())
-    buffers: list[pickle.PickleBuffer] = []
-    payload = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    return "pickle", (payload, [bytes(buffer.raw()) for buffer in buffers])
+def _refusal(value: Any, why: str) -> Exception:
+    name = _name(type(value))
+    way = f"sde.register({type(value).__qualname__}, to_state) says what it consists of"
+    return _sde.KeyingError(f": an object of the type {name} can't be keyed ({why}); {way}")
 
 
 def _name(type_: type) -> str:
     return f"{type_.__module__}.{type_.__qualname__}"
 
 
-def _state(kind: str, state: Callable[[Any], Any]) -> Callable[[Any], _Reduced]:
-    return lambda value: (kind, state(value))
+# Code
+
+_codes: dict[int, tuple[weakref.ref[Any], _code.Code]] = {}
 
 
-def _file(value: InputFile) -> _Reduced:
-    return "sde.InputFile", _sde.file_digest(str(value.path))
+def _code_of(value: Any, find: Callable[[Any], _code.Code]) -> _code.Code:
+    """The code of a function or class, found anew only where something that it reaches is another object."""
+    known = _codes.get(id(value))
+    if known is not None and known[0]() is value and _code.is_unchanged(known[1].watched):
+        return known[1]
+    code, address = find(value), id(value)
+    _codes[address] = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None)), code
+    return code
 
 
-_BY_TYPE: dict[type, Callable[[Any], _Reduced]] = {
-    **_RESULTS,
-    InputFile: _file,
-    datetime.datetime: lambda value: (
-        "datetime.datetime",
-        (value.isoformat(), value.fold, None if value.tzinfo is None else str(value.tzinfo)),
-    ),
-    datetime.time: lambda value: ("datetime.time", (value.isoformat(), value.fold, str(value.tzinfo))),
-    uuid.UUID: _state("uuid.UUID", lambda value: value.bytes),
-    range: _state("range", lambda value: (value.start, value.stop, value.step)),
-    slice: _state("slice", lambda value: (value.start, value.stop, value.step)),
-    type(Ellipsis): _state("ellipsis", lambda _: None),
-    type(NotImplemented): _state("NotImplemented", lambda _: None),
+def _class(value: type) -> Any:
+    # The native part asks for classes by themselves: name, code, and values that are reached.
+    code = _code_of(value, _code.class_code)
+    return code.name, (code.own, sorted(code.helpers.items())), code.values
+
+
+def _function(value: Any) -> Reduced:
+    code = _code_of(value, _code.code_of)
+    made = (code.own, sorted(code.helpers.items()))
+    values = [(place, code.values[place]) for place in sorted(code.values)]
+    places = ["", "", "", *(f".<{place}>" for place, _ in values)]
+    return "function", (code.name, made, [place for place, _ in values], *(of for _, of in values)), places
+
+
+def _builtin(value: Any) -> Reduced:
+    bound = value.__self__
+    if bound is None or issubclass(type(bound), types.ModuleType):
+        return "builtin", (value.__module__, value.__qualname__), None
+    return "builtin method", (value.__name__, bound), ["", ".__self__"]
+
+
+def _module(value: types.ModuleType) -> Reduced:
+    name = value.__name__
+    owner = _code_owner.owner_of(name)
+    if owner.kind == "project" or sys.modules.get(name) is not value:
+        raise _sde.KeyingError(f": the module {name} can't be keyed; pass its name or what is needed of it")
+    return "module", (name, owner.name, owner.version), None
+
+
+# Values of Python's own types
+
+
+def _file(value: InputFile) -> Reduced:
+    return "sde.InputFile", _sde.file_digest(str(value.path)), None
+
+
+def _datetime(value: datetime.datetime) -> Reduced:
+    numbers = (value.year, value.month, value.day, value.hour, value.minute, value.second)
+    parts = (*numbers, value.microsecond, value.fold, value.tzinfo)
+    return "datetime.datetime", parts, [""] * 8 + [".tzinfo"]
+
+
+def _time(value: datetime.time) -> Reduced:
+    parts = (value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo)
+    return "datetime.time", parts, [""] * 5 + [".tzinfo"]
+
+
+def _zone(value: zoneinfo.ZoneInfo) -> Reduced:
+    if value.key is None:
+        raise _refusal(value, "it was read from a file, and has no name")
+    return "zoneinfo.ZoneInfo", value.key, None
+
+
+def _memoryview(value: memoryview) -> Reduced:
+    if value.format not in tuple("cbB?hHiIlLqQnNefd"):
+        raise _refusal(value, f"its format is {value.format!r}")
+    return "memoryview", (value.format, value.shape, value.tobytes()), None
+
+
+def _enum(value: enum.Enum) -> Reduced:
+    more = {name: of for name, of in vars(value).items() if name not in _OF_MEMBERS}
+    return "enum", (type(value), value._name_, value._value_, more), ["", "", ".value", ".__dict__"]
+
+
+_OF_MEMBERS = frozenset({"_name_", "_value_", "__objclass__", "_sort_order_", "_inverted_"})
+
+
+def _plain(kind: str, state: Callable[[Any], Any]) -> Callable[[Any], Reduced]:
+    return lambda value: (kind, state(value), None)
+
+
+_PATHS = [pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())]
+_DESCRIPTORS = [
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+]
+_KNOWN: dict[int, tuple[type, Callable[[Any], Reduced]]] = {
+    id(type_): (type_, known)
+    for type_, known in [
+        (InputFile, _file),
+        (bytearray, _plain("bytearray", bytes)),
+        (memoryview, _memoryview),
+        (datetime.datetime, _datetime),
+        (datetime.time, _time),
+        (datetime.date, _plain("datetime.date", datetime.date.isoformat)),
+        (datetime.timedelta, _plain("datetime.timedelta", lambda of: (of.days, of.seconds, of.microseconds))),
+        (zoneinfo.ZoneInfo, _zone),
+        # Whether the letters are capitals is a setting.
+        (decimal.Decimal, _plain("decimal.Decimal", lambda of: str(of).upper())),
+        (fractions.Fraction, _plain("fractions.Fraction", lambda of: (of.numerator, of.denominator))),
+        (uuid.UUID, _plain("uuid.UUID", lambda of: (of.bytes, of.is_safe.name))),
+        (range, _plain("range", lambda of: (of.start, of.stop, of.step))),
+        (slice, _plain("slice", lambda of: (of.start, of.stop, of.step))),
+        (array.array, _plain("array.array", lambda of: (of.typecode, of.itemsize, of.tobytes()))),
+        (type(Ellipsis), _plain("ellipsis", lambda _: None)),
+        (type(NotImplemented), _plain("NotImplemented", lambda _: None)),
+        (types.FunctionType, _function),
+        (types.MethodType, lambda of: ("method", (of.__func__, of.__self__), ["", ".__self__"])),
+        (types.BuiltinFunctionType, _builtin),
+        (types.MethodWrapperType, _builtin),
+        (types.ModuleType, _module),
+        (types.MappingProxyType, lambda of: ("mappingproxy", (dict(of),), [""])),
+        *((path, _plain(_name(path), str)) for path in _PATHS),
+        *((kind, _plain("descriptor", lambda of: (of.__objclass__, of.__name__))) for kind in _DESCRIPTORS),
+    ]
 }
 
 
-def _by_base() -> list[tuple[Any, Callable[[Any], _Reduced]]]:
-    """Kinds that are known by their base, the nearest first."""
-    bases: list[tuple[Any, Callable[[Any], _Reduced]]] = [
-        (enum.Enum, _enum),
-        (type, _class),
-        ((types.FunctionType, types.MethodType), _function),
-        (pathlib.PurePath, lambda value: (_name(type(value)), str(value))),
-    ]
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        bases.append((numpy.ndarray, _array))
-        bases.append((numpy.generic, lambda value: ("numpy." + type(value).__name__, _scalar(value))))
-        bases.append((numpy.dtype, lambda value: ("numpy.dtype", _descr(value))))
-    return bases
+# Instances of any class
+
+_BASES: list[tuple[type, Callable[[Any], Any]]] = [
+    (int, int.__int__),
+    (float, float.__float__),
+    (complex, lambda value: (complex.__getattribute__(value, "real"), complex.__getattribute__(value, "imag"))),
+    (str, str.__str__),
+    (bytes, lambda value: b"".join([value])),
+    (bytearray, lambda value: bytes(memoryview(value))),
+    (tuple, lambda value: tuple.__getitem__(value, slice(None))),
+    (list, lambda value: list.__getitem__(value, slice(None))),
+    (dict, dict.copy),
+    (set, lambda value: set.__or__(set(), value)),
+    (frozenset, lambda value: frozenset.__or__(frozenset(), value)),
+]
 
 
-def _enum(value: enum.Enum) -> _Reduced:
-    return "enum", (type(value), value.name, value.value)
-
-
-def _class(value: type) -> _Reduced:
-    return "class", _digest_of_class(value)
-
-
-def _function(value: Any) -> _Reduced:
-    if isinstance(value, types.MethodType):
-        return "method", (value.__func__, value.__self__)
-    code = _code.code_of(value)
-    return "function", (code.name, code.own, sorted(code.helpers.items()), code.values)
-
-
-def _digest_of_class(value: type) -> Any:
-    code = _code.class_code(value)
-    return (code.name, code.own, sorted(code.helpers.items()), code.values)
-
-
-def _descr(dtype: Any) -> Any:
-    return dtype.descr if dtype.names is not None else dtype.str
-
-
-def _scalar(value: Any) -> Any:
-    if value.dtype.hasobject:
-        raise _sde.KeyingError(f": a {type(value).__name__} that holds objects can't be keyed")
-    return (_descr(value.dtype), value.tobytes())
-
-
-def _array(value: Any) -> _Reduced:
-    if value.dtype.hasobject:
-        raise _sde.KeyingError(
-            ": an array of objects can't be keyed; make it a list, or an array of numbers"
-        )
-    kind = "numpy.array"
-    order = "F" if value.flags.fnc else "C"
-    content = (_descr(value.dtype), value.shape, order, value.tobytes(order))
-    if type(value).__module__.partition(".")[0] == "numpy":
-        mask = getattr(value, "mask", None)
-        if mask is not None:
-            return "numpy.ma", (content, mask.tobytes() if mask.shape else bool(mask), value.fill_value)
-        return kind, (type(value).__name__, content)
-    return kind, (type(value), content, getattr(value, "__dict__", None))
-
-
-_REFUSED = (
-    types.GeneratorType,
-    types.CoroutineType,
-    types.FrameType,
-    types.TracebackType,
-    types.ModuleType,
-)
-
-
-def _instance(value: Any) -> _Reduced:
+def _instance(value: Any) -> Reduced:
     """An object by its class, and by what pickle would write of it, each part keyed."""
     type_ = type(value)
-    if isinstance(value, _REFUSED):
-        raise _sde.KeyingError(f": a {type_.__name__} can't be keyed")
-    if dataclasses.is_dataclass(value) and type_.__reduce_ex__ is object.__reduce_ex__:
-        fields = getattr(value, "__dict__", None)
-        if fields is None:
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return "object", (type_, fields)
+    if any("__next__" in vars(base) for base in type_.__mro__):
+        raise _refusal(value, "an iterator is used up by the call: pass a list or a tuple")
+    reduced = _reduced(value, type_)
+    # What a built-in type is made of is asked of that type: methods of the subclass may tell something else.
+    raw = next((of(value) for base, of in _BASES if issubclass(type_, base)), None)
+    if type(reduced) is str:
+        parts = [type_, _module_of(value, reduced), reduced, raw, _attributes(value, type_)]
+        return "global", tuple(parts), ["", "", "", "", ".__dict__"]
+    if type(reduced) is not tuple or not 2 <= len(reduced) <= 6:
+        raise _refusal(value, "its __reduce_ex__ gives neither a text nor a tuple")
+    made, arguments, state, items, pairs, setter, *_ = [*reduced, None, None, None, None]
+    if made is copyreg.__newobj__ and arguments and arguments[0] is type_:  # type: ignore[attr-defined]
+        made, arguments = None, arguments[1:]
+    attributes, state = _named(state)
+    if _forgets_attributes(type_):
+        attributes = {**_attributes(value, type_), **attributes}
+    of_items = None if items is None else list(items)
+    # The order of an OrderedDict is its own.
+    of_pairs = None if pairs is None else list(pairs)
+    if type_ is not OrderedDict and issubclass(type_, dict):
+        of_pairs = None
+    parts = [type_, raw, made, arguments, state, of_items, of_pairs, setter, list(attributes)]
+    places = [""] * len(parts) + [f".{name}" for name in attributes]
+    return "object", (*parts, *attributes.values()), places
+
+
+def _reduced(value: Any, type_: type) -> Any:
+    reduce = copyreg.dispatch_table.get(type_)
     try:
-        reduced = value.__reduce_ex__(4)
+        return value.__reduce_ex__(4) if reduce is None else reduce(value)
     except Exception as error:
-        raise _sde.KeyingError(
-            f": an object of the type {_name(type_)} can't be keyed ({error}); "
-            f"sde.register({type_.__qualname__}, to_state) says what it consists of"
-        ) from error
-    if isinstance(reduced, str):
-        return "global", (type_, reduced)
-    made, arguments, *rest = reduced
-    state, items, pairs, *_ = [*rest, None, None, None]
-    if made is copyreg.__newobj__:  # type: ignore[attr-defined]
-        arguments = arguments[1:]
-        made = None
-    parts = (type_, made, arguments, state)
-    content = (list(items) if items is not None else None, list(pairs) if pairs is not None else None)
-    return "object", (parts, content)
+        raise _refusal(value, str(error)) from error
 
 
-_sde.set_reduce(reduce)
-_sde.set_build(build)
+def _named(state: Any) -> tuple[dict[str, Any], Any]:
+    """Attributes by name, as the state of most objects is; and the rest of the state."""
+    if type(state) is dict and all(type(name) is str for name in state):
+        return state, None
+    if type(state) is tuple and len(state) == 2 and type(state[1]) is dict and type(state[0]) in (dict, types.NoneType):
+        both = {**(state[0] or {}), **state[1]}
+        if all(type(name) is str for name in both):
+            return both, "slots"
+    return {}, ("state", state)
+
+
+def _forgets_attributes(type_: type) -> bool:
+    """Whether what tells the state was written for a base that does not know of the attributes of this class."""
+    for name in ("__reduce_ex__", "__reduce__"):
+        base = next(base for base in type_.__mro__ if name in vars(base))
+        if base is not object and base is not type_:
+            return _code_owner.owner_of(base.__module__).kind == "python"
+    return False
+
+
+def _attributes(value: Any, type_: type) -> dict[str, Any]:
+    found = dict(getattr(value, "__dict__", None) or {})
+    for name in copyreg._slotnames(type_):  # type: ignore[attr-defined]
+        if hasattr(value, name):
+            found[name] = getattr(value, name)
+    return found
+
+
+def _module_of(value: Any, name: str) -> str:
+    """The module that has an object under this name."""
+    told = getattr(value, "__module__", None)
+    for module in [told] if isinstance(told, str) else sorted(sys.modules, key=lambda of: (len(of), of)):
+        found = sys.modules.get(module)
+        try:
+            for part in name.split("."):
+                found = getattr(found, part)
+        except Exception:
+            continue
+        if found is value:
+            return str(module)
+    raise _refusal(value, f"no module has it as {name}")
+
+
+_sde.set_reduce(reduce, _results.reduce, _results.pickled)
+_sde.set_build(_results.build)

@@ -15,7 +15,7 @@ use pyo3::{ffi, intern};
 use sde::bulk::{AxisOrder, NumberType};
 use sde::{AnyArray, Data};
 
-use crate::write::tagged;
+use crate::write::{Purpose, tagged};
 use crate::{Error, KeyingError};
 
 /// The types of numbers, with the names that NumPy has for them where they lie in the machine's byte order.
@@ -60,9 +60,12 @@ pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     numpy.is_some_and(|numpy| object.get_type().is(numpy.array.bind(object.py())))
 }
 
-/// An array of plain numbers, by type, lengths, order of axes and content. `None` for one of other elements, which
+/// An array of plain numbers, by type, lengths and content; a result keeps the order of its axes too. `None` for one of other elements, which
 /// Python takes apart.
-pub(crate) fn write(array: &Bound<'_, PyAny>) -> PyResult<Option<Data>> {
+///
+/// In a result it is tagged only if it is of bytes, which a store gives back as `bytes`: so Rust reads the others as they
+/// are. In a key it is tagged always, since a list of the numbers has the key of the array.
+pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Option<Data>> {
     let py = array.py();
     let kind: String = array
         .getattr(intern!(py, "dtype"))?
@@ -88,6 +91,9 @@ pub(crate) fn write(array: &Bound<'_, PyAny>) -> PyResult<Option<Data>> {
         AnyArray::from_bytes(*numbers, bytes, Some((lengths, order)))
     })?;
     match values {
+        Ok(values) if purpose == Purpose::Result && *numbers != NumberType::U8 => {
+            Ok(Some(values.into()))
+        }
         Ok(values) => Ok(Some(tagged("numpy.ndarray", values.into()))),
         Err(error) => Err(KeyingError::new_err(format!(": {error}"))),
     }

@@ -137,10 +137,14 @@ fn with(inputs: Inputs, parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyRe
     }
     let data = write::data(value, Purpose::Key)
         .map_err(|error| write::inside(value.py(), error, &parameter.name))?;
-    if let Some(since) = &parameter.since
-        && write::data(since.bind(value.py()), Purpose::Key)? == data
-    {
-        return Ok(inputs);
+    if let Some(since) = &parameter.since {
+        let since = write::data(since.bind(value.py()), Purpose::Key).map_err(|error| {
+            write::inside(value.py(), error, &format!("since {}", parameter.name))
+        })?;
+        // As values 0.0 and -0.0 are equal, and as keys not.
+        if write::digest_of(&since)? == write::digest_of(&data)? {
+            return Ok(inputs);
+        }
     }
     Ok(inputs.with(parameter.name.clone(), data))
 }

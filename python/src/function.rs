@@ -2,19 +2,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
 use sde::{
-    AppInfo, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared, ResultSpec, Tags,
+    AppInfo, CancelToken, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
+    ResultSpec, Tags,
 };
 
 use crate::bind::{self, Parameter, Told};
-use crate::call::{self, Call};
+use crate::call::{self, Call, Cancel, Stay};
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
-use crate::{Error, current, failed, read};
+use crate::{Error, Unreadable, current, failed, read};
 
 /// A function of Python, and how its calls are keyed. Its subclass in Python has the rest of the interface.
 #[pyclass(frozen, subclass, dict, weakref, module = "sde._sde")]
@@ -90,10 +91,12 @@ impl Function {
             return Ok(known);
         }
         let anew = Arc::new(self.identify(py, opened)?);
-        *self
+        // What was known before is dropped without the lock: Python code may run then.
+        let _before = self
             .identified
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&anew));
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(Arc::clone(&anew));
         Ok(anew)
     }
 
@@ -167,7 +170,33 @@ impl Function {
     fn result<'py>(&self, py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyAny>> {
         let result = outcome.results.get::<sde::Data>("result");
         let result = result.map_err(|error| failed(&error))?;
-        read::object(py, &result, self.is_writable)
+        let how = read::How {
+            is_writable: self.is_writable,
+            is_of_others: outcome.results.is_of_others(),
+        };
+        read::object(py, &result, how)
+    }
+
+    /// The result of a call. One that can't be made of what is stored is a miss, with a warning.
+    fn called<'py>(
+        &self,
+        arguments: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+        token: CancelToken,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = arguments.py();
+        let outcome = self.outcome(arguments, named, Policy::Use, token.clone())?;
+        let result = self.result(py, &outcome);
+        let why = match result {
+            Err(error) if error.is_instance_of::<Unreadable>(py) => error,
+            result => return result,
+        };
+        let text = format!("{} is run again: its result {}", self.name, why.value(py));
+        let warning = py.get_type::<PyRuntimeWarning>();
+        py.import("warnings")?
+            .call_method1("warn", (text, warning, 2))?;
+        let outcome = self.outcome(arguments, named, Policy::Refresh, token)?;
+        self.result(py, &outcome)
     }
 
     fn outcome(
@@ -175,6 +204,7 @@ impl Function {
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
         policy: Policy,
+        token: CancelToken,
     ) -> PyResult<Outcome> {
         let py = arguments.py();
         let (opened, app, inputs, handle) = self.asked(arguments, named)?;
@@ -190,22 +220,20 @@ impl Function {
                 named: named.map(|named| named.clone().unbind()),
                 opened: opened.number,
                 raised: Mutex::new(None),
+                token,
                 to_main,
             })
         };
-        let run = |handle: &Handle, call: &Arc<Call>| {
+        let run = |call: &Arc<Call>| {
+            let handle = handle.with_cancel(&call.token);
             let request = handle.request(&app.app, &inputs).policy(policy);
             call::with_call(Arc::clone(call), || request.run())
         };
         let (call, made) = if is_main_thread(py)? {
-            call::on_main(
-                py,
-                |to_main| call(Some(to_main)),
-                |call, token| run(&handle.with_cancel(token), call),
-            )?
+            call::on_main(py, |to_main| call(Some(to_main)), run)?
         } else {
             let call = call(None);
-            let made = py.detach(|| run(&handle, &call));
+            let made = Stay::within(|| py.detach(|| run(&call)));
             (call, made)
         };
         made.map_err(|error| {
@@ -279,8 +307,7 @@ impl Function {
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let outcome = self.outcome(arguments, named, Policy::Use)?;
-        self.result(arguments.py(), &outcome)
+        self.called(arguments, named, CancelToken::new())
     }
 
     /// Runs the function in any case, and remembers what it returns.
@@ -290,8 +317,29 @@ impl Function {
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let outcome = self.outcome(arguments, named, Policy::Refresh)?;
+        let outcome = self.outcome(arguments, named, Policy::Refresh, CancelToken::new())?;
         self.result(arguments.py(), &outcome)
+    }
+
+    /// Makes a call that another thread may give up.
+    #[pyo3(signature = (cancel, arguments, named))]
+    fn call_until<'py>(
+        &self,
+        cancel: &Cancel,
+        arguments: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.called(arguments, named, cancel.token.clone())
+    }
+
+    /// The object that a call gives whose function returned that one, in another process.
+    fn returned<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let data = write::data(object, Purpose::Result)?;
+        let how = read::How {
+            is_writable: self.is_writable,
+            is_of_others: false,
+        };
+        read::object(object.py(), &data, how)
     }
 
     /// What a call would do, and why; it runs nothing. The first is whether a result is remembered.

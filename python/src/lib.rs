@@ -8,6 +8,7 @@ mod call;
 mod current;
 mod function;
 mod read;
+mod reduce;
 mod store;
 mod write;
 
@@ -24,6 +25,13 @@ pyo3::create_exception!(
     KeyingError,
     pyo3::exceptions::PyTypeError,
     "A value that no key can be made of. The message names its place, and what to do."
+);
+
+pyo3::create_exception!(
+    sde,
+    Unreadable,
+    pyo3::exceptions::PyException,
+    "A stored result that no object is made of: the function is run again."
 );
 
 /// The Python error for one of the engine.
@@ -43,10 +51,12 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
     module.add("KeyingError", py.get_type::<KeyingError>())?;
+    module.add("Unreadable", py.get_type::<Unreadable>())?;
     module.add_class::<store::Store>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<array::Buffer>()?;
-    module.add_function(wrap_pyfunction!(write::set_reduce, module)?)?;
+    module.add_class::<call::Cancel>()?;
+    module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(read::set_build, module)?)?;
     module.add_function(wrap_pyfunction!(store::forked, module)?)?;
     module.add_function(wrap_pyfunction!(store::file_digest, module)?)?;

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ._code_bytes import digest, read
 from ._code_import import import_project, imported_name
-from ._code_owner import OURSELVES, Owner, module_name
+from ._code_owner import OURSELVES, Owner, attributes, module_name
 from ._code_watch import MISSING, is_empty
 
 if typing.TYPE_CHECKING:
@@ -140,9 +140,9 @@ def _import(
     parts = full.split(".")
     modules = [".".join(parts[: i + 1]) for i in range(len(parts))]
     edges = [_imported(walk, module, label) for module in modules]
-    module = sys.modules.get(full)
+    own = attributes(sys.modules.get(full))
     for attribute in names:
-        if hasattr(module, "__path__") and attribute not in vars(module):
+        if "__path__" in own and attribute not in own:
             # It becomes an attribute of the package, and is found there.
             _imported(walk, f"{full}.{attribute}", label)
     return digest("import", full, *edges)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ._code_bytes import digest
-from ._code_owner import find_spec
+from ._code_owner import attributes, find_spec
 
 _libraries: dict[str, bytes] = {}
 
@@ -44,7 +44,7 @@ def import_project(name: str) -> tuple[ModuleType | None, str | None]:
     parent = sys.modules.get(name.rpartition(".")[0])
     if "." in name and parent is None:
         return None, None
-    if find_spec(name, getattr(parent, "__path__", None)) is None:
+    if find_spec(name, attributes(parent).get("__path__")) is None:
         return None, None
     try:
         return importlib.import_module(name), None

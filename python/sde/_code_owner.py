@@ -76,7 +76,7 @@ def _first_file(name: str) -> tuple[str, str | None]:
 def _file_and_path(name: str, path: object) -> tuple[str | None, object]:
     module = sys.modules.get(name)
     if module is not None:
-        return file_of(module), getattr(module, "__path__", None)
+        return file_of(module), attributes(module).get("__path__")
     spec = find_spec(name, path)
     if spec is None:
         return None, None
@@ -96,9 +96,14 @@ def find_spec(name: str, path: object) -> importlib.machinery.ModuleSpec | None:
     return None
 
 
+def attributes(module: object) -> dict[str, object]:
+    """Gives what a module has, without what its ``__getattr__`` makes up or fails at."""
+    return getattr(module, "__dict__", None) or {}
+
+
 def file_of(module: ModuleType) -> str | None:
     """Gives the path of a module's file, or None if the module has none."""
-    file = getattr(module, "__file__", None)
+    file = attributes(module).get("__file__")
     return file if isinstance(file, str) else None
 
 

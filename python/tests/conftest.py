@@ -17,11 +17,11 @@ import pytest
 SOURCES = Path(__file__).resolve().parents[1] / "sde"
 
 try:
-    import sde
+    import sde._sde
 except ImportError:  # the native part is not built: what needs none can be tested all the same
-    sde = types.ModuleType("sde")
-    sde.__path__ = [str(SOURCES)]
-    sys.modules["sde"] = sde
+    package = types.ModuleType("sde")
+    package.__path__ = [str(SOURCES)]
+    sys.modules["sde"] = package
 
 LOOK = f"""
 import sys, types

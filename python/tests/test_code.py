@@ -166,12 +166,16 @@ def test_what_is_reached_counts(text: str) -> None:
 
 def test_modules_are_followed_by_the_names_in_the_code(look: Look) -> None:
     files = {
-        "main.py": "import pack\nimport pack.part as p\nimport lazy\n"
-        "def f(x):\n m = pack\n return m.part.g(x) + p.h(x) + lazy.made()",
+        "main.py": "import pack\nimport pack.part as p\nimport lazy, far, broken\n"
+        "def f(x):\n m = pack\n return m.part.g(x) + p.h(x) + lazy.made() + far.distant() + broken.x",
         "pack/__init__.py": "SIZE = 1\n",
         "pack/part.py": "from . import SIZE\ndef g(x): return x + 1\ndef h(x): return SIZE\ndef i(x): return 1",
         "lazy.py": "def __getattr__(name):\n if name == 'made': return _made\n raise AttributeError\n"
         "def _made(): return 1",
+        "far.py": "import importlib\n"
+        "def __getattr__(name): return getattr(importlib.import_module('implementation'), name)",
+        "implementation.py": "def distant(): return 1",
+        "broken.py": "def __getattr__(name): raise ValueError(1)",
     }
     before = look(files)
     for file, old, new, changes in [
@@ -179,6 +183,8 @@ def test_modules_are_followed_by_the_names_in_the_code(look: Look) -> None:
         ("pack/part.py", "return 1", "return 2", set()),
         ("pack/__init__.py", "SIZE = 1", "SIZE = 2", {"pack.part.SIZE"}),
         ("lazy.py", "_made(): return 1", "_made(): return 2", {"lazy._made"}),
+        ("implementation.py", "return 1", "return 2", {"implementation.distant"}),
+        ("broken.py", "(1)", "(2)", {"broken.__getattr__"}),
     ]:
         after = look({**files, file: files[file].replace(old, new)})
         assert changed(before, after) == changes, (file, old)

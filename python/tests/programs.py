@@ -9,12 +9,14 @@ import textwrap
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1]
-PATIENCE = 60
+PATIENCE = 40
 
 _HEAD = f"""
-import faulthandler
-faulthandler.dump_traceback_later({PATIENCE}, exit=True)
-import os, pathlib, signal, sys, threading, time
+import faulthandler, os, pathlib, signal, sys, threading, time
+# An alarm, for `dump_traceback_later` hangs in a child of `fork`.
+faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
+signal.alarm({PATIENCE})
+os.register_at_fork(after_in_child=lambda: signal.alarm({PATIENCE}))
 import sde
 
 def wait_for(path):

@@ -15,6 +15,7 @@ import math
 import os
 import pathlib
 import pickle
+import random
 import re
 import struct
 import subprocess
@@ -291,7 +292,54 @@ def _bits(value: Any) -> Any:
     return kind, repr(value)
 
 
-@hypothesis.settings(max_examples=int(os.environ.get("SDE_KEYS", "3000")), deadline=None, database=None)
+def _random(draw: random.Random, depth: int) -> Any:
+    """A value of a small set, so that many are nearly alike."""
+    kind = draw.randrange(14 if depth else 8)
+    if kind < 4:
+        return draw.choice([None, False, True, 0, 1, 2, 1.0, 0.0, -0.0, "", "a", "0", b"", b"a", 1j, 2**70, (), "py"])
+    if kind == 4:
+        return draw.randrange(-(10**6), 10**6)
+    if kind == 5:
+        return draw.choice([1.0, -1.0, 1e-300]) * draw.random()
+    if kind == 6:
+        return numpy.int8(draw.randrange(100)) if draw.random() < 0.5 else numpy.float64(draw.randrange(100))
+    if kind == 7:
+        return "".join(draw.choices("ab[],:'", k=draw.randrange(4)))
+    items = [_random(draw, depth - 1) for _ in range(draw.randrange(4))]
+    if kind == 8:
+        return {name: of for name, of in zip(("of", "py", "a"), items)}
+    if kind == 9:
+        return Plain(x=items) if draw.random() < 0.5 else Frozen(1, items)  # type: ignore[arg-type]
+    if kind == 10:
+        return {draw.choice([1, "1", (1,), b"1"]): of for of in items}
+    return tuple(items) if kind == 11 else items
+
+
+def test_many_random_values() -> None:
+    draw = random.Random(int(os.environ.get("SDE_KEYS_SEED", "33")))
+    keys: dict[bytes, int] = {}
+    values: dict[int, bytes] = {}
+    for _ in range(int(os.environ.get("SDE_KEYS", "20000"))):
+        value = _random(draw, 3)
+        made, bits = key(value), hash(_text(value))
+        assert keys.setdefault(made, bits) == bits, value
+        assert values.setdefault(bits, made) == made, value
+
+
+def _text(value: Any) -> str:
+    """The value as a text that differs where type or bits do."""
+    if type(value) is Plain:
+        return f"Plain({_text(value.x)})"
+    if type(value) is Frozen:
+        return f"Frozen({_text(value.b)})"
+    if type(value) in (list, tuple):
+        return f"{type(value).__name__}({','.join(map(_text, value))})"
+    if type(value) is dict:
+        return "{" + ",".join(f"{_text(name)}:{_text(of)}" for name, of in value.items()) + "}"
+    return f"{type(value).__name__} {value!r}"
+
+
+@hypothesis.settings(max_examples=int(os.environ.get("SDE_KEYS_SEARCHED", "1000")), deadline=None, database=None)
 @hypothesis.given(_values)
 def test_random_values(value: Any) -> None:
     bits = _bits(value)

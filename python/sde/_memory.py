@@ -9,6 +9,7 @@ import functools
 import inspect
 import os
 import signal
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -42,6 +43,8 @@ class Memory:
         self.location = None if location is None else os.path.abspath(os.path.expanduser(location))
         self.mmap_mode = mmap_mode
         self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
+        self._functions: weakref.WeakSet[CachedFunction] = weakref.WeakSet()
+        self._declaring = threading.local()
         if self._store is not None:
             _stores.add(self)
 
@@ -82,6 +85,19 @@ class Memory:
         if self._store is None:
             return func
         return CachedFunction._made(self, func, options)
+
+    def _declare(self) -> None:
+        """Shows the engine all functions of this store: what ran one that it does not know is no hit."""
+        if getattr(self._declaring, "is_on", False):
+            return
+        self._declaring.is_on = True
+        try:
+            for function in builtins.list(self._functions):
+                # One whose code can't be told raises at its own call.
+                with contextlib.suppress(Exception):
+                    function.declare()
+        finally:
+            self._declaring.is_on = False
 
     def eval(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
@@ -150,6 +166,7 @@ class CachedFunction(_sde.Function):
         about = (inspect.getdoc(func) or "").partition("\n\n")[0]
 
         def code() -> Any:
+            memory._declare()
             if fixed is not None:
                 return fixed
             found = _code.code_of(func, options["uses"])
@@ -171,6 +188,7 @@ class CachedFunction(_sde.Function):
         made.func = func
         made._options = options
         made._memory = memory
+        memory._functions.add(made)
         return made
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:

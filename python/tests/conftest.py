@@ -83,3 +83,24 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
         old, new = before[part], after[part]
         names |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
     return names
+
+
+Space = dict[str, Any]
+
+
+def space(text: str, name: str = "__main__") -> Space:
+    """Runs the text of a module, and gives what it made."""
+    made: Space = {"__name__": name}
+    exec(compile(text, "<test>", "exec", dont_inherit=True), made)
+    return made
+
+
+def everything(code: Any) -> dict[str, Any]:
+    return {"name": code.name, "own": code.own, "helpers": code.helpers, "values": code.values}
+
+
+def differ(one: str, other: str) -> set[str]:
+    """Names what differs between the functions ``f`` of two texts."""
+    from sde import _code
+
+    return changed(*(everything(_code.code_of(space(text)["f"])) for text in (one, other)))

@@ -342,6 +342,12 @@ impl Function {
         read::object(object.py(), &data, how)
     }
 
+    /// Has the engine know the function as it is now.
+    fn declare(&self, py: Python<'_>) -> PyResult<()> {
+        let opened = self.store.get().opened(py)?;
+        self.identified(py, &opened).map(|_| ())
+    }
+
     /// What a call would do, and why; it runs nothing. The first is whether a result is remembered.
     #[pyo3(signature = (*arguments, **named))]
     fn peek(

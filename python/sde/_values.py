@@ -252,7 +252,7 @@ _BASES: list[tuple[type, Callable[[Any], Any]]] = [
     (bytearray, lambda value: bytes(memoryview(value))),
     (tuple, lambda value: tuple.__getitem__(value, slice(None))),
     (list, lambda value: list.__getitem__(value, slice(None))),
-    (dict, dict.copy),
+    (dict, lambda value: dict(dict.items(value))),  # dict.copy asks the subclass for its keys
     (set, lambda value: set.__or__(set(), value)),
     (frozenset, lambda value: frozenset.__or__(frozenset(), value)),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import cmath
 import collections
 import copy
 import dataclasses
@@ -73,6 +74,17 @@ class EmptyLooking(list):
         return 0
 
 
+class EmptyDict(dict):
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def keys(self) -> Any:
+        return ()
+
+    def items(self) -> Any:
+        return ()
+
+
 class ZeroLooking(int):
     def __int__(self) -> int:
         return 0
@@ -116,6 +128,10 @@ class Color(enum.Enum):
     BLUE = 2
 
 
+class Shade(enum.Enum):
+    RED = 1
+
+
 class Number(enum.IntEnum):
     ONE = 1
 
@@ -126,14 +142,24 @@ class Frozen:
     b: float = 0.0
 
 
-class Module:
-    """Written as pickles of objects with setters are."""
+class WithSetter:
+    """Its pickle has a function that sets the state."""
 
-    def __init__(self, x: int) -> None:
-        self.x = x
+    def __init__(self, setter: Any) -> None:
+        self.setter = setter
 
     def __reduce__(self) -> Any:
-        return Module, (0,), {"x": self.x}, None, None, setattr if self.x else None
+        return WithSetter, (None,), 1, None, None, self.setter
+
+
+def _moved() -> Any:
+    made = collections.OrderedDict(a=1, b=2, c=3)
+    made.move_to_end("a")
+    made.move_to_end("b")
+    made.move_to_end("c")
+    made.move_to_end("a", last=False)
+    made.move_to_end("c", last=False)
+    return made
 
 
 def _dated(note: str) -> Dated:
@@ -160,9 +186,9 @@ def _odd() -> list[Any]:
         {"py": "up", "of": 1}, {"$sde::file": 1}, {(): 1}, {"\udc80": 1}, [("a", 1)], [["a", 1]],
         range(3), range(0, 3, 2), slice(3), slice(0, 3), ..., NotImplemented,
         Plain(), Plain(x=1), Plain(x=True), Plain(x=1.0), Plain(y=1), Other(x=1), Plain(x=1, y=2),
-        Liar(1), Liar(2), EmptyLooking([1]), EmptyLooking([2]), EmptyLooking(), ZeroLooking(1), ZeroLooking(2),
+        Liar(1), Liar(2), EmptyLooking([1]), EmptyLooking([2]), EmptyLooking(), EmptyDict(a=1), EmptyDict(a=2), ZeroLooking(1), ZeroLooking(2),
         _dated("a"), _dated("b"), Odd(1), Odd(2), Slots(1, 2), Slots(1, 3), Slots(2, 2), Named(1, 2), Named(2, 1),
-        Color.RED, Color.BLUE, Color, Number.ONE, Number, Frozen(1), Frozen(1, -0.0), Frozen(2), Module(1), Module(0),
+        Color.RED, Color.BLUE, Color, Number.ONE, Number, Frozen(1), Frozen(1, -0.0), Frozen(2), WithSetter(len), WithSetter(abs), Shade.RED,
         holds_itself, [holds_itself], (holds_itself,), parent, Plain(child=Plain(parent=None)),
         datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 1, tzinfo=berlin),
         datetime.datetime(2020, 1, 1, tzinfo=an_hour), datetime.datetime(2020, 10, 25, 2, 30, tzinfo=berlin),
@@ -172,11 +198,11 @@ def _odd() -> list[Any]:
         decimal.Decimal("1.0"), decimal.Decimal("1.00"), decimal.Decimal("-0"), decimal.Decimal("NaN"),
         decimal.Decimal("sNaN"), decimal.Decimal("NaN1"), fractions.Fraction(1, 3), fractions.Fraction(1),
         pathlib.Path("a"), pathlib.PurePosixPath("a"), pathlib.PureWindowsPath("a"), pathlib.Path("b"),
-        collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1), collections.defaultdict(int, a=1),
+        collections.OrderedDict(a=1, b=2), collections.OrderedDict(a=1, b=2, c=3), _moved(), collections.OrderedDict(b=2, a=1), collections.defaultdict(int, a=1),
         collections.defaultdict(list, a=1), collections.defaultdict(None, a=1), collections.Counter("a"),
         collections.deque([1]), collections.deque([1], 2), collections.ChainMap({"a": 1}),
         types.MappingProxyType({"a": 1}), types.SimpleNamespace(a=1), array.array("i", [1]), array.array("l", [1]),
-        math.sqrt, math.sin, math.fsum, len, str.upper, str.lower, "a".upper, "b".upper, bytes.upper, {}.get, int, float, list[int],
+        math.sqrt, cmath.sqrt, math.sin, math.fsum, len, str.upper, str.lower, "a".upper, "b".upper, bytes.upper, {}.get, int, float, list[int],
         list[str], functools.partial(int), functools.partial(int, base=2), functools.partial(int, base=3), re.compile("a"),
         re.compile("a", re.I), re.compile(b"a"), lambda x: x, lambda x: x + 1, lambda x, y=1: x, lambda x, y=2: x,
         Plain.__init__, Plain(a=1).__init__, Plain(a=2).__init__, ValueError("a"), ValueError("b"), KeyError("a"),
@@ -413,6 +439,7 @@ def test_estimators_and_frames() -> None:
         pandas.DataFrame({"a": pandas.Categorical(["x", "y"])}),
         pandas.DataFrame({"a": pandas.Categorical(["x", "y"], ["y", "x"])}),
         pandas.DataFrame({"a": pandas.Categorical(["x", "y"], ordered=True)}),
+        *(pandas.DataFrame({"a": pandas.Categorical([0], [*range(50), at, *range(60, 99)])}) for at in (50, 51)),
         pandas.DataFrame({"a": pandas.array([1, None], "Int64")}), pandas.DataFrame({"a": [1, None]}),
         pandas.DataFrame({"a": pandas.to_datetime(["2020", "2021"])}),
         pandas.DataFrame({"a": pandas.to_datetime(["2020", "2021"]).tz_localize("UTC")}), pandas.DataFrame(),

@@ -58,11 +58,7 @@ impl Engine {
         match looked {
             Ok(Looked::Taken) => Ok(None),
             Ok(Looked::Found(served)) => {
-                if let Some(parent) = &parent {
-                    self.tell_parent(parent, app, &served.entry);
-                }
-                self.keep_within_budget(cache);
-                Ok(Some(self.outcome(cache, *served, Source::Memory)))
+                Ok(Some(self.found(app, cache, parent.as_deref(), *served)))
             }
             Ok(Looked::Absent(_)) if from.declare(app, call)? => self.run(from, app, call, options),
             Ok(Looked::Absent(keyed)) => {
@@ -96,6 +92,50 @@ impl Engine {
                 Err(ErrorKind::Fingerprint { app, source }.into())
             }
         }
+    }
+
+    /// Looks in memory alone, for a caller that must not wait; `None` if a [run](Self::run) is needed, `Some(None)` if
+    /// `call` has taken the results itself.
+    pub(super) fn ready(
+        &self,
+        from: &Handle,
+        app: &CalledApp<'_>,
+        call: &dyn Call,
+        options: &Options<'_>,
+    ) -> Option<Option<Outcome>> {
+        from.check_active().ok()?;
+        let resolved = &*app.resolved;
+        if from.planning().is_some() || resolved.is_distributed() {
+            return None;
+        }
+        let (cache, parent) = (self.cache_of(resolved), from.caller());
+        let look = Look {
+            call,
+            app,
+            cache,
+            options,
+            parent: parent.as_deref(),
+        };
+        match self.look(&look).ok()? {
+            Looked::Taken => Some(None),
+            Looked::Found(served) => Some(Some(self.found(app, cache, parent.as_deref(), *served))),
+            Looked::Absent(_) => None,
+        }
+    }
+
+    /// Counts, tells and notes what a call has found in memory.
+    fn found(
+        &self,
+        app: &CalledApp<'_>,
+        cache: &AppCache,
+        parent: Option<&Frame>,
+        served: Served,
+    ) -> Outcome {
+        if let Some(parent) = parent {
+            self.tell_parent(parent, app, &served.entry);
+        }
+        self.keep_within_budget(cache);
+        self.outcome(cache, served, Source::Memory)
     }
 
     /// Answers a call whose results neither level of the cache has.

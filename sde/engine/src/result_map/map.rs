@@ -254,6 +254,13 @@ impl ResultMap {
         })
     }
 
+    /// Whether another user saved the results. For bindings that load what can run code.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_of_others(&self) -> bool {
+        self.entry().is_some_and(|entry| entry.is_of_others)
+    }
+
     /// The entry that gives the results; `None` before they are published.
     pub(crate) fn entry(&self) -> Option<&Arc<Entry>> {
         match &self.0 {

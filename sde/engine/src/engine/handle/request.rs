@@ -202,6 +202,17 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         };
         self.handle.outcome(&app, self.inputs, &options)
     }
+
+    /// The outcome, if the results are in memory: a hit like that of [`run`](Self::run), but it never waits for another
+    /// thread, and never computes. For a caller that holds a lock which a body takes; it goes on to `run` where
+    /// this gives nothing. So the state of the cache decides nothing that a body can see.
+    #[doc(hidden)]
+    pub fn ready(&self) -> Option<Outcome> {
+        let app = self.app.resolve(self.handle).ok()?;
+        let call = ErasedCall::of(&app, self.inputs);
+        let outcome = (self.handle.engine).ready(self.handle, &app, &call, &self.options)?;
+        outcome.or_else(|| call.into_outcome())
+    }
 }
 
 impl Handle {

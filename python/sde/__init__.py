@@ -1,0 +1,35 @@
+"""SDE remembers what functions return: within a program, after a crash, and in the next one.
+
+>>> import sde
+>>> memory = sde.open("scan.sde")
+>>> @memory.cache
+... def energy(r, grid):
+...     return (r - 1.4) ** 2 / grid
+>>> energy(1.5, 10)
+0.001...
+
+A second call with these arguments gives the result at once, in this program and in any that opens `scan.sde`. A call is
+the same if its arguments are, and the code of the function with all that it reaches in your project.
+"""
+
+import sysconfig as _sysconfig
+
+if _sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise ImportError(
+        "sde is not tested without Python's global lock, and may give wrong results there: "
+        "use the ordinary build of Python (python3, not python3t)"
+    )
+
+from ._memory import CachedFunction, Memory, open
+from ._sde import Error, KeyingError
+from ._values import InputFile, register
+
+__all__ = [
+    "CachedFunction",
+    "Error",
+    "InputFile",
+    "KeyingError",
+    "Memory",
+    "open",
+    "register",
+]

@@ -1,0 +1,46 @@
+"""Calls from asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _sde
+
+if TYPE_CHECKING:
+    from ._memory import Memory
+
+
+async def run(self: Memory, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Calls a cached function on a thread, so that other tasks go on meanwhile.
+
+    A task that is cancelled gives its call up: a call that waits for another thread or process ends at once. A function
+    that is running can't be stopped by Python. It runs on, and its result is remembered.
+
+    Args:
+        func: A function of this store, or one that `memory.cache(func)` makes so.
+
+    Raises:
+        sde.Error: If the store fails. What the function raises comes out as it is.
+
+    Example:
+        >>> import asyncio, sde
+        >>> memory = sde.open("scan.sde")
+        >>> @memory.cache
+        ... def energy(r):
+        ...     return (r - 1.4) ** 2
+        >>> asyncio.run(memory.run(energy, 1.4))
+        0.0
+    """
+    cached = self.cache(func) if not isinstance(func, _sde.Function) else func
+    if not isinstance(cached, _sde.Function):
+        return await asyncio.to_thread(cached, *args, **kwargs)
+    cancel = _sde.Cancel()
+    try:
+        return await asyncio.to_thread(cached.call_until, cancel, args, kwargs)
+    except asyncio.CancelledError:
+        with contextlib.suppress(RuntimeError):
+            cancel.cancel()
+        raise

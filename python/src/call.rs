@@ -1,0 +1,221 @@
+//! One call: its arguments on the way to the body, and the way between the engine's thread and Python's main thread.
+//!
+//! Python delivers signals to its main thread only, while that runs Python code. So the main thread does not wait inside
+//! the engine: another thread makes the run, and the main one does what that asks for, and looks for signals.
+
+use std::cell::RefCell;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use sde::{AppError, CancelToken, Data, Handle, Inputs, ResultMap};
+
+use crate::{current, write};
+
+/// How often the main thread looks for signals.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// The calls whose runs are on this thread's stack, the innermost last.
+    static CALLS: RefCell<Vec<Arc<Call>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a body needs of its call, beside its inputs.
+pub(crate) struct Call {
+    pub(crate) function: Py<PyAny>,
+    pub(crate) arguments: Py<PyTuple>,
+    pub(crate) named: Option<Py<PyDict>>,
+    pub(crate) opened: u64,
+    /// What the function raised, for its caller.
+    pub(crate) raised: Mutex<Option<PyErr>>,
+    /// Gives the call up.
+    pub(crate) token: CancelToken,
+    /// Where bodies are sent, if the call was made on Python's main thread.
+    pub(crate) to_main: Option<Sender<Message>>,
+}
+
+/// What the thread that makes a run sends to the main thread.
+pub(crate) enum Message {
+    /// A body, whose result it waits for.
+    Body {
+        call: Arc<Call>,
+        handle: Handle,
+        done: Sender<Result<ResultMap, AppError>>,
+    },
+    /// The run has ended.
+    Ended,
+}
+
+/// Tells the main thread that the run has ended, also when it panicked.
+struct Ended(Sender<Message>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        _ = self.0.send(Message::Ended);
+    }
+}
+
+/// The body of every app of this package: it runs the function of the call on this thread.
+pub(crate) fn body(handle: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+    let call = CALLS.with_borrow(|calls| calls.last().cloned());
+    let Some(call) = call else {
+        return Err(AppError::message(
+            "the function was called from outside of Python",
+        ));
+    };
+    let Some(to_main) = &call.to_main else {
+        return attached(|py| call.run(py, handle.clone()));
+    };
+    let (done, result) = channel();
+    let (handle, gone) = (handle.clone(), "Python's main thread has gone");
+    let body = Message::Body {
+        call: Arc::clone(&call),
+        handle,
+        done,
+    };
+    to_main.send(body).map_err(|_| AppError::message(gone))?;
+    result.recv().map_err(|_| AppError::message(gone))?
+}
+
+/// Runs Python code, unless Python is ending: a daemon thread may be in a run then.
+fn attached<R>(run: impl FnOnce(Python<'_>) -> Result<R, AppError>) -> Result<R, AppError> {
+    Python::try_attach(run).unwrap_or_else(|| Err(AppError::message("Python is ending")))
+}
+
+/// Keeps a daemon thread where it is once Python has ended. Python up to 3.13 ends such a thread when it next takes the
+/// lock, by an unwinding that Rust can't go through; the process ends without it.
+pub(crate) struct Stay(());
+
+impl Stay {
+    /// Runs something from which Python may unwind the thread.
+    pub(crate) fn within<R>(run: impl FnOnce() -> R) -> R {
+        let stay = Self(());
+        let result = run();
+        std::mem::forget(stay);
+        result
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        while !std::thread::panicking() {
+            std::thread::park();
+        }
+    }
+}
+
+/// Gives up calls that were made with it.
+#[pyclass(frozen, module = "sde._sde")]
+pub(crate) struct Cancel {
+    pub(crate) token: CancelToken,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Self {
+            token: CancelToken::new(),
+        }
+    }
+
+    /// Ends the waits of these calls. A function that is running runs on.
+    fn cancel(&self) {
+        self.token.cancel();
+    }
+}
+
+impl Call {
+    fn run(&self, py: Python<'_>, handle: Handle) -> Result<ResultMap, AppError> {
+        let result = current::within(py, handle, self.opened, || {
+            let (arguments, named) = (self.arguments.bind(py), &self.named);
+            let named = named.as_ref().map(|named| named.bind(py));
+            let returned = Stay::within(|| self.function.bind(py).call(arguments, named))?;
+            write::data(&returned, write::Purpose::Result)
+                .map_err(|error| write::inside(py, error, "the result"))
+        });
+        match result.and_then(|result| result) {
+            Ok(Data::Shared(value)) => Ok(ResultMap::new().with_value("result", value)),
+            Ok(data) => Ok(ResultMap::new().with("result", data)),
+            Err(raised) => Err(self.failure(py, raised)),
+        }
+    }
+
+    /// Keeps what the function raised for its caller, and gives the engine its text. The next call runs the function
+    /// again: in a notebook its user has mended something meanwhile. What is no `Exception`, as `KeyboardInterrupt`, gives
+    /// the call up: other threads that wait for it make it themselves.
+    fn failure(&self, py: Python<'_>, raised: PyErr) -> AppError {
+        if !raised.is_instance_of::<PyException>(py) {
+            self.token.cancel();
+        }
+        let error = AppError::message(raised.to_string()).transient();
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+        error
+    }
+}
+
+/// Makes a run, during which the body finds this call.
+pub(crate) fn with_call<R>(call: Arc<Call>, run: impl FnOnce() -> R) -> R {
+    /// Takes the call back, also when a panic goes through.
+    struct Pop;
+    impl Drop for Pop {
+        fn drop(&mut self) {
+            CALLS.with_borrow_mut(|calls| _ = calls.pop());
+        }
+    }
+    CALLS.with_borrow_mut(|calls| calls.push(call));
+    let _pop = Pop;
+    run()
+}
+
+/// Makes the run of a call on another thread, and runs its bodies on this one, which is Python's main thread. A signal
+/// whose handler raises cancels the run.
+pub(crate) fn on_main<R: Send>(
+    py: Python<'_>,
+    call: impl FnOnce(Sender<Message>) -> Arc<Call>,
+    run: impl FnOnce(&Arc<Call>) -> R + Send,
+) -> PyResult<(Arc<Call>, R)> {
+    let (to_main, bodies) = channel();
+    let ended = Ended(to_main.clone());
+    let call = call(to_main);
+    let given = &call;
+    let (made, interrupted) = py.detach(move || {
+        std::thread::scope(|scope| {
+            let run = scope.spawn(move || {
+                let _ended = ended;
+                run(given)
+            });
+            let interrupted = serve(&bodies, &given.token);
+            (run.join(), interrupted)
+        })
+    });
+    if let Some(error) = interrupted {
+        return Err(error);
+    }
+    let made =
+        made.map_err(|_| crate::Error::new_err("the call panicked; this is a fault of SDE"))?;
+    Ok((call, made))
+}
+
+/// Runs the bodies that are sent, until the run has ended; gives what a handler of a signal raised.
+fn serve(bodies: &Receiver<Message>, token: &CancelToken) -> Option<PyErr> {
+    let mut interrupted = None;
+    loop {
+        match bodies.recv_timeout(SIGNALS) {
+            Ok(Message::Body { call, handle, done }) => {
+                _ = done.send(attached(|py| call.run(py, handle)));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let checked = Python::try_attach(|py| py.check_signals());
+                if let Some(Err(raised)) = checked {
+                    token.cancel();
+                    interrupted = Some(raised);
+                }
+            }
+            Ok(Message::Ended) | Err(RecvTimeoutError::Disconnected) => return interrupted,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The native part of SDE's Python package: arguments become inputs, a function's body an app, results Python objects.
+//!
+//! What counts as the code of a function is found in Python (`_code.py`); the rest of the interface is there too.
+
+mod array;
+mod bind;
+mod call;
+mod current;
+mod function;
+mod read;
+mod reduce;
+mod store;
+mod write;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    sde,
+    Error,
+    pyo3::exceptions::PyRuntimeError,
+    "A call, a store or a request that failed in SDE. What the function itself raised comes out as it is."
+);
+pyo3::create_exception!(
+    sde,
+    KeyingError,
+    pyo3::exceptions::PyTypeError,
+    "A value that no key can be made of. The message names its place, and what to do."
+);
+
+pyo3::create_exception!(
+    sde,
+    Unreadable,
+    pyo3::exceptions::PyException,
+    "A stored result that no object is made of: the function is run again."
+);
+
+/// The Python error for one of the engine.
+fn failed(error: &sde::Error) -> PyErr {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    Error::new_err(text)
+}
+
+#[pymodule]
+fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("Error", py.get_type::<Error>())?;
+    module.add("KeyingError", py.get_type::<KeyingError>())?;
+    module.add("Unreadable", py.get_type::<Unreadable>())?;
+    module.add_class::<store::Store>()?;
+    module.add_class::<function::Function>()?;
+    module.add_class::<array::Buffer>()?;
+    module.add_class::<call::Cancel>()?;
+    module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
+    module.add_function(wrap_pyfunction!(read::set_build, module)?)?;
+    module.add_function(wrap_pyfunction!(store::forked, module)?)?;
+    module.add_function(wrap_pyfunction!(store::file_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(write::digest, module)?)
+}

@@ -1,0 +1,164 @@
+//! An opened store, which a process that was forked opens anew.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sde::key::commit;
+use sde::{InputFile, SavePolicy, Sde};
+
+use crate::{KeyingError, current, failed};
+
+/// How often this process was forked off. The threads of an engine don't exist in a child, and its locks may be held
+/// for ever there.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts the openings, so that each has a number of its own.
+static OPENINGS: AtomicU64 = AtomicU64::new(1);
+
+/// Notes that this process was forked off.
+#[pyfunction]
+pub(crate) fn forked() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// An engine with its store, as one process has it.
+pub(crate) struct Opened {
+    pub(crate) sde: Sde,
+    pub(crate) number: u64,
+    forks: u64,
+}
+
+impl Opened {
+    fn new(path: &PathBuf) -> Result<Arc<Self>, sde::Error> {
+        let forks = FORKS.load(Ordering::SeqCst);
+        // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
+        let sde = match forks {
+            0 => sde::open(path)?,
+            _ => sde::builder(path)?.save(SavePolicy::EveryResult).build()?,
+        };
+        Ok(Arc::new(Self {
+            sde,
+            number: OPENINGS.fetch_add(1, Ordering::SeqCst),
+            forks,
+        }))
+    }
+}
+
+impl Opened {
+    /// Whether this process was forked off since: the engine is another process's.
+    fn is_of_parent(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the parent's engine in memory for ever: to drop it could wait for a thread that is not here.
+    fn leave(self: &Arc<Self>) {
+        std::mem::forget(Arc::clone(self));
+    }
+}
+
+/// A store in a directory, with the memory of this process before it.
+#[pyclass(frozen, module = "sde._sde")]
+pub(crate) struct Store {
+    path: PathBuf,
+    opened: ArcSwap<Opened>,
+}
+
+impl Store {
+    /// The engine of this process.
+    pub(crate) fn opened(&self, py: Python<'_>) -> PyResult<Arc<Opened>> {
+        let opened = self.opened.load_full();
+        if !opened.is_of_parent() {
+            return Ok(opened);
+        }
+        opened.leave();
+        let anew = py
+            .detach(|| Opened::new(&self.path))
+            .map_err(|error| failed(&error))?;
+        self.opened.compare_and_swap(&opened, anew);
+        Ok(self.opened.load_full())
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let opened = self.opened.load_full();
+        if opened.is_of_parent() {
+            opened.leave();
+        }
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened = py
+            .detach(|| Opened::new(&path))
+            .map_err(|error| failed(&error))?;
+        Ok(Self {
+            path,
+            opened: ArcSwap::new(opened),
+        })
+    }
+
+    /// The directory of the store.
+    #[getter]
+    fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Saves all that may be kept, and returns once it is on the disk.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        let opened = self.opened(py)?;
+        py.detach(|| opened.sde.checkpoint())
+            .map_err(|error| failed(&error))
+    }
+
+    /// Saves all, and ends this program's part in the store.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        if self.opened.load().is_of_parent() {
+            return Ok(());
+        }
+        let opened = self.opened(py)?;
+        py.detach(|| opened.sde.finish())
+            .map_err(|error| failed(&error))
+    }
+
+    /// How often calls were computed, found in memory, loaded, and waited for.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let total = self.opened(py)?.sde.stats().total;
+        let stats = PyDict::new(py);
+        stats.set_item("computed", total.computed)?;
+        stats.set_item("in_memory", total.hits())?;
+        stats.set_item("loaded", total.loads)?;
+        stats.set_item("waited", total.waits)?;
+        Ok(stats)
+    }
+
+    /// Whether this code is in a run of this store.
+    fn is_in_run(&self, py: Python<'_>) -> PyResult<bool> {
+        let number = self.opened(py)?.number;
+        Ok(current::handle(py, number)?.is_some())
+    }
+
+    /// The seconds that are left of the job's time; `None` without a limit.
+    fn time_left(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(self
+            .opened(py)?
+            .sde
+            .time_left()
+            .map(|left| left.as_secs_f64()))
+    }
+}
+
+/// The digest of a file's content.
+#[pyfunction]
+pub(crate) fn file_digest(py: Python<'_>, path: PathBuf) -> PyResult<Vec<u8>> {
+    let digest = py.detach(|| commit(&InputFile::new(path)));
+    let digest = digest.map_err(|error| KeyingError::new_err(format!(": {error}")))?;
+    Ok(digest.digest().as_bytes().to_vec())
+}

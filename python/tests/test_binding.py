@@ -1,0 +1,98 @@
+"""Which calls are the same call: arguments are bound as Python does it."""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+from typing import Any
+
+import pytest
+
+sde = pytest.importorskip("sde")
+
+
+@pytest.fixture
+def memory(tmp_path: pathlib.Path) -> Any:
+    return sde.Memory(tmp_path / "s")
+
+
+def test_ways_to_write_one_call(memory: Any) -> None:
+    @memory.cache(version="1")
+    def f(a, /, b, c=3, *rest, d=4, **more):
+        return None
+
+    one = f.key(1, 2)
+    assert one == f.key(1, b=2) == f.key(1, 2, 3) == f.key(1, c=3, b=2) == f.key(1, 2, d=4)
+    others = [
+        f.key(2, 1), f.key(1, 2, 4), f.key(1, 2, 3, 4), f.key(1, 2, 3, 4, 5), f.key(1, 2, d=5), f.key(1, 2, e=4),
+        f.key(1, 2, a=1), f.key(1, 2, rest=(3,)), f.key(1, 2, 3, (4, 5)), f.key(True, 2), f.key(1, 2, e=4, g=5),
+        f.key(1, 2, more={"e": 4}),
+    ]  # fmt: skip
+    assert len({one, *others}) == 1 + len(others)
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [((), {}), ((1,), {}), ((1, 2, 3, 4), {}), ((1, 2), {"b": 2}), ((1, 2), {"x": 1}), ((), {"a": 1, "b": 2})],
+)
+def test_arguments_that_do_not_fit_are_errors_of_python(memory: Any, args: Any, named: Any) -> None:
+    @memory.cache(version="1")
+    def f(a, /, b, c=3):
+        return None
+
+    with pytest.raises(TypeError) as raised:
+        f(*args, **named)
+    assert type(raised.value) is TypeError
+
+
+def test_a_mutable_default_counts_as_it_is(memory: Any) -> None:
+    @memory.cache(version="1")
+    def f(x, seen=[]):  # noqa: B006
+        seen.append(x)
+        return list(seen)
+
+    assert f(1) == [1] and f(1) == [1, 1] and f.func.__defaults__ == ([1, 1],)
+    assert f(1, []) == [1]
+
+
+def test_ignored_and_added_parameters(memory: Any) -> None:
+    def before(a):
+        return None
+
+    def after(a, c=0.0, verbose=False):
+        return None
+
+    before.__qualname__ = after.__qualname__ = "f"
+    old = memory.cache(before, version="1")
+    new = memory.cache(after, version="1", since={"c": 0.0}, ignore=["verbose"])
+    assert old.key(1) == new.key(1) == new.key(1, verbose=threading.Lock())
+    assert len({new.key(1), new.key(1, -0.0), new.key(1, 0), new.key(1, 1.0)}) == 4
+
+
+def test_an_error_names_the_parameter_first(memory: Any) -> None:
+    @memory.cache(version="1")
+    def f(a, *args, **named):
+        return None
+
+    lock = threading.Lock()
+    for call, place in [
+        (lambda: f(lock), "a:"),
+        (lambda: f(1, 2, {"model": [lock]}), "args[1]['model'][0]:"),
+        (lambda: f(1, x={"y": lock}), "named['x']['y']:"),
+    ]:
+        with pytest.raises(sde.KeyingError) as raised:
+            call()
+        assert str(raised.value).startswith(place)
+
+
+def test_methods_are_keyed_with_their_object(memory: Any) -> None:
+    class Solver:
+        def __init__(self, tolerance):
+            self.tolerance = tolerance
+
+        @memory.cache(version="1")
+        def solve(self, x):
+            return self.tolerance * x
+
+    assert [Solver(2).solve(3), Solver(2).solve(3), Solver(4).solve(3), Solver(2).solve(x=3)] == [6, 6, 12, 6]
+    assert memory.stats()["computed"] == 2

@@ -7,6 +7,7 @@ import builtins
 import contextlib
 import functools
 import inspect
+import multiprocessing
 import os
 import signal
 import threading
@@ -277,6 +278,12 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+# Of a child of multiprocessing no exit is run: it is ended by a signal, or by `os._exit`. So it saves each result at once.
+# While its main module is imported it does not know its parent yet.
+if multiprocessing.parent_process() is not None or getattr(
+    multiprocessing.current_process(), "_inheriting", False
+):
+    _sde.forked()
 
 from . import _pickling, _values  # noqa: E402  (they need the classes above)
 

@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("sde-apps", &["sde-engine"]),
+    ("sde-python", &["sde"]),
     ("sde-cli", &["sde-engine", "sde-archives", "sde-command"]),
     ("sde-examples", &["sde", "sde-apps"]),
     ("sde-examples-mpi", &["sde", "sde-apps", "sde-tests"]),

@@ -2,7 +2,7 @@
 //!
 //! Cargo takes over the workspace's table whole or not at all, so packages of programs, which may
 //! print and unwrap, have tables of their own. Those must not drift from the workspace's. And
-//! `unsafe` has five homes, the crates `sde-engine`, `sde-command`, `sde-last-value`, `sde-mpi` and `sde-opencl`: every other crate forbids it.
+//! `unsafe` has six homes, the crates `sde-engine`, `sde-command`, `sde-last-value`, `sde-mpi`, `sde-opencl` and `sde-python`: every other crate forbids it.
 
 use toml::{Table, Value};
 
@@ -38,6 +38,7 @@ const PROGRAMS: &[&str] = &[
 
 /// Where `unsafe` is needed.
 const UNSAFE: &[&str] = &[
+    "sde-python",
     "sde-engine",
     "sde-command",
     "sde-last-value",

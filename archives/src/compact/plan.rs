@@ -1,7 +1,7 @@
 //! What a compaction takes, and what it keeps of it.
 
 use std::collections::HashSet;
-use std::io;
+use std::sync::Arc;
 
 use sde::Key;
 use sde::archiver::ArchiveError;
@@ -84,7 +84,11 @@ impl CompactionInput {
         Selection::new(&of.0.catalog, &self.sources, filter)
     }
 
-    fn being_written(&mut self, of: &DirStore, segment: &Segment) -> io::Result<()> {
+    /// Notes the uses and contents that a segment names which is being written.
+    fn being_written(&mut self, of: &DirStore, segment: &Segment) -> Result<(), ArchiveError> {
+        if segment.part != Part::Entries {
+            return Ok(());
+        }
         let from = SEGMENT_HEADER as u64;
         let scanned = scan::scan_with(&**of.0.vfs(), segment, from, |found, body| {
             let content = found.header.content(body);
@@ -102,7 +106,8 @@ impl CompactionInput {
             }
             Ok(())
         });
-        scanned.map(drop)
+        let read = scanned.map(drop);
+        read.map_err(|error| ArchiveError::io("reading", &segment.path, error))
     }
 }
 
@@ -179,9 +184,8 @@ impl DirStore {
 
     /// The segments at rest, and the uses and contents named in the others.
     pub(super) fn sources(&self) -> Result<CompactionInput, ArchiveError> {
-        let inner = &*self.0;
-        let catalog = &inner.catalog;
-        let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
+        // Another thread may seal one of this process's own at this moment.
+        let (known, owned) = self.segments();
         let at_rest = self.at_rest(&known);
         let mut there = CompactionInput::default();
         for known in known {
@@ -193,10 +197,12 @@ impl DirStore {
                     Err(error) if error.is_not_found() => {}
                     source => there.sources.push(source?),
                 }
-            } else if segment.part == Part::Entries {
-                let read = there.being_written(self, segment);
-                read.map_err(|error| ArchiveError::io("reading", &segment.path, error))?;
+            } else {
+                there.being_written(self, segment)?;
             }
+        }
+        for segment in &owned {
+            there.being_written(self, segment)?;
         }
         let sources = &mut there.sources;
         sources.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
@@ -206,12 +212,18 @@ impl DirStore {
     /// The known segments that are not at rest.
     fn being_written(&self, at_rest: &[Source]) -> Result<Vec<Source>, ArchiveError> {
         let at_rest: HashSet<UniqueId> = at_rest.iter().map(|one| one.segment.id).collect();
-        let known: Vec<KnownSegment> = lock(&self.0.catalog.segments).known().collect();
-        let written = known
-            .iter()
-            .filter(|one| !at_rest.contains(&one.segment.id));
-        written
-            .map(|one| self.source(&one.segment, false))
-            .collect()
+        let (known, owned) = self.segments();
+        let all = known.into_iter().map(|one| one.segment).chain(owned);
+        let written = all.filter(|one| !at_rest.contains(&one.id));
+        written.map(|one| self.source(&one, false)).collect()
+    }
+
+    /// The segments that the catalog has read, and those that this process writes.
+    fn segments(&self) -> (Vec<KnownSegment>, Vec<Arc<Segment>>) {
+        let segments = lock(&self.0.catalog.segments);
+        (
+            segments.known().collect(),
+            segments.owned().cloned().collect(),
+        )
     }
 }

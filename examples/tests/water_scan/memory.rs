@@ -27,9 +27,11 @@ fn scan(store: &Path, budget: MemoryBudget) -> (Vec<u64>, Stats, Vec<String>) {
         harmonics: Harmonics::Published,
         scan: "bond 1 2 0.8 1.2 40".parse::<Scan>().expect("a scan"),
     };
-    let results = sde
-        .run(&hartree_fock::Scan::app(), &inputs)
-        .expect("energies");
+    let scan = hartree_fock::Scan::app();
+    let results = sde.run(&scan, &inputs).expect("energies");
+    // What is being saved may not leave; a call after that looks at the budget once more.
+    sde.checkpoint().expect("saved");
+    sde.run(&scan, &inputs).expect("energies");
     let energies = results.get::<Vec<f64>>("energies").expect("energies");
     let energies = energies.iter().map(|energy| energy.to_bits()).collect();
     let warnings = warnings.lock().expect("no panic").clone();

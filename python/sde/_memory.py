@@ -173,7 +173,7 @@ class CachedFunction(_sde.Function):
             found = _code.code_of(func, options["uses"])
             return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
 
-        name = _code.code_of(func, options["uses"]).name
+        name = _code.name_of(func)
         made = cls(
             memory._store,
             func,

@@ -68,6 +68,9 @@ def test_a_signal_ends_a_child_and_not_its_parent(tmp_path, name):
     out = run(
         tmp_path,
         f"""
+        # Under nohup it is ignored, and a child takes that over.
+        signal.signal(signal.{name}, signal.SIG_DFL)
+
         @memory.cache
         def f(x):
             return x

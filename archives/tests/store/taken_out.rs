@@ -173,6 +173,18 @@ fn a_dry_run_tells_the_same_and_changes_nothing() {
     assert!(!has(dir, &key));
 }
 
+/// A segment that the process itself writes was no source, and was not being written either.
+#[test]
+fn a_key_that_this_process_writes_is_told_as_left() {
+    let dir = tempdir().unwrap();
+    let store = opened(dir.path());
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    let key = key_of(&sde, 1);
+    let would = store.would_remove(|one| *one.key == key).unwrap();
+    assert_eq!((would.taken_out, would.left), (0, 1));
+}
+
 /// An entry that is taken out lets go of what its output file held, once no other needs that.
 #[cfg(unix)]
 #[test]

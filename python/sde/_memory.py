@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -65,7 +66,7 @@ class Memory:
             func: The function. One that is cached already is cached anew.
             ignore: Names of parameters that can't change the result.
             tags: `"intermediate"`, `"expendable"` or `"no_cache"`.
-            version: Takes the place of the function's code: raise it by hand with each edit.
+            version: Takes the place of the code, with all that the function reaches: raise it by hand with each edit.
             since: For parameters that were added: the value that earlier calls meant. Calls with it keep their keys.
             uses: Objects that the function reaches in ways that can't be seen, as `getattr`.
 
@@ -170,7 +171,11 @@ class CachedFunction(_sde.Function):
             memory._declare()
             if fixed is not None:
                 return fixed
+            if options["version"] is not None:
+                return bytes(32), [], [], []
             found = _code.code_of(func, options["uses"])
+            for text in found.warnings:
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
             return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
 
         name = _code.name_of(func)

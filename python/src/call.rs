@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sde::{AppError, CancelToken, Data, Handle, Inputs, ResultMap};
 
-use crate::{current, write};
+use crate::{KeyingError, Unkept, current, write};
 
 /// How often the main thread looks for signals.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -134,8 +134,12 @@ impl Call {
             let (arguments, named) = (self.arguments.bind(py), &self.named);
             let named = named.as_ref().map(|named| named.bind(py));
             let returned = Stay::within(|| self.function.bind(py).call(arguments, named))?;
-            write::data(&returned, write::Purpose::Result)
-                .map_err(|error| write::inside(py, error, "the result"))
+            write::data(&returned, write::Purpose::Result).map_err(|error| {
+                match error.is_instance_of::<KeyingError>(py) {
+                    true => Unkept::new_err((returned.unbind(), error.value(py).to_string())),
+                    false => error,
+                }
+            })
         });
         match result.and_then(|result| result) {
             Ok(Data::Shared(value)) => Ok(ResultMap::new().with_value("result", value)),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
@@ -15,7 +15,7 @@ use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
-use crate::{Error, Unreadable, current, failed, read};
+use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, warn};
 
 /// A function of Python, and how its calls are keyed. Its subclass in Python has the rest of the interface.
 #[pyclass(frozen, subclass, dict, weakref, module = "sde._sde")]
@@ -145,8 +145,19 @@ impl Function {
             return Err(Error::new_err("these arguments do not fit the function"));
         };
         for (name, value) in &app.values {
-            let data = write::data(value.bind(py), Purpose::Key)
-                .map_err(|error| write::inside(py, error, name))?;
+            let value = value.bind(py);
+            let data = match write::data(value, Purpose::Key) {
+                Err(error) if error.is_instance_of::<KeyingError>(py) => {
+                    let (of, why) = (&self.name, error.value(py));
+                    warn(
+                        py,
+                        format!("{of} counts {name} by its type only: {name}{why}"),
+                    )?;
+                    let of = value.get_type().fully_qualified_name()?.to_string();
+                    write::tagged("type", of.into())
+                }
+                data => data?,
+            };
             inputs = inputs.with(format!("global {name}"), data);
         }
         Ok(inputs)
@@ -185,18 +196,40 @@ impl Function {
         token: CancelToken,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = arguments.py();
-        let outcome = self.outcome(arguments, named, Policy::Use, token.clone())?;
-        let result = self.result(py, &outcome);
+        let result = self.made(arguments, named, Policy::Use, token.clone());
         let why = match result {
             Err(error) if error.is_instance_of::<Unreadable>(py) => error,
             result => return result,
         };
-        let text = format!("{} is run again: its result {}", self.name, why.value(py));
-        let warning = py.get_type::<PyRuntimeWarning>();
-        py.import("warnings")?
-            .call_method1("warn", (text, warning, 2))?;
-        let outcome = self.outcome(arguments, named, Policy::Refresh, token)?;
-        self.result(py, &outcome)
+        let name = &self.name;
+        warn(
+            py,
+            format!("{name} is run again: its result {}", why.value(py)),
+        )?;
+        self.made(arguments, named, Policy::Refresh, token)
+    }
+
+    /// The result of a call. One that can't be stored goes to its caller, with a warning.
+    fn made<'py>(
+        &self,
+        arguments: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+        policy: Policy,
+        token: CancelToken,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = arguments.py();
+        match self.outcome(arguments, named, policy, token) {
+            Ok(outcome) => self.result(py, &outcome),
+            Err(error) if error.is_instance_of::<Unkept>(py) => {
+                let (object, why): (_, String) = error.value(py).getattr("args")?.extract()?;
+                warn(
+                    py,
+                    format!("{} is not remembered: the result{why}", self.name),
+                )?;
+                Ok(object)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn outcome(
@@ -317,8 +350,7 @@ impl Function {
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let outcome = self.outcome(arguments, named, Policy::Refresh, CancelToken::new())?;
-        self.result(arguments.py(), &outcome)
+        self.made(arguments, named, Policy::Refresh, CancelToken::new())
     }
 
     /// Makes a call that another thread may give up.

@@ -34,6 +34,20 @@ pyo3::create_exception!(
     "A stored result that no object is made of: the function is run again."
 );
 
+pyo3::create_exception!(
+    sde,
+    Unkept,
+    pyo3::exceptions::PyException,
+    "A result that can't be stored: the object and the reason. Its caller gets the object."
+);
+
+/// Warns the code that called into this package.
+fn warn(py: Python<'_>, text: String) -> PyResult<()> {
+    let category = py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
+    let warnings = py.import("warnings")?;
+    warnings.call_method1("warn", (text, category)).map(|_| ())
+}
+
 /// The Python error for one of the engine.
 fn failed(error: &sde::Error) -> PyErr {
     let mut text = error.to_string();

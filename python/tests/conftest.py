@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,6 @@ from typing import Any
 import pytest
 
 SOURCES = Path(__file__).resolve().parents[1] / "sde"
-
-try:
-    import sde._sde
-except ImportError:  # the native part is not built: what needs none can be tested all the same
-    package = types.ModuleType("sde")
-    package.__path__ = [str(SOURCES)]
-    sys.modules["sde"] = package
 
 LOOK = f"""
 import sys, types

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-sde = pytest.importorskip("sde")
+import sde
 
 
 @pytest.fixture
@@ -96,3 +96,36 @@ def test_methods_are_keyed_with_their_object(memory: Any) -> None:
 
     assert [Solver(2).solve(3), Solver(2).solve(3), Solver(4).solve(3), Solver(2).solve(x=3)] == [6, 6, 12, 6]
     assert memory.stats()["computed"] == 2
+
+
+_LIST: list[object] = []
+
+
+def test_a_version_takes_the_place_of_all_code(tmp_path: pathlib.Path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    def f(x: int) -> int:
+        return x + len(_LIST)
+
+    by_code, by_version = memory.cache(f), memory.cache(f, version="1")
+    assert (by_code(1), by_version(1)) == (1, 1)
+    _LIST.append(1)
+    assert (by_code(1), by_version(1)) == (2, 1)
+    _LIST.clear()
+
+
+_LOCK = [threading.Lock()]
+
+
+def test_a_global_that_cannot_be_keyed_counts_by_its_type_and_is_told(tmp_path: pathlib.Path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    @memory.cache
+    def f(x: int) -> int:
+        with _LOCK[0]:
+            return x
+
+    with pytest.warns(RuntimeWarning, match="counts .*_LOCK.* by its type only"):
+        assert f(1) == 1
+    with pytest.warns(RuntimeWarning, match="by its type only"):
+        assert f.is_cached(1)

@@ -26,13 +26,13 @@ import types
 import zoneinfo
 from typing import Any
 
+import hypothesis
+import numpy
 import pytest
+from hypothesis import strategies
 
-sde = pytest.importorskip("sde")
-_sde = pytest.importorskip("sde._sde")
-hypothesis = pytest.importorskip("hypothesis")
-numpy = pytest.importorskip("numpy")
-from hypothesis import strategies  # noqa: E402
+import sde
+from sde import _sde
 
 key = _sde.digest
 
@@ -431,7 +431,8 @@ def test_register_teaches_a_type() -> None:
 
 
 def test_estimators_and_frames() -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frames = [
         pandas.DataFrame({"a": [1, 2]}), pandas.DataFrame({"a": [1, 3]}), pandas.DataFrame({"b": [1, 2]}),
         pandas.DataFrame({"a": [1.0, 2.0]}), pandas.DataFrame({"a": ["x", "y"]}), pandas.DataFrame({"a": ["x", None]}),

@@ -6,7 +6,7 @@ use sde::archiver::ArchiveError;
 use crate::compact::Compacted;
 use crate::inspect::Entry;
 use crate::retention::Retention;
-use crate::rewrite::chosen::Candidate;
+use crate::rewrite::removal::Candidate;
 use crate::store::DirStore;
 
 /// A key that may be taken out of a store.

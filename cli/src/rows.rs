@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::listing::{self, Choice, Keep, Line, Reading, given, prefix};
 use crate::packed::{Packed, PackedRow};
 use crate::runs::{Run, RunResults};
-use crate::singles::{Kept, Singles};
+use crate::singles::{EntryRole, Singles};
 use crate::time;
 
 /// A run that counts, or a failure that stands.
@@ -93,15 +93,15 @@ impl Rows {
         let mut cells = Packed::default();
         let read = |entry: &Entry| {
             if !reading.sees(entry, choice) {
-                return Kept::Nothing;
+                return EntryRole::Ignored;
             }
             let run = Run::of(entry);
             let of_entry = keep(entry, run.as_ref(), &mut reading.columns);
             let code = reading.codes.of(&entry.record, run.is_some());
             if run.is_some() || entry.record.failure.is_some() {
-                return Kept::Other;
+                return EntryRole::Other;
             }
-            Kept::Single(Row {
+            EntryRole::Single(Row {
                 key: entry.record.key,
                 made_at: nanos(time::of(entry.record.made_at)),
                 given: given(&entry.record, false),

@@ -21,9 +21,9 @@ pub struct Singles<T> {
     pub of_states: HashSet<String>,
 }
 
-/// What is kept of an entry.
-pub enum Kept<T> {
-    Nothing,
+/// What a walk keeps of an entry.
+pub enum EntryRole<T> {
+    Ignored,
     /// This, if nothing else has its key.
     Single(T),
     /// All that has its key is to be read again.
@@ -36,7 +36,7 @@ impl<T> Singles<T> {
         store: &mut Snapshot,
         wanted: Option<Wanted<'_>>,
         key: impl Fn(&T) -> Key,
-        mut keep: impl FnMut(&Entry) -> Kept<T>,
+        mut keep: impl FnMut(&Entry) -> EntryRole<T>,
     ) -> Self {
         let mut all: Vec<T> = Vec::new();
         let (mut others, mut of_states) = (HashSet::new(), HashSet::new());
@@ -45,9 +45,9 @@ impl<T> Singles<T> {
             Item::Entry(entry) => {
                 let failure = entry.record.failure.as_ref();
                 match keep(&entry) {
-                    Kept::Nothing => {}
-                    Kept::Single(one) if failure.is_none() => all.push(one),
-                    Kept::Single(_) | Kept::Other => {
+                    EntryRole::Ignored => {}
+                    EntryRole::Single(one) if failure.is_none() => all.push(one),
+                    EntryRole::Single(_) | EntryRole::Other => {
                         others.insert(prefix(&entry.record.key));
                         // Whether a failure stands is a question to the run's results.
                         others.extend(failure.map(|failure| prefix(&failure.of)));

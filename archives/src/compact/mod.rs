@@ -34,7 +34,7 @@ use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::format::segment::Segment;
 use crate::locks::lock;
 use crate::retention::Retention;
-use crate::rewrite::chosen::Wanting;
+use crate::rewrite::removal::Wanting;
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;
 use crate::rewrite::write::Output;

@@ -17,7 +17,7 @@ use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::format::uses::{self, UsesOf};
 use crate::locks::lock;
 use crate::retention::Retention;
-use crate::rewrite::chosen::{RemovedFrames, Wanting};
+use crate::rewrite::removal::{RemovedFrames, Wanting};
 use crate::rewrite::select::{EVERYTHING, Filter, Selection};
 use crate::rewrite::selected::Selected;
 use crate::rewrite::source::Source;

@@ -4,9 +4,9 @@
 //! Nothing is changed in place. The frames are [selected](select) first, by merging the indexes of the
 //! [sources](source), within a user's [limits] if there are any. Then they are [written](write) and read back.
 
-pub(crate) mod chosen;
 pub(crate) mod facts;
 pub(crate) mod limits;
+pub(crate) mod removal;
 pub(crate) mod select;
 pub(crate) mod selected;
 pub(crate) mod source;

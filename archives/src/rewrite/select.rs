@@ -20,9 +20,9 @@ use sde::Key;
 use sde::archiver::{ArchiveError, Mark};
 use sde::record::RunId;
 
-use super::chosen::RemovedFrames;
 use super::facts::{Facts, Group, ScratchState, is_sound};
 use super::limits::GivenUp;
+use super::removal::RemovedFrames;
 use super::selected::Selected;
 use super::source::{FrameReader, Member, Source, by_key};
 use crate::catalog::Catalog;
@@ -185,7 +185,7 @@ struct Run<'a> {
     contents: Vec<(Key, Member)>,
     needed: HashSet<Key>,
     journals: Vec<Member>,
-    /// The prefixes of chosen keys, in order.
+    /// The prefixes of removed keys, in order.
     taken_out: Vec<u64>,
 }
 

@@ -12,7 +12,7 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::listing::prefix;
 use crate::runs::Run;
-use crate::singles::{Kept, Singles};
+use crate::singles::{EntryRole, Singles};
 use crate::{store, time};
 
 /// The key of an entry, when it was made, and the number of its code.
@@ -35,7 +35,7 @@ pub fn old_codes(path: &Path, codes: &mut Codes) -> Result<HashSet<u32>, Failure
                 seen.insert(code);
                 let called = entry.record.calls.iter();
                 calls.extend(called.map(|(_, key)| (code, prefix(key))));
-                Kept::Single((entry.record.key, entry.record.made_at, code))
+                EntryRole::Single((entry.record.key, entry.record.made_at, code))
             },
         );
         let is_called: HashSet<u64> = calls.iter().map(|(_, called)| *called).collect();

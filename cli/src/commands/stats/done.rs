@@ -15,7 +15,7 @@ use sde_archives::inspect::{Computation, Resolved, SavedJournal};
 use crate::time;
 
 /// The part of an entry that is kept in memory.
-pub struct Kept {
+pub struct RunFacts {
     pub app: Arc<str>,
     pub bytes: u64,
     /// The time from begin to end, the runs that it made included.
@@ -38,7 +38,7 @@ pub struct Done {
 }
 
 /// The processes, the one that began last first.
-pub fn all(found: &mut Resolved<Kept>) -> Vec<Done> {
+pub fn all(found: &mut Resolved<RunFacts>) -> Vec<Done> {
     let told = std::mem::take(&mut found.journals).into_iter();
     let told = told.map(|saved| (saved.journal.process, Done::told(saved)));
     let mut all: HashMap<u64, Done> = told.collect();
@@ -83,7 +83,7 @@ impl Done {
         }
     }
 
-    fn silent(one: &Computation<Kept>) -> Self {
+    fn silent(one: &Computation<RunFacts>) -> Self {
         Self {
             process: one.precedence.run.process,
             journal: None,
@@ -101,7 +101,7 @@ impl Done {
 }
 
 /// The time of a computation without the runs that it made itself, as far as their entries are there.
-fn own_time(of: &Computation<Kept>, all: &[Computation<Kept>]) -> Duration {
+fn own_time(of: &Computation<RunFacts>, all: &[Computation<RunFacts>]) -> Duration {
     let run = of.precedence.run;
     // Numbers are given at the begin. One of an earlier number was not made by this run, but found.
     let is_its_own = |other: RunId| other.process == run.process && other.number > run.number;

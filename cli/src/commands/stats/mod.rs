@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::table::write_objects;
 use crate::{json, runs, store, text, time};
-use done::{Done, Kept};
+use done::{Done, RunFacts};
 
 /// Hits, misses, time saved and room used; then how much there is of what
 ///
@@ -119,7 +119,7 @@ impl Report {
             found.add(item, |entry| {
                 let payloads = entry.results.iter();
                 let lengths = payloads.filter_map(|one| Some(one.payload.as_ref()?.length()));
-                Some(Kept {
+                Some(RunFacts {
                     bytes: lengths.sum(),
                     app: Arc::clone(&entry.record.app),
                     took: entry.record.took,

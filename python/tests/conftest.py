@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 
 SOURCES = Path(__file__).resolve().parents[1] / "sde"
+# It would write into the sources.
+set_hypothesis_home_dir(SOURCES.parents[1] / "target" / "hypothesis")
 
 LOOK = f"""
 import sys, types

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
+
 from . import _memory
 
 _MAIN = ("__main__", "__mp_main__")
@@ -57,48 +59,20 @@ def _store_at(location: str) -> Any:
 
 
 def reduce(function: _memory.CachedFunction) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """What a pickle has of a cached function.
-
-    Raises:
-        pickle.PicklingError: If the function has no name in a module, and `cloudpickle` is not installed.
-    """
+    """What a pickle has of a cached function."""
     module, name = function.func.__module__, function.func.__qualname__
-    has_name = _named(module, name) is function
-    if has_name and module not in _MAIN:
+    if module not in _MAIN and _named(module, name) is function:
         return by_name, (module, name)
     token = _here.pickled.get(id(function))
     if token is not None:
         return _pending, (token,)
-    dumps = by_value()
-    if dumps is None:
-        if has_name:
-            return by_name, (module, name)
-        raise pickle.PicklingError(
-            f"{module}.{name} can't be pickled: its module has no such name. Install cloudpickle, "
-            "or define the function at the top of a module"
-        )
     token = _here.pickled[id(function)] = f"{os.getpid()} {next(_tokens)}"
     try:
-        payload = dumps((function.func, function._options))
+        payload = cloudpickle.dumps((function.func, function._options))
     finally:
         del _here.pickled[id(function)]
     memory = function._memory
     return _rebuilt, (token, memory.location, memory.mmap_mode, payload)
-
-
-def by_value() -> Callable[[Any], bytes] | None:
-    """The pickler that takes functions by value; `None` without `cloudpickle`."""
-    try:
-        import cloudpickle
-    except ImportError:
-        return None
-    dumps: Callable[[Any], bytes] = cloudpickle.dumps
-    return dumps
-
-
-def dumps(value: Any) -> bytes:
-    """Pickles a value, of which functions and classes of `__main__` may be part if `cloudpickle` is installed."""
-    return (by_value() or pickle.dumps)(value)
 
 
 def by_name(module: str, name: str) -> Any:

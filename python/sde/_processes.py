@@ -26,7 +26,7 @@ def map(self: Memory, func: Callable[..., Any], points: Iterable[Any], processes
 
     What is remembered is given at once. The rest is computed here, one after another, or by worker processes: fresh
     Pythons that import what they need. They don't run the program's script again, so it needs no guard of `__main__`.
-    Functions, lambdas and classes of a script or notebook go to them by `cloudpickle`, which has to be installed.
+    Functions, lambdas and classes of a script or notebook go to them by `cloudpickle`.
 
     Args:
         func: A function of this store, or one that `memory.cache(func)` makes so.

@@ -13,7 +13,9 @@ import time
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from . import _code, _pickling, _sde
+import cloudpickle
+
+from . import _code, _sde
 
 if TYPE_CHECKING:
     from ._memory import CachedFunction
@@ -30,9 +32,9 @@ class Setup:
 
         code = _code.code_of(function.func, function._options["uses"])
         memory = function._memory
-        self.message = _pickling.dumps(
+        self.message = cloudpickle.dumps(
             {
-                "function": _pickling.dumps(function),
+                "function": cloudpickle.dumps(function),
                 "location": memory.location,
                 "mmap_mode": memory.mmap_mode,
                 "own": code.own,
@@ -67,7 +69,7 @@ class Worker:
 
     def give(self, task: Any, point: Any) -> None:
         """Sends a point; raises if it can't be pickled."""
-        message = _pickling.dumps(point)
+        message = cloudpickle.dumps(point)
         self.task = task
         self._send(message)
 

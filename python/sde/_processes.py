@@ -295,11 +295,8 @@ class _Sweep:
 
     def _catch_up(self) -> None:
         """Has this process know what workers have saved, and the run that this code is in depend on it."""
-        made = [task for task in self.saved if not self._failed(task)]
-        in_run = self.function._memory._store.is_in_run()
-        for place, task in enumerate(made):
-            # The first call has the store looked at anew.
-            if place == 0 or (in_run and self.function.is_cached(*task.args, **task.named)):
+        store = self.function._memory._store
+        store.refresh()
+        for task in self.saved if store.is_in_run() else []:
+            if not self._failed(task) and self.function.is_cached(*task.args, **task.named):
                 self.function(*task.args, **task.named)
-            if not in_run:
-                break

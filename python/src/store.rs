@@ -8,7 +8,8 @@ use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sde::key::commit;
-use sde::{InputFile, SavePolicy, Sde};
+use sde::store::{DirStore, StoreOptions};
+use sde::{Builder, InputFile, SavePolicy, Sde};
 
 use crate::{KeyingError, current, failed};
 
@@ -28,6 +29,7 @@ pub(crate) fn forked() {
 /// An engine with its store, as one process has it.
 pub(crate) struct Opened {
     pub(crate) sde: Sde,
+    store: DirStore,
     pub(crate) number: u64,
     forks: u64,
 }
@@ -36,12 +38,17 @@ impl Opened {
     fn new(path: &PathBuf) -> Result<Arc<Self>, sde::Error> {
         let forks = FORKS.load(Ordering::SeqCst);
         // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
+        // As `sde::open` does, with the store at hand. The builder comes first: it shows warnings of opening.
+        let builder = Builder::for_program();
+        let store = StoreOptions::new().also_from_env().open(path)?;
+        let builder = builder.store(store.clone());
         let sde = match forks {
-            0 => sde::open(path)?,
-            _ => sde::builder(path)?.save(SavePolicy::EveryResult).build()?,
+            0 => builder.build()?,
+            _ => builder.save(SavePolicy::EveryResult).build()?,
         };
         Ok(Arc::new(Self {
             sde,
+            store,
             number: OPENINGS.fetch_add(1, Ordering::SeqCst),
             forks,
         }))
@@ -109,6 +116,13 @@ impl Store {
     #[getter]
     fn path(&self) -> &PathBuf {
         &self.path
+    }
+
+    /// Looks for what other processes have saved.
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        let opened = self.opened(py)?;
+        let refreshed = py.detach(|| opened.store.refresh());
+        refreshed.map_err(|error| failed(&error.into()))
     }
 
     /// Saves all that may be kept, and returns once it is on the disk.

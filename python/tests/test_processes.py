@@ -44,9 +44,11 @@ def test_points_that_are_remembered_are_not_sent_and_a_lambda_is(tmp_path):
         f(1)
         got = memory.map(f, range(3), processes=2)
         print([x for x, _ in got], [process == os.getpid() for _, process in got])
+        # What workers computed is not computed once more.
+        print([f(x) for x in range(3)] == got, memory.stats()["computed"])
         """,
     )
-    assert out == ["[0, 1, 2] [False, True, False]"]
+    assert out == ["[0, 1, 2] [False, True, False]", "True 1"]
 
 
 @pytest.mark.parametrize("processes", [1, 2])

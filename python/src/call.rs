@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sde::{AppError, CancelToken, Data, Handle, Inputs, ResultMap};
 
+use crate::signals::blocked;
 use crate::{KeyingError, Unkept, current, write};
 
 /// How often the main thread looks for signals.
@@ -188,9 +189,11 @@ pub(crate) fn on_main<R: Send>(
     let given = &call;
     let (made, interrupted) = py.detach(move || {
         std::thread::scope(|scope| {
-            let run = scope.spawn(move || {
-                let _ended = ended;
-                run(given)
+            let run = blocked(|| {
+                scope.spawn(move || {
+                    let _ended = ended;
+                    run(given)
+                })
             });
             let interrupted = serve(&bodies, &given.token);
             (run.join(), interrupted)

@@ -11,6 +11,7 @@ use sde::key::commit;
 use sde::store::{DirStore, StoreOptions};
 use sde::{Builder, InputFile, SavePolicy, Sde};
 
+use crate::signals::blocked;
 use crate::{KeyingError, current, failed};
 
 /// How often this process was forked off. The threads of an engine don't exist in a child, and its locks may be held
@@ -83,7 +84,7 @@ impl Store {
         }
         opened.leave();
         let anew = py
-            .detach(|| Opened::new(&self.path))
+            .detach(|| blocked(|| Opened::new(&self.path)))
             .map_err(|error| failed(&error))?;
         self.opened.compare_and_swap(&opened, anew);
         Ok(self.opened.load_full())
@@ -104,7 +105,7 @@ impl Store {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py
-            .detach(|| Opened::new(&path))
+            .detach(|| blocked(|| Opened::new(&path)))
             .map_err(|error| failed(&error))?;
         Ok(Self {
             path,

@@ -16,6 +16,8 @@ import faulthandler, os, pathlib, signal, sys, threading, time
 # An alarm, for `dump_traceback_later` hangs in a child of `fork`.
 faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
 signal.alarm({PATIENCE})
+# Whoever runs the tests in the background may have it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.register_at_fork(after_in_child=lambda: signal.alarm({PATIENCE}))
 import sde
 

@@ -82,8 +82,8 @@ def test_while_waiting_for_another_thread_which_goes_on(tmp_path):
         thread = threading.Thread(target=lambda: results.append(f(1)))
         thread.start()
         began.wait()
-        pathlib.Path("ready").touch()
         try:
+            pathlib.Path("ready").touch()
             f(1)
         except KeyboardInterrupt:
             print("interrupted")

@@ -68,7 +68,11 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         mode(dir.path(), 0o755);
         let program = dir.path().join("program");
-        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        // By a process of its own: what another thread starts meanwhile would have a file of ours open for writing, and
+        // nobody could execute that.
+        let mut copy = Command::new("cp");
+        copy.arg(std::env::current_exe().unwrap()).arg(&program);
+        assert!(copy.status().unwrap().success());
         mode(&program, 0o755);
         Some(Self { dir, program })
     }

@@ -1,7 +1,6 @@
 //! Stores that are copied to other machines and back: a script stands in for `ssh`, and has the line run here.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -60,8 +59,12 @@ impl Desk {
     /// `sde copy FROM TO` where `ssh` does this.
     fn command(&self, ssh: &str, words: &[&str]) -> Command {
         let script = self.path("ssh");
-        fs::write(&script, format!("#!/bin/sh\n{ssh}\n")).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = self.path("ssh.text");
+        fs::write(&text, format!("#!/bin/sh\n{ssh}\n")).unwrap();
+        // A file that this process has open for writing can't be executed where another test forks meanwhile.
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).args([&text, &script]);
+        assert!(install.status().unwrap().success());
         let mut command = program();
         let remote = command.get_program().to_owned();
         command.arg("copy").args(words);

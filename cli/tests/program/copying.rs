@@ -7,7 +7,7 @@ use std::process::Command;
 use sde::{Policy, inputs};
 use tempfile::{TempDir, tempdir};
 
-use super::kit::{Done, Keys, done, energy, engine, files, program, sample, says, sde};
+use super::kit::{Done, Keys, done, energy, engine, files, install, program, sample, says, sde};
 
 /// What a shell is to run where nothing goes wrong: the line, without the machine.
 const WELL: &str = "shift\nexec sh -c \"$*\"";
@@ -61,10 +61,7 @@ impl Desk {
         let script = self.path("ssh");
         let text = self.path("ssh.text");
         fs::write(&text, format!("#!/bin/sh\n{ssh}\n")).unwrap();
-        // A file that this process has open for writing can't be executed where another test forks meanwhile.
-        let mut install = Command::new("install");
-        install.args(["-m", "755"]).args([&text, &script]);
-        assert!(install.status().unwrap().success());
+        install(&text, &script);
         let mut command = program();
         let remote = command.get_program().to_owned();
         command.arg("copy").args(words);

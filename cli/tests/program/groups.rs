@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::exec::until;
-use super::kit::{Done, Sample, done, files, program, says};
+use super::kit::{Done, Sample, done, files, install, program, says};
 
 const GROUP: u32 = 64_100;
 const ANNA: u32 = 64_001;
@@ -22,8 +22,7 @@ fn place(test: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     }
     mode(dir.path(), 0o1777);
     let copy = dir.path().join("sde");
-    fs::copy(program().get_program(), &copy).unwrap();
-    mode(&copy, 0o755);
+    install(program().get_program(), &copy);
     Some((dir, copy))
 }
 

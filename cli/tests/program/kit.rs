@@ -179,6 +179,14 @@ impl Done {
     }
 }
 
+/// Makes an executable copy, by another process: a file that this one has open for writing can't be executed where
+/// another test forks meanwhile.
+pub fn install(from: impl AsRef<OsStr>, to: &Path) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(from).arg(to);
+    assert!(install.status().unwrap().success());
+}
+
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sde"));
     command.env_remove("COLUMNS").stdin(Stdio::null());

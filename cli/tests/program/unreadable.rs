@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::kit::{Done, Sample, done, program, says};
+use super::kit::{Done, Sample, done, install, program, says};
 
 /// A user who is not root, to whom modes mean nothing.
 const NOBODY: u32 = 65_534;
@@ -19,9 +19,8 @@ fn unprivileged(folder: &Path) -> Command {
     }
     // The folder of the build may be closed to others.
     let copy = folder.join("sde");
-    fs::copy(program().get_program(), &copy).unwrap();
-    let mode = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    mode(folder);
+    install(program().get_program(), &copy);
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(copy);
     command.uid(NOBODY).gid(NOBODY).env_remove("COLUMNS");
     command

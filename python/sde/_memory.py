@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -160,10 +161,11 @@ class CachedFunction(_sde.Function):
         fixed: tuple[Any, ...] | None = None,
     ) -> CachedFunction:
         _refuse_asynchronous(func)
-        parameters = inspect.signature(func).parameters
+        parameters = _signature(func).parameters
         for name in (*options["ignore"], *options["since"]):
             if name not in parameters:
-                raise ValueError(f"{func.__qualname__} has no parameter {name!r}")
+                more = " of its own: cache the function, and decorate what that gives" if hasattr(func, "__wrapped__") else ""
+                raise ValueError(f"{_code.name_of(func)} has no parameter {name!r}{more}")
         told = [_told(parameter, options) for parameter in parameters.values()]
         about = (inspect.getdoc(func) or "").partition("\n\n")[0]
 
@@ -242,6 +244,21 @@ def _refuse_asynchronous(func: Callable[..., Any]) -> None:
                 f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a plain "
                 "function that returns the result; `await memory.run(f, ...)` calls that from asyncio"
             )
+
+
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    """The parameters that a callable has itself. What it wraps may have others, and it may pass on what it likes.
+
+    Native wrappers, as those of `functools.lru_cache` and Numba, pass on what they are given, and have none to be seen.
+    """
+    if isinstance(func, types.FunctionType):
+        plain = types.FunctionType(func.__code__, {}, None, func.__defaults__, func.__closure__)
+        plain.__kwdefaults__ = func.__kwdefaults__
+        return inspect.signature(plain)
+    is_native = not isinstance(func, (types.MethodType, functools.partial)) and not isinstance(
+        getattr(type(func), "__call__", None), types.FunctionType
+    )
+    return inspect.signature(func, follow_wrapped=is_native)
 
 
 def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:

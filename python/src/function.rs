@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
@@ -62,17 +62,33 @@ struct Watched {
 }
 
 impl Watched {
-    fn is_unchanged(&self, py: Python<'_>) -> bool {
+    fn is_unchanged(&self, py: Python<'_>) -> PyResult<bool> {
         let (container, name) = (self.container.bind(py), self.name.bind(py));
         let found = match container.cast_exact::<PyDict>() {
-            Ok(dict) if !self.is_attribute => dict.get_item(name).ok().flatten(),
-            _ => container.getattr_opt(name).ok().flatten(),
+            Ok(dict) if !self.is_attribute => dict.get_item(name),
+            _ => container.getattr_opt(name),
         };
-        match (&self.object, found) {
+        // To look can run Python code, which Ctrl-C may end.
+        let found = found.or_else(|error| match error.is_instance_of::<PyException>(py) {
+            true => Ok(None),
+            false => Err(error),
+        })?;
+        Ok(match (&self.object, found) {
             (Some(object), Some(found)) => found.is(object.bind(py)),
             (None, None) => true,
             _ => false,
+        })
+    }
+}
+
+impl Identified {
+    fn is_unchanged(&self, py: Python<'_>) -> PyResult<bool> {
+        for watched in &self.watched {
+            if !watched.is_unchanged(py)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
 }
 
@@ -86,7 +102,7 @@ impl Function {
             .clone();
         if let Some(known) = known
             && known.opened == opened.number
-            && known.watched.iter().all(|watched| watched.is_unchanged(py))
+            && known.is_unchanged(py)?
         {
             return Ok(known);
         }

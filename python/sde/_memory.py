@@ -19,7 +19,16 @@ from typing import Any
 
 from . import _async, _code, _processes, _sde
 
-_stores: weakref.WeakSet[Memory] = weakref.WeakSet()
+
+
+class _Living(weakref.WeakSet[Any]):
+    """Objects that live, which one thread may go through while another adds some."""
+
+    def __iter__(self) -> Any:
+        return iter([one for one in (reference() for reference in [*self.data]) if one is not None])
+
+
+_stores: weakref.WeakSet[Memory] = _Living()
 
 
 class Memory:
@@ -46,7 +55,7 @@ class Memory:
         self.location = None if location is None else os.path.abspath(os.path.expanduser(location))
         self.mmap_mode = mmap_mode
         self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
-        self._functions: weakref.WeakSet[CachedFunction] = weakref.WeakSet()
+        self._functions: weakref.WeakSet[CachedFunction] = _Living()
         self._declaring = threading.local()
         if self._store is not None:
             _stores.add(self)
@@ -293,6 +302,7 @@ def _finish() -> None:
 def _forked() -> None:
     """Has stores opened anew in a child, and signals end it: the thread that handled them is the parent's."""
     _sde.forked()
+    _pickling.forked()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         if signal.getsignal(number) is signal.SIG_DFL:
             with contextlib.suppress(ValueError, OSError):

@@ -15,7 +15,7 @@ use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
-use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, warn};
+use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store, warn};
 
 /// A function of Python, and how its calls are keyed. Its subclass in Python has the rest of the interface.
 #[pyclass(frozen, subclass, dict, weakref, module = "sde._sde")]
@@ -271,11 +271,13 @@ impl Function {
                 raised: Mutex::new(None),
                 token,
                 to_main,
+                forks: store::forks(),
             })
         };
-        let run = |call: &Arc<Call>| {
+        let of_run = Arc::clone(&app);
+        let run = move |call: &Arc<Call>| {
             let handle = handle.with_cancel(&call.token);
-            let request = handle.request(&app.app, &inputs).policy(policy);
+            let request = handle.request(&of_run.app, &inputs).policy(policy);
             call::with_call(Arc::clone(call), || request.run())
         };
         let (call, made) = if is_main_thread(py)? {
@@ -285,14 +287,7 @@ impl Function {
             let made = Stay::within(|| py.detach(|| run(&call)));
             (call, made)
         };
-        made.map_err(|error| {
-            let raised = call
-                .raised
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            raised.unwrap_or_else(|| failed(&error))
-        })
+        made.map_err(|error| call.taken().unwrap_or_else(|| failed(&error)))
     }
 }
 

@@ -375,9 +375,15 @@ impl Function {
         self.called(arguments, named, cancel.token.clone())
     }
 
-    /// The object that a call gives whose function returned that one, in another process.
+    /// The object that a call gives whose function returned that one, in another process. That one has warned of an
+    /// object that can't be stored.
     fn returned<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let data = write::data(object, Purpose::Result)?;
+        let data = match write::data(object, Purpose::Result) {
+            Err(error) if error.is_instance_of::<KeyingError>(object.py()) => {
+                return Ok(object.clone());
+            }
+            data => data?,
+        };
         let how = read::How {
             is_writable: self.is_writable,
             is_of_others: false,

@@ -30,8 +30,6 @@ def reduce(value: Any) -> _Reduced | None:
     if type_ is pandas.Series:
         parts = (value.index, value.name, value.array, value.attrs, value.flags.allows_duplicate_labels)
         return "pandas.Series", parts, [".index", ".name", "", ".attrs", ""]
-    if issubclass(type_, pandas.Index) and type_.__module__.startswith("pandas."):
-        return _index(pandas, value)
     if issubclass(type_, pandas.api.extensions.ExtensionArray) and type_.__module__.startswith("pandas."):
         return _extension(pandas, value)
     return None
@@ -93,15 +91,6 @@ def _frame(value: Any) -> _Reduced:
     parts = (value.index, value.columns, value.attrs, value.flags.allows_duplicate_labels)
     places = [".index", ".columns", ".attrs", "", *(f"[{name!r}]" for name in names)]
     return "pandas.DataFrame", (*parts, *columns), places
-
-
-def _index(pandas: Any, value: Any) -> _Reduced:
-    names = list(value.names)
-    if issubclass(type(value), pandas.MultiIndex):
-        levels = [value.get_level_values(at).array for at in range(value.nlevels)]
-        return "pandas.Index", (type(value).__name__, names, levels), None
-    frequency = getattr(value, "freqstr", None)
-    return "pandas.Index", (type(value).__name__, names, frequency, value.array), None
 
 
 def _extension(pandas: Any, value: Any) -> _Reduced:

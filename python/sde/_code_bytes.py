@@ -256,7 +256,7 @@ def _code_constant(value: object, names: _Names) -> bytes:
         names.take(nested)
         return nested.digest
     made = constant(value)
-    if made is None:  # only tools that rewrite code put such objects there
+    if made is None:  # a slice, from Python 3.14 on, or what tools that rewrite code put there
         kind = type(value)
-        return digest("object", kind.__module__, kind.__qualname__)
+        return digest("object", kind.__module__, kind.__qualname__, repr(value))
     return made

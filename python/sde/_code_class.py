@@ -25,6 +25,8 @@ _OF_ENUMS = frozenset(
     """_member_map_ _member_names_ _value2member_map_ _unhashable_values_ _unhashable_values_map_
     _hashable_values_ _value_repr_ _member_type_ _use_args_ _new_member_""".split()
 )
+# What an enum gives its members.
+OF_MEMBERS = frozenset({"_name_", "_value_", "__objclass__", "_sort_order_", "_inverted_"})
 
 
 def describe_class(walk: Walk, cls: type, label: str) -> list[bytes]:
@@ -44,6 +46,12 @@ def describe_class(walk: Walk, cls: type, label: str) -> list[bytes]:
         for name, member in cls.__members__.items():
             made = walk.refer(member._value_, f"{place}.{name}")
             fields.append(digest("member", name, str(member._name_), made))
+            others = vars(member).keys() - OF_MEMBERS
+            if others:
+                walk.watched.items(vars(member))
+            for other in sorted(others):
+                made = walk.refer(vars(member)[other], f"{place}.{name}.{other}")
+                fields.append(digest("attribute", name, other, made))
     fields += _describe_dataclass(walk, cls, place)
     for name, value in list(own.items()):
         if name in skipped:

@@ -73,7 +73,11 @@ def describe_function(walk: Walk, function: types.FunctionType, label: str) -> l
     if "__wrapped__" in own:
         walk.watched.item(own, "__wrapped__", own["__wrapped__"])
         fields.append(digest("wrapped", walk.refer(own["__wrapped__"], label)))
-    if own.keys() - {"__wrapped__"}:
+    others = {name: value for name, value in own.items() if name != "__wrapped__"}
+    if others and owner.kind == "project":
+        walk.watched.items(own)
+        fields += [digest("attribute", name, walk.refer(value, f"{label}.{name}")) for name, value in others.items()]
+    elif others:  # a package's may be counts and caches, so those count that the code names
         fields.append(digest("attributes", walk.add_space(f"attributes of {label}", label, function)))
     if owner.kind == "project":
         fields += [_global(walk, function, name) for name in found.globals]
@@ -100,7 +104,7 @@ def _cells(walk: Walk, function: types.FunctionType, label: str, owner: Owner) -
         if owner.kind == "python" and name == "cache_token":
             continue  # singledispatch's, which counts what the process registered
         if owner.kind == "python" and type(value) in (dict, set, list):
-            yield digest("cell", name, *walk.codes_in(value, place))  # mostly a cache
+            yield digest("cell", name, *walk.codes_in(value, place, callable))  # mostly a cache
         else:
             yield digest("cell", name, walk.refer(value, place))
 

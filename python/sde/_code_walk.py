@@ -212,7 +212,9 @@ class Walk:
                 self.helpers[f"{label}: code"] = digest("codes", kind, *edges)
         return digest("value", label)
 
-    def codes_in(self, value: typing.Any, label: str) -> list[bytes]:
+    def codes_in(
+        self, value: typing.Any, label: str, is_followed: Callable[[object], bool] = is_code
+    ) -> list[bytes]:
         """Follows the functions and classes that a container has as elements."""
         kind = type(value)
         if issubclass(kind, (dict, types.MappingProxyType)):
@@ -225,7 +227,7 @@ class Walk:
             return []
         edges = []
         for key, element in items:
-            if is_code(element):
+            if is_followed(element):
                 key = constant(key, lambda other: self._refer_to_code(other, label)) or b""
                 edges.append(digest("element", key, self.refer(element, f"{label}[..]")))
         if edges:

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,16 @@ from typing import Any
 
 from . import _async, _code, _processes, _sde
 
-_stores: weakref.WeakSet[Memory] = weakref.WeakSet()
+
+
+class _Living(weakref.WeakSet[Any]):
+    """Objects that live, which one thread may go through while another adds some."""
+
+    def __iter__(self) -> Any:
+        return iter([one for one in (reference() for reference in [*self.data]) if one is not None])
+
+
+_stores: weakref.WeakSet[Memory] = _Living()
 
 
 class Memory:
@@ -45,7 +55,7 @@ class Memory:
         self.location = None if location is None else os.path.abspath(os.path.expanduser(location))
         self.mmap_mode = mmap_mode
         self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
-        self._functions: weakref.WeakSet[CachedFunction] = weakref.WeakSet()
+        self._functions: weakref.WeakSet[CachedFunction] = _Living()
         self._declaring = threading.local()
         if self._store is not None:
             _stores.add(self)
@@ -160,10 +170,11 @@ class CachedFunction(_sde.Function):
         fixed: tuple[Any, ...] | None = None,
     ) -> CachedFunction:
         _refuse_asynchronous(func)
-        parameters = inspect.signature(func).parameters
+        parameters = _signature(func).parameters
         for name in (*options["ignore"], *options["since"]):
             if name not in parameters:
-                raise ValueError(f"{func.__qualname__} has no parameter {name!r}")
+                more = " of its own: cache the function, and decorate what that gives" if hasattr(func, "__wrapped__") else ""
+                raise ValueError(f"{_code.name_of(func)} has no parameter {name!r}{more}")
         told = [_told(parameter, options) for parameter in parameters.values()]
         about = (inspect.getdoc(func) or "").partition("\n\n")[0]
 
@@ -244,6 +255,21 @@ def _refuse_asynchronous(func: Callable[..., Any]) -> None:
             )
 
 
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    """The parameters that a callable has itself. What it wraps may have others, and it may pass on what it likes.
+
+    Native wrappers, as those of `functools.lru_cache` and Numba, pass on what they are given, and have none to be seen.
+    """
+    if isinstance(func, types.FunctionType):
+        plain = types.FunctionType(func.__code__, {}, None, func.__defaults__, func.__closure__)
+        plain.__kwdefaults__ = func.__kwdefaults__
+        return inspect.signature(plain)
+    is_native = not isinstance(func, (types.MethodType, functools.partial)) and not isinstance(
+        getattr(type(func), "__call__", None), types.FunctionType
+    )
+    return inspect.signature(func, follow_wrapped=is_native)
+
+
 def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:
     name, since = parameter.name, options["since"]
     default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
@@ -276,6 +302,7 @@ def _finish() -> None:
 def _forked() -> None:
     """Has stores opened anew in a child, and signals end it: the thread that handled them is the parent's."""
     _sde.forked()
+    _pickling.forked()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         if signal.getsignal(number) is signal.SIG_DFL:
             with contextlib.suppress(ValueError, OSError):

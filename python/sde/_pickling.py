@@ -37,6 +37,12 @@ class _Here(threading.local):
 _here = _Here()
 
 
+def forked() -> None:
+    """Gives up a lock that a thread of the parent may have held."""
+    global _opening
+    _opening = threading.RLock()
+
+
 def memory_at(location: str, mmap_mode: str | None) -> _memory.Memory:
     """Gives the store of a path, which this process may have open.
 

@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from . import _arrays, _code, _code_owner, _results, _sde
+from . import _arrays, _code, _code_class, _code_owner, _results, _sde
 
 Reduced = tuple[str, Any, list[str] | None]
 
@@ -140,8 +140,9 @@ def _function(value: Any) -> Reduced:
     code = _code_of(value, _code.code_of)
     made = (code.own, sorted(code.helpers.items()))
     values = [(place, code.values[place]) for place in sorted(code.values)]
-    places = ["", "", "", *(f".<{place}>" for place, _ in values)]
-    return "function", (code.name, made, [place for place, _ in values], *(of for _, of in values)), places
+    attributes = {name: of for name, of in vars(value).items() if name != "__wrapped__"}
+    places = ["", "", "", "", *(f".<{place}>" for place, _ in values)]
+    return "function", (code.name, made, attributes, [place for place, _ in values], *(of for _, of in values)), places
 
 
 def _builtin(value: Any) -> Reduced:
@@ -190,11 +191,8 @@ def _memoryview(value: memoryview) -> Reduced:
 
 
 def _enum(value: enum.Enum) -> Reduced:
-    more = {name: of for name, of in vars(value).items() if name not in _OF_MEMBERS}
+    more = {name: of for name, of in vars(value).items() if name not in _code_class.OF_MEMBERS}
     return "enum", (type(value), value._name_, value._value_, more), ["", "", ".value", ".__dict__"]
-
-
-_OF_MEMBERS = frozenset({"_name_", "_value_", "__objclass__", "_sort_order_", "_inverted_"})
 
 
 def _plain(kind: str, state: Callable[[Any], Any]) -> Callable[[Any], Reduced]:
@@ -246,10 +244,10 @@ _KNOWN: dict[int, tuple[type, Callable[[Any], Reduced]]] = {
 _BASES: list[tuple[type, Callable[[Any], Any]]] = [
     (int, int.__int__),
     (float, float.__float__),
-    (complex, lambda value: (complex.__getattribute__(value, "real"), complex.__getattribute__(value, "imag"))),
+    (complex, lambda value: (complex.real.__get__(value), complex.imag.__get__(value))),
     (str, str.__str__),
-    (bytes, lambda value: b"".join([value])),
-    (bytearray, lambda value: bytes(memoryview(value))),
+    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
+    (bytearray, lambda value: bytearray.__getitem__(value, slice(None))),
     (tuple, lambda value: tuple.__getitem__(value, slice(None))),
     (list, lambda value: list.__getitem__(value, slice(None))),
     (dict, lambda value: dict(dict.items(value))),  # dict.copy asks the subclass for its keys

@@ -6,6 +6,7 @@ gone, the worker gives up what it is at, saves, and ends.
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 import signal
@@ -29,6 +30,7 @@ class _Worker:
         self.received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.is_busy = False
         self.is_closed = False
+        self.process = os.getpid()
         self.main = threading.main_thread().ident or 0
 
     def read(self) -> None:
@@ -54,10 +56,14 @@ class _Worker:
             if self.is_closed:
                 raise KeyboardInterrupt
             value = what(pickle.loads(message))
+            if os.getpid() != self.process:
+                raise SystemExit
             answer = ("other",) if value is _OTHER else ("value", cloudpickle.dumps(value))
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
+            if os.getpid() != self.process:  # the function forked: one answer is the parent's to send
+                raise
             answer = _raised(raised)
         finally:
             self.is_busy = False

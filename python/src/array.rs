@@ -67,13 +67,14 @@ pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
 /// are. In a key it is tagged always, since a list of the numbers has the key of the array.
 pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Option<Data>> {
     let py = array.py();
-    let kind: String = array
-        .getattr(intern!(py, "dtype"))?
-        .getattr(intern!(py, "str"))?
-        .extract()?;
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "str"))?.extract()?;
     let Some((_, numbers)) = TYPES.iter().find(|(name, _)| *name == kind) else {
         return Ok(None);
     };
+    if !dtype.getattr(intern!(py, "metadata"))?.is_none() {
+        return Ok(None);
+    }
     let lengths: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
     let flags = array.getattr(intern!(py, "flags"))?;
     let is_contiguous = |name| flags.getattr(name)?.is_truthy();

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::PyException;
@@ -14,7 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 use sde::{AppError, CancelToken, Data, Handle, Inputs, ResultMap};
 
 use crate::signals::blocked;
-use crate::{KeyingError, Unkept, current, write};
+use crate::{KeyingError, Unkept, current, store, write};
 
 /// How often the main thread looks for signals.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -36,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) token: CancelToken,
     /// Where bodies are sent, if the call was made on Python's main thread.
     pub(crate) to_main: Option<Sender<Message>>,
+    /// How often this process had been forked off when the call was made.
+    pub(crate) forks: u64,
 }
 
 /// What the thread that makes a run sends to the main thread.
@@ -135,6 +138,10 @@ impl Call {
             let (arguments, named) = (self.arguments.bind(py), &self.named);
             let named = named.as_ref().map(|named| named.bind(py));
             let returned = Stay::within(|| self.function.bind(py).call(arguments, named))?;
+            if self.is_in_child() {
+                let why = ": the function forked this process off, and returned in it";
+                return Err(Unkept::new_err((returned.unbind(), why)));
+            }
             write::data(&returned, write::Purpose::Result).map_err(|error| {
                 match error.is_instance_of::<KeyingError>(py) {
                     true => Unkept::new_err((returned.unbind(), error.value(py).to_string())),
@@ -147,6 +154,19 @@ impl Call {
             Ok(data) => Ok(ResultMap::new().with("result", data)),
             Err(raised) => Err(self.failure(py, raised)),
         }
+    }
+
+    /// Whether the function forked, and this is the child: the engine and its threads are the parent's.
+    fn is_in_child(&self) -> bool {
+        self.forks != store::forks()
+    }
+
+    /// What the function raised.
+    pub(crate) fn taken(&self) -> Option<PyErr> {
+        self.raised
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Keeps what the function raised for its caller, and gives the engine its text. The next call runs the function
@@ -178,32 +198,40 @@ pub(crate) fn with_call<R>(call: Arc<Call>, run: impl FnOnce() -> R) -> R {
 
 /// Makes the run of a call on another thread, and runs its bodies on this one, which is Python's main thread. A signal
 /// whose handler raises cancels the run.
-pub(crate) fn on_main<R: Send>(
+pub(crate) fn on_main<R: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce(Sender<Message>) -> Arc<Call>,
-    run: impl FnOnce(&Arc<Call>) -> R + Send,
+    run: impl FnOnce(&Arc<Call>) -> R + Send + 'static,
 ) -> PyResult<(Arc<Call>, R)> {
     let (to_main, bodies) = channel();
     let ended = Ended(to_main.clone());
     let call = call(to_main);
+    let given = Arc::clone(&call);
+    let running = move || {
+        let _ended = ended;
+        run(&given)
+    };
+    let running = blocked(|| thread::Builder::new().spawn(running)).map_err(|error| {
+        let what = "no thread could be started for a call";
+        crate::Error::new_err(format!(
+            "{what} ({error}); the limit of threads may be reached"
+        ))
+    })?;
     let given = &call;
     let (made, interrupted) = py.detach(move || {
-        std::thread::scope(|scope| {
-            let run = blocked(|| {
-                scope.spawn(move || {
-                    let _ended = ended;
-                    run(given)
-                })
-            });
-            let interrupted = serve(&bodies, &given.token);
-            (run.join(), interrupted)
-        })
+        let interrupted = serve(&bodies, &given.token);
+        if given.is_in_child() {
+            // There is no thread to wait for.
+            std::mem::forget(running);
+            return (None, given.taken());
+        }
+        (running.join().ok(), interrupted)
     });
     if let Some(error) = interrupted {
         return Err(error);
     }
     let made =
-        made.map_err(|_| crate::Error::new_err("the call panicked; this is a fault of SDE"))?;
+        made.ok_or_else(|| crate::Error::new_err("the call panicked; this is a fault of SDE"))?;
     Ok((call, made))
 }
 
@@ -213,7 +241,11 @@ fn serve(bodies: &Receiver<Message>, token: &CancelToken) -> Option<PyErr> {
     loop {
         match bodies.recv_timeout(SIGNALS) {
             Ok(Message::Body { call, handle, done }) => {
-                _ = done.send(attached(|py| call.run(py, handle)));
+                let made = attached(|py| call.run(py, handle));
+                if call.is_in_child() {
+                    return interrupted;
+                }
+                _ = done.send(made);
             }
             Err(RecvTimeoutError::Timeout) => {
                 let checked = Python::try_attach(|py| py.check_signals());

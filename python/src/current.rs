@@ -3,6 +3,8 @@
 //! It is kept in a context variable: code that `asyncio` or `contextvars.copy_context` take along has it, and a thread
 //! that a body starts has not.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use sde::Handle;
@@ -12,8 +14,10 @@ static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 /// The handle of a run, and the opened store that the run belongs to.
 #[pyclass(frozen, module = "sde._sde")]
 pub(crate) struct Current {
-    pub(crate) handle: Handle,
-    pub(crate) opened: u64,
+    handle: Handle,
+    opened: u64,
+    /// Code that a body leaves for later, as a callback of `asyncio`, has its context when the run has ended.
+    has_ended: AtomicBool,
 }
 
 fn variable(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
@@ -33,7 +37,8 @@ pub(crate) fn handle(py: Python<'_>, opened: u64) -> PyResult<Option<Handle>> {
         return Ok(None);
     };
     let current = current.get();
-    Ok((current.opened == opened).then(|| current.handle.clone()))
+    let is_in_it = current.opened == opened && !current.has_ended.load(Ordering::Relaxed);
+    Ok(is_in_it.then(|| current.handle.clone()))
 }
 
 /// Runs something within a run.
@@ -44,9 +49,15 @@ pub(crate) fn within<R>(
     run: impl FnOnce() -> R,
 ) -> PyResult<R> {
     let variable = variable(py)?;
-    let current = Bound::new(py, Current { handle, opened })?;
-    let token = variable.call_method1("set", (current,))?;
+    let current = Current {
+        handle,
+        opened,
+        has_ended: AtomicBool::new(false),
+    };
+    let current = Bound::new(py, current)?;
+    let token = variable.call_method1("set", (&current,))?;
     let result = run();
+    current.get().has_ended.store(true, Ordering::Relaxed);
     variable.call_method1("reset", (token,))?;
     Ok(result)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
@@ -15,7 +15,7 @@ use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
-use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, warn};
+use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store, warn};
 
 /// A function of Python, and how its calls are keyed. Its subclass in Python has the rest of the interface.
 #[pyclass(frozen, subclass, dict, weakref, module = "sde._sde")]
@@ -62,17 +62,33 @@ struct Watched {
 }
 
 impl Watched {
-    fn is_unchanged(&self, py: Python<'_>) -> bool {
+    fn is_unchanged(&self, py: Python<'_>) -> PyResult<bool> {
         let (container, name) = (self.container.bind(py), self.name.bind(py));
         let found = match container.cast_exact::<PyDict>() {
-            Ok(dict) if !self.is_attribute => dict.get_item(name).ok().flatten(),
-            _ => container.getattr_opt(name).ok().flatten(),
+            Ok(dict) if !self.is_attribute => dict.get_item(name),
+            _ => container.getattr_opt(name),
         };
-        match (&self.object, found) {
+        // To look can run Python code, which Ctrl-C may end.
+        let found = found.or_else(|error| match error.is_instance_of::<PyException>(py) {
+            true => Ok(None),
+            false => Err(error),
+        })?;
+        Ok(match (&self.object, found) {
             (Some(object), Some(found)) => found.is(object.bind(py)),
             (None, None) => true,
             _ => false,
+        })
+    }
+}
+
+impl Identified {
+    fn is_unchanged(&self, py: Python<'_>) -> PyResult<bool> {
+        for watched in &self.watched {
+            if !watched.is_unchanged(py)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
 }
 
@@ -86,7 +102,7 @@ impl Function {
             .clone();
         if let Some(known) = known
             && known.opened == opened.number
-            && known.watched.iter().all(|watched| watched.is_unchanged(py))
+            && known.is_unchanged(py)?
         {
             return Ok(known);
         }
@@ -255,11 +271,13 @@ impl Function {
                 raised: Mutex::new(None),
                 token,
                 to_main,
+                forks: store::forks(),
             })
         };
-        let run = |call: &Arc<Call>| {
+        let of_run = Arc::clone(&app);
+        let run = move |call: &Arc<Call>| {
             let handle = handle.with_cancel(&call.token);
-            let request = handle.request(&app.app, &inputs).policy(policy);
+            let request = handle.request(&of_run.app, &inputs).policy(policy);
             call::with_call(Arc::clone(call), || request.run())
         };
         let (call, made) = if is_main_thread(py)? {
@@ -269,14 +287,7 @@ impl Function {
             let made = Stay::within(|| py.detach(|| run(&call)));
             (call, made)
         };
-        made.map_err(|error| {
-            let raised = call
-                .raised
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            raised.unwrap_or_else(|| failed(&error))
-        })
+        made.map_err(|error| call.taken().unwrap_or_else(|| failed(&error)))
     }
 }
 
@@ -364,9 +375,15 @@ impl Function {
         self.called(arguments, named, cancel.token.clone())
     }
 
-    /// The object that a call gives whose function returned that one, in another process.
+    /// The object that a call gives whose function returned that one, in another process. That one has warned of an
+    /// object that can't be stored.
     fn returned<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let data = write::data(object, Purpose::Result)?;
+        let data = match write::data(object, Purpose::Result) {
+            Err(error) if error.is_instance_of::<KeyingError>(object.py()) => {
+                return Ok(object.clone());
+            }
+            data => data?,
+        };
         let how = read::How {
             is_writable: self.is_writable,
             is_of_others: false,

@@ -27,6 +27,11 @@ pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::SeqCst);
 }
 
+/// How often this process and those before it were forked off.
+pub(crate) fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// An engine with its store, as one process has it.
 pub(crate) struct Opened {
     pub(crate) sde: Sde,
@@ -59,7 +64,7 @@ impl Opened {
 impl Opened {
     /// Whether this process was forked off since: the engine is another process's.
     fn is_of_parent(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        self.forks != forks()
     }
 
     /// Keeps the parent's engine in memory for ever: to drop it could wait for a thread that is not here.

@@ -98,6 +98,28 @@ def test_a_call_in_a_body_belongs_to_its_run(tmp_path):
     assert out == ["(True, 1)"]
 
 
+def test_what_a_body_leaves_for_later_is_in_no_run(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import contextvars
+        later = []
+
+        @memory.cache
+        def inner(x):
+            return x
+
+        def leaves(x):
+            later.append(contextvars.copy_context())
+            return inner(x)
+
+        outer = memory.cache(leaves, version="1")
+        print(outer(1), later[0].run(inner, 2), later[0].run(inner, 1))
+        """,
+    )
+    assert out == ["1 2 1"]
+
+
 async def _coroutine(x):
     return x
 

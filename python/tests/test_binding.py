@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import pathlib
 import threading
 from typing import Any
@@ -43,6 +45,49 @@ def test_arguments_that_do_not_fit_are_errors_of_python(memory: Any, args: Any, 
     with pytest.raises(TypeError) as raised:
         f(*args, **named)
     assert type(raised.value) is TypeError
+
+
+def _by_default(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(x=5):
+        return function(x)
+
+    return wrapper
+
+
+def _by_name(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args, **named):
+        return function(*args, **(named if args else {"x": 5} | named))
+
+    return wrapper
+
+
+def _with_a_signature(function: Any) -> Any:
+    def wrapper(*args, **named):
+        return function(*args, **named) if args or named else 5
+
+    wrapper.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return wrapper
+
+
+class _Object:
+    def __init__(self, function: Any) -> None:
+        functools.update_wrapper(self, function)
+
+    def __call__(self, x=5):
+        return self.__wrapped__(x)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("decorate", [_by_default, _by_name, _with_a_signature, _Object])
+def test_a_decorated_function_has_the_parameters_of_what_is_called(memory: Any, decorate: Any) -> None:
+    def f(x=1):
+        return x
+
+    cached = memory.cache(decorate(f))
+    assert [cached(), cached(1), cached(x=1)] == [5, 1, 1]
+    by_native = memory.cache(functools.lru_cache(f))
+    assert by_native.key() == by_native.key(1) == by_native.key(x=1)
 
 
 def test_a_mutable_default_counts_as_it_is(memory: Any) -> None:

@@ -114,6 +114,10 @@ def test_objects_that_are_one_object_count_as_one() -> None:
         "class A:\n def g(self): return {}\na = A()\ndef f(): return a.g()",
         "def g(): return {}\ng.calls = 0\ndef f(): return g()",
         "def g(): pass\ng.rate = {}\ndef f(): return g.rate",
+        "class A:\n def g(self): pass\n g.rate = {}\ndef f(): return getattr(A.g, 'rate')",
+        "import enum\nclass A(enum.Enum):\n a = 1\nA.a.more = {}\ndef f(): return A.a.more",
+        "import functools\n@functools.singledispatch\ndef g(x): return 0\n"
+        "class C:\n def __call__(self, x): return {}\ng.register(int, C())\ndef f(): return g(1)",
         "from collections import namedtuple\nP = namedtuple('P', 'x{}')\ndef f(): return P(1)",
         "def g(a=({},)): return a\ndef f(): return g()",
         "def g(*, a={}): return a\ndef f(): return g()",

@@ -142,3 +142,48 @@ def test_a_child_that_never_uses_the_store_ends(tmp_path):
         """,
     )
     assert out == ["ended"]
+
+
+@pytest.mark.parametrize("end", ["sys.exit(5)", "return 'of the child'"])
+@pytest.mark.parametrize("is_main", [True, False])
+def test_a_function_that_forks_ends_in_the_child_too(tmp_path, end, is_main):
+    out = run(
+        tmp_path,
+        f"""
+        parent = os.getpid()
+
+        @memory.cache
+        def other(x):
+            return os.getpid()
+
+        def forks(x):
+            child = os.fork()
+            if child == 0:
+                {end}
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        inner = memory.cache(forks, version="1")
+        outer = memory.cache(lambda x: inner(x), version="1")
+
+        def go():
+            try:
+                found = outer(1)
+            except SystemExit as stopped:
+                found = stopped.code
+            if os.getpid() != parent:
+                assert found in (5, "of the child") and other(1) == os.getpid()
+                if threading.current_thread() is threading.main_thread() and {is_main}:
+                    sys.exit(5)
+                memory.finish()
+                os._exit(5)
+            print(found, outer(1), other(1) != parent)
+
+        if {is_main}:
+            go()
+        else:
+            thread = threading.Thread(target=go)
+            thread.start()
+            thread.join()
+        """,
+    )
+    assert out == ["5 5 True"]

@@ -93,6 +93,20 @@ class ZeroLooking(int):
         return (0,)
 
 
+class ZeroComplex(complex):
+    real = imag = property(lambda self: 0.0)  # type: ignore[assignment]
+
+    def __getnewargs__(self) -> Any:
+        return (0j,)
+
+
+def _scaled(scale: float) -> Any:
+    def scaled() -> None: ...
+
+    scaled.scale = scale  # type: ignore[attr-defined]
+    return scaled
+
+
 class Dated(datetime.date):
     pass
 
@@ -187,6 +201,7 @@ def _odd() -> list[Any]:
         range(3), range(0, 3, 2), slice(3), slice(0, 3), ..., NotImplemented,
         Plain(), Plain(x=1), Plain(x=True), Plain(x=1.0), Plain(y=1), Other(x=1), Plain(x=1, y=2),
         Liar(1), Liar(2), EmptyLooking([1]), EmptyLooking([2]), EmptyLooking(), EmptyDict(a=1), EmptyDict(a=2), ZeroLooking(1), ZeroLooking(2),
+        ZeroComplex(1), ZeroComplex(2), _scaled(1), _scaled(2),
         _dated("a"), _dated("b"), Odd(1), Odd(2), Slots(1, 2), Slots(1, 3), Slots(2, 2), Named(1, 2), Named(2, 1),
         Color.RED, Color.BLUE, Color, Number.ONE, Number, Frozen(1), Frozen(1, -0.0), Frozen(2), WithSetter(len), WithSetter(abs), Shade.RED,
         holds_itself, [holds_itself], (holds_itself,), parent, Plain(child=Plain(parent=None)),
@@ -222,7 +237,7 @@ def _arrays() -> list[Any]:
         numpy.array([50], "m8[ms]"), numpy.array(["NaT"], "M8[s]"), numpy.datetime64("2020"), numpy.timedelta64(1, "s"),
         numpy.array(["ab"]), numpy.array(["ab"], "U3"), numpy.array([b"ab"]), numpy.zeros(2, padded),
         numpy.zeros(2, [("a", "i1"), ("b", "<f8")]), numpy.zeros(2, [("a", "i1"), ("c", "<f8")]), numpy.zeros(2, "V3"),
-        numpy.zeros(2, numpy.dtype("f8", metadata={"a": 1})), numpy.array([1.0, None]), numpy.array([1, None]),
+        numpy.zeros(2, numpy.dtype("f8", metadata={"a": 1})), numpy.zeros(2), numpy.array([1.0, None]), numpy.array([1, None]),
         numpy.array([[1], None], object), numpy.ma.array([1, 2], mask=[0, 1]), numpy.ma.array([1, 3], mask=[0, 1]),
         numpy.ma.array([1, 2]), numpy.ma.array([1, 2], fill_value=7), numpy.matrix([[1.0]]), numpy.array([[1.0]]),
         numpy.zeros(1, [("x", "f8")]).view(numpy.recarray), numpy.zeros(1, [("x", "f8")]), numpy.dtype("f8"),

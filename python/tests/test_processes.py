@@ -281,3 +281,36 @@ def test_a_build_without_the_global_lock_is_refused(tmp_path):
     text = "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1; import sde"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={"PYTHONPATH": str(SOURCES)})
     assert "ImportError: sde is not tested without Python's global lock" in done.stderr
+
+
+def test_a_function_that_forks_in_a_worker_answers_once_and_its_child_ends(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            child = os.fork()
+            if child == 0 and x % 2:
+                sys.exit(5)
+            if child == 0:
+                return "of the child"
+            return x, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        print(memory.map(f, range(6), processes=2))
+        """,
+    )
+    assert out == ["[(0, 0), (1, 5), (2, 0), (3, 5), (4, 0), (5, 5)]"]
+
+
+def test_a_result_that_cannot_be_stored_comes_from_a_worker_too(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            return lambda: x
+
+        print([f() for f in memory.map(f, range(2), processes=2)])
+        """,
+    )
+    assert out == ["[0, 1]"]

@@ -191,3 +191,29 @@ def test_an_object_whose_end_calls_a_cached_function_does_not_hang(tmp_path):
         """,
     )
     assert out == ["3", "4"]
+
+
+def test_threads_may_make_functions_while_others_call_them(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        sys.setswitchinterval(1e-6)
+        barrier = threading.Barrier(8, timeout=30)
+        kept, failures = [], []
+
+        def go(number):
+            barrier.wait()
+            try:
+                for i in range(100):
+                    kept.append(memory.cache(lambda x: x + number, version=str((number, i))))
+                    assert kept[-1](i) == i + number
+            except BaseException as failure:
+                failures.append(repr(failure))
+
+        threads = [threading.Thread(target=go, args=(number,)) for number in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(set(failures))
+        """,
+    )
+    assert out == ["set()"]

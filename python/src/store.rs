@@ -30,7 +30,7 @@ pub(crate) fn forked() {
 /// An engine with its store, as one process has it.
 pub(crate) struct Opened {
     pub(crate) sde: Sde,
-    store: DirStore,
+    pub(crate) store: DirStore,
     pub(crate) number: u64,
     forks: u64,
 }

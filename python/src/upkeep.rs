@@ -16,29 +16,22 @@ use sde::{Data, Key};
 use crate::store::{Opened, Store};
 use crate::{Unreadable, failed, read};
 
-/// Takes the results of an app out of the store and of memory, or those of all apps. A result that can't be taken out now
-/// is marked as invalid: another process is writing its file, or another user owns it.
+/// Takes the results of an app out of the store and of memory, or those of all apps.
 #[pyfunction]
 pub(crate) fn clear(py: Python<'_>, store: &Store, name: Option<String>) -> PyResult<()> {
     let opened = store.opened(py)?;
-    let cleared = py.detach(|| {
+    let is_meant = |one: &Removable<'_>| name.as_ref().is_none_or(|name| one.app == name);
+    py.detach(|| {
         opened.save()?;
-        let is_meant = |one: &Removable<'_>| name.as_ref().is_none_or(|name| one.app == name);
-        let left = opened.take_out(&is_meant)?;
-        for (key, run) in &left {
-            opened.sde.invalidate_run(key, *run, "cleared from Python");
-        }
+        opened.take_out(&is_meant)?;
         opened.forget(name.as_deref());
-        match left.is_empty() {
-            true => Ok(()),
-            false => opened.save(),
-        }
-    });
-    cleared.map_err(|error| failed(&error))
+        opened.save()
+    })
+    .map_err(|error| failed(&error))
 }
 
 /// Takes out the results that were used least recently, until no more than `bytes` and `items` are left, and none that
-/// was last used more than `age` seconds ago.
+/// was last used more than `age` seconds ago. It is about results that `user` has saved.
 #[pyfunction]
 pub(crate) fn reduce_size(
     py: Python<'_>,
@@ -46,11 +39,12 @@ pub(crate) fn reduce_size(
     bytes: Option<u64>,
     items: Option<usize>,
     age: Option<f64>,
+    user: u32,
 ) -> PyResult<()> {
     let opened = store.opened(py)?;
     let reduced = py.detach(|| {
         opened.save()?;
-        let mut left = opened.kept()?;
+        let mut left = opened.kept(user)?;
         left.sort_by_key(|one| one.used);
         let age = age.and_then(|age| Duration::try_from_secs_f64(age).ok());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
@@ -70,9 +64,9 @@ pub(crate) fn reduce_size(
         }
         opened.take_out(&|one| goes.contains(one.key))?;
         opened.forget(None);
-        Ok(())
+        opened.save()
     });
-    reduced.map_err(|error: sde::Error| failed(&error))
+    reduced.map_err(|error| failed(&error))
 }
 
 /// The result of a key, in a tuple; `None` if there is none, or it is no longer given.
@@ -119,11 +113,10 @@ pub(crate) fn forget(py: Python<'_>, store: &Store, key: [u8; 32]) -> PyResult<(
     let (opened, key) = (store.opened(py)?, Key::from_bytes(key));
     let forgotten = py.detach(|| {
         let reason = "cleared from Python";
-        // It fails if neither memory nor the store has one. The store may have another than memory.
+        opened.save()?;
+        // It fails if neither memory nor the store has one.
         _ = opened.sde.invalidate(&key, reason);
-        if let Some(found) = opened.find(&key)? {
-            opened.sde.invalidate_run(&key, found.record.run, reason);
-        }
+        opened.invalidate_all(&key, reason)?;
         opened.save()
     });
     forgotten.map_err(|error| failed(&error))
@@ -133,47 +126,68 @@ pub(crate) fn forget(py: Python<'_>, store: &Store, key: [u8; 32]) -> PyResult<(
 struct Kept {
     key: Key,
     bytes: u64,
-    /// When it was saved or last used, in nanoseconds since 1970.
+    /// When it was saved or last used, in nanoseconds since 1970; zero if it is marked as invalid.
     used: u64,
 }
 
 impl Opened {
+    /// Saves what this process has, and looks for what others have saved.
     fn save(&self) -> Result<(), sde::Error> {
         self.sde.checkpoint()?;
-        self.sde.archive()
+        self.sde.archive()?;
+        Ok(self.store.refresh()?)
     }
 
     /// The entry of a key that counts, unless it is marked as invalid.
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, sde::Error> {
         self.save()?;
-        self.store.refresh()?;
         let Some(found) = self.store.find(key)? else {
             return Ok(None);
         };
-        let mut marks = self.store.marks()?;
-        marks.retain(|mark| (mark.key, mark.run) == (*key, found.record.run));
-        // The last counts: they come in their order.
-        let is_invalid = marks.last().is_some_and(|mark| !mark.undone);
+        let is_invalid = self.invalid()?.contains(&(*key, found.record.run));
         Ok((!is_invalid).then_some(found))
     }
 
-    /// Takes keys out of the store; gives the computations of those that can't be taken out now.
-    fn take_out(
-        &self,
-        wanted: &dyn Fn(&Removable<'_>) -> bool,
-    ) -> Result<Vec<(Key, RunId)>, sde::Error> {
-        let left = RefCell::new(Vec::new());
+    /// The computations that are marked as invalid.
+    fn invalid(&self) -> Result<HashSet<(Key, RunId)>, sde::Error> {
+        let mut invalid = HashSet::new();
+        // Of marks of one computation the last counts: they come in their order.
+        for mark in self.store.marks()? {
+            let of = (mark.key, mark.run);
+            match mark.undone {
+                true => invalid.remove(&of),
+                false => invalid.insert(of),
+            };
+        }
+        Ok(invalid)
+    }
+
+    /// Marks all computations of a key that the store has.
+    fn invalidate_all(&self, key: &Key, reason: &str) -> Result<(), sde::Error> {
+        if let Some(found) = self.store.look(key)? {
+            for one in found.others.iter().chain([&found]) {
+                self.sde.invalidate_run(key, one.record.run, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes keys out of the store. One that can't be taken out now is marked as invalid, to be saved: its file is being
+    /// written, or was until ten minutes ago, or another user owns it.
+    fn take_out(&self, wanted: &dyn Fn(&Removable<'_>) -> bool) -> Result<(), sde::Error> {
+        let left = RefCell::new(HashSet::new());
         let noted = |one: &Removable<'_>, stays: bool| {
             let is_wanted = wanted(one);
-            if let (true, Some(entry)) = (is_wanted && stays, one.entry) {
-                left.borrow_mut().push((*one.key, entry.record.run));
+            if is_wanted && stays {
+                left.borrow_mut().insert(*one.key);
             }
             is_wanted
         };
         if self.store.remove(|one| noted(one, one.stays))?.busy {
             self.store.would_remove(|one| noted(one, true))?;
         }
-        Ok(left.into_inner())
+        let mut left = left.into_inner().into_iter();
+        left.try_for_each(|key| self.invalidate_all(&key, "cleared from Python"))
     }
 
     /// Drops the results of an app from memory, or those of all apps.
@@ -185,16 +199,19 @@ impl Opened {
         }
     }
 
-    /// All keys with entries, by what the files have.
-    fn kept(&self) -> Result<Vec<Kept>, sde::Error> {
+    /// All keys with entries that a user has saved, by what the files have.
+    fn kept(&self, user: u32) -> Result<Vec<Kept>, sde::Error> {
+        let invalid = self.invalid()?;
         let read = Inspection::open(self.store.path())?.read(|snapshot| {
             let (mut kept, mut used) = (HashMap::new(), HashMap::new());
-            snapshot.walk(None, |_, item| match item {
-                Item::Entry(entry) => {
-                    let of = entry.record.key;
-                    let one: &mut (u64, u64) = kept.entry(of).or_default();
+            snapshot.walk(None, |segment, item| match item {
+                Item::Entry(entry) if segment.author().is_none_or(|author| author == user) => {
+                    let of = &entry.record;
+                    let one: &mut (u64, u64) = kept.entry(of.key).or_default();
                     one.0 += entry.place.end - entry.place.start;
-                    one.1 = one.1.max(entry.saved_at);
+                    if !invalid.contains(&(of.key, of.run)) {
+                        one.1 = one.1.max(entry.saved_at);
+                    }
                 }
                 Item::Uses { uses, .. } => uses.iter().for_each(|one| {
                     let last: &mut u64 = used.entry(one.prefix).or_default();
@@ -208,11 +225,11 @@ impl Opened {
         let kept = kept.into_iter().map(|(key, (bytes, saved_at))| {
             let [a, b, c, d, e, f, g, h, ..] = *key.as_bytes();
             let last = used.get(&u64::from_be_bytes([a, b, c, d, e, f, g, h]));
-            Kept {
-                key,
-                bytes,
-                used: saved_at.max(last.copied().unwrap_or_default()),
-            }
+            let used = match saved_at {
+                0 => 0,
+                saved_at => saved_at.max(last.copied().unwrap_or_default()),
+            };
+            Kept { key, bytes, used }
         });
         Ok(kept.collect())
     }

@@ -20,6 +20,7 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
         "use the ordinary build of Python (python3, not python3t)"
     )
 
+from ._joblib import Reference, expires_after
 from ._memory import CachedFunction, Memory, open
 from ._sde import Error, KeyingError
 from ._values import InputFile, register
@@ -30,6 +31,8 @@ __all__ = [
     "InputFile",
     "KeyingError",
     "Memory",
+    "Reference",
+    "expires_after",
     "open",
     "register",
 ]

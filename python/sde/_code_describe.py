@@ -181,7 +181,9 @@ def describe_wrapper(walk: Walk, value: object, label: str) -> list[bytes]:
 
     Of a package's object only functions and classes count: what else it has is mostly a cache.
     """
-    fields = [digest("type", walk.refer(type(value), ""))]
+    is_ours = type(value).__module__.partition(".")[0] == OURSELVES
+    # Of ours all types are one: a callback that looks at hits, or a message, changes no result.
+    fields = [digest("type", OURSELVES if is_ours else walk.refer(type(value), ""))]
     for name, inner in _wrapped(value).items():
         walk.watched.attribute(value, name, inner)
         fields.append(digest("wrapped", name, walk.refer(inner, label)))
@@ -191,7 +193,7 @@ def describe_wrapper(walk: Walk, value: object, label: str) -> list[bytes]:
     elif type(own) is dict:
         fields += walk.codes_in(dict(own), label)
         options = own.get("_options")
-        if type(value).__module__.partition(".")[0] == OURSELVES and type(options) is dict:
+        if is_ours and type(options) is dict:
             # What a cached function's user said of its code is true of those who call it, too.
             fields.append(digest("version", walk.refer(options.get("version"), label)))
             for use in options.get("uses", ()):

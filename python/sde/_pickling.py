@@ -13,15 +13,20 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
 from . import _memory
 
+if TYPE_CHECKING:
+    from ._uncached import UncachedFunction
+
+    Cached = _memory.CachedFunction | UncachedFunction
+
 _MAIN = ("__main__", "__mp_main__")
 
-_reopened: dict[tuple[str, str | None], _memory.Memory] = {}
+_reopened: dict[tuple[str | None, str | None, int], _memory.Memory] = {}
 _opening = threading.RLock()
 _tokens = itertools.count()
 
@@ -43,28 +48,28 @@ def forked() -> None:
     _opening = threading.RLock()
 
 
-def memory_at(location: str, mmap_mode: str | None) -> _memory.Memory:
+def memory_at(location: str | None, mmap_mode: str | None, verbose: int) -> _memory.Memory:
     """Gives the store of a path, which this process may have open.
 
     Raises:
         sde.Error: If the store can't be opened.
     """
     with _opening:
-        known = _reopened.get((location, mmap_mode))
+        known = _reopened.get((location, mmap_mode, verbose))
         if known is None:
-            known = _memory.Memory(location, mmap_mode, _shared=_store_at(location))
-            _reopened[location, mmap_mode] = known
+            known = _memory.Memory(location, mmap_mode=mmap_mode, verbose=verbose, _shared=_store_at(location))
+            _reopened[location, mmap_mode, verbose] = known
         return known
 
 
-def _store_at(location: str) -> Any:
+def _store_at(location: str | None) -> Any:
     for memory in list(_memory._stores):
         if memory.location == location:
             return memory._store
     return None
 
 
-def reduce(function: _memory.CachedFunction) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def reduce(function: Cached) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """What a pickle has of a cached function."""
     module, name = function.func.__module__, function.func.__qualname__
     if module not in _MAIN and _named(module, name) is function:
@@ -78,7 +83,7 @@ def reduce(function: _memory.CachedFunction) -> tuple[Callable[..., Any], tuple[
     finally:
         del _here.pickled[id(function)]
     memory = function._memory
-    return _rebuilt, (token, memory.location, memory.mmap_mode, payload)
+    return _rebuilt, (token, memory.location, memory.mmap_mode, memory.verbose, payload)
 
 
 def by_name(module: str, name: str) -> Any:
@@ -103,7 +108,7 @@ def _named(module: str, name: str) -> Any:
 class _Later:
     """Stands for a cached function in its own pickle: a function that calls itself has its own name."""
 
-    function: _memory.CachedFunction
+    function: Cached
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -120,14 +125,13 @@ def _pending(token: str) -> _Later:
     return _here.made[token]
 
 
-def _rebuilt(token: str, location: str, mmap_mode: str | None, payload: bytes) -> _memory.CachedFunction:
+def _rebuilt(token: str, location: str | None, mmap_mode: str | None, verbose: int, payload: bytes) -> Cached:
     later = _here.made[token] = _Later()
     try:
         func, options = pickle.loads(payload)
     finally:
         del _here.made[token]
-    memory = memory_at(location, mmap_mode)
-    function = _memory.CachedFunction._made(memory, func, options)
+    function: Cached = memory_at(location, mmap_mode, verbose).cache(func, **options)
     later.function = function
     names = getattr(func, "__globals__", {})
     for name in [name for name, value in names.items() if value is later]:

@@ -105,7 +105,7 @@ def function_of(setup: dict[str, Any]) -> _memory.CachedFunction:
         sde.Error: If the code or a global has another value here than in the parent.
     """
     function = pickle.loads(setup["function"])
-    memory = _pickling.memory_at(setup["location"], setup["mmap_mode"])
+    memory = _pickling.memory_at(setup["location"], setup["mmap_mode"], setup["verbose"])
     code = _code.code_of(function.func, function._options["uses"])
     here = described(code)
     differing = sorted(
@@ -125,7 +125,7 @@ def function_of(setup: dict[str, Any]) -> _memory.CachedFunction:
     if not differing and function._memory.location == memory.location:
         return function
     fixed = (setup["own"], sorted(setup["helpers"].items()), sorted(code.values.items()), [])
-    return _memory.CachedFunction._made(memory, function.func, function._options, fixed)
+    return type(function)._made(memory, function.func, function._options, fixed)
 
 
 def described(code: _code.Code) -> dict[str, bytes]:

@@ -37,6 +37,7 @@ class Setup:
                 "function": cloudpickle.dumps(function),
                 "location": memory.location,
                 "mmap_mode": memory.mmap_mode,
+                "verbose": memory.verbose,
                 "own": code.own,
                 "helpers": code.helpers,
                 "code": described(code),

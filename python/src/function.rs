@@ -1,6 +1,7 @@
 //! A function whose results are remembered.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -29,6 +30,8 @@ pub(crate) struct Function {
     version: Option<String>,
     /// Whether arrays that come back are copies, which may be written to.
     is_writable: bool,
+    /// Whether a computation that gives something else than an earlier one is warned of.
+    is_compared: bool,
     /// Tells what the function's code is: `code() -> Told`.
     code: Py<PyAny>,
     /// The app as it was identified last.
@@ -122,7 +125,10 @@ impl Function {
             Some(version) => CodeId::Version(version.clone().into()),
             None => CodeId::Source(own.into()),
         };
-        let result = ResultSpec::data("result").tagged(self.tags);
+        let mut result = ResultSpec::data("result").tagged(self.tags);
+        if !self.is_compared {
+            result = result.not_compared();
+        }
         let mut info = AppInfo::with_code(self.name.clone(), code)
             .about(self.about.clone())
             .result(result);
@@ -236,16 +242,17 @@ impl Function {
         let py = arguments.py();
         match self.outcome(arguments, named, policy, token) {
             Ok(outcome) => self.result(py, &outcome),
-            Err(error) if error.is_instance_of::<Unkept>(py) => {
-                let (object, why): (_, String) = error.value(py).getattr("args")?.extract()?;
-                warn(
-                    py,
-                    format!("{} is not remembered: the result{why}", self.name),
-                )?;
-                Ok(object)
-            }
+            Err(error) if error.is_instance_of::<Unkept>(py) => self.unkept(py, &error),
             Err(error) => Err(error),
         }
+    }
+
+    /// The result that could not be stored; its caller is warned.
+    fn unkept<'py>(&self, py: Python<'py>, error: &PyErr) -> PyResult<Bound<'py, PyAny>> {
+        let (object, why): (_, String) = error.value(py).getattr("args")?.extract()?;
+        let name = &self.name;
+        warn(py, format!("{name} is not remembered: the result{why}"))?;
+        Ok(object)
     }
 
     fn outcome(
@@ -300,7 +307,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 #[pymethods]
 impl Function {
     #[new]
-    #[pyo3(signature = (store, function, name, about, parameters, tags, version, is_writable, code))]
+    #[pyo3(signature = (store, function, name, about, parameters, tags, version, is_writable, is_compared, code))]
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, from the package's own Python code"
@@ -315,6 +322,7 @@ impl Function {
         tags: Vec<String>,
         version: Option<String>,
         is_writable: bool,
+        is_compared: bool,
         code: Py<PyAny>,
     ) -> PyResult<Self> {
         let mut all = Tags::NONE;
@@ -340,6 +348,7 @@ impl Function {
             tags: all,
             version,
             is_writable,
+            is_compared,
             code,
             identified: Mutex::new(None),
         })
@@ -365,14 +374,59 @@ impl Function {
     }
 
     /// Makes a call that another thread may give up.
-    #[pyo3(signature = (cancel, arguments, named))]
+    #[pyo3(signature = (cancel, arguments, named, anew=false))]
     fn call_until<'py>(
         &self,
         cancel: &Cancel,
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
+        anew: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.called(arguments, named, cancel.token.clone())
+        let token = cancel.token.clone();
+        match anew {
+            true => self.made(arguments, named, Policy::Refresh, token),
+            false => self.called(arguments, named, token),
+        }
+    }
+
+    /// Makes a call, and gives its key in place of its result, or the result in a tuple if that can't be stored.
+    #[pyo3(signature = (arguments, named, anew))]
+    fn shelve(
+        &self,
+        arguments: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+        anew: bool,
+    ) -> PyResult<(Option<[u8; 32]>, Option<(Py<PyAny>,)>)> {
+        let py = arguments.py();
+        let policy = if anew { Policy::Refresh } else { Policy::Use };
+        match self.outcome(arguments, named, policy, CancelToken::new()) {
+            Ok(outcome) => Ok((Some(*outcome.key.as_bytes()), None)),
+            Err(error) if error.is_instance_of::<Unkept>(py) => {
+                let object = self.unkept(py, &error)?;
+                Ok((None, Some((object.unbind(),))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// When the result of a call was made, in seconds since 1970, and how many seconds that took; `None` if a call would
+    /// compute.
+    #[pyo3(signature = (arguments, named))]
+    fn remembered(
+        &self,
+        arguments: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<(f64, f64)>> {
+        let (opened, app, inputs, _) = self.asked(arguments, named)?;
+        let record = arguments
+            .py()
+            .detach(|| opened.sde.record(&app.app, &inputs))
+            .map_err(|error| failed(&error))?;
+        Ok(record.map(|record| {
+            let since = record.made_at.duration_since(UNIX_EPOCH);
+            let made_at = since.unwrap_or_default().as_secs_f64();
+            (made_at, record.took.as_secs_f64())
+        }))
     }
 
     /// The object that a call gives whose function returned that one, in another process. That one has warned of an

@@ -11,6 +11,7 @@ mod read;
 mod reduce;
 mod signals;
 mod store;
+mod upkeep;
 mod write;
 
 use pyo3::prelude::*;
@@ -74,6 +75,11 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(read::set_build, module)?)?;
     module.add_function(wrap_pyfunction!(store::forked, module)?)?;
+    module.add_function(wrap_pyfunction!(upkeep::clear, module)?)?;
+    module.add_function(wrap_pyfunction!(upkeep::reduce_size, module)?)?;
+    module.add_function(wrap_pyfunction!(upkeep::load, module)?)?;
+    module.add_function(wrap_pyfunction!(upkeep::made_by, module)?)?;
+    module.add_function(wrap_pyfunction!(upkeep::forget, module)?)?;
     module.add_function(wrap_pyfunction!(store::file_digest, module)?)?;
     module.add_function(wrap_pyfunction!(write::digest, module)?)
 }

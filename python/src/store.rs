@@ -35,7 +35,7 @@ pub(crate) fn forks() -> u64 {
 /// An engine with its store, as one process has it.
 pub(crate) struct Opened {
     pub(crate) sde: Sde,
-    store: DirStore,
+    pub(crate) store: DirStore,
     pub(crate) number: u64,
     forks: u64,
 }

@@ -118,8 +118,13 @@ impl Engine {
 
     pub(super) fn mark(&self, key: &Key, reason: &str, undone: bool) -> Result<RunId, Error> {
         let run = self.run_of(key)?;
+        self.mark_run(*key, run, reason, undone);
+        Ok(run)
+    }
+
+    pub(super) fn mark_run(&self, key: Key, run: RunId, reason: &str, undone: bool) {
         let mark = Mark {
-            key: *key,
+            key,
             run,
             reason: reason.to_owned(),
             at: machine::now(),
@@ -130,7 +135,6 @@ impl Engine {
         if self.archiver().is_some() {
             self.pending.add_mark(mark);
         }
-        Ok(run)
     }
 
     fn run_of(&self, key: &Key) -> Result<RunId, Error> {

@@ -8,7 +8,7 @@ use super::load::entry_of;
 use crate::app::{Compared, Nearest, ResolvedApp, of_keys};
 use crate::cache::AppCache;
 use crate::checkpoint::StoredEntry;
-use crate::entry::Record;
+use crate::entry::{Record, RecordHead};
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
@@ -37,11 +37,7 @@ impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
     pub(super) fn peek(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
         let resolved = &*app.resolved;
-        let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
-        let key = key.map_err(|source| ErrorKind::Fingerprint {
-            app: Arc::clone(&resolved.name),
-            source,
-        })?;
+        let key = self.key_of(resolved, inputs)?;
         Ok(self
             .known(resolved, &key, None)
             .unwrap_or_else(|| Peek::Miss {
@@ -49,6 +45,40 @@ impl Engine {
                 why: NEW.to_owned(),
                 nearest: self.nearest(app, key, inputs),
             }))
+    }
+
+    /// The record of the computation that would serve a run.
+    pub(super) fn record_serving(
+        &self,
+        app: &CalledApp<'_>,
+        inputs: &Inputs,
+    ) -> Result<Option<RecordHead>, Error> {
+        let resolved = &*app.resolved;
+        let key = self.key_of(resolved, inputs)?;
+        Ok(match self.known(resolved, &key, None) {
+            Some(Peek::Hit { .. }) => {
+                let entry = self.cache_here(resolved).entry(&key);
+                let entry = entry.or_else(|| self.of_larger_set(&key));
+                entry.map(|entry| entry.record.clone())
+            }
+            Some(Peek::Load { .. }) => {
+                let found = self.archiver().map(|archiver| archiver.find(&key));
+                found
+                    .and_then(Result::ok)
+                    .flatten()
+                    .map(|stored| stored.record.head)
+            }
+            _ => None,
+        })
+    }
+
+    fn key_of(&self, resolved: &ResolvedApp, inputs: &Inputs) -> Result<Key, Error> {
+        let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
+        let failed = |source| ErrorKind::Fingerprint {
+            app: Arc::clone(&resolved.name),
+            source,
+        };
+        key.map_err(|source| failed(source).into())
     }
 
     /// What a run of this key, with results of these names, would do; `None` if nothing of it is known.

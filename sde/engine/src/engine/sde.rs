@@ -17,6 +17,7 @@ use super::stats::Stats;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::entry::Record;
 use crate::error::Error;
+use crate::event::RunId;
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
@@ -229,6 +230,12 @@ impl Sde {
             run,
             dependents: self.engine().dependents(key),
         })
+    }
+
+    /// Invalidates one computation of a key, known from its [record](crate::record::RecordHead::run), whatever this
+    /// program has in memory: another process may have made one of its own. Nothing is looked up.
+    pub fn invalidate_run(&self, key: &Key, run: RunId, reason: &str) {
+        self.engine().mark_run(*key, run, reason, false);
     }
 
     /// Takes [`invalidate`](Self::invalidate) back.

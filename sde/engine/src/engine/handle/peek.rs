@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use super::{AppSource, Handle};
 use crate::app::Nearest;
+use crate::entry::RecordHead;
+use crate::error::Error;
 use crate::event::RunId;
+use crate::inputs::Inputs;
 use crate::key::Key;
 
 /// The prediction of [`Handle::peek`](crate::Handle::peek) for a run.
@@ -100,5 +104,40 @@ impl fmt::Display for Peek {
                     .map_or(Ok(()), |nearest| write!(f, "; {nearest}"))
             }
         }
+    }
+}
+
+impl Handle {
+    /// The record of the result that a call would be given: when it was made, and how long that took. `None` if the call
+    /// would compute, wait or fail. It runs nothing and reads no value, and unlike [`peek`](Self::peek) it looks for no
+    /// nearest run.
+    ///
+    /// It is for deciding whether a result is too old, and to be [refreshed](crate::Policy::Refresh). A body that asks it
+    /// stays cacheable, so what the body returns must not depend on the answer.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    ///
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// let sde = sde::Sde::new();
+    /// let inputs = sde::Inputs::new().with("x", 3.0);
+    /// assert!(sde.record(&square, &inputs)?.is_none());
+    /// sde.run(&square, &inputs)?;
+    /// assert!(sde.record(&square, &inputs)?.unwrap().made_at <= SystemTime::now());
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn record<A: AppSource + ?Sized>(
+        &self,
+        app: &A,
+        inputs: &Inputs,
+    ) -> Result<Option<RecordHead>, Error> {
+        self.check_active()?;
+        let app = app.resolve(self)?;
+        self.engine
+            .record_serving(&app, &*self.declared(&app, inputs)?)
     }
 }

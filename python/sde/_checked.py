@@ -1,0 +1,45 @@
+"""Cached functions that look at each hit: whether it is still valid, or to tell of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _joblib, _memory
+
+
+class CheckedFunction(_memory.CachedFunction):
+    """A cached function with a validation callback, or with messages of hits.
+
+    Others don't pay for that: their hits don't pass through Python code.
+    """
+
+    def _is_refused(self, args: tuple[Any, ...], kwargs: dict[str, Any], tells: bool = True) -> bool:
+        """Whether there is a result, and the user's callback doesn't want it."""
+        made = self.remembered(args, kwargs)
+        callback = self._options["cache_validation_callback"]
+        if made is None:
+            return False
+        if callback is not None:
+            metadata = _joblib.metadata_of(self.func, self._options["ignore"], made, args, kwargs)
+            if not callback(metadata):
+                return True
+        if tells and self._verbose > 10:
+            print(f"[sde] {_joblib.called(self.func, args, kwargs)} is remembered", flush=True)
+        return False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_refused(args, kwargs):
+            return self.refresh(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def call_until(self, cancel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
+        return super().call_until(cancel, args, kwargs, anew or self._is_refused(args, kwargs))
+
+    def shelve(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
+        return super().shelve(args, kwargs, anew or self._is_refused(args, kwargs))
+
+    def peek(self, *args: Any, **kwargs: Any) -> tuple[bool, str, str]:
+        is_remembered, key, why = super().peek(*args, **kwargs)
+        if is_remembered and self._is_refused(args, kwargs, tells=False):
+            return False, key, f"[{key[:8]}] would be computed: cache_validation_callback does not want the result"
+        return is_remembered, key, why

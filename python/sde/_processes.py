@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ._memory import CachedFunction, Memory
 
 _MOST_TRIES = 3
+_shuffle = random.SystemRandom().shuffle
+"""Programs that share a store go through their points in different orders, or each would wait for the other's point."""
 _UNSAVED = {"expendable", "no_cache"}
 """The tags of results that workers don't save."""
 
@@ -165,7 +168,9 @@ class _Sweep:
             self._ask(by_key, index, args, named)
             if self.stops and self.has_failed:
                 break
-        self.tasks.extend(by_key.values())
+        tasks = list(by_key.values())
+        _shuffle(tasks)
+        self.tasks.extend(tasks)
         if self.has_failed and self.stops:
             return
         if self.tasks:

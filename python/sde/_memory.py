@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -175,7 +176,7 @@ class CachedFunction(_sde.Function):
                 return bytes(32), [], [], []
             found = _code.code_of(func, options["uses"])
             for text in found.warnings:
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                _warn_of(func, text)
             return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
 
         name = _code.name_of(func)
@@ -198,14 +199,21 @@ class CachedFunction(_sde.Function):
         return made
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a call would compute nothing. It runs nothing."""
-        return self.peek(*args, **kwargs)[0]
+        """Whether a call would compute nothing. It runs nothing, and looks for what other processes have saved."""
+        return self._looked(*args, **kwargs)[0]
 
     check_call_in_cache = is_cached
 
     def why(self, *args: Any, **kwargs: Any) -> str:
         """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
-        return self.peek(*args, **kwargs)[2]
+        return self._looked(*args, **kwargs)[2]
+
+    def _looked(self, *args: Any, **kwargs: Any) -> tuple[bool, str, str]:
+        found = self.peek(*args, **kwargs)
+        if not found[0] and self._memory._store is not None:
+            self._memory._store.refresh()
+            found = self.peek(*args, **kwargs)
+        return found
 
     def key(self, *args: Any, **kwargs: Any) -> str:
         """The key of a call, as the program `sde` takes it."""
@@ -242,6 +250,14 @@ def _refuse_asynchronous(func: Callable[..., Any]) -> None:
                 f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a plain "
                 "function that returns the result; `await memory.run(f, ...)` calls that from asyncio"
             )
+
+
+def _warn_of(func: Any, text: str) -> None:
+    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store."""
+    while not isinstance(func, types.FunctionType):
+        func = _code._inner(func)
+    place, known = func.__code__, func.__globals__.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, RuntimeWarning, place.co_filename, place.co_firstlineno, func.__module__, known)
 
 
 def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:

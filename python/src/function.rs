@@ -380,6 +380,20 @@ impl Function {
         self.identified(py, &opened).map(|_| ())
     }
 
+    /// Whether a result is remembered, and the key of the call. It runs nothing, and compares with no other run.
+    #[pyo3(signature = (*arguments, **named))]
+    fn find(
+        &self,
+        arguments: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(bool, String)> {
+        let py = arguments.py();
+        let (_, app, inputs, handle) = self.asked(arguments, named)?;
+        let found = py.detach(|| handle.find(&app.app, &inputs));
+        let (key, is_remembered) = found.map_err(|error| failed(&error))?;
+        Ok((is_remembered, key.to_string()))
+    }
+
     /// What a call would do, and why; it runs nothing. The first is whether a result is remembered.
     #[pyo3(signature = (*arguments, **named))]
     fn peek(

@@ -95,6 +95,45 @@ def test_programs_that_share_a_store_go_through_points_in_orders_of_their_own(tm
     assert sum(abs(place - x) > 4 for place, x in enumerate(order)) > 4
 
 
+def test_a_function_that_maps_over_processes_is_remembered(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            return x * x
+
+        @memory.cache
+        def total(n):
+            print("runs")
+            return sum(memory.map(f, range(n), processes=2))
+
+        # It would compare each point with all that is remembered.
+        sde.CachedFunction.peek = None
+        print(total(5), total(5))
+        """,
+    )
+    assert out == ["runs", "30 30"]
+
+
+def test_a_function_that_asks_what_is_remembered_is_not_looked_up(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            return x
+
+        @memory.cache
+        def asks(x):
+            return f.is_cached(x)
+
+        print(asks(1), f(1), asks(1))
+        """,
+    )
+    assert out == ["False 1 True"]
+
+
 def test_a_point_of_a_worker_that_is_killed_is_taken_over(tmp_path):
     out = run(
         tmp_path,

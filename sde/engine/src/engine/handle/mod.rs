@@ -1,10 +1,11 @@
 //! The calls that a program or a body makes.
 //!
 //! Naming an app ([`AppSource`]), one run and its options ([`request`]), functions by their arguments
-//! ([`call_app`]), what files of results hold ([`files`]), many at once ([`parallel`], [`par_call`], on the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+//! ([`call_app`]), whether a result is remembered ([`find`]), what files of results hold ([`files`]), many at once ([`parallel`], [`par_call`], on the loop of [`items`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
 mod call_app;
 mod files;
+mod find;
 mod items;
 mod par_call;
 mod parallel;

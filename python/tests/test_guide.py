@@ -15,6 +15,7 @@ import test_code_edits
 from programs import SOURCES
 
 PAGE = (SOURCES.parent / "docs/guide/13-python.md").read_text()
+README = (SOURCES.parent / "README.md").read_text()
 SECTIONS = re.split(r"^## ", PAGE, flags=re.M)
 
 # Runs blocks as the cells of a notebook. An expression with a comment behind it has that value, or raises that error; ".."
@@ -66,6 +67,8 @@ def python(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_code_gives_what_the_page_says(tmp_path: Path) -> None:
     run = [(needs, block) for needs, block in blocks("python") if not block.startswith("# scan.py")]
+    run += [(needs, block) for needs, block in blocks("python", README) if block.startswith("import sde\n")]
+    assert len(run) > 10
     (tmp_path / "blocks.json").write_text(json.dumps(run))
     (tmp_path / "page.py").write_text(RUN)
     ended = python(tmp_path, "page.py")

@@ -13,6 +13,7 @@ use sde::{
 
 use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
+use crate::shown::Shown;
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
 use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, warn};
@@ -158,7 +159,7 @@ impl Function {
                 }
                 data => data?,
             };
-            inputs = inputs.with(format!("global {name}"), data);
+            inputs = inputs.with(format!("global {name}"), Shown(data));
         }
         Ok(inputs)
     }

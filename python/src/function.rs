@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
 use sde::{
-    AppInfo, CancelToken, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
-    ResultSpec, Tags,
+    AppInfo, CancelToken, Data, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
+    ResultSpec, Source, Tags,
 };
 
 use crate::bind::{self, Parameter, Told};
@@ -270,14 +270,40 @@ impl Function {
             let made = Stay::within(|| py.detach(|| run(&call)));
             (call, made)
         };
-        made.map_err(|error| {
+        let outcome = made.map_err(|error| {
             let raised = call
                 .raised
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
             raised.unwrap_or_else(|| failed(&error))
-        })
+        })?;
+        if outcome.source == Source::Computed {
+            self.warn_of_changes(py, &app, &inputs)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Warns of globals that a run has changed: the next call is another one.
+    fn warn_of_changes(&self, py: Python<'_>, app: &Identified, inputs: &Inputs) -> PyResult<()> {
+        for (name, value) in &app.values {
+            let before = inputs.get::<Shown<Data>>(&format!("global {name}"));
+            let after = write::data(value.bind(py), Purpose::Key);
+            let (Ok(before), Ok(after)) = (before, after) else {
+                continue;
+            };
+            if write::digest_of(&before.0)? != write::digest_of(&after)? {
+                let of = &self.name;
+                warn(
+                    py,
+                    format!(
+                        "{name} was changed while {of} ran, and counts: the next call runs again. \
+                         Return the value in place of changing a global"
+                    ),
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -91,3 +91,25 @@ def test_a_warning_names_the_place_of_the_function_once(tmp_path: pathlib.Path) 
     # `other` reaches the lock too.
     lines = [function.func.__code__.co_firstlineno for function in (locked, other)]
     assert sorted(found.lineno for found in told) == lines
+
+
+SEEN: list[int] = []
+
+
+def test_a_global_that_a_call_changes_is_named(tmp_path: pathlib.Path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    @memory.cache
+    def notes(x: int) -> int:
+        SEEN.append(x)
+        return x
+
+    @memory.cache
+    def reads(x: int) -> int:
+        return x + len(SEEN)
+
+    with pytest.warns(RuntimeWarning, match="test_changes.SEEN was changed while .*notes ran"):
+        notes(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reads(1)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
@@ -142,7 +142,10 @@ impl Function {
         let Some(mut inputs) = bind::inputs(&self.parameters, arguments, named)? else {
             let inspect = py.import("inspect")?;
             let signature = inspect.call_method1("signature", (self.function.bind(py),))?;
-            signature.call_method("bind", arguments, named)?;
+            let fits = signature.call_method("bind", arguments, named);
+            fits.map_err(|error| {
+                PyTypeError::new_err(format!("{}() {}", self.name, error.value(py)))
+            })?;
             return Err(Error::new_err("these arguments do not fit the function"));
         };
         for (name, value) in &app.values {

@@ -43,6 +43,7 @@ def test_arguments_that_do_not_fit_are_errors_of_python(memory: Any, args: Any, 
     with pytest.raises(TypeError) as raised:
         f(*args, **named)
     assert type(raised.value) is TypeError
+    assert f"{__name__}.test_arguments_that_do_not_fit_are_errors_of_python.<locals>.f() " in str(raised.value)
 
 
 def test_a_mutable_default_counts_as_it_is(memory: Any) -> None:

@@ -257,7 +257,10 @@ def _refuse_asynchronous(func: Callable[..., Any]) -> None:
 
 
 def _warn_of(func: Any, text: str) -> None:
-    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store."""
+    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store, and anew by
+    each worker, whose parent has told."""
+    if _worker.is_worker:
+        return
     while not isinstance(func, types.FunctionType):
         func = _code._inner(func)
     place, known = func.__code__, func.__globals__.setdefault("__warningregistry__", {})
@@ -310,7 +313,7 @@ if multiprocessing.parent_process() is not None or getattr(
 ):
     _sde.forked()
 
-from . import _pickling, _values  # noqa: E402  (they need the classes above)
+from . import _pickling, _values, _worker  # noqa: E402  (they need the classes above)
 
 _values.register(CachedFunction, lambda function: function.func)
 _values.register(Memory, lambda memory: None)

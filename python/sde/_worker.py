@@ -19,6 +19,8 @@ import cloudpickle
 from . import _code, _memory, _pickling, _sde
 
 
+is_worker = False
+"""Whether this process is a worker."""
 _OTHER = object()
 """Stands for the result of a point that has another key here."""
 
@@ -132,6 +134,8 @@ def described(code: _code.Code) -> dict[str, bytes]:
 
 def main(descriptor: int) -> None:
     """Runs a worker on a connection that the parent has given, and ends the process."""
+    global is_worker
+    is_worker = True
     worker = _Worker(Connection(descriptor))
     signal.signal(signal.SIGINT, worker.interrupted)
     threading.Thread(target=worker.read, daemon=True).start()

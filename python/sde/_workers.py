@@ -34,7 +34,7 @@ class Setup:
         memory = function._memory
         self.message = cloudpickle.dumps(
             {
-                "function": cloudpickle.dumps(function),
+                "function": _pickled(function),
                 "location": memory.location,
                 "mmap_mode": memory.mmap_mode,
                 "own": code.own,
@@ -42,6 +42,16 @@ class Setup:
                 "code": described(code),
             }
         )
+
+
+def _pickled(function: CachedFunction) -> bytes:
+    try:
+        return cloudpickle.dumps(function)
+    except Exception as error:
+        raise _sde.Error(
+            f"{function.__qualname__} can't go to worker processes ({type(error).__name__}: {error}); "
+            "move it with what it uses into a module, which workers import, or leave `processes` out"
+        ) from error
 
 
 class Worker:

@@ -161,6 +161,10 @@ def test_modules_are_watched(look: Look) -> None:
 # What is told and refused
 
 
+def test_a_logger_is_not_told_of() -> None:
+    assert _code.code_of(space("import logging\nLOG = logging.getLogger('a')\ndef f(x): LOG.info(x)")["f"]).warnings == []
+
+
 def test_warnings_name_what_they_are_about() -> None:
     text = "import threading\nLOCK = threading.Lock()\ndef f(x):\n global last\n last = x\n with LOCK: return x"
     one, two = _code.code_of(space(text)["f"]).warnings

@@ -116,6 +116,28 @@ def test_a_function_that_maps_over_processes_is_remembered(tmp_path):
     assert out == ["runs", "30 30"]
 
 
+LOCKED = """
+import threading
+LOCK = threading.Lock()
+def f(x):
+    with LOCK:
+        return x
+"""
+
+
+def test_a_warning_of_code_is_told_by_the_program_and_not_by_each_worker(tmp_path):
+    (tmp_path / "project.py").write_text(LOCKED)
+    process = begin(tmp_path, "import project\nprint(memory.map(project.f, range(4), processes=2))")
+    out, told = process.communicate(timeout=60)
+    assert out == "[0, 1, 2, 3]\n", told
+    assert told.count("project.LOCK is a lock") == 1
+
+
+def test_a_function_that_can_not_go_to_workers_is_an_error_that_says_so(tmp_path):
+    text = f"{LOCKED}\ntry:\n    memory.map(f, range(4), processes=2)\nexcept sde.Error as error:\n    print(error)"
+    assert run(tmp_path, text)[0].startswith("f can't go to worker processes (TypeError: cannot pickle")
+
+
 def test_a_function_that_asks_what_is_remembered_is_not_looked_up(tmp_path):
     out = run(
         tmp_path,

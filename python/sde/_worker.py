@@ -14,8 +14,6 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-import cloudpickle
-
 from . import _code, _memory, _pickling, _sde
 
 
@@ -56,7 +54,7 @@ class _Worker:
             if self.is_closed:
                 raise KeyboardInterrupt
             value = what(pickle.loads(message))
-            answer = ("other",) if value is _OTHER else ("value", cloudpickle.dumps(value))
+            answer = ("other",) if value is _OTHER else ("value", _pickling.dumps(value))
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
@@ -87,7 +85,7 @@ def _raised(raised: BaseException) -> tuple[Any, ...]:
     text = "".join(traceback.format_exception(raised))
     short = "".join(traceback.format_exception_only(raised)).strip()
     try:
-        pickled = cloudpickle.dumps(raised)
+        pickled = _pickling.dumps(raised)
         pickle.loads(pickled)
     except Exception:
         pickled = b""

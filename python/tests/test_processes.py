@@ -116,6 +116,40 @@ def test_a_function_that_maps_over_processes_is_remembered(tmp_path):
     assert out == ["runs", "30 30"]
 
 
+def test_dataclasses_of_a_script_are_the_same_in_workers(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import dataclasses, typing
+
+        @dataclasses.dataclass
+        class Point:
+            r: float
+            n: int = 2
+            names: list = dataclasses.field(default_factory=list)
+            made: typing.ClassVar[int] = 0
+            seed: dataclasses.InitVar[int] = 1
+            _: dataclasses.KW_ONLY
+            more: float = 0.5
+
+            def second(self):
+                return self.first()
+
+            def first(self):
+                return self.r
+
+        @memory.cache
+        def f(point):
+            return [field.name for field in dataclasses.fields(point)], dataclasses.replace(point, r=2.0, seed=1).r
+
+        import warnings
+        warnings.simplefilter("error")
+        print(memory.map(f, [Point(1.0), Point(3.0)], processes=2) == [f.func(Point(1.0))] * 2, memory.stats()["computed"])
+        """,
+    )
+    assert out == ["True 0"]
+
+
 LOCKED = """
 import threading
 LOCK = threading.Lock()

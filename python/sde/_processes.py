@@ -138,7 +138,7 @@ def _answer(compute: Callable[[], Any]) -> _Answer:
 
 def _within_time(memory: Memory, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A call, which is not begun once the job's time is up."""
-    if memory.time_left() == 0 and not function.find(*args, **named)[0]:
+    if memory.time_left() == 0 and not function.glance(*args, **named)[0]:
         raise _out_of_time()
     return function(*args, **named)
 
@@ -181,7 +181,7 @@ class _Sweep:
     def _ask(self, by_key: dict[str, _Task], index: int, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Gives a point what is remembered, or makes it one of a task."""
         try:
-            is_remembered, key = self.function.find(*args, **named)
+            is_remembered, key = self.function.glance(*args, **named)
             if is_remembered:
                 self._give([index], _Answer(self.function(*args, **named)))
             else:
@@ -303,5 +303,5 @@ class _Sweep:
         store = self.function._memory._store
         store.refresh()
         for task in self.saved if store.is_in_run() else []:
-            if not self._failed(task) and self.function.find(*task.args, **task.named)[0]:
+            if not self._failed(task) and self.function.glance(*task.args, **task.named)[0]:
                 self.function(*task.args, **task.named)

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
 use sde::{
-    AppInfo, CancelToken, Data, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
+    AppInfo, CancelToken, Data, DynApp, Handle, Inputs, Instance, Outcome, Policy, Prepared,
     ResultSpec, Source, Tags,
 };
 
@@ -410,34 +410,33 @@ impl Function {
         self.identified(py, &opened).map(|_| ())
     }
 
-    /// Whether a result is remembered, and the key of the call. It runs nothing, and compares with no other run.
+    /// Whether the result of a call is remembered, and its key; it runs nothing.
     #[pyo3(signature = (*arguments, **named))]
-    fn find(
+    fn glance(
         &self,
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<(bool, String)> {
         let py = arguments.py();
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
-        let found = py.detach(|| handle.find(&app.app, &inputs));
-        let (key, is_remembered) = found.map_err(|error| failed(&error))?;
+        let (key, is_remembered) = py
+            .detach(|| handle.glance(&app.app, &inputs))
+            .map_err(|error| failed(&error))?;
         Ok((is_remembered, key.to_string()))
     }
 
-    /// What a call would do, and why; it runs nothing. The first is whether a result is remembered.
+    /// What a call would do, and why. It runs nothing, and reads the records of all calls of the function.
     #[pyo3(signature = (*arguments, **named))]
-    fn peek(
+    fn explained(
         &self,
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(bool, String, String)> {
+    ) -> PyResult<String> {
         let py = arguments.py();
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
-        let peek = py
-            .detach(|| handle.peek(&app.app, &inputs))
-            .map_err(|error| failed(&error))?;
-        let is_remembered = matches!(peek, Peek::Hit { .. } | Peek::Load { .. });
-        Ok((is_remembered, peek.key().to_string(), peek.to_string()))
+        let peek = py.detach(|| handle.peek(&app.app, &inputs));
+        peek.map(|peek| peek.to_string())
+            .map_err(|error| failed(&error))
     }
 
     /// Makes the result of a call one that is no longer given; says whether there was one.
@@ -451,11 +450,11 @@ impl Function {
         let py = arguments.py();
         let (opened, app, inputs, handle) = self.asked(arguments, named)?;
         py.detach(|| {
-            let peek = handle.peek(&app.app, &inputs)?;
-            if !matches!(peek, Peek::Hit { .. } | Peek::Load { .. }) {
+            let (key, is_remembered) = handle.glance(&app.app, &inputs)?;
+            if !is_remembered {
                 return Ok(false);
             }
-            opened.sde.invalidate(&peek.key(), reason).map(|_| true)
+            opened.sde.invalidate(&key, reason).map(|_| true)
         })
         .map_err(|error| failed(&error))
     }

@@ -109,7 +109,7 @@ def test_a_function_that_maps_over_processes_is_remembered(tmp_path):
             return sum(memory.map(f, range(n), processes=2))
 
         # It would compare each point with all that is remembered.
-        sde.CachedFunction.peek = None
+        sde.CachedFunction.explained = None
         print(total(5), total(5))
         """,
     )

@@ -206,9 +206,9 @@ impl Columns {
                 None => return self.leave_out(name, "OutputFile", cells),
             },
             Decoded::Map(fields) => {
-                for (field, value) in fields {
-                    let name = format!("{name}.{}", json::name(&field));
-                    self.value(&name, value, "", cells);
+                for (field, value) in of_python(fields) {
+                    let field = field.map(|field| format!("{name}.{}", json::name(&field)));
+                    self.value(field.as_deref().unwrap_or(name), value, "", cells);
                 }
                 return;
             }
@@ -316,6 +316,54 @@ fn path(fields: Vec<(Decoded, Decoded)>) -> Option<String> {
             _ => None,
         })
         .filter(|path| !path.is_empty())
+}
+
+/// The fields of a map, and of what the Python package writes for its own types: `{"py": type, "of": value}`. One that is no
+/// map is a value without a name.
+fn of_python(fields: Vec<(Decoded, Decoded)>) -> Vec<(Option<Decoded>, Decoded)> {
+    let is = |at: usize, name: &str| matches!(fields.get(at), Some((Decoded::Text(field), _)) if field == name);
+    let is_tagged = fields.len() == 2 && is(0, "of") && is(1, "py");
+    let named = |name: &str, value| (Some(Decoded::Text(name.to_owned())), value);
+    let mut values = fields;
+    if !is_tagged {
+        let field = |(name, value)| (Some(name), value);
+        return values.into_iter().map(field).collect();
+    }
+    let (kind, of) = (values.pop(), values.pop());
+    let (Some((_, Decoded::Text(kind))), Some((_, of))) = (kind, of) else {
+        return Vec::new();
+    };
+    match (&*kind, of) {
+        ("dict", Decoded::List(pairs)) => pairs.into_iter().filter_map(pair).collect(),
+        ("tuple", Decoded::List(items)) => {
+            let items = items.into_iter().enumerate();
+            items
+                .map(|(at, item)| named(&at.to_string(), item))
+                .collect()
+        }
+        ("complex", Decoded::List(parts)) => ["re", "im"]
+            .into_iter()
+            .zip(parts)
+            .map(|(name, part)| named(name, part))
+            .collect(),
+        ("numpy.scalar", Decoded::Map(of)) => match of_python(of).pop() {
+            Some((_, value)) => vec![(None, value)],
+            None => Vec::new(),
+        },
+        // The digits are hexadecimal.
+        ("int", Decoded::Text(digits)) => vec![(None, Decoded::Text(format!("0x{digits}")))],
+        (_, text @ Decoded::Text(_)) => vec![(None, text)],
+        (_, of) => vec![(None, Decoded::List(vec![of]))],
+    }
+}
+
+/// An entry of a dict.
+fn pair(entry: Decoded) -> Option<(Option<Decoded>, Decoded)> {
+    let Decoded::List(entry) = entry else {
+        return None;
+    };
+    let [name, value] = entry.try_into().ok()?;
+    Some((Some(name), value))
 }
 
 /// Whether these are the fields of an output file.

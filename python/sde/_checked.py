@@ -38,6 +38,9 @@ class CheckedFunction(_memory.CachedFunction):
     def shelve(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
         return super().shelve(args, kwargs, anew or self._is_refused(args, kwargs))
 
+    def is_cached(self, *args: Any, **kwargs: Any) -> bool:
+        return super().is_cached(*args, **kwargs) and not self._is_refused(args, kwargs, tells=False)
+
     def peek(self, *args: Any, **kwargs: Any) -> tuple[bool, str, str]:
         is_remembered, key, why = super().peek(*args, **kwargs)
         if is_remembered and self._is_refused(args, kwargs, tells=False):

@@ -70,7 +70,8 @@ def _describe_dataclass(walk: Walk, cls: type, place: str) -> list[bytes]:
         return []
     described = [digest("dataclass", repr(own.get("__dataclass_params__")))]
     for name, field in own["__dataclass_fields__"].items():
-        options = (field.init, field.repr, field.hash, field.compare, field.kw_only)
+        # Of a class variable `kw_only` is `MISSING`, whose repr has its address.
+        options = (field.init, field.repr, field.hash, field.compare, field.kw_only is True)
         parts = [digest("field", name, _annotation(field.type), repr(options), repr(field._field_type))]
         for given in (field.default, field.default_factory):
             if given is not dataclasses.MISSING:

@@ -42,17 +42,17 @@ _ALIASES = (types.GenericAlias, types.UnionType, typing.TypeVar, typing.ParamSpe
 # Types whose objects have no value that could be compared, with those made from them.
 _BY_TYPE = frozenset(
     """_thread.lock _thread.RLock _thread._local threading.Thread threading.Event threading.Condition
-    threading.Semaphore threading.Barrier _io._IOBase _socket.socket logging.Logger
-    logging.LoggerAdapter builtins.generator builtins.coroutine builtins.async_generator _contextvars.ContextVar
+    threading.Semaphore threading.Barrier _io._IOBase _socket.socket
+    builtins.generator builtins.coroutine builtins.async_generator _contextvars.ContextVar
     concurrent.futures._base.Executor subprocess.Popen sqlite3.Connection mmap.mmap
     multiprocessing.pool.Pool multiprocessing.process.BaseProcess asyncio.events.AbstractEventLoop
     """.split()
 )
 _BY_VALUE = frozenset({"_io.BytesIO", "_io.StringIO"})
-# Caches and SDE's own handles, of which nobody needs to be told.
+# Caches, loggers and SDE's own handles, of which nobody needs to be told.
 _SILENT = frozenset(
     """sde._memory.Memory sde._sde.Store weakref.WeakKeyDictionary weakref.WeakValueDictionary _weakrefset.WeakSet
-    weakref.ReferenceType _abc._abc_data importlib._bootstrap.ModuleSpec
+    weakref.ReferenceType logging.Logger logging.LoggerAdapter _abc._abc_data importlib._bootstrap.ModuleSpec
     """.split()
 )
 # What a module has because it is one. ``x.__file__`` in code seldom means the module's.

@@ -219,7 +219,7 @@ class CachedFunction(_sde.Function):
                 return bytes(32), [], [], []
             found = _code.code_of(func, options["uses"])
             for text in found.warnings:
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                _warn_of(func, text)
             return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
 
         mode, verbose = options["mmap_mode"], memory._level(options)
@@ -244,18 +244,25 @@ class CachedFunction(_sde.Function):
         return made
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a call would compute nothing. It runs nothing but the validation callback, and changes nothing."""
-        return self.peek(*args, **kwargs)[0]
+        """Whether a call would compute nothing. It runs nothing, and looks for what other processes have saved."""
+        self._note_asked(args, kwargs)
+        if not self.glance(*args, **kwargs)[0]:
+            self._memory._store.refresh()
+        return self.glance(*args, **kwargs)[0]
 
     check_call_in_cache = is_cached
 
     def why(self, *args: Any, **kwargs: Any) -> str:
-        """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
-        return self.peek(*args, **kwargs)[2]
+        """What a call would do, and why: which argument or code differs from the nearest call that is remembered.
+
+        It is held against the latest ten thousand calls of the function, which takes some tenths of a second.
+        """
+        self._memory._store.refresh()
+        return self.explained(*args, **kwargs)
 
     def key(self, *args: Any, **kwargs: Any) -> str:
         """The key of a call, as the program `sde` takes it."""
-        return self.peek(*args, **kwargs)[1]
+        return self.glance(*args, **kwargs)[1]
 
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Runs the function in any case, and remembers what it returns.
@@ -302,7 +309,13 @@ class CachedFunction(_sde.Function):
 
     def invalidate(self, *args: Any, **kwargs: Any) -> bool:
         """Has the result of a call no longer given, in any program; says whether there was one."""
+        self._note_asked(args, kwargs)
         return self.invalidate_call("invalidated from Python", args, kwargs)
+
+    def _note_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Has the run that asks not looked up: because of the answer it may return something else."""
+        if self._memory._store.is_in_run():
+            self.explained(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -342,6 +355,17 @@ def _signature(func: Callable[..., Any]) -> inspect.Signature:
         getattr(type(func), "__call__", None), types.FunctionType
     )
     return inspect.signature(func, follow_wrapped=is_native)
+
+
+def _warn_of(func: Any, text: str) -> None:
+    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store, and anew by
+    each worker, whose parent has told."""
+    if _worker.is_worker:
+        return
+    while not isinstance(func, types.FunctionType):
+        func = _code._inner(func)
+    place, known = func.__code__, func.__globals__.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, RuntimeWarning, place.co_filename, place.co_firstlineno, func.__module__, known)
 
 
 def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:
@@ -391,7 +415,7 @@ if multiprocessing.parent_process() is not None or getattr(
 ):
     _sde.forked()
 
-from . import _checked, _pickling, _uncached, _values  # noqa: E402  (they need the classes above)
+from . import _checked, _pickling, _uncached, _values, _worker  # noqa: E402  (they need the classes above)
 
 for _type in (CachedFunction, _checked.CheckedFunction, _uncached.UncachedFunction):
     _values.register(_type, lambda function: function.func)

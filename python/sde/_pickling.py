@@ -6,7 +6,10 @@ go by `cloudpickle`, with the store's path. In one process all pickles of a stor
 
 from __future__ import annotations
 
+import copyreg
+import dataclasses
 import importlib
+import io
 import itertools
 import os
 import pickle
@@ -26,9 +29,34 @@ if TYPE_CHECKING:
 
 _MAIN = ("__main__", "__mp_main__")
 
+# Dataclasses compare these by identity. Without a name in the pickle, a class of a script is another one in a worker.
+_MARKS = ("MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR", "_HAS_DEFAULT_FACTORY", "KW_ONLY")
+_marks = {id(getattr(dataclasses, name, None)): name for name in _MARKS}
+for _type in {type(getattr(dataclasses, name)) for name in _MARKS if hasattr(dataclasses, name)}:
+    copyreg.pickle(_type, lambda mark: _marks[id(mark)])  # type: ignore[arg-type]
+
 _reopened: dict[tuple[str | None, str | None, int], _memory.Memory] = {}
 _opening = threading.RLock()
 _tokens = itertools.count()
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Keeps the order of a class's attributes, which counts. `cloudpickle` sorts them by name."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        made = super().reducer_override(obj)
+        if issubclass(type(obj), type) and type(made) is tuple and len(made) == 6:
+            attributes, slots = made[2]
+            ordered = {name: attributes[name] for name in vars(obj) if name in attributes}
+            return *made[:2], (ordered | attributes, slots), *made[3:]
+        return made
+
+
+def dumps(value: Any) -> bytes:
+    """A pickle of a value, with the functions and classes of scripts and notebooks in it."""
+    to = io.BytesIO()
+    _Pickler(to).dump(value)
+    return to.getvalue()
 
 
 class _Here(threading.local):
@@ -79,7 +107,7 @@ def reduce(function: Cached) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _pending, (token,)
     token = _here.pickled[id(function)] = f"{os.getpid()} {next(_tokens)}"
     try:
-        payload = cloudpickle.dumps((function.func, function._options))
+        payload = dumps((function.func, function._options))
     finally:
         del _here.pickled[id(function)]
     memory = function._memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ._memory import CachedFunction, Memory
 
 _MOST_TRIES = 3
+_shuffle = random.SystemRandom().shuffle
+"""Programs that share a store go through their points in different orders, or each would wait for the other's point."""
 _UNSAVED = {"expendable", "no_cache"}
 """The tags of results that workers don't save."""
 
@@ -135,7 +138,7 @@ def _answer(compute: Callable[[], Any]) -> _Answer:
 
 def _within_time(memory: Memory, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A call, which is not begun once the job's time is up."""
-    if memory.time_left() == 0 and not function.is_cached(*args, **named):
+    if memory.time_left() == 0 and not function.glance(*args, **named)[0]:
         raise _out_of_time()
     return function(*args, **named)
 
@@ -165,7 +168,9 @@ class _Sweep:
             self._ask(by_key, index, args, named)
             if self.stops and self.has_failed:
                 break
-        self.tasks.extend(by_key.values())
+        tasks = list(by_key.values())
+        _shuffle(tasks)
+        self.tasks.extend(tasks)
         if self.has_failed and self.stops:
             return
         if self.tasks:
@@ -176,7 +181,7 @@ class _Sweep:
     def _ask(self, by_key: dict[str, _Task], index: int, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Gives a point what is remembered, or makes it one of a task."""
         try:
-            is_remembered, key, _ = self.function.peek(*args, **named)
+            is_remembered, key = self.function.glance(*args, **named)
             if is_remembered:
                 self._give([index], _Answer(self.function(*args, **named)))
             else:
@@ -298,5 +303,5 @@ class _Sweep:
         store = self.function._memory._store
         store.refresh()
         for task in self.saved if store.is_in_run() else []:
-            if not self._failed(task) and self.function.is_cached(*task.args, **task.named):
+            if not self._failed(task) and self.function.glance(*task.args, **task.named)[0]:
                 self.function(*task.args, **task.named)

@@ -13,6 +13,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import io
 import pathlib
 import sys
 import types
@@ -259,6 +260,8 @@ _BASES: list[tuple[type, Callable[[Any], Any]]] = [
 def _instance(value: Any) -> Reduced:
     """An object by its class, and by what pickle would write of it, each part keyed."""
     type_ = type(value)
+    if issubclass(type_, io.IOBase):
+        raise _refusal(value, "the call reads it, from where it stands: pass sde.InputFile(path), or what it holds")
     if any("__next__" in vars(base) for base in type_.__mro__):
         raise _refusal(value, "an iterator is used up by the call: pass a list or a tuple")
     reduced = _reduced(value, type_)

@@ -15,11 +15,11 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-import cloudpickle
-
 from . import _code, _memory, _pickling, _sde
 
 
+is_worker = False
+"""Whether this process is a worker."""
 _OTHER = object()
 """Stands for the result of a point that has another key here."""
 
@@ -58,7 +58,7 @@ class _Worker:
             value = what(pickle.loads(message))
             if os.getpid() != self.process:
                 raise SystemExit
-            answer = ("other",) if value is _OTHER else ("value", cloudpickle.dumps(value))
+            answer = ("other",) if value is _OTHER else ("value", _pickling.dumps(value))
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
@@ -91,7 +91,7 @@ def _raised(raised: BaseException) -> tuple[Any, ...]:
     text = "".join(traceback.format_exception(raised))
     short = "".join(traceback.format_exception_only(raised)).strip()
     try:
-        pickled = cloudpickle.dumps(raised)
+        pickled = _pickling.dumps(raised)
         pickle.loads(pickled)
     except Exception:
         pickled = b""
@@ -138,6 +138,8 @@ def described(code: _code.Code) -> dict[str, bytes]:
 
 def main(descriptor: int) -> None:
     """Runs a worker on a connection that the parent has given, and ends the process."""
+    global is_worker
+    is_worker = True
     worker = _Worker(Connection(descriptor))
     signal.signal(signal.SIGINT, worker.interrupted)
     threading.Thread(target=worker.read, daemon=True).start()

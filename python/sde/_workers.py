@@ -13,9 +13,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
-from . import _code, _sde
+from . import _code, _pickling, _sde
 
 if TYPE_CHECKING:
     from ._memory import CachedFunction
@@ -32,9 +30,9 @@ class Setup:
 
         code = _code.code_of(function.func, function._options["uses"])
         memory = function._memory
-        self.message = cloudpickle.dumps(
+        self.message = _pickling.dumps(
             {
-                "function": cloudpickle.dumps(function),
+                "function": _pickled(function),
                 "location": memory.location,
                 "mmap_mode": memory.mmap_mode,
                 "verbose": memory.verbose,
@@ -43,6 +41,16 @@ class Setup:
                 "code": described(code),
             }
         )
+
+
+def _pickled(function: CachedFunction) -> bytes:
+    try:
+        return _pickling.dumps(function)
+    except Exception as error:
+        raise _sde.Error(
+            f"{function.__qualname__} can't go to worker processes ({type(error).__name__}: {error}); "
+            "move it with what it uses into a module, which workers import, or leave `processes` out"
+        ) from error
 
 
 class Worker:
@@ -70,7 +78,7 @@ class Worker:
 
     def give(self, task: Any, point: Any) -> None:
         """Sends a point; raises if it can't be pickled."""
-        message = cloudpickle.dumps(point)
+        message = _pickling.dumps(point)
         self.task = task
         self._send(message)
 

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::Inputs;
 
+use crate::shown::Shown;
 use crate::write::{self, Purpose};
 
 /// How a parameter takes its argument, as the numbers of `inspect.Parameter.kind`.
@@ -146,5 +147,5 @@ fn with(inputs: Inputs, parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyRe
             return Ok(inputs);
         }
     }
-    Ok(inputs.with(parameter.name.clone(), data))
+    Ok(inputs.with(parameter.name.clone(), Shown(data)))
 }

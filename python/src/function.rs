@@ -3,17 +3,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use sde::record::CodeId;
 use sde::{
-    AppInfo, CancelToken, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
-    ResultSpec, Tags,
+    AppInfo, CancelToken, Data, DynApp, Handle, Inputs, Instance, Outcome, Policy, Prepared,
+    ResultSpec, Source, Tags,
 };
 
 use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
+use crate::shown::Shown;
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
 use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store, warn};
@@ -163,7 +164,10 @@ impl Function {
         let Some(mut inputs) = bind::inputs(&self.parameters, arguments, named)? else {
             let inspect = py.import("inspect")?;
             let signature = inspect.call_method1("signature", (self.function.bind(py),))?;
-            signature.call_method("bind", arguments, named)?;
+            let fits = signature.call_method("bind", arguments, named);
+            fits.map_err(|error| {
+                PyTypeError::new_err(format!("{}() {}", self.name, error.value(py)))
+            })?;
             return Err(Error::new_err("these arguments do not fit the function"));
         };
         for (name, value) in &app.values {
@@ -180,7 +184,7 @@ impl Function {
                 }
                 data => data?,
             };
-            inputs = inputs.with(format!("global {name}"), data);
+            inputs = inputs.with(format!("global {name}"), Shown(data));
         }
         Ok(inputs)
     }
@@ -294,7 +298,33 @@ impl Function {
             let made = Stay::within(|| py.detach(|| run(&call)));
             (call, made)
         };
-        made.map_err(|error| call.taken().unwrap_or_else(|| failed(&error)))
+        let outcome = made.map_err(|error| call.taken().unwrap_or_else(|| failed(&error)))?;
+        if outcome.source == Source::Computed {
+            self.warn_of_changes(py, &app, &inputs)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Warns of globals that a run has changed: the next call is another one.
+    fn warn_of_changes(&self, py: Python<'_>, app: &Identified, inputs: &Inputs) -> PyResult<()> {
+        for (name, value) in &app.values {
+            let before = inputs.get::<Shown<Data>>(&format!("global {name}"));
+            let after = write::data(value.bind(py), Purpose::Key);
+            let (Ok(before), Ok(after)) = (before, after) else {
+                continue;
+            };
+            if write::digest_of(&before.0)? != write::digest_of(&after)? {
+                let of = &self.name;
+                warn(
+                    py,
+                    format!(
+                        "{name} was changed while {of} ran, and counts: the next call runs again. \
+                         Return the value in place of changing a global"
+                    ),
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -451,20 +481,33 @@ impl Function {
         self.identified(py, &opened).map(|_| ())
     }
 
-    /// What a call would do, and why; it runs nothing. The first is whether a result is remembered.
+    /// Whether the result of a call is remembered, and its key; it runs nothing.
     #[pyo3(signature = (*arguments, **named))]
-    fn peek(
+    fn glance(
         &self,
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(bool, String, String)> {
+    ) -> PyResult<(bool, String)> {
         let py = arguments.py();
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
-        let peek = py
-            .detach(|| handle.peek(&app.app, &inputs))
+        let (key, is_remembered) = py
+            .detach(|| handle.glance(&app.app, &inputs))
             .map_err(|error| failed(&error))?;
-        let is_remembered = matches!(peek, Peek::Hit { .. } | Peek::Load { .. });
-        Ok((is_remembered, peek.key().to_string(), peek.to_string()))
+        Ok((is_remembered, key.to_string()))
+    }
+
+    /// What a call would do, and why. It runs nothing, and reads the records of all calls of the function.
+    #[pyo3(signature = (*arguments, **named))]
+    fn explained(
+        &self,
+        arguments: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let py = arguments.py();
+        let (_, app, inputs, handle) = self.asked(arguments, named)?;
+        let peek = py.detach(|| handle.peek(&app.app, &inputs));
+        peek.map(|peek| peek.to_string())
+            .map_err(|error| failed(&error))
     }
 
     /// Makes the result of a call one that is no longer given; says whether there was one.
@@ -478,11 +521,11 @@ impl Function {
         let py = arguments.py();
         let (opened, app, inputs, handle) = self.asked(arguments, named)?;
         py.detach(|| {
-            let peek = handle.peek(&app.app, &inputs)?;
-            if !matches!(peek, Peek::Hit { .. } | Peek::Load { .. }) {
+            let (key, is_remembered) = handle.glance(&app.app, &inputs)?;
+            if !is_remembered {
                 return Ok(false);
             }
-            opened.sde.invalidate(&peek.key(), reason).map(|_| true)
+            opened.sde.invalidate(&key, reason).map(|_| true)
         })
         .map_err(|error| failed(&error))
     }

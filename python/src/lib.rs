@@ -9,6 +9,7 @@ mod current;
 mod function;
 mod read;
 mod reduce;
+mod shown;
 mod signals;
 mod store;
 mod upkeep;

@@ -45,6 +45,7 @@ def test_arguments_that_do_not_fit_are_errors_of_python(memory: Any, args: Any, 
     with pytest.raises(TypeError) as raised:
         f(*args, **named)
     assert type(raised.value) is TypeError
+    assert f"{__name__}.test_arguments_that_do_not_fit_are_errors_of_python.<locals>.f() " in str(raised.value)
 
 
 def _by_default(function: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+import threading
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -65,3 +67,49 @@ def test_a_change_is_seen_by_the_next_call(tmp_path: pathlib.Path, name: str) ->
     CHANGES[name](module)
     assert (f(1), f(1)) == (3, 3)
     assert memory.stats()["computed"] == 2
+
+
+LOCK = threading.Lock()
+
+
+def test_a_warning_names_the_place_of_the_function_once(tmp_path: pathlib.Path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    @memory.cache
+    def locked(x: int) -> int:
+        with LOCK:
+            return x
+
+    @memory.cache
+    def other(x: int) -> int:
+        return locked(x)
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        assert (other(1), locked(2)) == (1, 2)
+    assert {found.filename for found in told} == {__file__}
+    # `other` reaches the lock too.
+    lines = [function.func.__code__.co_firstlineno for function in (locked, other)]
+    assert sorted(found.lineno for found in told) == lines
+
+
+SEEN: list[int] = []
+
+
+def test_a_global_that_a_call_changes_is_named(tmp_path: pathlib.Path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    @memory.cache
+    def notes(x: int) -> int:
+        SEEN.append(x)
+        return x
+
+    @memory.cache
+    def reads(x: int) -> int:
+        return x + len(SEEN)
+
+    with pytest.warns(RuntimeWarning, match="test_changes.SEEN was changed while .*notes ran"):
+        notes(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reads(1)

@@ -16,6 +16,16 @@ from sde import _code
 
 MANY = """
 import helpers
+from dataclasses import dataclass, field, InitVar, KW_ONLY
+from typing import ClassVar
+@dataclass
+class Fields:
+    a: int
+    b: ClassVar[int] = 1
+    c: InitVar[int] = 2
+    d: list = field(default_factory=list)
+    _: KW_ONLY
+    e: float = 0.5
 NAMES = frozenset({"a", "b", "c", 1, 2.0, None})
 class A:
     def __init__(self): self.a = self.b = self.c = 1
@@ -23,7 +33,7 @@ class A:
 def f(x):
     class Inner:
         def __init__(self): self.x = self.y = self.z = 1
-    return NAMES, A().g(x), helpers.g(x), helpers.h(x), Inner
+    return NAMES, A().g(x), helpers.g(x), helpers.h(x), Inner, Fields
 """
 
 
@@ -159,6 +169,10 @@ def test_modules_are_watched(look: Look) -> None:
 
 
 # What is told and refused
+
+
+def test_a_logger_is_not_told_of() -> None:
+    assert _code.code_of(space("import logging\nLOG = logging.getLogger('a')\ndef f(x): LOG.info(x)")["f"]).warnings == []
 
 
 def test_warnings_name_what_they_are_about() -> None:

@@ -111,14 +111,15 @@ def test_a_pool_of_multiprocessing_shares_the_store(tmp_path, method):
                 got = pool.map(f, range(20))
             print([x for x, _ in got] == [x * x for x in range(20)])
             print(got[0][1] == os.getpid())
+            print(f.is_cached(19))
             import subprocess
             sys.stdout.flush()
             subprocess.run([sys.executable, "program.py", "again"], check=True)
         """,
     )
-    assert out[:2] == ["True", "True"]
+    assert out[:3] == ["True", "True", "True"]
     # A pool ends its processes with SIGTERM. What they computed is there.
-    assert out[2] == f"{[x * x for x in range(20)]} 0"
+    assert out[3] == f"{[x * x for x in range(20)]} 0"
 
 
 def test_a_child_that_never_uses_the_store_ends(tmp_path):

@@ -76,6 +76,120 @@ def test_exceptions_come_out_of_map_and_are_given_by_try_map(tmp_path, processes
     assert out == ["[0, <class '__main__.Odd'>, 2, <class '__main__.Odd'>]", "1 True"]
 
 
+def test_programs_that_share_a_store_go_through_points_in_orders_of_their_own(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            with open("order", "a") as file:
+                file.write(f"{x}\\n")
+            return x
+
+        print(memory.map(f, range(40), processes=2) == list(range(40)))
+        """,
+    )
+    order = [int(line) for line in (tmp_path / "order").read_text().split()]
+    assert out == ["True"] and sorted(order) == list(range(40))
+    # Two workers change places, and one may be late by some points. That few are far from their place is one case of 10^20.
+    assert sum(abs(place - x) > 4 for place, x in enumerate(order)) > 4
+
+
+def test_a_function_that_maps_over_processes_is_remembered(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            return x * x
+
+        @memory.cache
+        def total(n):
+            print("runs")
+            return sum(memory.map(f, range(n), processes=2))
+
+        # It would compare each point with all that is remembered.
+        sde.CachedFunction.explained = None
+        print(total(5), total(5))
+        """,
+    )
+    assert out == ["runs", "30 30"]
+
+
+def test_dataclasses_of_a_script_are_the_same_in_workers(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import dataclasses, typing
+
+        @dataclasses.dataclass
+        class Point:
+            r: float
+            n: int = 2
+            names: list = dataclasses.field(default_factory=list)
+            made: typing.ClassVar[int] = 0
+            seed: dataclasses.InitVar[int] = 1
+            _: dataclasses.KW_ONLY
+            more: float = 0.5
+
+            def second(self):
+                return self.first()
+
+            def first(self):
+                return self.r
+
+        @memory.cache
+        def f(point):
+            return [field.name for field in dataclasses.fields(point)], dataclasses.replace(point, r=2.0, seed=1).r
+
+        import warnings
+        warnings.simplefilter("error")
+        print(memory.map(f, [Point(1.0), Point(3.0)], processes=2) == [f.func(Point(1.0))] * 2, memory.stats()["computed"])
+        """,
+    )
+    assert out == ["True 0"]
+
+
+LOCKED = """
+import threading
+LOCK = threading.Lock()
+def f(x):
+    with LOCK:
+        return x
+"""
+
+
+def test_a_warning_of_code_is_told_by_the_program_and_not_by_each_worker(tmp_path):
+    (tmp_path / "project.py").write_text(LOCKED)
+    process = begin(tmp_path, "import project\nprint(memory.map(project.f, range(4), processes=2))")
+    out, told = process.communicate(timeout=60)
+    assert out == "[0, 1, 2, 3]\n", told
+    assert told.count("project.LOCK is a lock") == 1
+
+
+def test_a_function_that_can_not_go_to_workers_is_an_error_that_says_so(tmp_path):
+    text = f"{LOCKED}\ntry:\n    memory.map(f, range(4), processes=2)\nexcept sde.Error as error:\n    print(error)"
+    assert run(tmp_path, text)[0].startswith("f can't go to worker processes (TypeError: cannot pickle")
+
+
+def test_a_function_that_asks_what_is_remembered_is_not_looked_up(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        @memory.cache
+        def f(x):
+            return x
+
+        @memory.cache
+        def asks(x):
+            return f.is_cached(x)
+
+        print(asks(1), f(1), asks(1))
+        """,
+    )
+    assert out == ["False 1 True"]
+
+
 def test_a_point_of_a_worker_that_is_killed_is_taken_over(tmp_path):
     out = run(
         tmp_path,
@@ -133,6 +247,7 @@ def test_ctrl_c_ends_workers_which_save_what_they_have(tmp_path):
                     time.sleep(0.002)
             return x
 
+        sde._processes._shuffle = lambda tasks: None
         try:
             print(memory.map(f, [0, 1, 2], processes=2))
         except KeyboardInterrupt:

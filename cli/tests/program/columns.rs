@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use sde::key::InputFile;
-use sde::{Fingerprint, Handle, OutputFile, SavePolicy, Sde};
+use sde::{
+    AppInfo, Data, DynApp, Fingerprint, Handle, Inputs, OutputFile, ResultMap, ResultSpec,
+    SavePolicy, Sde,
+};
 use sde_archives::DirStore;
 
 use super::kit::{engine, says, sde, sde_wide};
@@ -64,6 +67,55 @@ fn has_twice(columns: &BTreeMap<String, Vec<String>>, given: &[&str]) -> bool {
     };
     let all: HashSet<Vec<String>> = (0..rows).map(row).collect();
     all.len() < rows
+}
+
+/// What the Python package writes for types that only Python has.
+#[test]
+fn values_of_python_have_columns() {
+    let tagged = |kind: &str, of: Data| {
+        Data::Map([("py".to_owned(), kind.into()), ("of".to_owned(), of)].into())
+    };
+    let pair = |name: &str, value: Data| Data::List(vec![name.into(), value]);
+    let numbers = vec![Data::Float(0.5), Data::Float(1.5)];
+    let result = vec![
+        pair("energy", Data::Float(-1.5)),
+        pair("converged", Data::Bool(true)),
+        pair("root", tagged("complex", Data::List(numbers.clone()))),
+        pair("ends", tagged("tuple", Data::List(numbers))),
+        pair(
+            "mass",
+            tagged(
+                "numpy.scalar",
+                tagged("tuple", Data::List(vec!["<f8".into(), Data::Float(2.5)])),
+            ),
+        ),
+        pair("day", tagged("datetime.date", "2026-01-01".into())),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = &folder.path().join("store");
+    let sde = engine(path);
+    let result = tagged("dict", Data::List(result));
+    let info = AppInfo::new("columns.python", "1").result(ResultSpec::data("result"));
+    let app = DynApp::new(info, move |_, _| {
+        Ok(ResultMap::new().with("result", result.clone()))
+    });
+    sde.run(&app, &Inputs::new()).unwrap();
+    sde.finish().unwrap();
+    let found = columns(path, "columns.python", &[]);
+    let titles: Vec<&str> = found.keys().map(String::as_str).collect();
+    let shown = [
+        "key",
+        "result.converged",
+        "result.day",
+        "result.ends.0",
+        "result.ends.1",
+        "result.energy",
+        "result.mass",
+        "result.root.im",
+        "result.root.re",
+    ];
+    assert_eq!(titles, shown);
+    assert_eq!(found["result.mass"], ["2.5"]);
 }
 
 #[test]

@@ -36,15 +36,23 @@ pub(super) fn keep_nearer(
 impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
     pub(super) fn peek(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
+        let (key, known) = self.glance(app, inputs)?;
+        Ok(known.unwrap_or_else(|| Peek::Miss {
+            key,
+            why: NEW.to_owned(),
+            nearest: self.nearest(app, key, inputs),
+        }))
+    }
+
+    /// The key of a run, and what `run` would do if anything is known of it.
+    pub(super) fn glance(
+        &self,
+        app: &CalledApp<'_>,
+        inputs: &Inputs,
+    ) -> Result<(Key, Option<Peek>), Error> {
         let resolved = &*app.resolved;
         let key = self.key_of(resolved, inputs)?;
-        Ok(self
-            .known(resolved, &key, None)
-            .unwrap_or_else(|| Peek::Miss {
-                key,
-                why: NEW.to_owned(),
-                nearest: self.nearest(app, key, inputs),
-            }))
+        Ok((key, self.known(resolved, &key, None)))
     }
 
     /// The record of the computation that would serve a run.

@@ -172,11 +172,11 @@ class CachedFunction(_sde.Function):
             if fixed is not None:
                 return fixed
             if options["version"] is not None:
-                return bytes(32), [], [], []
+                return bytes(32), [], [], _sde.Watched([])
             found = _code.code_of(func, options["uses"])
             for text in found.warnings:
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
-            return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
+            return found.own, sorted(found.helpers.items()), sorted(found.values.items()), _sde.Watched(found.watched)
 
         name = _code.name_of(func)
         made = cls(

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use sde::record::CodeId;
 use sde::{
     AppInfo, CancelToken, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
@@ -14,6 +14,7 @@ use sde::{
 use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
 use crate::store::{Opened, Store};
+use crate::watch::Watched;
 use crate::write::{self, Purpose};
 use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, warn};
 
@@ -41,7 +42,7 @@ type Code = (
     [u8; 32],
     Vec<(String, [u8; 32])>,
     Vec<(String, Py<PyAny>)>,
-    Vec<(u8, Py<PyAny>, Py<PyString>, Option<Py<PyAny>>)>,
+    Py<Watched>,
 );
 
 /// The app of a function, and the objects that it was made from.
@@ -49,31 +50,7 @@ struct Identified {
     opened: u64,
     app: Prepared,
     values: Vec<(String, Py<PyAny>)>,
-    watched: Vec<Watched>,
-}
-
-/// A place in which an object was found: an item of a dict, or an attribute.
-struct Watched {
-    is_attribute: bool,
-    container: Py<PyAny>,
-    name: Py<PyString>,
-    /// `None` if nothing was there.
-    object: Option<Py<PyAny>>,
-}
-
-impl Watched {
-    fn is_unchanged(&self, py: Python<'_>) -> bool {
-        let (container, name) = (self.container.bind(py), self.name.bind(py));
-        let found = match container.cast_exact::<PyDict>() {
-            Ok(dict) if !self.is_attribute => dict.get_item(name).ok().flatten(),
-            _ => container.getattr_opt(name).ok().flatten(),
-        };
-        match (&self.object, found) {
-            (Some(object), Some(found)) => found.is(object.bind(py)),
-            (None, None) => true,
-            _ => false,
-        }
-    }
+    watched: Py<Watched>,
 }
 
 impl Function {
@@ -86,7 +63,7 @@ impl Function {
             .clone();
         if let Some(known) = known
             && known.opened == opened.number
-            && known.watched.iter().all(|watched| watched.is_unchanged(py))
+            && known.watched.get().is_unchanged(py)
         {
             return Ok(known);
         }
@@ -115,19 +92,11 @@ impl Function {
         }
         let app = Instance::new(DynApp::new(info, call::body));
         let app = opened.sde.prepare(&app).map_err(|error| failed(&error))?;
-        let watched = watched
-            .into_iter()
-            .map(|(kind, container, name, object)| Watched {
-                is_attribute: kind == 1,
-                container,
-                name,
-                object,
-            });
         Ok(Identified {
             opened: opened.number,
             app,
             values,
-            watched: watched.collect(),
+            watched,
         })
     }
 

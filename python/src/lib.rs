@@ -11,6 +11,7 @@ mod read;
 mod reduce;
 mod signals;
 mod store;
+mod watch;
 mod write;
 
 use pyo3::prelude::*;
@@ -70,6 +71,7 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<array::Buffer>()?;
+    module.add_class::<watch::Watched>()?;
     module.add_class::<call::Cancel>()?;
     module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(read::set_build, module)?)?;

@@ -16,6 +16,8 @@ use crate::key::{Encoder, Fingerprint, FingerprintError, Short, describe};
 use crate::result_map::bulk_types::{self, Known};
 use crate::result_map::{ErasedValue, Value};
 
+use super::keyed::KeyedArray;
+
 /// A list or an array of numbers whose type is known only at run time, as those of NumPy are.
 ///
 /// Its elements lie side by side and are shared: a clone costs a reference count. It makes the same key as the equal
@@ -43,13 +45,13 @@ pub struct AnyArray {
 
 macro_rules! numbers {
     ($($kind:ident $type:ty),*) => {
-        #[derive(Clone)]
+        #[derive(Clone, Debug)]
         pub(super) enum Numbers {
             $($kind(Value<Vec<$type>>)),*
         }
 
         impl Numbers {
-            fn new<E: Element>(items: Vec<E>) -> Self {
+            pub(super) fn new<E: Element>(items: Vec<E>) -> Self {
                 match E::NUMBERS {
                     $(NumberType::$kind => Self::$kind(Value::new(cast(items)))),*
                 }
@@ -59,6 +61,17 @@ macro_rules! numbers {
                 Ok(match kind {
                     $(NumberType::$kind => Self::$kind(Value::new(elements(bytes)?))),*
                 })
+            }
+
+            /// The key of an array of these numbers.
+            pub(super) fn keyed(
+                kind: NumberType,
+                bytes: &[u8],
+                shape: Shape,
+            ) -> Result<KeyedArray, Error> {
+                match kind {
+                    $(NumberType::$kind => KeyedArray::of::<$type>(bytes, shape)),*
+                }
             }
 
             /// The numbers of a value that is a list of them.
@@ -218,6 +231,27 @@ impl AnyArray {
         }
     }
 
+    /// The short text of an array of these lengths, of which at least the first numbers are there.
+    pub(super) fn describe_as(
+        numbers: &Numbers,
+        lengths: &[usize],
+        order: AxisOrder,
+        out: &mut Short,
+    ) {
+        out.show(format_args!("[{}", numbers.kind().rust_name()));
+        for (axis, length) in lengths.iter().enumerate() {
+            out.show(if axis == 0 { "; " } else { " x " });
+            out.show(length);
+        }
+        out.show(']');
+        each!(numbers, items => {
+            if !items.is_empty() {
+                out.show(' ');
+            }
+            out.list((0..items.len()).filter_map(|at| items.get(place(lengths, order, at))));
+        });
+    }
+
     fn count(&self) -> usize {
         each!(&self.numbers, items => items.len())
     }
@@ -233,7 +267,7 @@ impl Known for AnyArray {
     }
 }
 
-fn fits(lengths: &[usize], count: usize) -> Result<(), Error> {
+pub(super) fn fits(lengths: &[usize], count: usize) -> Result<(), Error> {
     let product = lengths
         .iter()
         .try_fold(1_usize, |product, length| product.checked_mul(*length));
@@ -271,13 +305,13 @@ impl<E: Element, D: ndarray::Dimension> From<ndarray::Array<E, D>> for AnyArray 
 }
 
 /// The place in memory of the element that is this far on in logical order.
-fn place(shape: &Shape, at: usize) -> usize {
-    if shape.order == AxisOrder::Rows {
+pub(super) fn place(lengths: &[usize], order: AxisOrder, at: usize) -> usize {
+    if order == AxisOrder::Rows {
         return at;
     }
     let (mut rest, mut place) = (at, 0);
-    let mut stride: usize = shape.lengths.iter().product();
-    for length in shape.lengths.iter().rev() {
+    let mut stride: usize = lengths.iter().product();
+    for length in lengths.iter().rev() {
         stride /= length;
         place += rest % length * stride;
         rest /= length;
@@ -294,7 +328,7 @@ impl Fingerprint for AnyArray {
             each!(&self.numbers, items => match shape.order {
                 AxisOrder::Rows => parts.part(items),
                 AxisOrder::Columns => parts.node(|to| {
-                    let places = (0..items.len()).map(|at| place(shape, at));
+                    let places = (0..items.len()).map(|at| place(&shape.lengths, shape.order, at));
                     to.elements(items.len(), places.filter_map(|place| items.get(place)))
                 }),
             })
@@ -312,19 +346,7 @@ impl Fingerprint for AnyArray {
         let Some(shape) = &self.shape else {
             return each!(&self.numbers, items => items.describe(out));
         };
-        out.show(format_args!("[{}", self.numbers().rust_name()));
-        for (axis, length) in shape.lengths.iter().enumerate() {
-            out.show(if axis == 0 { "; " } else { " x " });
-            out.show(length);
-        }
-        out.show(']');
-        if self.count() > 0 {
-            out.show(' ');
-            each!(&self.numbers, items => {
-                let places = (0..items.len()).map(|at| place(shape, at));
-                out.list(places.filter_map(|place| items.get(place)));
-            });
-        }
+        Self::describe_as(&self.numbers, &shape.lengths, shape.order, out);
     }
 }
 

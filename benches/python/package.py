@@ -129,7 +129,6 @@ def results(folder):
 def loads(folder, name, forget):
     array = numpy.random.default_rng(1).random(LARGE // 8)
     numpy.save(folder / "array.npy", array)
-    array.tofile(folder / "array.bin")
     memory = sde.Memory(folder / "sde", mmap_mode="r")
     memory.cache(reached.random)(1, LARGE // 8)
     memory.finish()
@@ -141,11 +140,17 @@ def loads(folder, name, forget):
         assert loaded.is_cached(1, LARGE // 8)
         return timed(lambda: loaded(1, LARGE // 8))
 
+    # What is not read from the disk can't be as fast as a copy: SDE checks each byte.
+    aim = 1.2 if "not" in name else None
+    references = (
+        ("`numpy.load`", lambda: numpy.load(folder / "array.npy"), aim),
+        ("joblib `Memory`", lambda: theirs(1, LARGE // 8), None),
+        ("`Path.read_bytes`", (folder / "array.npy").read_bytes, None),
+    )
     for mode, which in (("r", "read-only"), (None, "writable")):
-        work = f"loading 64 MiB, {which}, {name}"
-        row(work, "reading a file of as many bytes", rounds(lambda: load(mode), lambda: timed((folder / "array.bin").read_bytes), forget), None)
-        row(work, "`numpy.load`", rounds(lambda: load(mode), lambda: timed(lambda: numpy.load(folder / "array.npy")), forget), 1.2)
-        row(work, "joblib `Memory`", rounds(lambda: load(mode), lambda: timed(lambda: theirs(1, LARGE // 8)), forget), 1)
+        for reference, read, most in references:
+            pairs = rounds(lambda: load(mode), lambda: timed(read), forget)
+            row(f"64 MiB loaded, {which}, {name}", reference, pairs, most)
 
 
 def saves(folder):
@@ -164,14 +169,14 @@ def saves(folder):
 
     def reference():
         def both():
-            with open(folder / "array.npy", "wb") as file:
+            with open(folder / f"{next(number)}.npy", "wb") as file:
                 numpy.save(file, array)
                 file.flush()
                 os.fdatasync(file.fileno())
         return timed(both)
 
     work = "a result of 64 MiB, until it is on the disk"
-    row(work, "`numpy.save` and `fdatasync`", rounds(save, reference, os.sync), 1.2)
+    row(work, "`numpy.save` to a new file, and `fdatasync`", rounds(save, reference, os.sync), 1.2)
     row(work, "joblib `Memory`, which syncs nothing", rounds(save, lambda: timed(lambda: theirs(kept, next(number))), os.sync), None)
 
 

@@ -199,17 +199,17 @@ class CachedFunction(_sde.Function):
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
         """Whether a call would compute nothing. It runs nothing."""
-        return self.peek(*args, **kwargs)[0]
+        return self.glance(*args, **kwargs)[0]
 
     check_call_in_cache = is_cached
 
     def why(self, *args: Any, **kwargs: Any) -> str:
         """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
-        return self.peek(*args, **kwargs)[2]
+        return self.explained(*args, **kwargs)
 
     def key(self, *args: Any, **kwargs: Any) -> str:
         """The key of a call, as the program `sde` takes it."""
-        return self.peek(*args, **kwargs)[1]
+        return self.glance(*args, **kwargs)[1]
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function in any case, and remembers what it returns."""

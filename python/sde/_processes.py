@@ -176,7 +176,7 @@ class _Sweep:
     def _ask(self, by_key: dict[str, _Task], index: int, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Gives a point what is remembered, or makes it one of a task."""
         try:
-            is_remembered, key, _ = self.function.peek(*args, **named)
+            is_remembered, key = self.function.glance(*args, **named)
             if is_remembered:
                 self._give([index], _Answer(self.function(*args, **named)))
             else:

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sde::record::CodeId;
 use sde::{
-    AppInfo, CancelToken, DynApp, Handle, Inputs, Instance, Outcome, Peek, Policy, Prepared,
-    ResultSpec, Tags,
+    AppInfo, CancelToken, DynApp, Handle, Inputs, Instance, Outcome, Policy, Prepared, ResultSpec,
+    Tags,
 };
 
 use crate::bind::{self, Parameter, Told};
@@ -349,20 +349,33 @@ impl Function {
         self.identified(py, &opened).map(|_| ())
     }
 
-    /// What a call would do, and why; it runs nothing. The first is whether a result is remembered.
+    /// Whether the result of a call is remembered, and its key; it runs nothing.
     #[pyo3(signature = (*arguments, **named))]
-    fn peek(
+    fn glance(
         &self,
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(bool, String, String)> {
+    ) -> PyResult<(bool, String)> {
         let py = arguments.py();
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
-        let peek = py
-            .detach(|| handle.peek(&app.app, &inputs))
+        let (key, is_remembered) = py
+            .detach(|| handle.glance(&app.app, &inputs))
             .map_err(|error| failed(&error))?;
-        let is_remembered = matches!(peek, Peek::Hit { .. } | Peek::Load { .. });
-        Ok((is_remembered, peek.key().to_string(), peek.to_string()))
+        Ok((is_remembered, key.to_string()))
+    }
+
+    /// What a call would do, and why. It runs nothing, and reads the records of all calls of the function.
+    #[pyo3(signature = (*arguments, **named))]
+    fn explained(
+        &self,
+        arguments: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let py = arguments.py();
+        let (_, app, inputs, handle) = self.asked(arguments, named)?;
+        let peek = py.detach(|| handle.peek(&app.app, &inputs));
+        peek.map(|peek| peek.to_string())
+            .map_err(|error| failed(&error))
     }
 
     /// Makes the result of a call one that is no longer given; says whether there was one.
@@ -376,11 +389,11 @@ impl Function {
         let py = arguments.py();
         let (opened, app, inputs, handle) = self.asked(arguments, named)?;
         py.detach(|| {
-            let peek = handle.peek(&app.app, &inputs)?;
-            if !matches!(peek, Peek::Hit { .. } | Peek::Load { .. }) {
+            let (key, is_remembered) = handle.glance(&app.app, &inputs)?;
+            if !is_remembered {
                 return Ok(false);
             }
-            opened.sde.invalidate(&peek.key(), reason).map(|_| true)
+            opened.sde.invalidate(&key, reason).map(|_| true)
         })
         .map_err(|error| failed(&error))
     }

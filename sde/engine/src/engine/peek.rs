@@ -36,19 +36,27 @@ pub(super) fn keep_nearer(
 impl Engine {
     /// Tells what `run` would do, without running, claiming or reading values.
     pub(super) fn peek(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
+        let (key, known) = self.glance(app, inputs)?;
+        Ok(known.unwrap_or_else(|| Peek::Miss {
+            key,
+            why: NEW.to_owned(),
+            nearest: self.nearest(app, key, inputs),
+        }))
+    }
+
+    /// The key of a run, and what `run` would do if anything is known of it.
+    pub(super) fn glance(
+        &self,
+        app: &CalledApp<'_>,
+        inputs: &Inputs,
+    ) -> Result<(Key, Option<Peek>), Error> {
         let resolved = &*app.resolved;
         let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
         let key = key.map_err(|source| ErrorKind::Fingerprint {
             app: Arc::clone(&resolved.name),
             source,
         })?;
-        Ok(self
-            .known(resolved, &key, None)
-            .unwrap_or_else(|| Peek::Miss {
-                key,
-                why: NEW.to_owned(),
-                nearest: self.nearest(app, key, inputs),
-            }))
+        Ok((key, self.known(resolved, &key, None)))
     }
 
     /// What a run of this key, with results of these names, would do; `None` if nothing of it is known.

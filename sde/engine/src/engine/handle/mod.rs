@@ -39,6 +39,7 @@ use crate::app::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
+use crate::key::Key;
 use crate::ranks::{ProcessSet, StateKind};
 use crate::result_map::{ResultMap, Storable};
 
@@ -225,6 +226,22 @@ impl Handle {
         self.note_uncacheable();
         let app = app.resolve(self)?;
         self.engine.peek(&app, &*self.declared(&app, inputs)?)
+    }
+
+    /// The key of a run, and whether its results are remembered. Unlike [`peek`](Self::peek) it looks for no other run, so
+    /// it may be asked before each.
+    #[doc(hidden)]
+    pub fn glance<A: AppSource + ?Sized>(
+        &self,
+        app: &A,
+        inputs: &Inputs,
+    ) -> Result<(Key, bool), Error> {
+        self.check_active()?;
+        self.note_uncacheable();
+        let app = app.resolve(self)?;
+        let (key, known) = (self.engine).glance(&app, &*self.declared(&app, inputs)?)?;
+        let is_remembered = matches!(known, Some(Peek::Hit { .. } | Peek::Load { .. }));
+        Ok((key, is_remembered))
     }
 
     /// The cost of a run: nothing if it is remembered, else the app's estimate, if it has one. In a body it is a

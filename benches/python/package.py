@@ -21,6 +21,7 @@ from pathlib import Path
 import joblib
 import numpy
 import sde
+from joblib.externals.loky import get_reusable_executor
 
 import reached
 
@@ -193,11 +194,15 @@ def forget_all(folder):
 
 
 def sweep(folder):
-    """400 points of 20 ms, with two processes; in each round from nothing, and then all of them again."""
+    """400 points of 20 ms, with two processes; in each round from nothing, and then all of them again.
+
+    Both start their workers in each round, as a script does that makes one sweep.
+    """
     first, again = [], []
     for number in range(3):
         for which in (0, 1) if number % 2 else (1, 0):
             run = (ours_sweep, joblib_sweep)[which](folder / f"{number}")
+            get_reusable_executor().shutdown(wait=True)
             first.append((which, number, timed(run)))
             again.append((which, number, timed(run)))
     for name, times in (("from nothing", first), ("all remembered", again)):

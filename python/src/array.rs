@@ -82,9 +82,10 @@ pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Opti
     let is_contiguous = |name| flags.getattr(name)?.is_truthy();
     let (array, order) = if is_contiguous(intern!(py, "c_contiguous"))? {
         (array.clone(), AxisOrder::Rows)
-    } else if is_contiguous(intern!(py, "f_contiguous"))? {
+    } else if purpose == Purpose::Result && is_contiguous(intern!(py, "f_contiguous"))? {
         (array.clone(), AxisOrder::Columns)
     } else {
+        // A key is of the elements in their logical order.
         (
             array.call_method1(intern!(py, "copy"), ("C",))?,
             AxisOrder::Rows,
@@ -92,7 +93,7 @@ pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Opti
     };
     let values = with_bytes(&array, |bytes| {
         match purpose == Purpose::Key && bytes.len() >= LONG {
-            true => KeyedArray::from_bytes(*numbers, bytes, lengths, order).map(Data::from),
+            true => KeyedArray::from_bytes(*numbers, bytes, lengths).map(Data::from),
             false => AnyArray::from_bytes(*numbers, bytes, Some((lengths, order))).map(Data::from),
         }
     })?;

@@ -16,8 +16,6 @@ use crate::key::{Encoder, Fingerprint, FingerprintError, Short, describe};
 use crate::result_map::bulk_types::{self, Known};
 use crate::result_map::{ErasedValue, Value};
 
-use super::keyed::KeyedArray;
-
 /// A list or an array of numbers whose type is known only at run time, as those of NumPy are.
 ///
 /// Its elements lie side by side and are shared: a clone costs a reference count. It makes the same key as the equal
@@ -43,6 +41,13 @@ pub struct AnyArray {
     shape: Option<Arc<Shape>>,
 }
 
+/// Work that needs a type of number at compile time.
+pub(super) trait WithType {
+    type Made;
+
+    fn with<T: Element + Fingerprint>(self) -> Self::Made;
+}
+
 macro_rules! numbers {
     ($($kind:ident $type:ty),*) => {
         #[derive(Clone, Debug)]
@@ -63,14 +68,10 @@ macro_rules! numbers {
                 })
             }
 
-            /// The key of an array of these numbers.
-            pub(super) fn keyed(
-                kind: NumberType,
-                bytes: &[u8],
-                shape: Shape,
-            ) -> Result<KeyedArray, Error> {
+            /// Does something with the type of such numbers.
+            pub(super) fn with_type<W: WithType>(kind: NumberType, work: W) -> W::Made {
                 match kind {
-                    $(NumberType::$kind => KeyedArray::of::<$type>(bytes, shape)),*
+                    $(NumberType::$kind => work.with::<$type>()),*
                 }
             }
 
@@ -305,7 +306,7 @@ impl<E: Element, D: ndarray::Dimension> From<ndarray::Array<E, D>> for AnyArray 
 }
 
 /// The place in memory of the element that is this far on in logical order.
-pub(super) fn place(lengths: &[usize], order: AxisOrder, at: usize) -> usize {
+fn place(lengths: &[usize], order: AxisOrder, at: usize) -> usize {
     if order == AxisOrder::Rows {
         return at;
     }

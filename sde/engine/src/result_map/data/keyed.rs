@@ -1,10 +1,10 @@
 //! The key of an array without its numbers.
 
-use crate::bulk::{AxisOrder, Element, NumberType, Shape};
+use crate::bulk::{AxisOrder, Element, NumberType};
 use crate::error::Error;
 use crate::key::{Commitment, Encoder, Fingerprint, FingerprintError, Short, commit};
 
-use super::array::{AnyArray, Numbers, fits, place};
+use super::array::{AnyArray, Numbers, WithType, fits};
 
 /// As many numbers as a short text can show.
 const SHOWN: usize = 80;
@@ -21,7 +21,7 @@ pub struct KeyedArray {
 }
 
 impl KeyedArray {
-    /// The key of the array that [`AnyArray::from_bytes`] makes of these.
+    /// The key of the array by rows that [`AnyArray::from_bytes`] makes of these.
     ///
     /// # Errors
     /// If there are more or fewer bytes than such an array has.
@@ -29,56 +29,57 @@ impl KeyedArray {
         numbers: NumberType,
         bytes: &[u8],
         lengths: Vec<usize>,
-        order: AxisOrder,
     ) -> Result<Self, Error> {
-        Numbers::keyed(numbers, bytes, Shape { order, lengths })
+        Numbers::with_type(numbers, Keying { bytes, lengths })
     }
 
-    pub(super) fn of<T: Element + Fingerprint>(bytes: &[u8], shape: Shape) -> Result<Self, Error> {
-        let refused = |why| Error::refused("an array", why);
-        let Ok(items) = bytemuck::try_cast_slice::<u8, T>(bytes) else {
-            let copied = crate::bulk::elements(bytes).map_err(refused)?;
-            return Self::of_items::<T>(&copied, shape);
-        };
-        Self::of_items(items, shape)
-    }
-
-    fn of_items<T: Element + Fingerprint>(items: &[T], shape: Shape) -> Result<Self, Error> {
-        fits(&shape.lengths, items.len())?;
+    fn of_items<T: Element + Fingerprint>(items: &[T], lengths: Vec<usize>) -> Result<Self, Error> {
+        fits(&lengths, items.len())?;
         let whole = Lying {
             items,
-            shape: &shape,
+            lengths: &lengths,
         };
-        let commitment =
-            commit(&whole).map_err(|error| Error::refused("an array", error.to_string()))?;
-        let first = whole.in_order().take(SHOWN).copied().collect();
+        let commitment = commit(&whole);
+        let shown = items.get(..SHOWN).unwrap_or(items);
         Ok(Self {
-            commitment,
-            first: Numbers::new(first),
-            lengths: shape.lengths,
+            commitment: commitment.map_err(|why| Error::refused("an array", why.to_string()))?,
+            lengths,
+            first: Numbers::new(shown.to_vec()),
         })
+    }
+}
+
+/// The bytes of an array that is to be keyed.
+struct Keying<'a> {
+    bytes: &'a [u8],
+    lengths: Vec<usize>,
+}
+
+impl WithType for Keying<'_> {
+    type Made = Result<KeyedArray, Error>;
+
+    fn with<T: Element + Fingerprint>(self) -> Self::Made {
+        if cfg!(target_endian = "little")
+            && let Ok(items) = bytemuck::try_cast_slice::<u8, T>(self.bytes)
+        {
+            return KeyedArray::of_items(items, self.lengths);
+        }
+        // They don't lie as the machine and the type need it, or are no whole number of elements.
+        let items = crate::bulk::elements::<T>(self.bytes);
+        let items = items.map_err(|why| Error::refused("an array", why))?;
+        KeyedArray::of_items(&items, self.lengths)
     }
 }
 
 /// An array whose numbers somebody else holds.
 struct Lying<'a, T> {
     items: &'a [T],
-    shape: &'a Shape,
-}
-
-impl<'a, T> Lying<'a, T> {
-    fn in_order(&self) -> impl Iterator<Item = &'a T> {
-        let (items, shape) = (self.items, self.shape);
-        (0..items.len()).filter_map(|at| items.get(place(&shape.lengths, shape.order, at)))
-    }
+    lengths: &'a [usize],
 }
 
 impl<T: Fingerprint> Fingerprint for Lying<'_, T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.array(&self.shape.lengths, |parts| match self.shape.order {
-            AxisOrder::Rows => parts.part(self.items),
-            AxisOrder::Columns => parts.node(|to| to.elements(self.items.len(), self.in_order())),
-        })
+        to.array(self.lengths, |parts| parts.part(self.items))
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Opti
     };
     let values = with_bytes(&array, |bytes| {
         match purpose == Purpose::Key && bytes.len() >= LONG {
-            true => KeyedArray::from_bytes(*numbers, bytes, lengths).map(Data::from),
+            true => KeyedArray::from_bytes(*numbers, bytes, lengths).map(Data::Keyed),
             false => AnyArray::from_bytes(*numbers, bytes, Some((lengths, order))).map(Data::from),
         }
     })?;

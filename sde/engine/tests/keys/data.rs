@@ -143,7 +143,7 @@ fn an_array_is_keyed_where_it_lies() {
                 let shape = Some((lengths.clone(), AxisOrder::Rows));
                 let array = AnyArray::from_bytes(kind, bytes, shape).unwrap();
                 let keyed = KeyedArray::from_bytes(kind, bytes, lengths.clone());
-                let keyed = Data::from(keyed.unwrap());
+                let keyed = Data::Keyed(keyed.unwrap());
                 assert_eq!(digest(&keyed), digest(&array), "{array:?}");
                 assert_eq!(digest(&(&keyed, 1)), digest(&(&array, 1)), "{array:?}");
                 assert_eq!(describe(&keyed), describe(&array));

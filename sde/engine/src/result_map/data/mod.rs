@@ -91,7 +91,6 @@ from! {
     AnyArray: Array;
     OutputFile: File;
     Value<Self>: Shared;
-    KeyedArray: Keyed;
 }
 
 impl Data {

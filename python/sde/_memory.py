@@ -204,7 +204,10 @@ class CachedFunction(_sde.Function):
     check_call_in_cache = is_cached
 
     def why(self, *args: Any, **kwargs: Any) -> str:
-        """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
+        """What a call would do, and why: which argument or code differs from the nearest call that is remembered.
+
+        It is held against the latest ten thousand calls of the function, which takes some tenths of a second.
+        """
         return self.explained(*args, **kwargs)
 
     def key(self, *args: Any, **kwargs: Any) -> str:

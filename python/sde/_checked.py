@@ -41,6 +41,8 @@ class CheckedFunction(_memory.CachedFunction):
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
         return super().is_cached(*args, **kwargs) and not self._is_refused(args, kwargs, tells=False)
 
+    check_call_in_cache = is_cached
+
     def peek(self, *args: Any, **kwargs: Any) -> tuple[bool, str, str]:
         is_remembered, key, why = super().peek(*args, **kwargs)
         if is_remembered and self._is_refused(args, kwargs, tells=False):

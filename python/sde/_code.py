@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from . import _sde
 from ._code_bytes import digest
 from ._code_describe import wrapped_of
 from ._code_owner import module_name
@@ -33,9 +34,8 @@ class Code:
         own: The digest of the function itself, with its defaults, cells and Python's minor version.
         helpers: The digest of each function, class, constant, module and package reached, by name.
         values: Mutable objects reached, by name. Their content counts at each call.
-        watched: Where the reached objects were found, as ``(kind, container, name, object)``. Kind 0
-            is an item of a dict, 1 an attribute. ``None`` as the object stands for nothing there.
-            While all are the same objects, the digests hold.
+        watched: Where the reached objects were found. While all are the same objects, the digests
+            hold.
         warnings: What a user should know about this function, a sentence each.
     """
 
@@ -105,16 +105,9 @@ def name_of(function: object) -> str:
 def is_unchanged(watched: Iterable[Watch]) -> bool:
     """Tells whether all reached objects are still where they were found.
 
-    The native part does this at each call; this is the same in Python.
+    It takes about 20 nanoseconds a place.
     """
-    for kind, container, name, expected in watched:
-        try:
-            found = container.get(name) if kind == 0 else getattr(container, name)
-        except Exception:
-            found = None
-        if found is not expected:
-            return False
-    return True
+    return _sde.Watched(list(watched)).is_unchanged()
 
 
 def _inner(function: object) -> object:

@@ -216,11 +216,11 @@ class CachedFunction(_sde.Function):
             if fixed is not None:
                 return fixed
             if options["version"] is not None:
-                return bytes(32), [], [], []
+                return bytes(32), [], [], _sde.Watched([])
             found = _code.code_of(func, options["uses"])
             for text in found.warnings:
                 _warn_of(func, text)
-            return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
+            return found.own, sorted(found.helpers.items()), sorted(found.values.items()), _sde.Watched(found.watched)
 
         mode, verbose = options["mmap_mode"], memory._level(options)
         made = cls(

@@ -118,16 +118,17 @@ def _name(type_: type) -> str:
 
 # Code
 
-_codes: dict[int, tuple[weakref.ref[Any], _code.Code]] = {}
+_codes: dict[int, tuple[weakref.ref[Any], _code.Code, _sde.Watched]] = {}
 
 
 def _code_of(value: Any, find: Callable[[Any], _code.Code]) -> _code.Code:
     """The code of a function or class, found anew only where something that it reaches is another object."""
     known = _codes.get(id(value))
-    if known is not None and known[0]() is value and _code.is_unchanged(known[1].watched):
+    if known is not None and known[0]() is value and known[2].is_unchanged():
         return known[1]
     code, address = find(value), id(value)
-    _codes[address] = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None)), code
+    forget = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None))
+    _codes[address] = forget, code, _sde.Watched(code.watched)
     return code
 
 

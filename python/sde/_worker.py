@@ -124,7 +124,7 @@ def function_of(setup: dict[str, Any]) -> _memory.CachedFunction:
         )
     if not differing and function._memory.location == memory.location:
         return function
-    fixed = (setup["own"], sorted(setup["helpers"].items()), sorted(code.values.items()), [])
+    fixed = (setup["own"], sorted(setup["helpers"].items()), sorted(code.values.items()), _sde.Watched([]))
     return type(function)._made(memory, function.func, function._options, fixed)
 
 

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{ffi, intern};
 use sde::bulk::{AxisOrder, NumberType};
-use sde::{AnyArray, Data};
+use sde::{AnyArray, Data, KeyedArray};
 
 use crate::write::{Purpose, tagged};
 use crate::{Error, KeyingError};
@@ -31,6 +31,9 @@ const TYPES: [(&str, NumberType); 10] = [
     ("<f4", NumberType::F32),
     ("<f8", NumberType::F64),
 ];
+
+/// The bytes from which on an argument's numbers are keyed where they lie. To copy fewer is as fast.
+const LONG: usize = 4096;
 
 /// NumPy, once a program has imported it.
 fn numpy(py: Python<'_>) -> Option<&'static Numpy> {
@@ -80,22 +83,24 @@ pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Opti
     let is_contiguous = |name| flags.getattr(name)?.is_truthy();
     let (array, order) = if is_contiguous(intern!(py, "c_contiguous"))? {
         (array.clone(), AxisOrder::Rows)
-    } else if is_contiguous(intern!(py, "f_contiguous"))? {
+    } else if purpose == Purpose::Result && is_contiguous(intern!(py, "f_contiguous"))? {
         (array.clone(), AxisOrder::Columns)
     } else {
+        // A key is of the elements in their logical order.
         (
             array.call_method1(intern!(py, "copy"), ("C",))?,
             AxisOrder::Rows,
         )
     };
     let values = with_bytes(&array, |bytes| {
-        AnyArray::from_bytes(*numbers, bytes, Some((lengths, order)))
+        match purpose == Purpose::Key && bytes.len() >= LONG {
+            true => KeyedArray::from_bytes(*numbers, bytes, lengths).map(Data::Keyed),
+            false => AnyArray::from_bytes(*numbers, bytes, Some((lengths, order))).map(Data::from),
+        }
     })?;
     match values {
-        Ok(values) if purpose == Purpose::Result && *numbers != NumberType::U8 => {
-            Ok(Some(values.into()))
-        }
-        Ok(values) => Ok(Some(tagged("numpy.ndarray", values.into()))),
+        Ok(values) if purpose == Purpose::Result && *numbers != NumberType::U8 => Ok(Some(values)),
+        Ok(values) => Ok(Some(tagged("numpy.ndarray", values))),
         Err(error) => Err(KeyingError::new_err(format!(": {error}"))),
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use sde::record::CodeId;
 use sde::{
     AppInfo, CancelToken, Data, DynApp, Handle, Inputs, Instance, Outcome, Policy, Prepared,
@@ -16,6 +16,7 @@ use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
 use crate::shown::Shown;
 use crate::store::{Opened, Store};
+use crate::watch::Watched;
 use crate::write::{self, Purpose};
 use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store, warn};
 
@@ -45,7 +46,7 @@ type Code = (
     [u8; 32],
     Vec<(String, [u8; 32])>,
     Vec<(String, Py<PyAny>)>,
-    Vec<(u8, Py<PyAny>, Py<PyString>, Option<Py<PyAny>>)>,
+    Py<Watched>,
 );
 
 /// The app of a function, and the objects that it was made from.
@@ -53,47 +54,7 @@ struct Identified {
     opened: u64,
     app: Prepared,
     values: Vec<(String, Py<PyAny>)>,
-    watched: Vec<Watched>,
-}
-
-/// A place in which an object was found: an item of a dict, or an attribute.
-struct Watched {
-    is_attribute: bool,
-    container: Py<PyAny>,
-    name: Py<PyString>,
-    /// `None` if nothing was there.
-    object: Option<Py<PyAny>>,
-}
-
-impl Watched {
-    fn is_unchanged(&self, py: Python<'_>) -> PyResult<bool> {
-        let (container, name) = (self.container.bind(py), self.name.bind(py));
-        let found = match container.cast_exact::<PyDict>() {
-            Ok(dict) if !self.is_attribute => dict.get_item(name),
-            _ => container.getattr_opt(name),
-        };
-        // To look can run Python code, which Ctrl-C may end.
-        let found = found.or_else(|error| match error.is_instance_of::<PyException>(py) {
-            true => Ok(None),
-            false => Err(error),
-        })?;
-        Ok(match (&self.object, found) {
-            (Some(object), Some(found)) => found.is(object.bind(py)),
-            (None, None) => true,
-            _ => false,
-        })
-    }
-}
-
-impl Identified {
-    fn is_unchanged(&self, py: Python<'_>) -> PyResult<bool> {
-        for watched in &self.watched {
-            if !watched.is_unchanged(py)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
+    watched: Py<Watched>,
 }
 
 impl Function {
@@ -106,7 +67,7 @@ impl Function {
             .clone();
         if let Some(known) = known
             && known.opened == opened.number
-            && known.is_unchanged(py)?
+            && known.watched.get().is_unchanged(py)?
         {
             return Ok(known);
         }
@@ -138,19 +99,11 @@ impl Function {
         }
         let app = Instance::new(DynApp::new(info, call::body));
         let app = opened.sde.prepare(&app).map_err(|error| failed(&error))?;
-        let watched = watched
-            .into_iter()
-            .map(|(kind, container, name, object)| Watched {
-                is_attribute: kind == 1,
-                container,
-                name,
-                object,
-            });
         Ok(Identified {
             opened: opened.number,
             app,
             values,
-            watched: watched.collect(),
+            watched,
         })
     }
 
@@ -285,10 +238,10 @@ impl Function {
                 forks: store::forks(),
             })
         };
-        let of_run = Arc::clone(&app);
+        let (of_run, given) = (Arc::clone(&app), inputs.clone());
         let run = move |call: &Arc<Call>| {
             let handle = handle.with_cancel(&call.token);
-            let request = handle.request(&of_run.app, &inputs).policy(policy);
+            let request = handle.request(&of_run.app, &given).policy(policy);
             call::with_call(Arc::clone(call), || request.run())
         };
         let (call, made) = if is_main_thread(py)? {

@@ -13,6 +13,7 @@ mod shown;
 mod signals;
 mod store;
 mod upkeep;
+mod watch;
 mod write;
 
 use pyo3::prelude::*;
@@ -72,6 +73,7 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<array::Buffer>()?;
+    module.add_class::<watch::Watched>()?;
     module.add_class::<call::Cancel>()?;
     module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(read::set_build, module)?)?;

@@ -107,7 +107,7 @@ pub use sde_engine::{
 };
 
 #[doc(hidden)]
-pub use sde_engine::{__private, debug_as_said, stretch, warning};
+pub use sde_engine::{__private, KeyedArray, debug_as_said, stretch, warning};
 
 /// Makes a function an app.
 ///

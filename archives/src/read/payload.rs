@@ -17,7 +17,7 @@ use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::is_same_name;
 use crate::locks::lock;
-use crate::vfs::{Vfs, VfsFile, pieces, read_bytes};
+use crate::vfs::{Vfs, VfsFile, pieces, read_hashed};
 
 /// The place of a value in a segment, and how it is verified.
 #[derive(Clone, Copy, Debug)]
@@ -182,8 +182,8 @@ impl StoredValue {
         if self.place().end > file.length().map_err(failed)? {
             return Err(ReadError::Damaged("its file was cut short".to_owned()));
         }
-        let bytes = read_bytes(&*file, *at, *length).map_err(failed)?;
-        compare(blake3::hash(&bytes), digest).map(|()| bytes)
+        let (bytes, found) = read_hashed(&*file, *at, *length).map_err(failed)?;
+        compare(found, digest).map(|()| bytes)
     }
 
     /// Whether its bytes are those that were saved.

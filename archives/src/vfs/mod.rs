@@ -33,6 +33,8 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use sde::bulk::try_zeroed;
+
 pub use disk::Disk;
 pub(crate) use mode::Permissions;
 pub(crate) use trusted::Trusted;
@@ -338,13 +340,35 @@ fn is_dir(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
 
 /// Bytes of a file that is known to have them.
 pub(crate) fn read_bytes(file: &dyn VfsFile, at: u64, length: u64) -> io::Result<Vec<u8>> {
-    let length = usize::try_from(length).map_err(io::Error::other)?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length)?;
-    bytes.resize(length, 0);
+    let mut bytes = room_for(length)?;
     file.read_at(&mut bytes, at)?;
     Ok(bytes)
 }
+
+/// Bytes of a file that is known to have them, and their digest: each piece is hashed while it is in the processor's
+/// caches, and the system reads the next one meanwhile.
+pub(crate) fn read_hashed(
+    file: &dyn VfsFile,
+    mut at: u64,
+    length: u64,
+) -> io::Result<(Vec<u8>, blake3::Hash)> {
+    let mut bytes = room_for(length)?;
+    let mut hasher = blake3::Hasher::new();
+    for piece in bytes.chunks_mut(HASHED) {
+        file.read_at(piece, at)?;
+        hasher.update(piece);
+        at += piece.len() as u64;
+    }
+    Ok((bytes, hasher.finalize()))
+}
+
+fn room_for(length: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    try_zeroed(length).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// The number of bytes that are read and hashed at once.
+const HASHED: usize = 256 << 10;
 
 /// The number of bytes read at once.
 const PIECE: u64 = 1 << 20;

@@ -56,7 +56,8 @@ pub use output_file::OutputFile;
 pub use ranks::Distributed;
 pub use result_map::typed::Results;
 pub use result_map::{
-    AnyArray, Data, ErasedValue, MemorySize, ResultMap, ResultSpec, Storable, Tag, Tags, Value,
+    AnyArray, Data, ErasedValue, KeyedArray, MemorySize, ResultMap, ResultSpec, Storable, Tag,
+    Tags, Value,
 };
 
 /// Traits and types for writing a store of your own.

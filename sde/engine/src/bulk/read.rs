@@ -11,6 +11,7 @@ use serde::de::{
 use super::ARRAY;
 use super::container::{AxisOrder, Bulk, Shape};
 use super::element::{Element, dimensions_of};
+use super::pages::try_zeroed;
 use super::write::{BulkBytes, swap};
 
 /// Reads a list or an array; for `#[serde(with = "sde::bulk")]`.
@@ -174,8 +175,8 @@ pub(crate) fn elements<E: Element>(bytes: &[u8]) -> Result<Vec<E>, String> {
             "{length} bytes are no list of elements of {size} bytes"
         ));
     }
-    let mut items = bytemuck::allocation::try_zeroed_vec::<E>(length / size)
-        .map_err(|()| format!("no memory for {length} bytes"))?;
+    let mut items =
+        try_zeroed::<E>(length / size).ok_or_else(|| format!("no memory for {length} bytes"))?;
     let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut items);
     memory.copy_from_slice(bytes);
     if cfg!(target_endian = "big") {

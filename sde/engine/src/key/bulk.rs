@@ -9,7 +9,7 @@
 //! that has the pool: the pool's threads stayed behind.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::sync::lock;
 
@@ -43,10 +43,16 @@ pub(crate) fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     };
 }
 
+/// How many threads the machine has for this process, asked once: the system reads files to tell.
+fn available() -> usize {
+    static AVAILABLE: OnceLock<usize> = OnceLock::new();
+    *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// The pool for hashing, made on first use and when the number of threads changes.
 fn pool(threads: usize) -> Option<Arc<rayon::ThreadPool>> {
     let threads = match threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => available(),
         some => some,
     };
     let own = std::process::id();

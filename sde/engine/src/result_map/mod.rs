@@ -22,7 +22,7 @@ mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use compared::have_same_bits;
-pub use data::{AnyArray, Data};
+pub use data::{AnyArray, Data, KeyedArray};
 pub use map::{Origin, ResultMap};
 pub(crate) use map::{as_type, no_result};
 pub(crate) use named::{Content, EVICTED, EntryResults, Failed, NOT_KEPT, Named, why_let_go};

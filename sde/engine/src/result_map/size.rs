@@ -206,6 +206,7 @@ impl MemorySize for Data {
             Data::Array(array) => array.bytes().len(),
             Data::File(file) => file.path().as_os_str().len(),
             Data::Shared(value) => value.owned_size(),
+            Data::Keyed(_) => 0,
         };
         size_of::<Self>().saturating_add(owned)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sde::bulk::{AxisOrder, NumberType};
 use sde::key::{TypeShape, describe};
-use sde::{AnyArray, Data, Fingerprint, Value};
+use sde::{AnyArray, Data, Fingerprint, KeyedArray, Value};
 
 use super::digest;
 
@@ -129,4 +129,28 @@ fn arrays_have_the_keys_of_those_of_ndarray() {
         *list.get::<Array1<i32>>().unwrap(),
         Array1::from(vec![1, 2])
     );
+}
+
+/// Whatever the type and the place in memory, also of an array without numbers, of few and of many.
+#[test]
+fn an_array_is_keyed_where_it_lies() {
+    for kind in NumberType::ALL {
+        for lengths in [vec![0, 3], vec![2, 3], vec![5], vec![20, 30, 7]] {
+            let length = lengths.iter().product::<usize>() * kind.size();
+            let bytes: Vec<u8> = (0..=length).map(|at| (at * 7 % 61) as u8).collect();
+            // One of the two is not aligned.
+            for bytes in [&bytes[1..], &bytes[..length]] {
+                let shape = Some((lengths.clone(), AxisOrder::Rows));
+                let array = AnyArray::from_bytes(kind, bytes, shape).unwrap();
+                let keyed = KeyedArray::from_bytes(kind, bytes, lengths.clone());
+                let keyed = Data::Keyed(keyed.unwrap());
+                assert_eq!(digest(&keyed), digest(&array), "{array:?}");
+                assert_eq!(digest(&(&keyed, 1)), digest(&(&array, 1)), "{array:?}");
+                assert_eq!(describe(&keyed), describe(&array));
+                assert!(serde_json::to_string(&keyed).is_err());
+            }
+        }
+    }
+    assert!(KeyedArray::from_bytes(NumberType::F64, &[0; 17], vec![2]).is_err());
+    assert!(KeyedArray::from_bytes(NumberType::F64, &[0; 16], vec![3]).is_err());
 }

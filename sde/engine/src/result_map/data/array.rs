@@ -41,15 +41,22 @@ pub struct AnyArray {
     shape: Option<Arc<Shape>>,
 }
 
+/// Work that needs a type of number at compile time.
+pub(super) trait WithType {
+    type Made;
+
+    fn with<T: Element + Fingerprint>(self) -> Self::Made;
+}
+
 macro_rules! numbers {
     ($($kind:ident $type:ty),*) => {
-        #[derive(Clone)]
+        #[derive(Clone, Debug)]
         pub(super) enum Numbers {
             $($kind(Value<Vec<$type>>)),*
         }
 
         impl Numbers {
-            fn new<E: Element>(items: Vec<E>) -> Self {
+            pub(super) fn new<E: Element>(items: Vec<E>) -> Self {
                 match E::NUMBERS {
                     $(NumberType::$kind => Self::$kind(Value::new(cast(items)))),*
                 }
@@ -59,6 +66,13 @@ macro_rules! numbers {
                 Ok(match kind {
                     $(NumberType::$kind => Self::$kind(Value::new(elements(bytes)?))),*
                 })
+            }
+
+            /// Does something with the type of such numbers.
+            pub(super) fn with_type<W: WithType>(kind: NumberType, work: W) -> W::Made {
+                match kind {
+                    $(NumberType::$kind => work.with::<$type>()),*
+                }
             }
 
             /// The numbers of a value that is a list of them.
@@ -218,6 +232,27 @@ impl AnyArray {
         }
     }
 
+    /// The short text of an array of these lengths, of which at least the first numbers are there.
+    pub(super) fn describe_as(
+        numbers: &Numbers,
+        lengths: &[usize],
+        order: AxisOrder,
+        out: &mut Short,
+    ) {
+        out.show(format_args!("[{}", numbers.kind().rust_name()));
+        for (axis, length) in lengths.iter().enumerate() {
+            out.show(if axis == 0 { "; " } else { " x " });
+            out.show(length);
+        }
+        out.show(']');
+        each!(numbers, items => {
+            if !items.is_empty() {
+                out.show(' ');
+            }
+            out.list((0..items.len()).filter_map(|at| items.get(place(lengths, order, at))));
+        });
+    }
+
     fn count(&self) -> usize {
         each!(&self.numbers, items => items.len())
     }
@@ -233,7 +268,7 @@ impl Known for AnyArray {
     }
 }
 
-fn fits(lengths: &[usize], count: usize) -> Result<(), Error> {
+pub(super) fn fits(lengths: &[usize], count: usize) -> Result<(), Error> {
     let product = lengths
         .iter()
         .try_fold(1_usize, |product, length| product.checked_mul(*length));
@@ -271,13 +306,13 @@ impl<E: Element, D: ndarray::Dimension> From<ndarray::Array<E, D>> for AnyArray 
 }
 
 /// The place in memory of the element that is this far on in logical order.
-fn place(shape: &Shape, at: usize) -> usize {
-    if shape.order == AxisOrder::Rows {
+fn place(lengths: &[usize], order: AxisOrder, at: usize) -> usize {
+    if order == AxisOrder::Rows {
         return at;
     }
     let (mut rest, mut place) = (at, 0);
-    let mut stride: usize = shape.lengths.iter().product();
-    for length in shape.lengths.iter().rev() {
+    let mut stride: usize = lengths.iter().product();
+    for length in lengths.iter().rev() {
         stride /= length;
         place += rest % length * stride;
         rest /= length;
@@ -294,7 +329,7 @@ impl Fingerprint for AnyArray {
             each!(&self.numbers, items => match shape.order {
                 AxisOrder::Rows => parts.part(items),
                 AxisOrder::Columns => parts.node(|to| {
-                    let places = (0..items.len()).map(|at| place(shape, at));
+                    let places = (0..items.len()).map(|at| place(&shape.lengths, shape.order, at));
                     to.elements(items.len(), places.filter_map(|place| items.get(place)))
                 }),
             })
@@ -312,19 +347,7 @@ impl Fingerprint for AnyArray {
         let Some(shape) = &self.shape else {
             return each!(&self.numbers, items => items.describe(out));
         };
-        out.show(format_args!("[{}", self.numbers().rust_name()));
-        for (axis, length) in shape.lengths.iter().enumerate() {
-            out.show(if axis == 0 { "; " } else { " x " });
-            out.show(length);
-        }
-        out.show(']');
-        if self.count() > 0 {
-            out.show(' ');
-            each!(&self.numbers, items => {
-                let places = (0..items.len()).map(|at| place(shape, at));
-                out.list(places.filter_map(|place| items.get(place)));
-            });
-        }
+        Self::describe_as(&self.numbers, &shape.lengths, shape.order, out);
     }
 }
 

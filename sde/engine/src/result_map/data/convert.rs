@@ -64,6 +64,7 @@ impl Data {
             Self::Array(value) => return value.view(),
             Self::File(value) => value,
             Self::Shared(value) => return value.view(),
+            Self::Keyed(_) => return None,
         };
         value.downcast_ref()
     }

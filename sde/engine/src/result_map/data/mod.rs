@@ -5,12 +5,14 @@
 
 mod array;
 mod convert;
+mod keyed;
 mod serde;
 
 use std::collections::BTreeMap;
 
 pub use array::AnyArray;
 pub(super) use convert::in_bulk;
+pub use keyed::KeyedArray;
 
 use super::value::Value;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, Short};
@@ -62,6 +64,9 @@ pub enum Data {
     File(OutputFile),
     /// A value that is never copied, and keyed once. It is stored as the value itself.
     Shared(Value<Data>),
+    /// The key of an array, for an input whose numbers nobody asks for. It can't be stored.
+    #[doc(hidden)]
+    Keyed(KeyedArray),
 }
 
 macro_rules! from {
@@ -111,6 +116,7 @@ impl Data {
             Self::Array(value) => value,
             Self::File(value) => value,
             Self::Shared(value) => value,
+            Self::Keyed(value) => value,
         }
     }
 }

@@ -43,6 +43,7 @@ impl Serialize for Data {
             Self::Array(array) => array.bulk().serialize(to),
             Self::File(file) => to.serialize_newtype_variant("Data", 0, FILE, file),
             Self::Shared(value) => value.serialize(to),
+            Self::Keyed(_) => Err(S::Error::custom("of an array in it there is only the key")),
         }
     }
 }

@@ -146,7 +146,7 @@ impl Function {
         };
         for (name, value) in &app.values {
             let value = value.bind(py);
-            let data = match write::data(value, Purpose::Key) {
+            let data = match write::reached(value) {
                 Err(error) if error.is_instance_of::<KeyingError>(py) => {
                     let (of, why) = (&self.name, error.value(py));
                     warn(

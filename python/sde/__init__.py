@@ -22,6 +22,7 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
 
 from ._memory import CachedFunction, Memory, open
 from ._sde import Error, KeyingError
+from ._uses import uses
 from ._values import InputFile, register
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "Memory",
     "open",
     "register",
+    "uses",
 ]

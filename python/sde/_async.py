@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ async def run(self: Memory, func: Callable[..., Any], /, *args: Any, **kwargs: A
     """Calls a cached function on a thread, so that other tasks go on meanwhile.
 
     A task that is cancelled gives its call up: a call that waits for another thread or process ends at once. A function
-    that is running can't be stopped by Python. It runs on, and its result is remembered.
+    that is running can't be stopped by Python. It runs on, and its result is remembered. A coroutine function runs in
+    this event loop, and is cancelled.
 
     Args:
         func: A function of this store, or one that `memory.cache(func)` makes so.
@@ -35,6 +37,8 @@ async def run(self: Memory, func: Callable[..., Any], /, *args: Any, **kwargs: A
         0.0
     """
     cached = self.cache(func) if not isinstance(func, _sde.Function) else func
+    if inspect.iscoroutinefunction(getattr(cached, "func", cached)):
+        return await cached(*args, **kwargs)
     if not isinstance(cached, _sde.Function):
         return await asyncio.to_thread(cached, *args, **kwargs)
     cancel = _sde.Cancel()

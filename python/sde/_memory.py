@@ -159,7 +159,8 @@ class CachedFunction(_sde.Function):
         options: dict[str, Any],
         fixed: tuple[Any, ...] | None = None,
     ) -> CachedFunction:
-        _refuse_asynchronous(func)
+        _refuse_generators(func)
+        is_coroutine = inspect.iscoroutinefunction(func)
         parameters = inspect.signature(func).parameters
         for name in (*options["ignore"], *options["since"]):
             if name not in parameters:
@@ -179,9 +180,9 @@ class CachedFunction(_sde.Function):
             return found.own, sorted(found.helpers.items()), sorted(found.values.items()), found.watched
 
         name = _code.name_of(func)
-        made = cls(
+        made = (_coroutine.CachedCoroutineFunction if is_coroutine else cls)(
             memory._store,
-            func,
+            _coroutine.body_of(func) if is_coroutine else func,
             name,
             about,
             told,
@@ -191,6 +192,8 @@ class CachedFunction(_sde.Function):
             code,
         )
         functools.update_wrapper(made, func)
+        if is_coroutine:
+            _coroutine.mark(made)
         made.func = func
         made._options = options
         made._memory = memory
@@ -229,9 +232,8 @@ class CachedFunction(_sde.Function):
         return f"<cached {self.__module__}.{self.__qualname__}>"
 
 
-def _refuse_asynchronous(func: Callable[..., Any]) -> None:
+def _refuse_generators(func: Callable[..., Any]) -> None:
     kinds = {
-        "a coroutine function": inspect.iscoroutinefunction(func),
         "an asynchronous generator": inspect.isasyncgenfunction(func),
         "a generator": inspect.isgeneratorfunction(func),
     }
@@ -239,8 +241,8 @@ def _refuse_asynchronous(func: Callable[..., Any]) -> None:
         if is_it:
             name = getattr(func, "__qualname__", repr(func))
             raise TypeError(
-                f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a plain "
-                "function that returns the result; `await memory.run(f, ...)` calls that from asyncio"
+                f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a function "
+                "that returns a list"
             )
 
 
@@ -290,7 +292,8 @@ if multiprocessing.parent_process() is not None or getattr(
 ):
     _sde.forked()
 
-from . import _pickling, _values  # noqa: E402  (they need the classes above)
+from . import _coroutine, _pickling, _values  # noqa: E402  (they need the classes above)
 
-_values.register(CachedFunction, lambda function: function.func)
+for _type in (CachedFunction, _coroutine.CachedCoroutineFunction):
+    _values.register(_type, lambda function: function.func)
 _values.register(Memory, lambda memory: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
 from collections import deque
@@ -99,6 +100,8 @@ def _answers(
         raise ValueError(f"processes is {processes!r}; it can be None or a number from 1 on")
     called = [_arguments(point) for point in points]
     function = func if isinstance(func, _sde.Function) else memory.cache(func)
+    if inspect.iscoroutinefunction(getattr(function, "func", function)):
+        raise TypeError("map calls plain functions; await asyncio.gather(*(f(point) for point in points)) for coroutines")
     answers: list[_Answer | None] = [None] * len(called)
     if processes in (None, 1):
         _here(memory, function, called, answers, stops)

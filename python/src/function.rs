@@ -353,15 +353,19 @@ impl Function {
         self.made(arguments, named, Policy::Refresh, CancelToken::new())
     }
 
-    /// Makes a call that another thread may give up.
-    #[pyo3(signature = (cancel, arguments, named))]
+    /// Makes a call that another thread may give up; `again` runs the function in any case.
+    #[pyo3(signature = (cancel, arguments, named, again = false))]
     fn call_until<'py>(
         &self,
         cancel: &Cancel,
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
+        again: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.called(arguments, named, cancel.token.clone())
+        match again {
+            true => self.made(arguments, named, Policy::Refresh, cancel.token.clone()),
+            false => self.called(arguments, named, cancel.token.clone()),
+        }
     }
 
     /// The object that a call gives whose function returned that one, in another process.

@@ -1,0 +1,148 @@
+"""Cached coroutine functions.
+
+The engine waits on a thread of the call's own; the coroutine runs in its caller's event loop. So the engine has one run
+for all that ask for a result, in any loop, thread or process, and the loop is never blocked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import inspect
+import queue
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from . import _sde
+from ._memory import CachedFunction
+
+_LOOK = 1.0
+"""How often, in seconds, a thread looks whether the loop that it waits for is closed."""
+
+
+class _Here(threading.local):
+    """The call that this thread makes."""
+
+    call: _Call | None = None
+
+
+_here = _Here()
+
+
+class _Call:
+    """One call, as its event loop sees it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ended = asyncio.Event()
+        self.cancel = _sde.Cancel()
+        self.task: asyncio.Task[Any] | None = None
+        self.is_given_up = False
+        self.value: Any = None
+        self.raised: BaseException | None = None
+
+    async def make(self, run: Callable[[_sde.Cancel], Any]) -> Any:
+        """Has a thread make the call, and waits for it. A cancellation goes to the coroutine, if it runs."""
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(self._on_thread, run), name="sde call", daemon=True).start()
+        while not self.ended.is_set():
+            try:
+                await self.ended.wait()
+            except asyncio.CancelledError:
+                self._give_up()
+        if self.is_given_up:
+            raise asyncio.CancelledError
+        if self.raised is not None:
+            raise self.raised
+        return self.value
+
+    def _give_up(self) -> None:
+        if self.task is None:
+            self.is_given_up = True
+            self.cancel.cancel()
+        elif not self.task.cancel():  # it has ended, and its result is being remembered
+            self.is_given_up = True
+
+    def _on_thread(self, run: Callable[[_sde.Cancel], Any]) -> None:
+        _here.call = self
+        try:
+            self.value = run(self.cancel)
+        except BaseException as raised:
+            self.raised = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+            self.loop.call_soon_threadsafe(self.ended.set)
+
+    def body(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Runs on the thread: has the loop run the coroutine, and gives what it returns."""
+        context = contextvars.copy_context()  # the coroutine's calls belong to this run
+        ended: queue.SimpleQueue[asyncio.Task[Any] | BaseException] = queue.SimpleQueue()
+
+        def begin() -> None:
+            try:
+                if self.is_given_up:
+                    raise asyncio.CancelledError
+                self.task = self.loop.create_task(start(), context=context)
+                self.task.add_done_callback(ended.put)
+            except BaseException as raised:
+                ended.put(raised)
+
+        self.loop.call_soon_threadsafe(begin)
+        while True:
+            with contextlib.suppress(queue.Empty):
+                result = ended.get(timeout=_LOOK)
+                break
+            if self.loop.is_closed():
+                raise RuntimeError("the event loop was closed before the coroutine had ended; run it again")
+        if isinstance(result, BaseException):
+            raise result
+        return result.result()
+
+
+class CachedCoroutineFunction(CachedFunction):
+    """A coroutine function whose results are remembered: `await f(..)`.
+
+    Calls for one result that come while it is computed wait for it. A task that is cancelled cancels the coroutine;
+    others that wait for it run it then. Each call has a thread while it waits: where ten thousand could be at once,
+    an `asyncio.Semaphore` bounds them.
+
+    Example:
+        >>> import asyncio, sde
+        >>> memory = sde.open("scan.sde")
+        >>> @memory.cache
+        ... async def energy(r):
+        ...     await asyncio.sleep(0.01)
+        ...     return (r - 1.5) ** 2
+        >>> async def scan():
+        ...     return await asyncio.gather(energy(1.0), energy(2.5))
+        >>> asyncio.run(scan())
+        [0.25, 1.0]
+    """
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs))
+
+    async def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function in any case, and remembers what it returns."""
+        return await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs, again=True))
+
+
+def body_of(func: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+    """What the engine runs for a coroutine function."""
+
+    @functools.wraps(func)
+    def body(*args: Any, **kwargs: Any) -> Any:
+        call = _here.call
+        if call is None:  # nobody awaits it
+            return asyncio.run(func(*args, **kwargs))
+        return call.body(lambda: func(*args, **kwargs))
+
+    return body
+
+
+def mark(function: CachedFunction) -> None:
+    """Has `inspect.iscoroutinefunction` tell what the function is; Python 3.11 can't."""
+    with contextlib.suppress(AttributeError):
+        inspect.markcoroutinefunction(function)  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
 
 from ._memory import CachedFunction, Memory, open
 from ._sde import Error, KeyingError
+from ._time import NotStarted, OutOfTime
 from ._uses import uses
 from ._values import InputFile, register
 
@@ -31,6 +32,8 @@ __all__ = [
     "InputFile",
     "KeyingError",
     "Memory",
+    "NotStarted",
+    "OutOfTime",
     "open",
     "register",
     "uses",

@@ -45,6 +45,7 @@ class Memory:
         self.location = None if location is None else os.path.abspath(os.path.expanduser(location))
         self.mmap_mode = mmap_mode
         self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
+        self._time_at_open = self.time_left()
         self._functions: weakref.WeakSet[CachedFunction] = weakref.WeakSet()
         self._declaring = threading.local()
         if self._store is not None:

@@ -19,8 +19,11 @@ import cloudpickle
 from . import _code, _memory, _pickling, _sde
 
 
-_OTHER = object()
-"""Stands for the result of a point that has another key here."""
+_OTHER, _LATE = object(), object()
+"""Stand for the result of a point that has another key here, and of one that is not begun: the time is up."""
+
+
+_UNMADE: dict[int, tuple[Any, ...]] = {id(_OTHER): ("other",), id(_LATE): ("late",)}
 
 
 class _Worker:
@@ -54,7 +57,7 @@ class _Worker:
             if self.is_closed:
                 raise KeyboardInterrupt
             value = what(pickle.loads(message))
-            answer = ("other",) if value is _OTHER else ("value", cloudpickle.dumps(value))
+            answer = _UNMADE.get(id(value)) or ("value", cloudpickle.dumps(value))
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
@@ -77,7 +80,12 @@ class _Worker:
 
 def _computed(function: _memory.CachedFunction, key: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """The result of a point, if it is the same call as in the parent."""
-    return function(*args, **named) if function.key(*args, **named) == key else _OTHER
+    if function.key(*args, **named) != key:
+        return _OTHER
+    # Somebody may have told this process alone to stop.
+    if function._memory.time_left() == 0 and not function.is_cached(*args, **named):
+        return _LATE
+    return function(*args, **named)
 
 
 def _raised(raised: BaseException) -> tuple[Any, ...]:

@@ -32,6 +32,10 @@ class Setup:
 
         code = _code.code_of(function.func, function._options["uses"])
         memory = function._memory
+        left = memory.time_left()
+        # When the job ends, so that no worker asks the batch system, or counts from its own beginning.
+        limit = "none" if left is None else f"@{int(time.time() + left)}"
+        self.environment = {**os.environ, "SDE_TIME_LIMIT": limit}
         self.message = cloudpickle.dumps(
             {
                 "function": cloudpickle.dumps(function),
@@ -56,7 +60,11 @@ class Worker:
         with theirs:
             # In a group of its own: Ctrl-C goes to the parent, which ends its workers.
             self.process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0
+                command,
+                env=setup.environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                process_group=0,
             )
         self.connection = Connection(ours.detach())
         self.task: Any = None

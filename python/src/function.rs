@@ -378,6 +378,14 @@ impl Function {
         read::object(object.py(), &data, how)
     }
 
+    /// The seconds that the latest runs in the store took, at most 50, by when they were begun. Those that went on from
+    /// a state of another job are not among them.
+    fn costs(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
+        let opened = self.store.get().opened(py)?;
+        py.detach(|| opened.costs(&self.name))
+            .map_err(|error| failed(&error))
+    }
+
     /// Has the engine know the function as it is now.
     fn declare(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.store.get().opened(py)?;

@@ -5,13 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from . import _sde
 
 if TYPE_CHECKING:
     from ._memory import Memory
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@overload
+async def run(
+    self: Memory, func: Callable[_P, Coroutine[Any, Any, _R]], /, *args: _P.args, **kwargs: _P.kwargs
+) -> _R: ...
+
+
+@overload
+async def run(self: Memory, func: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
 
 async def run(self: Memory, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

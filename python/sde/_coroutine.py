@@ -14,10 +14,13 @@ import inspect
 import queue
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from . import _sde
 from ._memory import CachedFunction
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _LOOK = 1.0
 """How often, in seconds, a thread looks whether the loop that it waits for is closed."""
@@ -101,7 +104,7 @@ class _Call:
         return result.result()
 
 
-class CachedCoroutineFunction(CachedFunction):
+class CachedCoroutineFunction(CachedFunction[_P, Coroutine[Any, Any, _T]], Generic[_P, _T]):
     """A coroutine function whose results are remembered: `await f(..)`.
 
     Calls for one result that come while it is computed wait for it. A task that is cancelled cancels the coroutine;
@@ -121,12 +124,14 @@ class CachedCoroutineFunction(CachedFunction):
         [0.25, 1.0]
     """
 
-    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs))
+    async def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        result: _T = await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs))
+        return result
 
-    async def call(self, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Runs the function in any case, and remembers what it returns."""
-        return await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs, again=True))
+        result: _T = await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs, again=True))
+        return result
 
 
 def body_of(func: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
@@ -142,7 +147,7 @@ def body_of(func: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]
     return body
 
 
-def mark(function: CachedFunction) -> None:
+def mark(function: CachedFunction[..., Any]) -> None:
     """Has `inspect.iscoroutinefunction` tell what the function is; Python 3.11 can't."""
     with contextlib.suppress(AttributeError):
         inspect.markcoroutinefunction(function)  # type: ignore[attr-defined]

@@ -14,9 +14,13 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from . import _async, _code, _processes, _sde
+
+_P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
 
 _stores: weakref.WeakSet[Memory] = weakref.WeakSet()
 
@@ -46,10 +50,34 @@ class Memory:
         self.mmap_mode = mmap_mode
         self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
         self._time_at_open = self.time_left()
-        self._functions: weakref.WeakSet[CachedFunction] = weakref.WeakSet()
+        self._functions: weakref.WeakSet[CachedFunction[..., Any]] = weakref.WeakSet()
         self._declaring = threading.local()
         if self._store is not None:
             _stores.add(self)
+
+    @overload
+    def cache(
+        self,
+        func: Callable[_P, _R],
+        *,
+        ignore: Iterable[str] = (),
+        tags: str | Iterable[str] = (),
+        version: str | None = None,
+        since: Mapping[str, Any] | None = None,
+        uses: Iterable[Any] = (),
+    ) -> CachedFunction[_P, _R]: ...
+
+    @overload
+    def cache(
+        self,
+        func: None = None,
+        *,
+        ignore: Iterable[str] = (),
+        tags: str | Iterable[str] = (),
+        version: str | None = None,
+        since: Mapping[str, Any] | None = None,
+        uses: Iterable[Any] = (),
+    ) -> _Cache: ...
 
     def cache(
         self,
@@ -102,7 +130,7 @@ class Memory:
         finally:
             self._declaring.is_on = False
 
-    def eval(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def eval(self, func: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
         return self.cache(func)(*args, **kwargs)
 
@@ -141,16 +169,30 @@ class Memory:
     run = _async.run
 
 
-class CachedFunction(_sde.Function):
+if TYPE_CHECKING:
+
+    class _Cache(Protocol):
+        """A decorator that keeps the function's signature."""
+
+        def __call__(self, func: Callable[_P, _R], /) -> CachedFunction[_P, _R]: ...
+
+
+class CachedFunction(_sde.Function, Generic[_P, _R]):
     """A function whose results are remembered. It is called as the function is.
 
     Attributes:
         func: The function itself.
     """
 
-    func: Callable[..., Any]
+    func: Callable[_P, _R]
     _options: dict[str, Any]
     _memory: Memory
+    __name__: str
+    __qualname__: str
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
     @classmethod
     def _made(
@@ -159,7 +201,7 @@ class CachedFunction(_sde.Function):
         func: Callable[..., Any],
         options: dict[str, Any],
         fixed: tuple[Any, ...] | None = None,
-    ) -> CachedFunction:
+    ) -> CachedFunction[..., Any]:
         _refuse_generators(func)
         is_coroutine = inspect.iscoroutinefunction(func)
         parameters = inspect.signature(func).parameters
@@ -201,27 +243,36 @@ class CachedFunction(_sde.Function):
         memory._functions.add(made)
         return made
 
-    def is_cached(self, *args: Any, **kwargs: Any) -> bool:
+    def is_cached(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
         """Whether a call would compute nothing. It runs nothing."""
         return self.peek(*args, **kwargs)[0]
 
     check_call_in_cache = is_cached
 
-    def why(self, *args: Any, **kwargs: Any) -> str:
+    def why(self, *args: _P.args, **kwargs: _P.kwargs) -> str:
         """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
         return self.peek(*args, **kwargs)[2]
 
-    def key(self, *args: Any, **kwargs: Any) -> str:
+    def key(self, *args: _P.args, **kwargs: _P.kwargs) -> str:
         """The key of a call, as the program `sde` takes it."""
         return self.peek(*args, **kwargs)[1]
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Runs the function in any case, and remembers what it returns."""
-        return self.refresh(*args, **kwargs)
+        result: _R = self.refresh(*args, **kwargs)
+        return result
 
-    def invalidate(self, *args: Any, **kwargs: Any) -> bool:
+    def invalidate(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
         """Has the result of a call no longer given, in any program; says whether there was one."""
         return self.invalidate_call("invalidated from Python", args, kwargs)
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> CachedFunction[_P, _R]: ...
+
+    @overload
+    def __get__(
+        self: CachedFunction[Concatenate[Any, _Q], _R], instance: object, owner: type | None = None
+    ) -> Callable[_Q, _R]: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -58,7 +58,7 @@ def _store_at(location: str) -> Any:
     return None
 
 
-def reduce(function: _memory.CachedFunction) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def reduce(function: _memory.CachedFunction[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """What a pickle has of a cached function."""
     module, name = function.func.__module__, function.func.__qualname__
     if module not in _MAIN and _named(module, name) is function:
@@ -97,10 +97,10 @@ def _named(module: str, name: str) -> Any:
 class _Later:
     """Stands for a cached function in its own pickle: a function that calls itself has its own name."""
 
-    function: _memory.CachedFunction
+    function: Any  # a cached function
 
     @property
-    def __wrapped__(self) -> Callable[..., Any]:
+    def __wrapped__(self) -> Any:
         return self.function.func
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ def _pending(token: str) -> _Later:
     return _here.made[token]
 
 
-def _rebuilt(token: str, location: str, mmap_mode: str | None, payload: bytes) -> _memory.CachedFunction:
+def _rebuilt(token: str, location: str, mmap_mode: str | None, payload: bytes) -> _memory.CachedFunction[..., Any]:
     later = _here.made[token] = _Later()
     try:
         func, options = pickle.loads(payload)

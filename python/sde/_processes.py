@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _sde
 from ._time import Gate, NotStarted, not_started, out_of_time
@@ -19,6 +19,8 @@ from ._workers import Setup, Worker, close, exception_of
 if TYPE_CHECKING:
     from ._memory import CachedFunction, Memory
 
+_R = TypeVar("_R")
+
 _MOST_TRIES = 3
 _UNSAVED = {"expendable", "no_cache"}
 """The tags of results that workers don't save."""
@@ -26,11 +28,11 @@ _UNSAVED = {"expendable", "no_cache"}
 
 def map(
     self: Memory,
-    func: Callable[..., Any],
+    func: Callable[..., _R],
     points: Iterable[Any],
     processes: int | None = None,
     time_limit: float | None = None,
-) -> list[Any]:
+) -> list[_R]:
     """Calls a function at many points, and gives the results in their order.
 
     What is remembered is given at once. The rest is computed here, one after another, or by worker processes: fresh
@@ -77,11 +79,11 @@ def map(
 
 def try_map(
     self: Memory,
-    func: Callable[..., Any],
+    func: Callable[..., _R],
     points: Iterable[Any],
     processes: int | None = None,
     time_limit: float | None = None,
-) -> list[Any]:
+) -> list[_R | BaseException]:
     """Calls a function at many points, and gives a result or an exception for each.
 
     It goes on after a failure, and is otherwise as `map`. Points that are not begun in time have an `sde.NotStarted`.
@@ -182,7 +184,7 @@ class _Sweep:
     """Points that worker processes compute."""
 
     def __init__(
-        self, gate: Gate, function: CachedFunction, answers: list[_Answer | None], stops: bool, most: int
+        self, gate: Gate, function: CachedFunction[..., Any], answers: list[_Answer | None], stops: bool, most: int
     ) -> None:
         self.gate = gate
         self.function = function

@@ -99,7 +99,8 @@ def _reduce(value: Any) -> Reduced:
     if known is not None:
         return known[1](value)
     if issubclass(type_, type):
-        return _class(value)
+        made: Reduced = _class(value)
+        return made
     if issubclass(type_, enum.Enum):
         return _enum(value)
     return _arrays.reduce(value) or _instance(value)
@@ -126,7 +127,7 @@ def _code_of(value: Any, find: Callable[[Any], _code.Code]) -> _code.Code:
     if known is not None and known[0]() is value and _code.is_unchanged(known[1].watched):
         return known[1]
     code, address = find(value), id(value)
-    _codes[address] = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None)), code
+    _codes[address] = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None)), code  # type: ignore[misc]
     return code
 
 
@@ -201,7 +202,7 @@ def _plain(kind: str, state: Callable[[Any], Any]) -> Callable[[Any], Reduced]:
     return lambda value: (kind, state(value), None)
 
 
-_PATHS = [pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())]
+_PATHS: list[type] = [pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())]
 _DESCRIPTORS = [
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -210,7 +211,7 @@ _DESCRIPTORS = [
     types.MemberDescriptorType,
 ]
 _KNOWN: dict[int, tuple[type, Callable[[Any], Reduced]]] = {
-    id(type_): (type_, known)
+    id(type_): (type_, known)  # type: ignore[misc]
     for type_, known in [
         (InputFile, _file),
         (bytearray, _plain("bytearray", bytes)),

@@ -70,7 +70,7 @@ class _Worker:
         message = self.received.get()
         if message is None:
             return
-        made: list[_memory.CachedFunction] = []
+        made: list[_memory.CachedFunction[..., Any]] = []
         answer = self.guarded(message, lambda setup: made.append(function_of(setup)))
         self.connection.send_bytes(pickle.dumps(("ready" if made else "broken", *answer[1:])))
         while made and (message := self.received.get()) is not None:
@@ -78,7 +78,7 @@ class _Worker:
             self.connection.send_bytes(pickle.dumps(answer))
 
 
-def _computed(function: _memory.CachedFunction, key: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _computed(function: _memory.CachedFunction[..., Any], key: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """The result of a point, if it is the same call as in the parent."""
     if function.key(*args, **named) != key:
         return _OTHER
@@ -100,13 +100,13 @@ def _raised(raised: BaseException) -> tuple[Any, ...]:
     return "raised", pickled, short, text
 
 
-def function_of(setup: dict[str, Any]) -> _memory.CachedFunction:
+def function_of(setup: dict[str, Any]) -> _memory.CachedFunction[..., Any]:
     """The function of the parent, whose calls have the parent's keys.
 
     Raises:
         sde.Error: If the code or a global has another value here than in the parent.
     """
-    function = pickle.loads(setup["function"])
+    function: _memory.CachedFunction[..., Any] = pickle.loads(setup["function"])
     memory = _pickling.memory_at(setup["location"], setup["mmap_mode"])
     code = _code.code_of(function.func, function._options["uses"])
     here = described(code)
@@ -126,7 +126,7 @@ def function_of(setup: dict[str, Any]) -> _memory.CachedFunction:
         )
     if not differing and function._memory.location == memory.location:
         return function
-    fixed = (setup["own"], sorted(setup["helpers"].items()), sorted(code.values.items()), [])
+    fixed: tuple[Any, ...] = (setup["own"], sorted(setup["helpers"].items()), sorted(code.values.items()), [])
     return _memory.CachedFunction._made(memory, function.func, function._options, fixed)
 
 

@@ -27,7 +27,7 @@ _PATIENCE = 10.0
 class Setup:
     """What a worker is told at first: the function, and what its code is in this process."""
 
-    def __init__(self, function: CachedFunction) -> None:
+    def __init__(self, function: CachedFunction[..., Any]) -> None:
         from ._worker import described
 
         code = _code.code_of(function.func, function._options["uses"])

@@ -34,6 +34,12 @@ class Memory:
 
     Raises:
         sde.Error: If the directory holds something else, or can't be made, read or written.
+
+    Example:
+        >>> import sde
+        >>> memory = sde.Memory("scan.sde")
+        >>> memory.cache(lambda x: x * x)(3)
+        9
     """
 
     def __init__(
@@ -101,6 +107,15 @@ class Memory:
 
         Raises:
             ValueError: If a name is no parameter of the function, or a tag is none.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> @memory.cache(ignore=["verbose"])
+            ... def energy(r, verbose=False):
+            ...     return (r - 1.5) ** 2
+            >>> energy(2.5), energy(2.5, verbose=True), memory.stats()["computed"]
+            (1.0, 1.0, 1)
         """
         options: dict[str, Any] = {
             "ignore": frozenset(ignore),
@@ -131,11 +146,24 @@ class Memory:
             self._declaring.is_on = False
 
     def eval(self, func: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
+        """Calls a function, as `memory.cache(func)(*args, **kwargs)` does.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> memory.eval(lambda x: x * x, 3)
+            9
+        """
         return self.cache(func)(*args, **kwargs)
 
     def checkpoint(self) -> None:
-        """Saves all that may be kept. It is on the disk when this returns."""
+        """Saves all that may be kept. It is on the disk when this returns.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> memory.checkpoint()
+        """
         if self._store is not None:
             self._store.checkpoint()
 
@@ -144,16 +172,37 @@ class Memory:
 
         Raises:
             sde.Error: If something can't be saved.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> memory.finish()
         """
         if self._store is not None:
             self._store.finish()
 
     def stats(self) -> dict[str, int]:
-        """How often calls were computed, found in memory, loaded from the store, and waited for."""
+        """How often calls were computed, found in memory, loaded from the store, and waited for.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> def square(x):
+            ...     return x * x
+            >>> square = memory.cache(square)
+            >>> square(3), square(3), memory.stats()["computed"]
+            (9, 9, 1)
+        """
         return {} if self._store is None else self._store.stats()
 
     def time_left(self) -> float | None:
-        """The seconds that are left of the job's time; `None` without a limit."""
+        """The seconds that are left of the job's time; `None` without a limit.
+
+        Example:
+            >>> import sde
+            >>> sde.Memory(None).time_left() is None
+            True
+        """
         return None if self._store is None else self._store.time_left()
 
     def __repr__(self) -> str:
@@ -182,6 +231,15 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
 
     Attributes:
         func: The function itself.
+
+    Example:
+        >>> import sde
+        >>> memory = sde.open("scan.sde")
+        >>> def square(x):
+        ...     return x * x
+        >>> square = memory.cache(square)
+        >>> square(3), square.func(3), square.is_cached(3)
+        (9, 9, True)
     """
 
     func: Callable[_P, _R]
@@ -244,26 +302,79 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         return made
 
     def is_cached(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
-        """Whether a call would compute nothing. It runs nothing."""
+        """Whether a call would compute nothing. It runs nothing.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> def square(x):
+            ...     return x * x
+            >>> square = memory.cache(square)
+            >>> square.is_cached(3), square(3), square.is_cached(3)
+            (False, 9, True)
+        """
         return self.peek(*args, **kwargs)[0]
 
     check_call_in_cache = is_cached
 
     def why(self, *args: _P.args, **kwargs: _P.kwargs) -> str:
-        """What a call would do, and why: which argument or code differs from the nearest call that is remembered."""
+        """What a call would do, and why: which argument or code differs from the nearest call that is remembered.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> def square(x):
+            ...     return x * x
+            >>> square = memory.cache(square)
+            >>> print(square.why(3))
+            [...] would be computed: it was not run before
+        """
         return self.peek(*args, **kwargs)[2]
 
     def key(self, *args: _P.args, **kwargs: _P.kwargs) -> str:
-        """The key of a call, as the program `sde` takes it."""
+        """The key of a call, as the program `sde` takes it.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> def square(x):
+            ...     return x * x
+            >>> square = memory.cache(square)
+            >>> square.key(3) == square.key(x=3)
+            True
+        """
         return self.peek(*args, **kwargs)[1]
 
     def call(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Runs the function in any case, and remembers what it returns."""
+        """Runs the function in any case, and remembers what it returns.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> def square(x):
+            ...     return x * x
+            >>> square = memory.cache(square)
+            >>> square(3), memory.stats()["computed"]
+            (9, 1)
+            >>> result = square.call(3)
+            >>> memory.stats()["computed"]
+            2
+        """
         result: _R = self.refresh(*args, **kwargs)
         return result
 
     def invalidate(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
-        """Has the result of a call no longer given, in any program; says whether there was one."""
+        """Has the result of a call no longer given, in any program; says whether there was one.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> def square(x):
+            ...     return x * x
+            >>> square = memory.cache(square)
+            >>> square(3), square.invalidate(3), square.is_cached(3)
+            (9, True, False)
+        """
         return self.invalidate_call("invalidated from Python", args, kwargs)
 
     @overload
@@ -315,6 +426,11 @@ def open(location: str | os.PathLike[str]) -> Memory:
 
     Raises:
         sde.Error: If the directory holds something else, or can't be made, read or written.
+
+    Example:
+        >>> import sde
+        >>> sde.open("scan.sde").cache(lambda x: x * x)(3)
+        9
     """
     return Memory(location, mmap_mode="r")
 

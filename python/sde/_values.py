@@ -43,6 +43,7 @@ def register(type_: type, to_state: Callable[[Any], Any]) -> None:
         TypeError: If the first is no type.
 
     Example:
+        >>> import sde
         >>> class Mesh:
         ...     def __init__(self, path): self.path, self.handle = path, object()
         >>> sde.register(Mesh, lambda mesh: sde.InputFile(mesh.path))
@@ -59,6 +60,17 @@ class InputFile:
         path: The file. It is read when a key is made, and its content is in the key.
 
     The function gets this object; `open(file.path)` or `os.fspath(file)` read the file.
+
+    Example:
+        >>> import pathlib, sde
+        >>> _ = pathlib.Path("mesh.txt").write_text("1 2 3")
+        >>> memory = sde.open("scan.sde")
+        >>> @memory.cache
+        ... def length(file):
+        ...     with open(file) as text:
+        ...         return len(text.read())
+        >>> length(sde.InputFile("mesh.txt"))
+        5
     """
 
     __slots__ = ("path",)

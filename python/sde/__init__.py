@@ -23,6 +23,8 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
 from ._joblib import Reference, expires_after
 from ._memory import CachedFunction, Memory, open
 from ._sde import Error, KeyingError
+from ._time import NotStarted, OutOfTime
+from ._uses import uses
 from ._values import InputFile, register
 
 __all__ = [
@@ -31,8 +33,11 @@ __all__ = [
     "InputFile",
     "KeyingError",
     "Memory",
+    "NotStarted",
+    "OutOfTime",
     "Reference",
     "expires_after",
     "open",
     "register",
+    "uses",
 ]

@@ -97,7 +97,7 @@ def _extension(pandas: Any, value: Any) -> _Reduced:
     dtype = value.dtype
     kind = (type(value).__name__, type(dtype).__name__, str(dtype), repr(dtype))
     if issubclass(type(value), pandas.Categorical):
-        parts = (kind, dtype.categories, dtype.ordered, value.codes)
+        parts: tuple[Any, ...] = (kind, dtype.categories, dtype.ordered, value.codes)
     elif hasattr(dtype, "numpy_dtype") and type(value).__name__ == "NumpyExtensionArray":
         parts = (kind, value.to_numpy())
     else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _joblib, _memory
+from . import _joblib
+from ._function import CachedFunction
 
 
-class CheckedFunction(_memory.CachedFunction):
+class CheckedFunction(CachedFunction[..., Any]):
     """A cached function with a validation callback, or with messages of hits.
 
     Others don't pay for that: their hits don't pass through Python code.
@@ -43,8 +44,8 @@ class CheckedFunction(_memory.CachedFunction):
 
     check_call_in_cache = is_cached
 
-    def peek(self, *args: Any, **kwargs: Any) -> tuple[bool, str, str]:
-        is_remembered, key, why = super().peek(*args, **kwargs)
+    def explained(self, *args: Any, **kwargs: Any) -> str:
+        is_remembered, key = self.glance(*args, **kwargs)
         if is_remembered and self._is_refused(args, kwargs, tells=False):
-            return False, key, f"[{key[:8]}] would be computed: cache_validation_callback does not want the result"
-        return is_remembered, key, why
+            return f"[{key[:8]}] would be computed: cache_validation_callback does not want the result"
+        return super().explained(*args, **kwargs)

@@ -13,6 +13,7 @@ from ._code_bytes import digest, read
 from ._code_import import import_project, imported_name
 from ._code_owner import OURSELVES, Owner, attributes, module_name
 from ._code_watch import MISSING, is_empty
+from ._uses import ATTRIBUTE
 
 if typing.TYPE_CHECKING:
     from ._code_walk import Walk
@@ -73,7 +74,10 @@ def describe_function(walk: Walk, function: types.FunctionType, label: str) -> l
     if "__wrapped__" in own:
         walk.watched.item(own, "__wrapped__", own["__wrapped__"])
         fields.append(digest("wrapped", walk.refer(own["__wrapped__"], label)))
-    others = {name: value for name, value in own.items() if name != "__wrapped__"}
+    if ATTRIBUTE in own:
+        walk.watched.item(own, ATTRIBUTE, own[ATTRIBUTE])
+        fields += [digest("use", walk.refer(use, f"{label}.<use {i}>")) for i, use in enumerate(own[ATTRIBUTE])]
+    others = {name: value for name, value in own.items() if name not in ("__wrapped__", ATTRIBUTE)}
     if others and owner.kind == "project":
         walk.watched.items(own)
         fields += [digest("attribute", name, walk.refer(value, f"{label}.{name}")) for name, value in others.items()]

@@ -189,6 +189,8 @@ class Walk:
     def _by_type(self, value: object, label: str) -> bytes | None:
         """Refers by its type to an object that has no value to compare."""
         kind = type(value)
+        if kind is object:  # a sentinel, which is what its name says
+            return digest("sentinel", self._label(label, value, "sentinel"))
         names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
         if "ctypes.CDLL" in names:
             path = str(getattr(value, "_name", ""))

@@ -103,8 +103,8 @@ def metadata_of(
     for name, value in bound.arguments.items():
         if name not in ignore:
             kind = bound.signature.parameters[name].kind
-            name = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(kind, name)
-            given[name] = repr(value)
+            stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+            given[stars[kind] if kind in stars else name] = repr(value)
     return {"time": made[0], "duration": made[1], "input_args": given}
 
 

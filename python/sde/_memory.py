@@ -11,22 +11,22 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
-import types
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, overload
 
-from . import _async, _code, _joblib, _limits, _processes, _sde
+from . import _async, _joblib, _limits, _processes, _sde
+from ._function import CachedFunction as CachedFunction
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class _Living(weakref.WeakSet[Any]):
     """Objects that live, which one thread may go through while another adds some."""
 
     def __iter__(self) -> Any:
-        return iter([one for one in (reference() for reference in [*self.data]) if one is not None])
+        return iter([one for one in (reference() for reference in [*vars(self)["data"]]) if one is not None])
 
 
 _stores: weakref.WeakSet[Memory] = _Living()
@@ -45,6 +45,19 @@ class Memory:
         TypeError: For arguments that joblib has for its files: `backend`, `compress` and the like.
         ValueError: If `mmap_mode` is none of these.
         sde.Error: If the directory holds something else, or can't be made, read or written.
+
+    Example:
+        >>> import sde
+        >>> memory = sde.Memory("scan.sde")
+        >>> def square(x):
+        ...     return x * x
+        >>> square = memory.cache(square)
+        >>> square(3), square(3), memory.eval(square, 3), memory.stats()["computed"]
+        (9, 9, 9, 1)
+        >>> memory.time_left() is None
+        True
+        >>> memory.checkpoint()
+        >>> memory.finish()
     """
 
     def __init__(
@@ -63,10 +76,41 @@ class Memory:
         self.mmap_mode = mmap_mode
         self.verbose = verbose
         self._store = _shared if self.location is None or _shared else _sde.Store(self.location)
-        self._functions: weakref.WeakSet[CachedFunction] = _Living()
+        self._time_at_open = self.time_left()
+        self._functions: weakref.WeakSet[CachedFunction[..., Any]] = _Living()
         self._declaring = threading.local()
         if self._store is not None:
             _stores.add(self)
+
+    @overload
+    def cache(
+        self,
+        func: Callable[_P, _R],
+        ignore: Iterable[str] | None = None,
+        verbose: int | None = None,
+        mmap_mode: str | bool | None = False,
+        cache_validation_callback: Callable[[dict[str, Any]], Any] | None = None,
+        *,
+        tags: str | Iterable[str] = (),
+        version: str | None = None,
+        since: Mapping[str, Any] | None = None,
+        uses: Iterable[Any] = (),
+    ) -> CachedFunction[_P, _R]: ...
+
+    @overload
+    def cache(
+        self,
+        func: None = None,
+        ignore: Iterable[str] | None = None,
+        verbose: int | None = None,
+        mmap_mode: str | bool | None = False,
+        cache_validation_callback: Callable[[dict[str, Any]], Any] | None = None,
+        *,
+        tags: str | Iterable[str] = (),
+        version: str | None = None,
+        since: Mapping[str, Any] | None = None,
+        uses: Iterable[Any] = (),
+    ) -> _Cache: ...
 
     def cache(
         self,
@@ -100,9 +144,18 @@ class Memory:
         Raises:
             ValueError: If a name is no parameter of the function, a tag is none, or the callback can't be called.
             TypeError: For arguments that joblib has for its files.
+
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> @memory.cache(ignore=["verbose"])
+            ... def energy(r, verbose=False):
+            ...     return (r - 1.5) ** 2
+            >>> energy(2.5), energy(2.5, verbose=True), memory.stats()["computed"]
+            (1.0, 1.0, 1)
         """
         _joblib.refuse("cache", others)
-        if mmap_mode is not False:
+        if not isinstance(mmap_mode, bool):
             _joblib.is_writable(mmap_mode)
         if cache_validation_callback is not None and not callable(cache_validation_callback):
             raise ValueError(f"cache_validation_callback can't be called: it is {cache_validation_callback!r}")
@@ -123,8 +176,8 @@ class Memory:
         if self._store is None:
             return _uncached.UncachedFunction(self, func, options)
         looks = cache_validation_callback is not None or self._level(options) > 10
-        kind = _checked.CheckedFunction if looks else CachedFunction
-        return kind._made(self, func, options)
+        kinds = (_coroutine.KINDS if inspect.iscoroutinefunction(func) else (CachedFunction, _checked.CheckedFunction))
+        return kinds[looks]._made(self, func, options)
 
     def _level(self, options: dict[str, Any]) -> int:
         """How much is printed of a function."""
@@ -143,7 +196,7 @@ class Memory:
         finally:
             self._declaring.is_on = False
 
-    def eval(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def eval(self, func: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
         return self.cache(func)(*args, **kwargs)
 
@@ -182,209 +235,16 @@ class Memory:
     run = _async.run
 
 
-class CachedFunction(_sde.Function):
-    """A function whose results are remembered. It is called as the function is.
-
-    Attributes:
-        func: The function itself.
-    """
-
-    func: Callable[..., Any]
-    _options: dict[str, Any]
-    _memory: Memory
-    _verbose: int
-
-    @classmethod
-    def _made(
-        cls,
-        memory: Memory,
-        func: Callable[..., Any],
-        options: dict[str, Any],
-        fixed: tuple[Any, ...] | None = None,
-    ) -> CachedFunction:
-        _refuse_asynchronous(func)
-        parameters = _signature(func).parameters
-        for name in (*options["ignore"], *options["since"]):
-            if name not in parameters:
-                more = " of its own: cache the function, and decorate what that gives" if hasattr(func, "__wrapped__") else ""
-                raise ValueError(f"{_code.name_of(func)} has no parameter {name!r}{more}")
-        told = [_told(parameter, options) for parameter in parameters.values()]
-        about = (inspect.getdoc(func) or "").partition("\n\n")[0]
-
-        def code() -> Any:
-            memory._declare()
-            if fixed is not None:
-                return fixed
-            if options["version"] is not None:
-                return bytes(32), [], [], _sde.Watched([])
-            found = _code.code_of(func, options["uses"])
-            for text in found.warnings:
-                _warn_of(func, text)
-            return found.own, sorted(found.helpers.items()), sorted(found.values.items()), _sde.Watched(found.watched)
-
-        mode, verbose = options["mmap_mode"], memory._level(options)
-        made = cls(
-            memory._store,
-            _joblib.announced(func) if verbose > 0 else func,
-            _code.name_of(func),
-            about,
-            told,
-            options["tags"],
-            options["version"],
-            _joblib.is_writable(memory.mmap_mode if mode is False else mode),
-            options["cache_validation_callback"] is None,
-            code,
-        )
-        functools.update_wrapper(made, func)
-        made.func = func
-        made._options = options
-        made._memory = memory
-        made._verbose = verbose
-        memory._functions.add(made)
-        return made
-
-    def is_cached(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a call would compute nothing. It runs nothing, and looks for what other processes have saved."""
-        self._note_asked(args, kwargs)
-        if not self.glance(*args, **kwargs)[0]:
-            self._memory._store.refresh()
-        return self.glance(*args, **kwargs)[0]
-
-    check_call_in_cache = is_cached
-
-    def why(self, *args: Any, **kwargs: Any) -> str:
-        """What a call would do, and why: which argument or code differs from the nearest call that is remembered.
-
-        It is held against the latest ten thousand calls of the function, which takes some tenths of a second.
-        """
-        self._memory._store.refresh()
-        return self.explained(*args, **kwargs)
-
-    def key(self, *args: Any, **kwargs: Any) -> str:
-        """The key of a call, as the program `sde` takes it."""
-        return self.glance(*args, **kwargs)[1]
-
-    def call(self, *args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """Runs the function in any case, and remembers what it returns.
-
-        Returns:
-            The result, and its metadata, as a validation callback gets it.
-        """
-        began, clock = time.time(), time.perf_counter()
-        result = self.refresh(*args, **kwargs)
-        made = began, time.perf_counter() - clock
-        return result, _joblib.metadata_of(self.func, self._options["ignore"], made, args, kwargs)
-
-    def call_and_shelve(self, *args: Any, **kwargs: Any) -> _joblib.Reference:
-        """Calls the function, and leaves the result in the store.
-
-        Returns:
-            A small object whose `get()` gives the result, in this process or in one that it is sent to. It holds the
-            result itself if the store does not: because of a tag, or because it can't be stored.
-        """
-        name, mode = _joblib.name_of(self.func), self._options["mmap_mode"]
-        if _processes._UNSAVED & set(self._options["tags"]):
-            return _joblib.HeldReference(name, (self(*args, **kwargs),))
-        key, held = self.shelve(args, kwargs, False)
-        if held is not None:
-            return _joblib.HeldReference(name, held)
-        return _joblib.Reference(self._memory, self._memory.mmap_mode if mode is False else mode, name, key.hex())
-
-    def clear(self, warn: bool = True) -> None:
-        """Has all results of functions of this name no longer given, whatever their code, and takes them out.
-
-        It does what `memory.clear` does, for this name: module and qualified name. All lambdas of a module that lie in
-        one place have one name.
-
-        Args:
-            warn: Whether to print a line, if `verbose` is above 0.
-
-        Raises:
-            sde.Error: If the store can't be read or written.
-        """
-        name = _code.name_of(self.func)
-        if warn and self._verbose > 0:
-            print(f"[sde] {name} is cleared", flush=True)
-        _sde.clear(self._memory._store, name)
-
-    def invalidate(self, *args: Any, **kwargs: Any) -> bool:
-        """Has the result of a call no longer given, in any program; says whether there was one."""
-        self._note_asked(args, kwargs)
-        return self.invalidate_call("invalidated from Python", args, kwargs)
-
-    def _note_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Has the run that asks not looked up: because of the answer it may return something else."""
-        if self._memory._store.is_in_run():
-            self.explained(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __reduce__(self) -> Any:
-        return _pickling.reduce(self)
-
-    def __repr__(self) -> str:
-        return f"<cached {self.__module__}.{self.__qualname__}>"
-
-
-def _refuse_asynchronous(func: Callable[..., Any]) -> None:
-    kinds = {
-        "a coroutine function": inspect.iscoroutinefunction(func),
-        "an asynchronous generator": inspect.isasyncgenfunction(func),
-        "a generator": inspect.isgeneratorfunction(func),
-    }
-    for kind, is_it in kinds.items():
-        if is_it:
-            name = getattr(func, "__qualname__", repr(func))
-            raise TypeError(
-                f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a plain "
-                "function that returns the result; `await memory.run(f, ...)` calls that from asyncio"
-            )
-
-
-def _signature(func: Callable[..., Any]) -> inspect.Signature:
-    """The parameters that a callable has itself. What it wraps may have others, and it may pass on what it likes.
-
-    Native wrappers, as those of `functools.lru_cache` and Numba, pass on what they are given, and have none to be seen.
-    """
-    if isinstance(func, types.FunctionType):
-        plain = types.FunctionType(func.__code__, {}, None, func.__defaults__, func.__closure__)
-        plain.__kwdefaults__ = func.__kwdefaults__
-        return inspect.signature(plain)
-    is_native = not isinstance(func, (types.MethodType, functools.partial)) and not isinstance(
-        getattr(type(func), "__call__", None), types.FunctionType
-    )
-    return inspect.signature(func, follow_wrapped=is_native)
-
-
-def _warn_of(func: Any, text: str) -> None:
-    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store, and anew by
-    each worker, whose parent has told."""
-    if _worker.is_worker:
-        return
-    while not isinstance(func, types.FunctionType):
-        func = _code._inner(func)
-    place, known = func.__code__, func.__globals__.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(text, RuntimeWarning, place.co_filename, place.co_firstlineno, func.__module__, known)
-
-
-def _told(parameter: inspect.Parameter, options: dict[str, Any]) -> Any:
-    name, since = parameter.name, options["since"]
-    default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
-    return (
-        name,
-        int(parameter.kind),
-        default or None,
-        name in options["ignore"],
-        (since[name],) if name in since else None,
-    )
-
-
 def open(location: str | os.PathLike[str]) -> Memory:
     """Opens a store, or makes it. Arrays that come back are read-only.
 
     Raises:
         sde.Error: If the directory holds something else, or can't be made, read or written.
+
+    Example:
+        >>> import sde
+        >>> sde.open("scan.sde").cache(lambda x: x * x)(3)
+        9
     """
     return Memory(location, mmap_mode="r")
 
@@ -415,9 +275,18 @@ if multiprocessing.parent_process() is not None or getattr(
 ):
     _sde.forked()
 
-from . import _checked, _pickling, _uncached, _values, _worker  # noqa: E402  (they need the classes above)
+if TYPE_CHECKING:
 
-for _type in (CachedFunction, _checked.CheckedFunction, _uncached.UncachedFunction):
+    class _Cache(Protocol):
+        """A decorator that keeps the function's signature."""
+
+        def __call__(self, func: Callable[_P, _R], /) -> CachedFunction[_P, _R]: ...
+
+
+from . import _checked, _coroutine, _pickling, _uncached, _values  # noqa: E402  (they need the classes above)
+
+_type: type[Any]
+for _type in (CachedFunction, _checked.CheckedFunction, *_coroutine.KINDS, _uncached.UncachedFunction):
     _values.register(_type, lambda function: function.func)
 for _type in (_joblib.Reference, _joblib.HeldReference):
     _values.register(_type, lambda reference: reference._state())

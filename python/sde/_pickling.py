@@ -16,7 +16,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cloudpickle
 
@@ -25,7 +25,7 @@ from . import _memory
 if TYPE_CHECKING:
     from ._uncached import UncachedFunction
 
-    Cached = _memory.CachedFunction | UncachedFunction
+    Cached: TypeAlias = _memory.CachedFunction[..., Any] | UncachedFunction
 
 _MAIN = ("__main__", "__mp_main__")
 
@@ -33,14 +33,14 @@ _MAIN = ("__main__", "__mp_main__")
 _MARKS = ("MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR", "_HAS_DEFAULT_FACTORY", "KW_ONLY")
 _marks = {id(getattr(dataclasses, name, None)): name for name in _MARKS}
 for _type in {type(getattr(dataclasses, name)) for name in _MARKS if hasattr(dataclasses, name)}:
-    copyreg.pickle(_type, lambda mark: _marks[id(mark)])  # type: ignore[arg-type]
+    copyreg.pickle(_type, lambda mark: _marks[id(mark)])
 
 _reopened: dict[tuple[str | None, str | None, int], _memory.Memory] = {}
 _opening = threading.RLock()
 _tokens = itertools.count()
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Keeps the order of a class's attributes, which counts. `cloudpickle` sorts them by name."""
 
     def reducer_override(self, obj: Any) -> Any:
@@ -136,10 +136,10 @@ def _named(module: str, name: str) -> Any:
 class _Later:
     """Stands for a cached function in its own pickle: a function that calls itself has its own name."""
 
-    function: Cached
+    function: Any  # a cached function
 
     @property
-    def __wrapped__(self) -> Callable[..., Any]:
+    def __wrapped__(self) -> Any:
         return self.function.func
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import random
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _sde
+from ._time import Gate, NotStarted, not_started, out_of_time
 from ._workers import Setup, Worker, close, exception_of
 
 if TYPE_CHECKING:
-    from ._memory import CachedFunction, Memory
+    from ._function import CachedFunction
+    from ._memory import Memory
+
+_R = TypeVar("_R")
 
 _MOST_TRIES = 3
 _shuffle = random.SystemRandom().shuffle
@@ -24,7 +30,13 @@ _UNSAVED = {"expendable", "no_cache"}
 """The tags of results that workers don't save."""
 
 
-def map(self: Memory, func: Callable[..., Any], points: Iterable[Any], processes: int | None = None) -> list[Any]:
+def map(
+    self: Memory,
+    func: Callable[..., _R],
+    points: Iterable[Any],
+    processes: int | None = None,
+    time_limit: float | None = None,
+) -> list[_R]:
     """Calls a function at many points, and gives the results in their order.
 
     What is remembered is given at once. The rest is computed here, one after another, or by worker processes: fresh
@@ -35,14 +47,18 @@ def map(self: Memory, func: Callable[..., Any], points: Iterable[Any], processes
         func: A function of this store, or one that `memory.cache(func)` makes so.
         points: For each call a tuple of arguments, a dict of named ones, or the only argument.
         processes: The number of worker processes, at most one for each point. `None` or 1 computes in this process.
+        time_limit: The seconds that the sweep may take. The job's time is a limit in any case (`memory.time_left()`).
 
     Raises:
+        sde.OutOfTime: If a point was not begun, since it was not expected to end in time. Those that run go on to their
+            end. Expected are 1.2 times the 90th percentile of the function's last 50 runs; while fewer than three are
+            known, a point begins while more than 5 % of the time are left. What is remembered is given in any case.
         Exception: What the function raised at the first point that failed. No point is begun after a failure; what
             others have computed is remembered.
         sde.Error: If workers can't compute what this program would, or three in turn died at one point.
 
     A worker that dies is told of by a warning, and its point is computed by another. Ctrl-C ends the workers, which
-    save what they have. A worker takes about 0.2 s to start, a point 0.2 ms on its way, and as long as its result
+    save what they have. What is tagged `expendable` or `no_cache` is given, and no worker remembers it. A worker takes about 0.2 s to start, a point 0.2 ms on its way, and as long as its result
     needs to be pickled.
 
     Example:
@@ -53,17 +69,28 @@ def map(self: Memory, func: Callable[..., Any], points: Iterable[Any], processes
         >>> memory.map(energy, [(1.0, 1), {"r": 2.5, "grid": 2}])
         [0.25, 0.5]
     """
-    answers = _answers(self, func, points, processes, stops=True)
-    for answer in answers:
-        if answer is not None and answer.raised is not None:
-            raise answer.raised
-    return [answer.value for answer in answers if answer is not None]
+    answers = _answers(self, func, points, processes, time_limit, stops=True)
+    given = [answer for answer in answers if answer is not None]
+    failures = [answer.raised for answer in given if answer.raised is not None]
+    for failure in failures:
+        if not isinstance(failure, NotStarted):
+            raise failure
+    if failures:
+        done = len(given) - len(failures)
+        raise out_of_time(done, len(answers) - done)
+    return [answer.value for answer in given]
 
 
-def try_map(self: Memory, func: Callable[..., Any], points: Iterable[Any], processes: int | None = None) -> list[Any]:
+def try_map(
+    self: Memory,
+    func: Callable[..., _R],
+    points: Iterable[Any],
+    processes: int | None = None,
+    time_limit: float | None = None,
+) -> list[_R | BaseException]:
     """Calls a function at many points, and gives a result or an exception for each.
 
-    It goes on after a failure, and is otherwise as `map`.
+    It goes on after a failure, and is otherwise as `map`. Points that are not begun in time have an `sde.NotStarted`.
 
     Raises:
         sde.Error: If workers can't compute what this program would.
@@ -74,7 +101,7 @@ def try_map(self: Memory, func: Callable[..., Any], points: Iterable[Any], proce
         >>> memory.try_map(lambda x: 1 / x, [2, 0])
         [0.5, ZeroDivisionError('division by zero')]
     """
-    answers = _answers(self, func, points, processes, stops=False)
+    answers = _answers(self, func, points, processes, time_limit, stops=False)
     return [answer.value if answer.raised is None else answer.raised for answer in answers if answer]
 
 
@@ -93,22 +120,31 @@ class _Task:
     named: dict[str, Any]
     points: list[int] = field(default_factory=list)
     tries: int = 0
+    begun: float = 0.0
 
 
 def _answers(
-    memory: Memory, func: Callable[..., Any], points: Iterable[Any], processes: int | None, stops: bool
+    memory: Memory,
+    func: Callable[..., Any],
+    points: Iterable[Any],
+    processes: int | None,
+    time_limit: float | None,
+    stops: bool,
 ) -> list[_Answer | None]:
     if processes is not None and (not isinstance(processes, int) or processes < 1):
         raise ValueError(f"processes is {processes!r}; it can be None or a number from 1 on")
     called = [_arguments(point) for point in points]
     function = func if isinstance(func, _sde.Function) else memory.cache(func)
+    if inspect.iscoroutinefunction(getattr(function, "func", function)):
+        raise TypeError("map calls plain functions; await asyncio.gather(*(f(point) for point in points)) for coroutines")
+    gate = Gate(memory, function.costs if isinstance(function, _sde.Function) else list, time_limit)
     answers: list[_Answer | None] = [None] * len(called)
     if processes in (None, 1):
-        _here(memory, function, called, answers, stops)
+        _here(gate, function, called, answers, stops)
     elif not isinstance(function, _sde.Function):
         raise ValueError("worker processes need a store: give Memory a location, or use processes=1")
     else:
-        _Sweep(function, answers, stops, processes or 1).run(called)
+        _Sweep(gate, function, answers, stops, processes or 1).run(called)
     return answers
 
 
@@ -120,11 +156,9 @@ def _arguments(point: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (point,), {}
 
 
-def _here(
-    memory: Memory, function: Any, called: list[Any], answers: list[_Answer | None], stops: bool
-) -> None:
+def _here(gate: Gate, function: Any, called: list[Any], answers: list[_Answer | None], stops: bool) -> None:
     for index, (args, named) in enumerate(called):
-        answer = answers[index] = _answer(lambda: _within_time(memory, function, args, named))
+        answer = answers[index] = _answer(lambda: _within_time(gate, function, args, named))
         if stops and answer.raised is not None:
             return
 
@@ -136,21 +170,27 @@ def _answer(compute: Callable[[], Any]) -> _Answer:
         return _Answer(raised=raised)
 
 
-def _within_time(memory: Memory, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """A call, which is not begun once the job's time is up."""
-    if memory.time_left() == 0 and not function.glance(*args, **named)[0]:
-        raise _out_of_time()
-    return function(*args, **named)
-
-
-def _out_of_time() -> _sde.Error:
-    return _sde.Error("the point was not begun: the job's time is up; run the program again, which takes up the rest")
+def _within_time(gate: Gate, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A call, which is not begun if it is not expected to end in time."""
+    glance = getattr(function, "glance", None)
+    if not gate.is_limited() or (glance is not None and glance(*args, **named)[0]):
+        return function(*args, **named)
+    if not gate.is_open():
+        raise not_started()
+    begun = time.monotonic()
+    try:
+        return function(*args, **named)
+    finally:
+        gate.note(time.monotonic() - begun)
 
 
 class _Sweep:
     """Points that worker processes compute."""
 
-    def __init__(self, function: CachedFunction, answers: list[_Answer | None], stops: bool, most: int) -> None:
+    def __init__(
+        self, gate: Gate, function: CachedFunction[..., Any], answers: list[_Answer | None], stops: bool, most: int
+    ) -> None:
+        self.gate = gate
         self.function = function
         self.answers = answers
         self.stops = stops
@@ -213,9 +253,9 @@ class _Sweep:
     def _goes_on(self) -> bool:
         if self.stops and self.has_failed:
             self.tasks.clear()
-        if self.tasks and self.function._memory.time_left() == 0:
+        if self.tasks and not self.gate.is_open():
             for task in self.tasks:
-                self._give(task.points, _Answer(raised=_out_of_time()))
+                self._give(task.points, _Answer(raised=not_started()))
             self.tasks.clear()
         return bool(self.tasks) or any(worker.task is not None for worker in self.workers)
 
@@ -227,6 +267,7 @@ class _Sweep:
         for worker in self.workers:
             if worker.is_ready and worker.task is None and self.tasks:
                 task = self.tasks.popleft()
+                task.begun = time.monotonic()
                 try:
                     worker.give(task, (task.key, task.args, task.named))
                 except Exception as raised:
@@ -257,7 +298,11 @@ class _Sweep:
             self._give(task.points, _Answer(raised=raised))
         elif kind == "other":
             self.others.append(task)
+        elif kind == "late":
+            self.gate.close()
+            self._give(task.points, _Answer(raised=not_started()))
         else:
+            self.gate.note(time.monotonic() - task.begun)
             self._give(task.points, _answer(lambda: self.function.returned(pickle.loads(rest[0]))))
             self.saved.append(task)
 
@@ -291,8 +336,7 @@ class _Sweep:
             if self.stops and self.has_failed:
                 break
             args, named = task.args, task.named
-            memory = self.function._memory
-            self._give(task.points, _answer(lambda: _within_time(memory, self.function, args, named)))
+            self._give(task.points, _answer(lambda: _within_time(self.gate, self.function, args, named)))
 
     def _failed(self, task: _Task) -> bool:
         answer = self.answers[task.points[0]]

@@ -95,7 +95,8 @@ _UNCHANGING = (str, bytes, int, float, complex, tuple, frozenset, type(pickle.du
 
 
 def _of_scalar(numpy: Any, value: Any) -> tuple[str, Any] | None:
-    type_, dtype = type(value), getattr(value, "dtype", None)
+    type_ = type(value)
+    dtype: Any = getattr(value, "dtype", None)
     if not issubclass(type_, numpy.generic) or type_.__module__ != "numpy":
         return None
     if dtype.kind in "biu" or dtype.str == "<f8":

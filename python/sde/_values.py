@@ -44,6 +44,7 @@ def register(type_: type, to_state: Callable[[Any], Any]) -> None:
         TypeError: If the first is no type.
 
     Example:
+        >>> import sde
         >>> class Mesh:
         ...     def __init__(self, path): self.path, self.handle = path, object()
         >>> sde.register(Mesh, lambda mesh: sde.InputFile(mesh.path))
@@ -60,6 +61,17 @@ class InputFile:
         path: The file. It is read when a key is made, and its content is in the key.
 
     The function gets this object; `open(file.path)` or `os.fspath(file)` read the file.
+
+    Example:
+        >>> import pathlib, sde
+        >>> _ = pathlib.Path("mesh.txt").write_text("1 2 3")
+        >>> memory = sde.open("scan.sde")
+        >>> @memory.cache
+        ... def length(file):
+        ...     with open(file) as text:
+        ...         return len(text.read())
+        >>> length(sde.InputFile("mesh.txt"))
+        5
     """
 
     __slots__ = ("path",)
@@ -100,7 +112,8 @@ def _reduce(value: Any) -> Reduced:
     if known is not None:
         return known[1](value)
     if issubclass(type_, type):
-        return _class(value)
+        made: Reduced = _class(value)
+        return made
     if issubclass(type_, enum.Enum):
         return _enum(value)
     return _arrays.reduce(value) or _instance(value)
@@ -127,7 +140,7 @@ def _code_of(value: Any, find: Callable[[Any], _code.Code]) -> _code.Code:
     if known is not None and known[0]() is value and known[2].is_unchanged():
         return known[1]
     code, address = find(value), id(value)
-    forget = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None))
+    forget = weakref.ref(value, lambda _, pop=_codes.pop: pop(address, None))  # type: ignore[misc]
     _codes[address] = forget, code, _sde.Watched(code.watched)
     return code
 
@@ -201,7 +214,7 @@ def _plain(kind: str, state: Callable[[Any], Any]) -> Callable[[Any], Reduced]:
     return lambda value: (kind, state(value), None)
 
 
-_PATHS = [pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())]
+_PATHS: list[type] = [pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path())]
 _DESCRIPTORS = [
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -210,7 +223,7 @@ _DESCRIPTORS = [
     types.MemberDescriptorType,
 ]
 _KNOWN: dict[int, tuple[type, Callable[[Any], Reduced]]] = {
-    id(type_): (type_, known)
+    id(type_): (type_, known)  # type: ignore[misc]
     for type_, known in [
         (InputFile, _file),
         (bytearray, _plain("bytearray", bytes)),

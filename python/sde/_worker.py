@@ -20,8 +20,9 @@ from . import _code, _memory, _pickling, _sde
 
 is_worker = False
 """Whether this process is a worker."""
-_OTHER = object()
-"""Stands for the result of a point that has another key here."""
+_OTHER, _LATE = object(), object()
+"""Stand for the result of a point that has another key here, and of one that is not begun: the time is up."""
+_UNMADE: dict[int, tuple[Any, ...]] = {id(_OTHER): ("other",), id(_LATE): ("late",)}
 
 
 class _Worker:
@@ -58,7 +59,7 @@ class _Worker:
             value = what(pickle.loads(message))
             if os.getpid() != self.process:
                 raise SystemExit
-            answer = ("other",) if value is _OTHER else ("value", _pickling.dumps(value))
+            answer = _UNMADE.get(id(value)) or ("value", _pickling.dumps(value))
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
@@ -73,7 +74,7 @@ class _Worker:
         message = self.received.get()
         if message is None:
             return
-        made: list[_memory.CachedFunction] = []
+        made: list[_memory.CachedFunction[..., Any]] = []
         answer = self.guarded(message, lambda setup: made.append(function_of(setup)))
         self.connection.send_bytes(pickle.dumps(("ready" if made else "broken", *answer[1:])))
         while made and (message := self.received.get()) is not None:
@@ -81,9 +82,14 @@ class _Worker:
             self.connection.send_bytes(pickle.dumps(answer))
 
 
-def _computed(function: _memory.CachedFunction, key: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _computed(function: _memory.CachedFunction[..., Any], key: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """The result of a point, if it is the same call as in the parent."""
-    return function(*args, **named) if function.key(*args, **named) == key else _OTHER
+    if function.key(*args, **named) != key:
+        return _OTHER
+    # Somebody may have told this process alone to stop.
+    if function._memory.time_left() == 0 and not function.is_cached(*args, **named):
+        return _LATE
+    return function(*args, **named)
 
 
 def _raised(raised: BaseException) -> tuple[Any, ...]:
@@ -98,13 +104,13 @@ def _raised(raised: BaseException) -> tuple[Any, ...]:
     return "raised", pickled, short, text
 
 
-def function_of(setup: dict[str, Any]) -> _memory.CachedFunction:
+def function_of(setup: dict[str, Any]) -> _memory.CachedFunction[..., Any]:
     """The function of the parent, whose calls have the parent's keys.
 
     Raises:
         sde.Error: If the code or a global has another value here than in the parent.
     """
-    function = pickle.loads(setup["function"])
+    function: _memory.CachedFunction[..., Any] = pickle.loads(setup["function"])
     memory = _pickling.memory_at(setup["location"], setup["mmap_mode"], setup["verbose"])
     code = _code.code_of(function.func, function._options["uses"])
     here = described(code)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import _code, _pickling, _sde
 
 if TYPE_CHECKING:
-    from ._memory import CachedFunction
+    from ._function import CachedFunction
 
 _PATIENCE = 10.0
 """The seconds that workers have to save after Ctrl-C."""
@@ -25,11 +25,15 @@ _PATIENCE = 10.0
 class Setup:
     """What a worker is told at first: the function, and what its code is in this process."""
 
-    def __init__(self, function: CachedFunction) -> None:
+    def __init__(self, function: CachedFunction[..., Any]) -> None:
         from ._worker import described
 
         code = _code.code_of(function.func, function._options["uses"])
         memory = function._memory
+        left = memory.time_left()
+        # When the job ends, so that no worker asks the batch system, or counts from its own beginning.
+        limit = "none" if left is None else f"@{int(time.time() + left)}"
+        self.environment = {**os.environ, "SDE_TIME_LIMIT": limit}
         self.message = _pickling.dumps(
             {
                 "function": _pickled(function),
@@ -43,7 +47,7 @@ class Setup:
         )
 
 
-def _pickled(function: CachedFunction) -> bytes:
+def _pickled(function: CachedFunction[..., Any]) -> bytes:
     try:
         return _pickling.dumps(function)
     except Exception as error:
@@ -65,7 +69,11 @@ class Worker:
         with theirs:
             # In a group of its own: Ctrl-C goes to the parent, which ends its workers.
             self.process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0
+                command,
+                env=setup.environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                process_group=0,
             )
         self.connection = Connection(ours.detach())
         self.task: Any = None

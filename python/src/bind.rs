@@ -2,8 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use sde::Inputs;
+use sde::{Data, Inputs};
 
+use crate::reduce::is_bare;
 use crate::shown::Shown;
 use crate::write::{self, Purpose};
 
@@ -136,8 +137,13 @@ fn with(inputs: Inputs, parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyRe
     if parameter.is_ignored {
         return Ok(inputs);
     }
-    let data = write::data(value, Purpose::Key)
-        .map_err(|error| write::inside(value.py(), error, &parameter.name))?;
+    // The default is part of the function, whose code says which object it is.
+    let is_default = |default: &Py<PyAny>| default.bind(value.py()).is(value);
+    let data = match is_bare(value) && parameter.default.as_ref().is_some_and(is_default) {
+        true => write::tagged("default", Data::None),
+        false => write::data(value, Purpose::Key)
+            .map_err(|error| write::inside(value.py(), error, &parameter.name))?,
+    };
     if let Some(since) = &parameter.since {
         let since = write::data(since.bind(value.py()), Purpose::Key).map_err(|error| {
             write::inside(value.py(), error, &format!("since {}", parameter.name))

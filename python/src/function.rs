@@ -125,7 +125,7 @@ impl Function {
         };
         for (name, value) in &app.values {
             let value = value.bind(py);
-            let data = match write::data(value, Purpose::Key) {
+            let data = match write::reached(value) {
                 Err(error) if error.is_instance_of::<KeyingError>(py) => {
                     let (of, why) = (&self.name, error.value(py));
                     warn(
@@ -426,6 +426,14 @@ impl Function {
             is_of_others: false,
         };
         read::object(object.py(), &data, how)
+    }
+
+    /// The seconds that the latest runs in the store took, at most 50, by when they were begun. Those that went on from
+    /// a state of another job are not among them.
+    fn costs(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
+        let opened = self.store.get().opened(py)?;
+        py.detach(|| opened.costs(&self.name))
+            .map_err(|error| failed(&error))
     }
 
     /// Has the engine know the function as it is now.

@@ -35,8 +35,24 @@ pub(crate) fn reduced(writer: &mut Writer, object: &Bound<'_, PyAny>) -> PyResul
     if let Ok(class) = object.cast::<PyType>() {
         return of_class(writer, class, key);
     }
-    let (kind, parts, places) = key.bind(object.py()).call1((object,))?.extract()?;
-    of_parts(writer, kind, parts, places)
+    if is_bare(object) && !writer.is_reached {
+        return Err(KeyingError::new_err(BARE));
+    }
+    let (kind, parts, places): (String, _, _) =
+        key.bind(object.py()).call1((object,))?.extract()?;
+    let was_reached = writer.is_reached;
+    writer.is_reached |= kind == "function";
+    let data = of_parts(writer, kind, parts, places);
+    writer.is_reached = was_reached;
+    data
+}
+
+const BARE: &str = ": an object() is told from others by its identity alone, which no other process knows; \
+    pass a member of an enum, or None";
+
+/// Whether this is a bare `object()`. One that code reaches has a name there; an argument has none.
+pub(crate) fn is_bare(object: &Bound<'_, PyAny>) -> bool {
+    object.get_type().is(object.py().get_type::<PyAny>())
 }
 
 /// An object as one pickle.
@@ -92,7 +108,9 @@ fn of_class(writer: &mut Writer, class: &Bound<'_, PyType>, reduce: &Py<PyAny>) 
     writer.classes_within.push(address);
     // What a class is does not depend on where it is met.
     let path = std::mem::take(&mut writer.path);
+    let was_reached = std::mem::replace(&mut writer.is_reached, true);
     let values = writer.data(&values);
+    writer.is_reached = was_reached;
     writer.path = path;
     writer.classes_within.pop();
     parts.push(values?);

@@ -1,5 +1,6 @@
 //! An opened store, which a process that was forked opens anew.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use sde::archiver::Archiver;
 use sde::key::commit;
 use sde::store::{DirStore, StoreOptions};
 use sde::{Builder, InputFile, SavePolicy, Sde};
@@ -20,6 +22,9 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts the openings, so that each has a number of its own.
 static OPENINGS: AtomicU64 = AtomicU64::new(1);
+
+/// How many runs tell what the next one costs.
+const LATEST: usize = 50;
 
 /// Notes that this process was forked off.
 #[pyfunction]
@@ -62,6 +67,20 @@ impl Opened {
 }
 
 impl Opened {
+    /// The seconds that the latest runs of an app in the store took.
+    pub(crate) fn costs(&self, app: &str) -> Result<Vec<f64>, sde::Error> {
+        let mut costs = BTreeMap::new();
+        self.store.records(app, &mut |record| {
+            if !record.anew {
+                costs.insert((record.made_at, record.run), record.took.as_secs_f64());
+                if costs.len() > LATEST {
+                    costs.pop_first();
+                }
+            }
+        })?;
+        Ok(costs.into_values().collect())
+    }
+
     /// Whether this process was forked off since: the engine is another process's.
     fn is_of_parent(&self) -> bool {
         self.forks != forks()

@@ -58,6 +58,13 @@ pub(crate) fn data(object: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Data
     }
 }
 
+/// The value, in a key, of an object that code reaches.
+pub(crate) fn reached(object: &Bound<'_, PyAny>) -> PyResult<Data> {
+    let mut writer = Writer::new(Purpose::Key);
+    writer.is_reached = true;
+    writer.data(object)
+}
+
 /// The digest of an object's value, for keys that are made in Python.
 #[pyfunction]
 pub(crate) fn digest(object: &Bound<'_, PyAny>) -> PyResult<[u8; 32]> {
@@ -72,6 +79,8 @@ pub(crate) fn digest_of(data: &Data) -> PyResult<[u8; 32]> {
 /// One walk through an object. Addresses stand for objects, all of which live as long as the walk.
 pub(crate) struct Writer {
     pub(crate) purpose: Purpose,
+    /// Whether this is what code reaches, and no argument.
+    pub(crate) is_reached: bool,
     depth: usize,
     /// The containers and objects that the present one lies in.
     pub(crate) path: Vec<usize>,
@@ -95,6 +104,7 @@ impl Writer {
     fn new(purpose: Purpose) -> Self {
         Self {
             purpose,
+            is_reached: false,
             depth: 0,
             path: Vec::new(),
             met: HashSet::new(),

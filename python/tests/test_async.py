@@ -120,10 +120,6 @@ def test_what_a_body_leaves_for_later_is_in_no_run(tmp_path):
     assert out == ["1 2 1"]
 
 
-async def _coroutine(x):
-    return x
-
-
 async def _asynchronous_generator(x):
     yield x
 
@@ -132,8 +128,8 @@ def _generator(x):
     yield x
 
 
-@pytest.mark.parametrize("function", [_coroutine, _asynchronous_generator, _generator])
+@pytest.mark.parametrize("function", [_asynchronous_generator, _generator])
 def test_functions_whose_calls_run_nothing_are_refused(tmp_path, function):
     memory = sde.open(tmp_path / "store.sde")
-    with pytest.raises(TypeError, match=r"can't be cached: it is an? .*memory\.run"):
+    with pytest.raises(TypeError, match=r"can't be cached: it is an? .*returns a list"):
         memory.cache(function)

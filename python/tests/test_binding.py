@@ -175,3 +175,36 @@ def test_a_global_that_cannot_be_keyed_counts_by_its_type_and_is_told(tmp_path: 
         assert f(1) == 1
     with pytest.warns(RuntimeWarning, match="by its type only"):
         assert f.is_cached(1)
+
+
+_MISSING, _OTHER = object(), object()
+
+
+def test_a_bare_object_is_an_argument_only_as_the_default(memory: Any) -> None:
+    @memory.cache
+    def f(x, given=_MISSING):
+        return "none" if given is _MISSING else given
+
+    assert f(1) == f(1, _MISSING) == f(1, given=_MISSING) == "none"
+    assert memory.stats()["computed"] == 1
+    for call, place in [(lambda: f(1, _OTHER), "given:"), (lambda: f(_MISSING), "x:"), (lambda: f([_OTHER]), "x[0]:")]:
+        with pytest.raises(sde.KeyingError, match="pass a member of an enum, or None") as raised:
+            call()
+        assert str(raised.value).startswith(place)
+
+
+_OPTIONS = {"size": 1, "missing": _MISSING}
+
+
+def test_bare_objects_that_code_reaches_are_what_their_names_say(
+    memory: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    def reads(x):
+        return _OPTIONS["size"], x is _OTHER
+
+    f, apply = memory.cache(reads), memory.cache(lambda function: function(1), version="1")
+    assert f(1) == apply(reads) == (1, False)
+    _OPTIONS["size"] = 2
+    assert f(1) == apply(reads) == (2, False)
+    _OPTIONS["size"] = 1
+    assert [str(told.message) for told in recwarn] == []

@@ -78,6 +78,14 @@ def test_objects_that_are_one_object_count_as_one() -> None:
     assert "own" in differ(text.format("a"), text.format("[]"))
 
 
+def test_bare_objects_count_by_name_and_by_which_are_one() -> None:
+    text = "A = object()\nB = {}\ndef f(x, y=A): return x is A, x is B, y"
+    assert differ(text.format("object()"), text.format("A")) == {"own"}
+    assert differ(text.format("object()"), text.format("object()")) == set()
+    text = "A, B = object(), object()\ndef f(x, y={}): return y is A, y is B"
+    assert differ(text.format("A"), text.format("B")) == {"own"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -143,12 +143,23 @@ def test_while_waiting_for_another_process(tmp_path):
         """
     other = begin(tmp_path, function + "print(f(1))", "other.py")
     wait_for(tmp_path / "began")
-    # The announcement of a run comes some milliseconds after its beginning.
     waits = """
-        while not os.listdir("store.sde"):
+        def is_waiting():
+            # A process that waits for another one watches the folder of announcements.
+            try:
+                return any("inotify" in os.readlink(file) for file in pathlib.Path("/proc/self/fd").iterdir())
+            except FileNotFoundError:
+                return False
+
+        def tell():
+            while not is_waiting():
+                time.sleep(0.002)
+            pathlib.Path("ready").touch()
+
+        # The other process announces its run some milliseconds after the beginning, by a second link to a file.
+        while all(file.stat().st_nlink < 2 for file in pathlib.Path("store.sde/work").iterdir()):
             time.sleep(0.002)
-        import threading
-        threading.Thread(target=lambda: (time.sleep(0.3), pathlib.Path("ready").touch())).start()
+        threading.Thread(target=tell).start()
         try:
             f(1)
         except KeyboardInterrupt:

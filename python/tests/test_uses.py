@@ -1,0 +1,91 @@
+"""`sde.uses`: what code uses and does not show."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import pytest
+from conftest import Look, changed, differ
+from test_code_stable import NOT_SEEN
+
+import sde
+from sde import _code
+
+
+@pytest.mark.parametrize("text", NOT_SEEN.values(), ids=NOT_SEEN)
+@pytest.mark.parametrize("way", ["decorator", "body"])
+def test_uses_adds_what_is_not_seen(look: Look, text: str, way: str) -> None:
+    start = "from sde._uses import uses\n" + text
+    if way == "decorator":
+        start = start.replace("def f(", "@uses(g)\ndef f(")
+    else:
+        head, at, body = start.rpartition(": ")
+        start = f"{head}:\n    uses(g)\n    {body}"
+    one, other = ({"main.py": start.replace("{}", n)} for n in "12")
+    assert changed(look(one), look(other)) == {"main.g"}
+
+
+TEXT = """
+from sde import uses
+import functools
+def g(): return {}
+TABLE = [{}]
+def deco(f):
+    @functools.wraps(f)
+    def w(*args): return f(*args)
+    return w
+@uses(g)
+@uses(TABLE)
+def helper(x): return x
+@uses(g)
+class A:
+    @uses(g)
+    def m(self): return 1
+def f(x): return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reached", "changes"),
+    [
+        ("helper(x)", {"__main__.g", "__main__.helper.<use 0>"}),
+        ("deco(helper)(x)", {"__main__.g", "__main__.helper.<use 0>"}),
+        ("A()", {"__main__.g"}),
+        ("A.m", {"__main__.g"}),
+        ("x", set()),
+    ],
+)
+def test_what_a_reached_function_or_class_uses_counts(reached: str, changes: set[str]) -> None:
+    assert differ(TEXT.format(1, 1, reached), TEXT.format(2, 2, reached)) == changes
+
+
+def test_uses_is_seen_on_either_side_of_cache_and_when_it_comes_later(tmp_path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+    table = [1]
+
+    def plain(x):
+        return x + sum(eval("table", {"table": table}))
+
+    below = memory.cache(sde.uses(table)(plain))
+    assert below(1) == 2
+    table.append(1)
+    assert below(1) == 3
+    later: list[int] = [5]
+    before = _code.code_of(plain)
+    above = sde.uses(later)(below)
+    assert above is below and not _code.is_unchanged(before.watched)
+    key = above.key(1)
+    later.append(6)
+    assert above.key(1) != key
+
+
+def test_uses_where_it_has_no_effect_is_told() -> None:
+    with pytest.warns(RuntimeWarning, match="as a decorator, or in a function's body"):
+        exec("import sde\nsde.uses(1)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("import sde\n@sde.uses(1)\ndef f():\n sde.uses(2)\nf()\nclass A:\n @sde.uses(3)\n def m(self): pass")
+    with pytest.raises(TypeError, match="memory.cache"):
+        sde.uses(1)(len)
+    sde.uses(1)(functools.partial(len))

@@ -175,6 +175,7 @@ def test_a_cancelled_task_that_waits_for_another_leaves_that_one_alone(tmp_path)
         tmp_path,
         CANCELLED.format(
             """
+            await asyncio.sleep(0)  # it waits now
             await cancelled(second)
             go.set()
             print(await first, runs)

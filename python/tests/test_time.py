@@ -55,7 +55,7 @@ SWEEP = """
         return x, os.environ["SDE_TIME_LIMIT"]
 
     print(f(1)[0])
-    for limits in ({}, {{"time_limit": 0}}):
+    for limits in {}:
         got = memory.try_map(f, range(3), processes={}, **limits)
         print([type(each).__name__ for each in got])
         try:
@@ -68,10 +68,13 @@ SWEEP = """
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_points_are_not_begun_without_time_and_what_is_remembered_is_given(tmp_path, monkeypatch, processes):
-    monkeypatch.setenv("SDE_TIME_LIMIT", "0")
-    out = run(tmp_path, SWEEP.format({}, processes, processes))
     # A call that is no point of a sweep begins in any case.
-    assert out == ["1", *["['NotStarted', 'tuple', 'NotStarted']", "1 2 75 True"] * 2, "2"]
+    expected = ["1", "['NotStarted', 'tuple', 'NotStarted']", "1 2 75 True", "2"]
+    for limit, limits in [("0", {}), ("none", {"time_limit": 0})]:
+        monkeypatch.setenv("SDE_TIME_LIMIT", limit)
+        folder = tmp_path / limit
+        folder.mkdir()
+        assert run(folder, SWEEP.format([limits], processes, processes)) == expected
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -230,6 +230,8 @@ pub(crate) fn on_main<R: Send + 'static>(
     if let Some(error) = interrupted {
         return Err(error);
     }
+    // What runs next may be a callback of a weak reference or a `__del__`, which would swallow a Ctrl-C.
+    py.check_signals()?;
     let made =
         made.ok_or_else(|| crate::Error::new_err("the call panicked; this is a fault of SDE"))?;
     Ok((call, made))

@@ -208,3 +208,32 @@ def test_an_exit_in_a_body_ends_the_program_and_remembers_nothing(tmp_path):
         """,
     )
     assert out == ["3 False"]
+
+
+def test_at_the_end_of_a_wait_whose_function_is_dropped(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        began, asked = threading.Event(), threading.Event()
+
+        def compute(x):
+            began.set()
+            asked.wait()
+            # The other thread most likely waits by now; if it does not, it is interrupted all the same.
+            time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGINT)
+            return x
+
+        thread = threading.Thread(target=memory.cache(compute, version="1"), args=(1,))
+        thread.start()
+        began.wait()
+        try:
+            asked.set()
+            # Callbacks of weak references run as the function goes, and would swallow the exception.
+            memory.cache(compute, version="1")(1)
+            print("lost")
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+    )
+    assert out == ["interrupted"]

@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Never
+from typing import Any, Literal, Never
 
 from . import _async, _code, _joblib, _limits, _processes, _sde
 
@@ -63,7 +63,7 @@ class Memory:
         func: Callable[..., Any] | None = None,
         ignore: Iterable[str] | None = None,
         verbose: int | None = None,
-        mmap_mode: str | bool | None = False,
+        mmap_mode: str | Literal[False] | None = False,
         cache_validation_callback: Callable[[dict[str, Any]], Any] | None = None,
         *,
         tags: str | Iterable[str] = (),
@@ -368,6 +368,6 @@ from . import _checked, _pickling, _uncached, _values  # noqa: E402  (they need 
 
 for _type in (CachedFunction, _checked.CheckedFunction, _uncached.UncachedFunction):
     _values.register(_type, lambda function: function.func)
-for _type in (_joblib.Reference, _joblib.HeldReference):
-    _values.register(_type, lambda reference: reference._state())
+for _reference in (_joblib.Reference, _joblib.HeldReference):
+    _values.register(_reference, lambda reference: reference._state())
 _values.register(Memory, lambda memory: None)

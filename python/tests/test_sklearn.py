@@ -7,8 +7,6 @@ from pathlib import Path
 import programs
 import pytest
 
-
-
 pytest.importorskip("sklearn")
 pytest.importorskip("joblib")
 

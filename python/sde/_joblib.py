@@ -29,6 +29,9 @@ _REFUSED = {
     "timestamp": "the store knows when a result was made",
 }
 
+# The names that joblib gives to arguments that have no parameter of their own.
+_RESTS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
 
 def refuse(name: str, arguments: Iterable[str]) -> None:
     """Refuses arguments that joblib has, and that mean nothing here.
@@ -103,8 +106,7 @@ def metadata_of(
     for name, value in bound.arguments.items():
         if name not in ignore:
             kind = bound.signature.parameters[name].kind
-            stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-            given[stars[kind] if kind in stars else name] = repr(value)
+            given[_RESTS.get(kind, name)] = repr(value)
     return {"time": made[0], "duration": made[1], "input_args": given}
 
 

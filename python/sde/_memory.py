@@ -13,7 +13,7 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Protocol, TypeVar, overload
 
 from . import _async, _joblib, _limits, _processes, _sde
 from ._function import CachedFunction as CachedFunction
@@ -88,7 +88,7 @@ class Memory:
         func: Callable[_P, _R],
         ignore: Iterable[str] | None = None,
         verbose: int | None = None,
-        mmap_mode: str | bool | None = False,
+        mmap_mode: str | Literal[False] | None = False,
         cache_validation_callback: Callable[[dict[str, Any]], Any] | None = None,
         *,
         tags: str | Iterable[str] = (),
@@ -103,7 +103,7 @@ class Memory:
         func: None = None,
         ignore: Iterable[str] | None = None,
         verbose: int | None = None,
-        mmap_mode: str | bool | None = False,
+        mmap_mode: str | Literal[False] | None = False,
         cache_validation_callback: Callable[[dict[str, Any]], Any] | None = None,
         *,
         tags: str | Iterable[str] = (),
@@ -117,7 +117,7 @@ class Memory:
         func: Callable[..., Any] | None = None,
         ignore: Iterable[str] | None = None,
         verbose: int | None = None,
-        mmap_mode: str | bool | None = False,
+        mmap_mode: str | Literal[False] | None = False,
         cache_validation_callback: Callable[[dict[str, Any]], Any] | None = None,
         *,
         tags: str | Iterable[str] = (),
@@ -285,9 +285,9 @@ if TYPE_CHECKING:
 
 from . import _checked, _coroutine, _pickling, _uncached, _values  # noqa: E402  (they need the classes above)
 
-_type: type[Any]
-for _type in (CachedFunction, _checked.CheckedFunction, *_coroutine.KINDS, _uncached.UncachedFunction):
+_cached: tuple[type[Any], ...] = (CachedFunction, _checked.CheckedFunction, *_coroutine.KINDS, _uncached.UncachedFunction)
+for _type in _cached:
     _values.register(_type, lambda function: function.func)
-for _type in (_joblib.Reference, _joblib.HeldReference):
-    _values.register(_type, lambda reference: reference._state())
+for _reference in (_joblib.Reference, _joblib.HeldReference):
+    _values.register(_reference, lambda reference: reference._state())
 _values.register(Memory, lambda memory: None)

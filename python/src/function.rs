@@ -49,6 +49,9 @@ type Code = (
     Py<Watched>,
 );
 
+/// The key of a call, or its result if that can't be stored.
+type Shelved = (Option<[u8; 32]>, Option<(Py<PyAny>,)>);
+
 /// The app of a function, and the objects that it was made from.
 struct Identified {
     opened: u64,
@@ -379,7 +382,7 @@ impl Function {
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
         anew: bool,
-    ) -> PyResult<(Option<[u8; 32]>, Option<(Py<PyAny>,)>)> {
+    ) -> PyResult<Shelved> {
         let py = arguments.py();
         let policy = if anew { Policy::Refresh } else { Policy::Use };
         match self.outcome(arguments, named, policy, CancelToken::new()) {

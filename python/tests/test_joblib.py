@@ -319,6 +319,16 @@ def test_a_validation_callback_that_raises(memory: sde.Memory) -> None:
         memory.cache(cache_validation_callback=True)  # type: ignore[arg-type]
 
 
+def test_another_result_after_a_callback_is_no_warning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for callback, told in [(lambda metadata: False, ""), (None, "other bits")]:
+        values = [1, 2]
+        memory = sde.Memory(tmp_path / f"s {told}")
+        f = memory.cache(lambda: values.pop(0), version="1", cache_validation_callback=callback)
+        assert (f(), f() if callback else f.call()[0]) == (1, 2)
+        err = capfd.readouterr().err
+        assert told in err if told else err == ""
+
+
 def test_a_validation_callback_in_a_sweep_and_from_asyncio(memory: sde.Memory) -> None:
     import asyncio
 

@@ -234,6 +234,18 @@ impl Sde {
 
     /// Invalidates one computation of a key, known from its [record](crate::record::RecordHead::run), whatever this
     /// program has in memory: another process may have made one of its own. Nothing is looked up.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// let sde = sde::Sde::new();
+    /// square.call(&sde, 3.0)?;
+    /// let mut made = Vec::new();
+    /// sde.records(|record| made.push((record.key, record.run)));
+    /// sde.invalidate_run(&made[0].0, made[0].1, "the node had bad memory");
+    /// assert!(matches!(square.request(&sde, 3.0).peek()?, sde::Peek::Miss { .. }));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
     pub fn invalidate_run(&self, key: &Key, run: RunId, reason: &str) {
         self.engine().mark_run(*key, run, reason, false);
     }

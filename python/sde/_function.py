@@ -36,8 +36,8 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         [...] would be computed: it was not run before
         >>> square.is_cached(3), square(3), square.is_cached(3)
         (False, 9, True)
-        >>> square.key(3) == square.key(x=3)
-        True
+        >>> square.key(3) == square.key(x=3), square.check_call_in_cache(3)
+        (True, True)
         >>> square.call(3)[0], memory.stats()["computed"]
         (9, 2)
         >>> square.invalidate(3), square.is_cached(3)

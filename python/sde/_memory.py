@@ -57,6 +57,10 @@ class Memory:
         >>> memory.time_left() is None
         True
         >>> memory.checkpoint()
+        >>> memory.reduce_size("1M")
+        >>> memory.clear()
+        >>> square.is_cached(3)
+        False
         >>> memory.finish()
     """
 

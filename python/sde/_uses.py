@@ -44,7 +44,7 @@ class Uses:
 
 
 def _is_cached(function: object) -> bool:
-    from ._function import CachedFunction
+    from ._memory import CachedFunction
 
     return isinstance(function, CachedFunction)
 

@@ -21,13 +21,15 @@ pub type Cells = Vec<(u32, Cell)>;
 pub type Cell = Scalar;
 
 /// The kind of a column, in the order of the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// An argument or another input.
     Input,
     /// The digest of an input or a setting, for runs that its text does not tell apart.
     Digest,
     /// A field or a parameter of an app.
     Setting,
+    /// A result, or a field of one.
     Result,
     /// Why a run failed.
     Error,
@@ -38,7 +40,7 @@ pub enum Kind {
 }
 
 /// The columns found so far.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Columns {
     /// In the order in which they were found.
     all: Vec<(Kind, Rc<str>)>,
@@ -283,10 +285,12 @@ impl Columns {
             .collect()
     }
 
+    /// The kind of a column.
     pub fn kind(&self, column: u32) -> Kind {
         self.all[column as usize].0
     }
 
+    /// The name of a column, without its kind.
     pub fn name(&self, column: u32) -> &str {
         &self.all[column as usize].1
     }

@@ -20,16 +20,36 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
         "use the ordinary build of Python (python3, not python3t)"
     )
 
+from ._command import (
+    Command,
+    CommandEnded,
+    CommandError,
+    CommandFailed,
+    CommandRefused,
+    CommandUntraced,
+    Ran,
+    command,
+)
 from ._memory import CachedFunction, Memory, open
 from ._sde import Error, KeyingError
+from ._table import Table
 from ._values import InputFile, register
 
 __all__ = [
     "CachedFunction",
+    "Command",
+    "CommandEnded",
+    "CommandError",
+    "CommandFailed",
+    "CommandRefused",
+    "CommandUntraced",
     "Error",
     "InputFile",
     "KeyingError",
     "Memory",
+    "Ran",
+    "Table",
+    "command",
     "open",
     "register",
 ]

@@ -280,7 +280,7 @@ impl Function {
     }
 }
 
-fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+pub(crate) fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
     let here = threading.call_method0("current_thread")?;
     Ok(here.is(&threading.call_method0("main_thread")?))
@@ -372,6 +372,11 @@ impl Function {
             is_of_others: false,
         };
         read::object(object.py(), &data, how)
+    }
+
+    /// The name of its app, by which the program `sde` has it.
+    fn app_name(&self) -> &str {
+        &self.name
     }
 
     /// Has the engine know the function as it is now.

@@ -5,12 +5,14 @@
 mod array;
 mod bind;
 mod call;
+mod command;
 mod current;
 mod function;
 mod read;
 mod reduce;
 mod signals;
 mod store;
+mod table;
 mod write;
 
 use pyo3::prelude::*;
@@ -71,6 +73,8 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<function::Function>()?;
     module.add_class::<array::Buffer>()?;
     module.add_class::<call::Cancel>()?;
+    module.add_class::<command::Command>()?;
+    module.add_class::<command::Ran>()?;
     module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(read::set_build, module)?)?;
     module.add_function(wrap_pyfunction!(store::forked, module)?)?;

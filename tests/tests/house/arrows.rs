@@ -36,7 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("sde-apps", &["sde-engine"]),
     ("sde-table", &["sde-engine", "sde-archives", "sde-command"]),
-    ("sde-python", &["sde", "sde-table"]),
+    ("sde-python", &["sde", "sde-archives", "sde-table"]),
     (
         "sde-cli",
         &["sde-engine", "sde-archives", "sde-command", "sde-table"],

@@ -6,6 +6,7 @@ use std::path::Path;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use sde::bulk::NumberType;
 use sde::key::{Bare, Scalar};
 use sde::{AnyArray, Data};
 use sde_archives::inspect::{Decoded, Numbers, Snapshot, StoredValue};
@@ -221,6 +222,9 @@ fn object<'py>(py: Python<'py>, value: Decoded, how: How) -> PyResult<Bound<'py,
             Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
         Decoded::Map(pairs) => map(py, pairs, how),
+        Decoded::Numbers(numbers, bytes) if is_bytes(&numbers) => {
+            Ok(PyBytes::new(py, &bytes).into_any())
+        }
         Decoded::Numbers(numbers, bytes) => {
             let values = array(&numbers, &bytes)?;
             py.import("numpy")?;
@@ -244,7 +248,7 @@ fn map<'py>(
         (Decoded::Text(tag), Decoded::Text(kind)),
     ] = &pairs[..]
         && (&**of, &**tag) == ("of", "py")
-        && let Some(parts) = data(parts)
+        && let Some(parts) = data(parts, kind.starts_with(OF_NUMPY))
     {
         return read::of_kind(py, kind, &parts, how);
     }
@@ -255,8 +259,16 @@ fn map<'py>(
     Ok(dict.into_any())
 }
 
+/// The beginning of the kinds in which bytes are those of an array.
+const OF_NUMPY: &str = "numpy.";
+
+/// Whether these are bytes: a store has them as numbers.
+fn is_bytes(numbers: &Numbers) -> bool {
+    numbers.kind == NumberType::U8 && numbers.lengths.len() == 1
+}
+
 /// A value as Python wrote it; `None` if it did not.
-fn data(value: &Decoded) -> Option<Data> {
+fn data(value: &Decoded, is_of_array: bool) -> Option<Data> {
     Some(match value {
         Decoded::Null => Data::None,
         Decoded::Bool(truth) => Data::Bool(*truth),
@@ -264,18 +276,30 @@ fn data(value: &Decoded) -> Option<Data> {
         Decoded::Float(number) => Data::Float(*number),
         Decoded::Text(text) => Data::Text(text.clone()),
         Decoded::Bytes(bytes) => Data::Bytes(bytes.clone()),
-        Decoded::List(items) => Data::List(items.iter().map(data).collect::<Option<_>>()?),
-        Decoded::Map(pairs) => Data::Map(pairs.iter().map(pair).collect::<Option<_>>()?),
+        Decoded::List(items) => {
+            let items = items.iter().map(|item| data(item, is_of_array));
+            Data::List(items.collect::<Option<_>>()?)
+        }
+        Decoded::Map(pairs) => {
+            let is_of_numpy = |pair: &(Decoded, Decoded)| {
+                let (Decoded::Text(name), Decoded::Text(kind)) = pair else {
+                    return false;
+                };
+                name == "py" && kind.starts_with(OF_NUMPY)
+            };
+            let is_of_array = pairs.len() == 2 && pairs.iter().any(is_of_numpy);
+            let pairs = pairs.iter().map(|(name, value)| match name {
+                Decoded::Text(name) => Some((name.clone(), data(value, is_of_array)?)),
+                _ => None,
+            });
+            Data::Map(pairs.collect::<Option<_>>()?)
+        }
+        Decoded::Numbers(numbers, bytes) if is_bytes(numbers) && !is_of_array => {
+            Data::Bytes(bytes.clone())
+        }
         Decoded::Numbers(numbers, bytes) => array(numbers, bytes).ok()?.into(),
         _ => return None,
     })
-}
-
-fn pair((name, value): &(Decoded, Decoded)) -> Option<(String, Data)> {
-    match name {
-        Decoded::Text(name) => Some((name.clone(), data(value)?)),
-        _ => None,
-    }
 }
 
 fn array(numbers: &Numbers, bytes: &[u8]) -> PyResult<AnyArray> {

@@ -12,6 +12,7 @@ use sde_archives::inspect::{Decoded, Entry};
 use serde_json::Value as Json;
 
 use crate::json;
+use crate::python;
 use crate::text;
 
 /// The cells of a row, each with its column's number: a row has few of possibly many columns.
@@ -97,6 +98,8 @@ impl Columns {
             };
             let cell = match &value.scalar {
                 Some(scalar) => scalar.clone(),
+                // Nothing was given, which is no text.
+                None if &*value.short == "()" => continue,
                 None => {
                     self.digest(kind, name, &value.digest, cells);
                     if !value.fields.is_empty() {
@@ -207,6 +210,9 @@ impl Columns {
                 Some(path) => Cell::Text(path.into()),
                 None => return self.leave_out(name, "OutputFile", cells),
             },
+            Decoded::Map(fields) if python::tagged(&fields).is_some() => {
+                return self.of_python(name, &fields, cells);
+            }
             Decoded::Map(fields) => {
                 for (field, value) in fields {
                     let name = format!("{name}.{}", json::name(&field));
@@ -230,6 +236,27 @@ impl Columns {
             _ => return self.leave_out(name, type_name, cells),
         };
         cells.push((self.column(Kind::Result, name), cell));
+    }
+
+    /// The cells of an object of Python.
+    fn of_python(&mut self, name: &str, fields: &[(Decoded, Decoded)], cells: &mut Cells) {
+        let Some((kind, of)) = python::tagged(fields) else {
+            return;
+        };
+        if let Some(pairs) = python::pairs(kind, of) {
+            for (key, value) in pairs {
+                let field = format!("{name}.{}", json::name(key));
+                self.value(&field, value.clone(), "", cells);
+            }
+        } else if let ("tuple", Some(items)) = (kind, python::items(kind, of)) {
+            for (at, value) in items.iter().enumerate() {
+                self.value(&format!("{name}.{at}"), value.clone(), "", cells);
+            }
+        } else if let Some(value) = python::scalar(kind, of) {
+            self.value(name, value.clone(), "", cells);
+        } else {
+            self.leave_out(name, kind, cells);
+        }
     }
 
     fn leave_out(&mut self, name: &str, type_name: &str, cells: &mut Cells) {

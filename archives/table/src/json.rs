@@ -4,6 +4,8 @@ use sde::bulk::AxisOrder;
 use sde_archives::inspect::Decoded;
 use serde_json::{Map, Value as Json, json};
 
+use crate::python;
+
 /// A value as JSON. Numbers without a JSON form are texts: `NaN`, `inf`, `-inf`, and integers of
 /// more than 64 bits. Bytes are a list of numbers; an array of numbers with more than one dimension
 /// is an object with `shape`, `order` and `data`.
@@ -17,11 +19,10 @@ pub fn value(value: &Decoded) -> Json {
         Decoded::Text(text) => json!(text),
         Decoded::Bytes(bytes) => json!(bytes),
         Decoded::List(items) => items.iter().map(self::value).collect(),
-        Decoded::Map(pairs) => pairs
-            .iter()
-            .map(|(key, item)| (name(key), self::value(item)))
-            .collect::<Map<_, _>>()
-            .into(),
+        Decoded::Map(pairs) => of_python(pairs).unwrap_or_else(|| {
+            let pairs = pairs.iter();
+            object(pairs.map(|(key, item)| (key, item)))
+        }),
         Decoded::Numbers(numbers, bytes) => {
             let data: Json = bytes
                 .chunks_exact(numbers.kind.size())
@@ -38,6 +39,25 @@ pub fn value(value: &Decoded) -> Json {
         }
         Decoded::Tagged(tag, inner) => json!({ "tag": tag, "value": self::value(inner) }),
         _ => Json::Null,
+    }
+}
+
+fn object<'a>(pairs: impl Iterator<Item = (&'a Decoded, &'a Decoded)>) -> Json {
+    let members = pairs.map(|(key, item)| (name(key), value(item)));
+    members.collect::<Map<_, _>>().into()
+}
+
+/// A container or a number of Python; `None` for what JSON has no form of.
+fn of_python(fields: &[(Decoded, Decoded)]) -> Option<Json> {
+    let (kind, of) = python::tagged(fields)?;
+    if let Some(pairs) = python::pairs(kind, of) {
+        // Two keys may have one text, as 1 and "1".
+        let is_text = |(key, _): &(&Decoded, &Decoded)| matches!(key, Decoded::Text(_));
+        return pairs.iter().all(is_text).then(|| object(pairs.into_iter()));
+    }
+    match python::items(kind, of) {
+        Some(items) => Some(items.iter().map(value).collect()),
+        None => python::scalar(kind, of).map(value),
     }
 }
 

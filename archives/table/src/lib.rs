@@ -29,6 +29,7 @@ pub mod json;
 mod judged;
 pub mod listing;
 mod packed;
+mod python;
 pub mod rows;
 pub mod runs;
 pub mod singles;

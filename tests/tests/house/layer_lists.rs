@@ -203,7 +203,7 @@ pub const TABLE: Layered = Layered {
     name: "sde-table",
     src: "archives/table/src/",
     layers: &[
-        &["error", "failed", "text", "time"],
+        &["error", "failed", "python", "text", "time"],
         &["app_name", "json", "store", "text_table"],
         &["codes", "columns", "find", "packed"],
         &["runs"],

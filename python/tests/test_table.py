@@ -53,6 +53,41 @@ def test_a_table_has_what_the_program_shows(scan: tuple[sde.Memory, Any], tmp_pa
     assert list(memory.table(energy.app_name())) == rows == list(memory.table())
 
 
+def test_objects_of_python_have_columns(tmp_path: Path) -> None:
+    """What keeps the order of a dict and the type of a tuple in a store is not what its reader sees."""
+    numpy = pytest.importorskip("numpy")
+    memory = sde.open(tmp_path / "scan.sde")
+
+    @memory.cache
+    def energy(r: float, note: str | None, pair: tuple[int, str], grid: Any) -> dict[str, Any]:
+        # Not in the order of the names.
+        return {
+            "z": {"y": 1, "x": (2.5, "text")}, "f8": numpy.float64(0.1), "f4": numpy.float32(0.5), "i": numpy.int32(4),
+            "a": numpy.bool_(True), "nothing": None, "array": numpy.zeros(3), "of": {1, 2},
+        }  # fmt: skip
+
+    energy(1.0, None, (1, "x"), numpy.zeros(3))
+    energy(2.0, "text", (2, "x"), numpy.zeros(3))
+    table = memory.table(energy)
+    first, second = table
+    expected = {"z.y": 1, "z.x.0": 2.5, "z.x.1": "text", "f8": 0.1, "f4": 0.5, "i": 4, "a": True}
+    assert {name.removeprefix("result."): first[name] for name in table.names if name.startswith("result.")} == expected
+    assert (first["note"], second["note"]) == (None, "text")
+    assert first["pair"].startswith("tuple") and '"x"' in first["pair"]
+    assert first["grid"].startswith("numpy.ndarray [f64; 3]")
+    assert sorted(table.left_out) == ["result.array", "result.of (set)"]
+    assert [
+        {**dict.fromkeys(table.names), **row} for row in of_program(tmp_path / "scan.sde")
+    ] == [first, second]
+    line = subprocess.run(
+        [sde_program(), "export", str(memory.location), first["key"], "--format", "json"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    result = json.loads(line)["result"]
+    assert list(result) == ["z", "f8", "f4", "i", "a", "nothing", "array", "of"]
+    assert result["z"] == {"y": 1, "x": [2.5, "text"]} and result["of"] == [1, 2] and result["f4"] == 0.5
+
+
 def test_arrays_have_no_column_and_are_named(tmp_path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     memory = sde.open(tmp_path / "scan.sde")

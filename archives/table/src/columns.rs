@@ -253,7 +253,7 @@ impl Columns {
                 self.value(&format!("{name}.{at}"), value.clone(), "", cells);
             }
         } else if let Some(value) = python::scalar(kind, of) {
-            self.value(name, value.clone(), "", cells);
+            self.value(name, value, "", cells);
         } else {
             self.leave_out(name, kind, cells);
         }

@@ -57,7 +57,7 @@ fn of_python(fields: &[(Decoded, Decoded)]) -> Option<Json> {
     }
     match python::items(kind, of) {
         Some(items) => Some(items.iter().map(value).collect()),
-        None => python::scalar(kind, of).map(value),
+        None => python::scalar(kind, of).as_ref().map(value),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn items<'a>(kind: &str, of: &'a Decoded) -> Option<&'a [Decoded]> {
 }
 
 /// The value of a NumPy scalar, if a number of Rust is one.
-pub fn scalar<'a>(kind: &str, of: &'a Decoded) -> Option<&'a Decoded> {
+pub fn scalar(kind: &str, of: &Decoded) -> Option<Decoded> {
     let (Decoded::Map(fields), "numpy.scalar") = (of, kind) else {
         return None;
     };
@@ -47,7 +47,12 @@ pub fn scalar<'a>(kind: &str, of: &'a Decoded) -> Option<&'a Decoded> {
         [
             _,
             value @ (Decoded::Bool(_) | Decoded::Integer(_) | Decoded::Float(_)),
-        ] => Some(value),
+        ] => Some(value.clone()),
+        // Numbers of 32 bits are kept as their bytes.
+        [Decoded::Text(dtype), Decoded::Numbers(_, bytes)] if dtype == "<f4" => {
+            let number = f32::from_le_bytes(bytes.as_slice().try_into().ok()?);
+            Some(Decoded::Float(number.into()))
+        }
         _ => None,
     }
 }

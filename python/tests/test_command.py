@@ -135,15 +135,16 @@ def test_options_that_make_no_sense(memory: sde.Memory) -> None:
 
 def test_each_option_reaches_the_program(memory: sde.Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FROM_HERE", "here")
+    monkeypatch.setenv("PASSED", "passed")
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "leaf").write_text("a leaf")
-    script = 'cat; echo "$A $FROM_HERE"; cat tree/leaf; echo out > made; echo more > undeclared'
+    script = 'cat; echo "$A $FROM_HERE $PASSED"; cat tree/leaf; echo out > made; echo more > undeclared'
     ran = memory.command(
-        "sh", "-c", script, stdin=b"input\n", env={"A": "a", "FROM_HERE": None}, trees=[tmp_path / "tree"],
+        "sh", "-c", script, stdin=b"input\n", env={"A": "a", "FROM_HERE": None}, pass_env=["PASSED"], trees=[tmp_path / "tree"],
         outputs=["made", "?missing"], compare=["made"], name="named", texts=[script], keep_failures=True, link=True,
         rehash=True, scratch=tmp_path, carry=["state"], carry_every=1, uses=["true"], grace=1, reject=["never"],
     ).run()  # fmt: skip
-    assert ran.stdout == "input\na here\na leaf" and ran.app == "named"
+    assert ran.stdout == "input\na here passed\na leaf" and ran.app == "named"
     assert ran.undeclared == ["undeclared"] and ran.outputs == ["made"]
     assert not ran.is_resumed and ran.attempts == [] and ran.traced is None and ran.left_behind == []
     other = memory.command("sh", "-c", script, env={"A": "b"}, texts=[script], program_is="a shell", name="named")

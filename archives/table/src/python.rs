@@ -19,8 +19,8 @@ pub fn pairs<'a>(kind: &str, of: &'a Decoded) -> Option<Vec<(&'a Decoded, &'a De
     let (Decoded::List(pairs), "dict") = (of, kind) else {
         return None;
     };
-    let pair = |pair| match pair {
-        &Decoded::List(ref pair) => match &pair[..] {
+    let pair = |pair: &'a Decoded| match pair {
+        Decoded::List(pair) => match &pair[..] {
             [key, value] => Some((key, value)),
             _ => None,
         },

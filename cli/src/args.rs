@@ -1,16 +1,14 @@
 //! Arguments that several commands have.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::Arc;
 
 use clap::{Args, ValueHint};
+use jiff::Timestamp;
 pub use sde_archives::other_stores;
+pub use sde_table::listing::{App, Choice};
 
 use crate::failure::Failure;
+use crate::time;
 
 /// The store that a command is about.
 ///
@@ -132,47 +130,26 @@ pub fn key_beginning(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of an app as a user writes it.
-#[derive(Clone)]
-pub struct App(String);
-
-impl FromStr for App {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
+/// The runs that are listed.
+#[derive(Args)]
+pub struct ChoiceArgs {
+    /// Only of this app; NAME may end in *
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<App>,
+    /// Only what was made since: 90s, 15m, 2h, 3d or 1w ago, a day, or a day and a time in UTC (2026-11-21T16:00)
+    #[arg(long, value_name = "WHEN", value_parser = time::when)]
+    pub since: Option<Timestamp>,
+    /// Only what was made until then
+    #[arg(long, value_name = "WHEN", value_parser = time::when)]
+    pub until: Option<Timestamp>,
 }
 
-impl fmt::Display for App {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl App {
-    /// Whether it is the name of this app, and no pattern.
-    pub fn names(&self, app: &str) -> bool {
-        app == self.0
-    }
-
-    pub fn is(&self, app: &str) -> bool {
-        match self.0.strip_suffix('*') {
-            Some(beginning) => app.starts_with(beginning),
-            None => app == self.0,
+impl ChoiceArgs {
+    pub fn choice(&self) -> Choice {
+        Choice {
+            app: self.app.clone(),
+            since: self.since,
+            until: self.until,
         }
-    }
-
-    /// Refuses a name that matches no app of a store that has apps.
-    pub fn known(&self, apps: &BTreeSet<Arc<str>>) -> Result<(), Failure> {
-        if apps.is_empty() || apps.iter().any(|app| self.is(app)) {
-            return Ok(());
-        }
-        let apps: Vec<&str> = apps.iter().map(|app| &**app).collect();
-        Err(Failure::told(format!(
-            "no app here is called {:?}; there are: {}",
-            self.0,
-            apps.join(", ")
-        )))
     }
 }

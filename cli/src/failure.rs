@@ -40,15 +40,15 @@ impl From<io::Error> for Failure {
     }
 }
 
+impl From<sde_table::Error> for Failure {
+    fn from(error: sde_table::Error) -> Self {
+        Self::Told(error.text())
+    }
+}
+
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
-        match error {
-            // The library's text says what becomes of a computation, and a command has none.
-            ArchiveError::Io {
-                doing, path, cause, ..
-            } => Self::Told(format!("{doing} {} failed: {cause}", path.display())),
-            error => Self::told(error),
-        }
+        sde_table::Error::from(error).into()
     }
 }
 
@@ -71,17 +71,5 @@ impl From<csv::Error> for Failure {
 impl From<zip::result::ZipError> for Failure {
     fn from(error: zip::result::ZipError) -> Self {
         io::Error::from(error).into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_computation_is_spoken_of_where_there_is_none() {
-        let closed = io::Error::other("closed");
-        let failure = Failure::from(ArchiveError::io("sharing", "store", closed));
-        assert_eq!(failure.text(), "sharing store failed: closed");
     }
 }

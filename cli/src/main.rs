@@ -8,21 +8,12 @@
 //! The guide's page on it is `docs/guide/05-program.md`.
 
 mod args;
-mod codes;
-mod columns;
 mod commands;
-mod failed;
 mod failure;
 mod file;
-mod find;
 mod json;
-mod listing;
 mod npy;
 mod output;
-mod packed;
-mod rows;
-mod runs;
-mod singles;
 mod store;
 mod table;
 mod text;

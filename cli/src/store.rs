@@ -1,36 +1,17 @@
 //! Reading a store, and telling what could not be read of it.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use sde::archiver::ArchiveError;
-use sde_archives::inspect::{Inspection, Snapshot};
-use sde_archives::vfs::{Disk, Vfs};
+use sde_archives::inspect::Snapshot;
+pub use sde_table::store::{NO_FORMAT, is_refused, of_format};
 
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 
-/// Why a store can't be opened for reading; the library's texts are for programs that may make a store.
+/// Why a store can't be opened for reading.
 pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
-    let why = match error {
-        ArchiveError::Open { cause, doing, .. } => format!("{doing} failed: {cause}"),
-        ArchiveError::NotAStore { .. } if !path.exists() => "it does not exist".to_owned(),
-        ArchiveError::NotAStore { .. } if !path.is_dir() => "it is a file".to_owned(),
-        ArchiveError::NotAStore { .. } if !path.join("FORMAT").exists() => {
-            "there is nothing of a store in it, or its FORMAT file is lost".to_owned()
-        }
-        error => return error.into(),
-    };
-    let is_variable = std::env::var_os("SDE_STORE").is_some_and(|name| name == *path);
-    let by = if is_variable {
-        ", which SDE_STORE names,"
-    } else {
-        ""
-    };
-    let path = path.display();
-    Failure::told(format!(
-        "{path}{by} is not a store that can be opened: {why}; name the directory that a program has as its store"
-    ))
+    sde_table::store::not_opened(path, error).into()
 }
 
 /// Opens a store and reads from it; again if files are removed meanwhile.
@@ -38,12 +19,9 @@ pub fn read<T>(
     path: &Path,
     what: impl FnMut(&mut Snapshot) -> Result<T, Failure>,
 ) -> Result<(Snapshot, T), Failure> {
-    let store = Inspection::open(path).map_err(|error| not_opened(path, error))?;
-    let (store, found) = store.read(what)?;
+    let (store, found) = sde_table::store::read(path, what)?;
     if store.gone {
-        warn(
-            "files were removed each time that this was read: some of what is there may be missing",
-        );
+        warn(sde_table::store::GONE);
     }
     if found.is_err() {
         tell_damage(&store);
@@ -59,51 +37,6 @@ pub fn conclude(store: &Snapshot, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells on standard error what is damaged, in one line, and what this release can't read.
 fn tell_damage(store: &Snapshot) {
-    for (path, version) in store.other_formats() {
-        warn(format!("left out: {}", of_format(&path, version)));
-    }
-    if store.inspection().format_damage().is_some() {
-        warn(format!("this is a damaged store: {NO_FORMAT}"));
-    }
-    let path = store.inspection().path();
-    let all = store.damages.iter();
-    let (unreadable, damaged): (Vec<_>, Vec<_>) = all.partition(|one| is_refused(path, &one.path));
-    if let Some(first) = unreadable.first() {
-        warn(format!(
-            "left out, as this user may not read it: {}; `sde verify` says who can mend that",
-            first.path
-        ));
-    }
-    if let Some(first) = damaged.first() {
-        let more = match damaged.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let entry = first.key.map(|key| format!(" (entry {})", key.short()));
-        let (path, at, entry) = (&first.path, first.place.start, entry.unwrap_or_default());
-        warn(format!(
-            "left out, as it is damaged: {path} at byte {at}{entry}{more}; `sde verify` lists all"
-        ));
-    }
-}
-
-/// Whether this user may not read a file of a store. That is found out by trying: permissions are more than a mode.
-/// The medium opens regular files only: opening a pipe would never return.
-pub fn is_refused(store: &Path, file: &str) -> bool {
-    let opened = Disk.open(&store.join(file));
-    opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
-}
-
-/// The message on a store without its `FORMAT` file.
-pub const NO_FORMAT: &str =
-    "its FORMAT file is lost or damaged; that of any store of the same release does";
-
-/// The message on a file of another format.
-pub fn of_format(path: &str, version: u32) -> String {
-    format!(
-        "{path} has format {version}, which this program does not read; use the release of SDE that \
-         wrote it"
-    )
+    sde_table::store::damage(store).iter().for_each(warn);
 }

@@ -20,22 +20,42 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
         "use the ordinary build of Python (python3, not python3t)"
     )
 
+from ._command import (
+    Command,
+    CommandEnded,
+    CommandError,
+    CommandFailed,
+    CommandRefused,
+    CommandUntraced,
+    Ran,
+    command,
+)
 from ._joblib import Reference, expires_after
 from ._memory import CachedFunction, Memory, open
 from ._sde import Error, KeyingError
+from ._table import Table
 from ._time import NotStarted, OutOfTime
 from ._uses import uses
 from ._values import InputFile, register
 
 __all__ = [
     "CachedFunction",
+    "Command",
+    "CommandEnded",
+    "CommandError",
+    "CommandFailed",
+    "CommandRefused",
+    "CommandUntraced",
     "Error",
     "InputFile",
     "KeyingError",
     "Memory",
     "NotStarted",
     "OutOfTime",
+    "Ran",
     "Reference",
+    "Table",
+    "command",
     "expires_after",
     "open",
     "register",

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Protocol, TypeVar, overload
 
-from . import _async, _joblib, _limits, _processes, _sde
+from . import _async, _command, _joblib, _limits, _processes, _sde, _table
 from ._function import CachedFunction as CachedFunction
 
 _P = ParamSpec("_P")
@@ -203,6 +203,53 @@ class Memory:
     def eval(self, func: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Calls a function, as `memory.cache(func)(*args, **kwargs)` does."""
         return self.cache(func)(*args, **kwargs)
+
+    def table(
+        self, function: CachedFunction | str | None = None, *, all_code: bool = False, code: str | None = None
+    ) -> _table.Table:
+        """The runs of a function, a row each, with what they were given and returned. It reads the whole store.
+
+        All rows are of one code, the one that was used last: edits don't mix.
+
+        Args:
+            function: The function, or the name that `sde ls` shows; may be left out where the store has only one.
+            all_code: Runs of all code, with a column `code`.
+            code: Runs of this code, as that column shows it.
+
+        Raises:
+            sde.Error: If the store has several functions, or none of this name or code.
+        """
+        return _table.read(self, function, all_code, code)
+
+    def load(self, key: str) -> dict[str, Any]:
+        """The saved results of a run by name, whatever language its program was written in. It computes nothing.
+
+        Numbers, texts, lists, maps and arrays become Python's; a struct of Rust becomes a dict, a file its description. No pickle is
+        loaded: call the function for such a result.
+
+        Args:
+            key: The key, or its beginning, as `sde ls` and `memory.table` show it.
+
+        Raises:
+            sde.Error: If there is no such run, it failed, or a result can't be read.
+        """
+        if self._store is None:
+            raise _sde.Error("nothing is remembered without a store")
+        self._store.checkpoint()
+        try:
+            return self._store.load(key, self.mmap_mode is None)
+        except _sde.Unreadable as error:
+            raise _sde.Error(f"a result of {key} is not loaded by key: it {error}") from error
+
+    def command(self, program: str | os.PathLike[str], *args: str | os.PathLike[str], **options: Any) -> _command.Command:
+        """A run of another program, remembered in this store; `run()` makes it. The options are those of `sde.command`.
+
+        >>> import sde
+        >>> memory = sde.open("scan.sde")
+        >>> memory.command("echo", "hello").run().stdout
+        'hello\\n'
+        """
+        return _command.command(program, *args, _memory=self, **options)
 
     def checkpoint(self) -> None:
         """Saves all that may be kept. It is on the disk when this returns."""

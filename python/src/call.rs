@@ -18,7 +18,7 @@ use crate::signals::blocked;
 use crate::{KeyingError, Unkept, current, store, write};
 
 /// How often the main thread looks for signals.
-const SIGNALS: Duration = Duration::from_millis(50);
+pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
 
 thread_local! {
     /// The calls whose runs are on this thread's stack, the innermost last.

@@ -284,7 +284,7 @@ impl Function {
     }
 }
 
-fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+pub(crate) fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
     let here = threading.call_method0("current_thread")?;
     Ok(here.is(&threading.call_method0("main_thread")?))
@@ -437,6 +437,11 @@ impl Function {
         let opened = self.store.get().opened(py)?;
         py.detach(|| opened.costs(&self.name))
             .map_err(|error| failed(&error))
+    }
+
+    /// The name of its app, by which the program `sde` has it.
+    fn app_name(&self) -> &str {
+        &self.name
     }
 
     /// Has the engine know the function as it is now.

@@ -5,6 +5,7 @@
 mod array;
 mod bind;
 mod call;
+mod command;
 mod current;
 mod function;
 mod read;
@@ -12,6 +13,7 @@ mod reduce;
 mod shown;
 mod signals;
 mod store;
+mod table;
 mod upkeep;
 mod watch;
 mod write;
@@ -75,6 +77,8 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<array::Buffer>()?;
     module.add_class::<watch::Watched>()?;
     module.add_class::<call::Cancel>()?;
+    module.add_class::<command::Command>()?;
+    module.add_class::<command::Ran>()?;
     module.add_function(wrap_pyfunction!(reduce::set_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(read::set_build, module)?)?;
     module.add_function(wrap_pyfunction!(store::forked, module)?)?;

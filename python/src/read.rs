@@ -70,7 +70,12 @@ fn dict<'py>(
 }
 
 /// An object that [`tagged`](crate::write::tagged) has written.
-fn of_kind<'py>(py: Python<'py>, kind: &str, of: &Data, how: How) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn of_kind<'py>(
+    py: Python<'py>,
+    kind: &str,
+    of: &Data,
+    how: How,
+) -> PyResult<Bound<'py, PyAny>> {
     let damaged = || PyValueError::new_err(format!("a stored value of the kind {kind} is damaged"));
     match (kind, of) {
         ("tuple", Data::List(items)) => Ok(PyTuple::new(py, objects(py, items, how)?)?.into_any()),

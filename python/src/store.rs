@@ -14,7 +14,7 @@ use sde::store::{DirStore, StoreOptions};
 use sde::{Builder, InputFile, SavePolicy, Sde};
 
 use crate::signals::blocked;
-use crate::{KeyingError, current, failed};
+use crate::{KeyingError, current, failed, table};
 
 /// How often this process was forked off. The threads of an engine don't exist in a child, and its locks may be held
 /// for ever there.
@@ -176,6 +176,28 @@ impl Store {
         stats.set_item("loaded", total.loads)?;
         stats.set_item("waited", total.waits)?;
         Ok(stats)
+    }
+
+    /// The titles, the columns and the keys of the table of an app, its text, and the titles of results without a column.
+    #[pyo3(signature = (app, all_code, code))]
+    fn table<'py>(
+        &self,
+        py: Python<'py>,
+        app: Option<String>,
+        all_code: bool,
+        code: Option<String>,
+    ) -> PyResult<table::Told<'py>> {
+        table::table(py, &self.path, app, all_code, code)
+    }
+
+    /// The saved results of the run with this key, by name.
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        is_writable: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        table::load(py, &self.path, key, is_writable)
     }
 
     /// Whether this code is in a run of this store.

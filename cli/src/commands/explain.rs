@@ -7,9 +7,9 @@ use serde_json::{Value as Json, json};
 
 use crate::args::Place;
 use crate::failure::Failure;
-use crate::find::find;
 use crate::output::Output;
 use crate::{store, time};
+use sde_table::find::find;
 
 /// Why an entry is not the same as the nearest earlier one of its app
 ///

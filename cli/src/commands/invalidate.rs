@@ -15,9 +15,9 @@ use serde_json::{Value as Json, json};
 
 use crate::args::{self, Place};
 use crate::failure::Failure;
-use crate::find::{Found, find_any, none};
 use crate::output::Output;
 use crate::{store, text};
+use sde_table::find::{Found, find_any, none};
 
 /// Says that results are wrong: they are not used any more, and are computed again when they are next asked for
 ///
@@ -71,7 +71,7 @@ impl Invalidate {
         }
         let of_keys = |store: &mut Snapshot| {
             let found = keys.iter().map(|key| find_any(store, key));
-            found.collect::<Result<Vec<_>, _>>()
+            Ok(found.collect::<Result<Vec<_>, _>>()?)
         };
         let (read, found) = store::read(&path, of_keys)?;
         let own = self.open(&path)?;
@@ -147,7 +147,7 @@ impl Invalidate {
                     "{app} [{of}] has no result, it failed; `sde gc --failed --key {of}` takes the failure out"
                 )))
             }
-            (false, None, None) => Err(none(key)),
+            (false, None, None) => Err(none(key).into()),
         }
     }
 

@@ -9,15 +9,15 @@ use sde_archives::Class;
 use sde_archives::inspect::Standing;
 use serde_json::{Map, Value as Json, json};
 
-use crate::args::Place;
-use crate::columns::{self, Cell, Columns, Kind};
-use crate::failed::FailedLine;
+use crate::args::{ChoiceArgs, Place};
 use crate::failure::Failure;
-use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
-use crate::runs::Run;
 use crate::table::TextTable;
 use crate::{json, store, text, time};
+use sde_table::columns::{self, Cell, Columns, Kind};
+use sde_table::failed::FailedLine;
+use sde_table::listing::{Line, Listing};
+use sde_table::runs::Run;
 
 /// What is in a store: a line for each entry, the latest first
 #[derive(Args)]
@@ -25,7 +25,7 @@ pub struct Ls {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
-    choice: Choice,
+    choice: ChoiceArgs,
     /// Only with results of this class
     #[arg(long, value_parser = PossibleValuesParser::new(Class::ALL.map(Class::name)).map(class))]
     class: Option<Class>,
@@ -73,6 +73,7 @@ impl Ls {
         let last = self
             .limit
             .filter(|_| self.sort == Sort::Time && !self.failed);
+        let choice = self.choice.choice();
         let (store, (listing, total)) = store::read(&self.place.only()?, |store| {
             let keep = &|entry: &_, run: Option<&Run>, columns: &mut Columns| match run {
                 Some(run) => run.given(entry, columns),
@@ -80,7 +81,7 @@ impl Ls {
             };
             // A program tells them apart by a member.
             let with_called = self.nested || self.failed || out.json;
-            let mut listing = Listing::of(store, &self.choice, last, wanted, with_called, keep)?;
+            let mut listing = Listing::of(store, &choice, last, wanted, with_called, keep)?;
             let lines = &mut listing.lines;
             match self.sort {
                 Sort::Time => {}

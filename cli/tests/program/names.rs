@@ -141,7 +141,7 @@ fn of_which_app_a_table_is_does_not_depend_on_how_many_rows_it_has() {
     for more in [&[][..], &["-n", "1"], &["-n", "1", "--app", "*"]] {
         let done = sde([&["table", &path], more].concat());
         assert_eq!(done.status, 2, "{}", done.out);
-        let apps = "say which with --app: Scalar, cli.Steps, scalar";
+        let apps = "say which: Scalar, cli.Steps, scalar";
         says(&done.err, apps);
     }
 }

@@ -199,20 +199,30 @@ pub const COMMAND: Layered = Layered {
     ..PLAIN
 };
 
+pub const TABLE: Layered = Layered {
+    name: "sde-table",
+    src: "archives/table/src/",
+    layers: &[
+        &["error", "failed", "python", "text", "time"],
+        &["app_name", "json", "store", "text_table"],
+        &["codes", "columns", "find", "packed"],
+        &["runs"],
+        &["listing", "rows", "singles"],
+        &["code_choice", "judged", "table"],
+    ],
+    ..PLAIN
+};
+
 pub const CLI: Layered = Layered {
     name: "sde-cli",
     src: "cli/src/",
     layers: &[
-        &["failed", "failure", "text", "time", "users"],
+        &["failure", "text", "time", "users"],
         &["args", "file", "json", "output"],
-        &[
-            "codes", "columns", "find", "npy", "packed", "store", "table",
-        ],
-        &["runs"],
-        &["listing", "rows", "singles"],
+        &["npy", "store", "table"],
         &["commands"],
     ],
     ..PLAIN
 };
 
-pub const CRATES: &[Layered] = &[SDE, COMMAND, MPI, ARCHIVES, APPS, OPENCL, CLI];
+pub const CRATES: &[Layered] = &[SDE, COMMAND, MPI, ARCHIVES, TABLE, APPS, OPENCL, CLI];

@@ -7,10 +7,10 @@ use sde_command::{Rules, Verdict};
 
 use super::{Exec, told, told_as};
 use crate::failure::Failure;
-use crate::find::find;
 use crate::output::Output;
-use crate::runs::{self, Contents, Run};
 use crate::{store, time};
+use sde_table::find::find;
+use sde_table::runs::{self, Contents, Run};
 
 impl Exec {
     /// Runs nothing, and makes no store.

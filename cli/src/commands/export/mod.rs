@@ -12,11 +12,11 @@ use serde_json::Map;
 
 use crate::args::Place;
 use crate::failure::Failure;
-use crate::find::find;
 use crate::npy::{self, Array, arrays};
 use crate::output::{Output, warn};
 use crate::{file, json, store, text, time};
 use raw::{Raw, has_files, is_raw};
+use sde_table::find::find;
 
 /// Takes results out of a store, without the program that made them
 #[derive(Args)]

@@ -8,7 +8,7 @@ use sde_archives::inspect::{Decoded, NamedValue, Snapshot, StoredValue};
 
 use crate::failure::Failure;
 use crate::file;
-use crate::runs::{Contents, FileContent, named_files};
+use sde_table::runs::{Contents, FileContent, named_files};
 
 /// The bytes to write.
 pub enum Raw {

@@ -17,14 +17,14 @@ use serde_json::{Value as Json, json};
 use super::condition::Condition;
 use super::old_code::old_codes;
 use crate::args::{self, App};
-use crate::codes::Codes;
-use crate::columns::{self, Cell, Cells, Columns, Kind};
-use crate::failed::FailedLine;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Run};
 use crate::table::TextTable;
 use crate::{store, text, time};
+use sde_table::codes::Codes;
+use sde_table::columns::{self, Cell, Cells, Columns, Kind};
+use sde_table::failed::FailedLine;
+use sde_table::runs::{self, Run};
 
 /// How many entries are shown.
 const SHOWN: usize = 10;
@@ -72,7 +72,7 @@ impl Chosen {
         let failing = match self.failed {
             true => {
                 store::read(path, |store| {
-                    runs::failing(store, |app| self.is_of_app(app))
+                    Ok(runs::failing(store, |app| self.is_of_app(app))?)
                 })?
                 .1
             }

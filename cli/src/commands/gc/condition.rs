@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use crate::columns::{self, Cell, Columns, Kind};
+use sde_table::columns::{self, Cell, Columns, Kind};
 
 /// What a column must be.
 #[derive(Clone)]

@@ -7,13 +7,13 @@ use std::time::SystemTime;
 use sde::Key;
 use sde_archives::inspect::{Computations, Listed, Standing};
 
-use crate::codes::{Codes, Counts};
-use crate::failed;
 use crate::failure::Failure;
-use crate::listing::prefix;
-use crate::runs::Run;
-use crate::singles::{EntryRole, Singles};
 use crate::{store, time};
+use sde_table::codes::{Codes, Counts};
+use sde_table::failed;
+use sde_table::listing::prefix;
+use sde_table::runs::Run;
+use sde_table::singles::{EntryRole, Singles};
 
 /// The key of an entry, when it was made, and the number of its code.
 type Of = (Key, SystemTime, u32);

@@ -10,11 +10,11 @@ use serde_json::{Value as Json, json};
 
 use crate::args::Place;
 use crate::failure::Failure;
-use crate::find::{Found, find};
 use crate::output::Output;
 use crate::users::Names;
 use crate::{json, store, text, time};
 use run::ShownRun;
+use sde_table::find::{Found, find};
 
 /// One entry: how it was made, and its results in short form
 ///

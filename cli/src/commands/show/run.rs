@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 use super::{INDENT, list};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Contents, Run, RunResults};
 use crate::text;
+use sde_table::runs::{self, Contents, Run, RunResults};
 
 /// How much of each stream is shown.
 const SHOWN: u64 = 2_000;

@@ -16,12 +16,13 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
-use crate::failed;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::table::write_objects;
-use crate::{json, runs, store, text, time};
+use crate::{json, store, text, time};
 use done::{Done, RunFacts};
+use sde_table::failed;
+use sde_table::runs;
 
 /// Hits, misses, time saved and room used; then how much there is of what
 ///

@@ -13,8 +13,8 @@ use super::super::{Exec, tell, told};
 use super::rows::Rows;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Contents, Run};
 use crate::{store, text, time};
+use sde_table::runs::{self, Contents, Run};
 
 /// The most rows that are told one by one, of each kind.
 const TOLD: usize = 10;

@@ -11,9 +11,11 @@ use sde_archives::inspect::{Computations, Entry, Item, Resolved, Snapshot, Wante
 use crate::listing::prefix;
 
 /// The entries of a store: those alone under their keys, and the beginnings of the keys of all others.
+#[derive(Debug)]
 pub struct Singles<T> {
     /// In the order of their keys. Each counts.
     pub all: Vec<T>,
+    /// The beginnings of the keys that are to be read again.
     pub others: HashSet<u64>,
     /// The uses of all.
     pub found: Resolved<()>,
@@ -22,7 +24,9 @@ pub struct Singles<T> {
 }
 
 /// What a walk keeps of an entry.
+#[derive(Debug)]
 pub enum EntryRole<T> {
+    /// Nothing of it is kept.
     Ignored,
     /// This, if nothing else has its key.
     Single(T),

@@ -10,7 +10,7 @@ use sde_archives::inspect::{Entry, Snapshot, Standing};
 
 use crate::codes::{Codes, Counts};
 use crate::columns::{Cell, Columns};
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::listing::{self, Choice, Keep, Line, Reading, given, prefix};
 use crate::packed::{Packed, PackedRow};
 use crate::runs::{Run, RunResults};
@@ -18,6 +18,7 @@ use crate::singles::{EntryRole, Singles};
 use crate::time;
 
 /// A run that counts, or a failure that stands.
+#[derive(Debug)]
 pub struct Row {
     /// Of a failure the key of its run.
     pub key: Key,
@@ -25,14 +26,16 @@ pub struct Row {
     made_at: i64,
     /// A hash of what it was given: runs of other code that were given the same have the same.
     pub given: u64,
+    /// Where its cells are.
     pub cells: PackedRow,
 }
 
 /// What many rows have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind {
     /// The number of the code.
     pub code: u32,
+    /// Whether the run failed.
     pub has_failed: bool,
 }
 
@@ -65,10 +68,15 @@ fn nanos(at: Timestamp) -> i64 {
 }
 
 /// The runs, the first made first.
+#[derive(Debug)]
 pub struct Rows {
+    /// The rows.
     pub all: Vec<Row>,
+    /// Their columns.
     pub columns: Columns,
+    /// Their cells.
     pub cells: Packed<Kind>,
+    /// Their codes.
     pub codes: Codes,
     /// What runs of commands wrote.
     pub runs: HashMap<Key, RunResults>,
@@ -88,7 +96,7 @@ impl Rows {
         choice: &Choice,
         with_called: bool,
         keep: Keep<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let mut reading = Reading::default();
         let mut cells = Packed::default();
         let read = |entry: &Entry| {
@@ -185,6 +193,7 @@ impl Rows {
             .retain(|row| !has_failed(row) || !have.contains(&row.key));
     }
 
+    /// The code of a row, and whether it failed.
     pub fn kind(&self, row: &Row) -> Kind {
         self.cells.kind(row.cells)
     }
@@ -208,6 +217,7 @@ impl Rows {
         self.all = all;
     }
 
+    /// The cell of a row in a column.
     pub fn cell(&self, row: &Row, column: u32) -> Option<Cell> {
         self.cells.cell(row.cells, column)
     }

@@ -7,14 +7,17 @@ use sde::Data;
 use sde_archives::inspect::Snapshot;
 use sde_command::{Judgement, Rules};
 
-use crate::args;
 use crate::columns::{Cell, Cells, Columns, Kind};
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::rows::Rows;
 use crate::runs::{self, Contents, RunResults};
 
 /// Gives the runs of commands that pass their values, and the others their errors.
-pub fn judge(store: &mut Snapshot, rows: &mut Rows, gets: &[String]) -> Result<(), Failure> {
+pub fn judge(
+    store: &mut Snapshot,
+    rows: &mut Rows,
+    gets: &[(String, String)],
+) -> Result<(), Error> {
     if !rows.has_commands {
         return Ok(());
     }
@@ -50,7 +53,7 @@ pub fn judge(store: &mut Snapshot, rows: &mut Rows, gets: &[String]) -> Result<(
 }
 
 /// These rules, but with these values, if there are any.
-fn with_gets(rules: Option<&Rules>, gets: &[String]) -> Result<Rules, Failure> {
+fn with_gets(rules: Option<&Rules>, gets: &[(String, String)]) -> Result<Rules, Error> {
     let rules = rules.cloned().unwrap_or_default();
     if gets.is_empty() {
         return Ok(rules);
@@ -58,10 +61,9 @@ fn with_gets(rules: Option<&Rules>, gets: &[String]) -> Result<Rules, Failure> {
     let kept = rules.to_string();
     let others = kept.lines().filter(|rule| !rule.starts_with("get "));
     let others: String = others.flat_map(|rule| [rule, "\n"]).collect();
-    let mut rules: Rules = others.parse().map_err(Failure::told)?;
-    for get in gets {
-        let (name, expression) = args::named_value(get)?;
-        rules.get(name, expression).map_err(Failure::told)?;
+    let mut rules: Rules = others.parse().map_err(Error::told)?;
+    for (name, expression) in gets {
+        rules.get(name, expression).map_err(Error::told)?;
     }
     Ok(rules)
 }

@@ -9,11 +9,15 @@ use sde::{Failure, Key};
 use sde_archives::inspect::{Computation, Standing};
 
 /// A failure in a list. There may be millions, so only these fields are kept.
+#[derive(Debug)]
 pub struct FailedLine {
     /// The first line of the error.
     pub error: String,
+    /// The machine it ran on.
     pub host: Arc<str>,
+    /// The job it ran in; empty without one.
     pub job: Arc<str>,
+    /// How long the failure lasts, in a word.
     pub lasts: &'static str,
 }
 
@@ -21,6 +25,7 @@ pub struct FailedLine {
 const LONGEST: usize = 200;
 
 impl FailedLine {
+    /// The failure in a record, if it has one.
     pub fn of(record: &Record) -> Option<Self> {
         let failure = record.failure.as_ref()?;
         Some(Self {

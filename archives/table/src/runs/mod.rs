@@ -12,7 +12,7 @@ use sde_archives::inspect::{Decoded, Entry};
 use sde_command::{RuleError, Rules, Traced, results};
 
 use crate::columns::{self, Cell, Cells, Columns, Kind};
-use crate::failure::Failure;
+use crate::error::Error;
 
 pub use contents::Contents;
 pub use judge::{failed, failing, judge, judge_all, kept_rules};
@@ -21,18 +21,26 @@ pub use judge::{failed, failing, judge, judge_all, kept_rules};
 const LONGEST: u64 = 64 << 20;
 
 /// An entry that is a run of a command, or the failure of one that did not end by itself.
+#[derive(Debug)]
 pub enum Run {
+    /// A run that ended by itself.
     Whole(RunResults),
     /// Its command line.
     Ended(String),
 }
 
 /// A run that ended by itself.
+#[derive(Debug)]
 pub struct RunResults {
+    /// The exit status.
     pub status: i32,
+    /// The command line.
     pub line: String,
+    /// Standard output.
     pub stdout: FileContent,
+    /// Standard error.
     pub stderr: FileContent,
+    /// The output files, by name.
     pub files: BTreeMap<String, FileContent>,
     /// What its trace found, if it was traced.
     pub traced: Option<Box<Traced>>,
@@ -44,19 +52,23 @@ pub struct RunResults {
     pub is_resumed: bool,
     /// Where it was made, and in which job.
     pub host: Arc<str>,
+    /// The job it was made in; empty without one.
     pub job: Arc<str>,
     /// Whether what it wrote could not be read.
     pub is_not_judged: bool,
 }
 
 /// What a file holds.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct FileContent {
+    /// The digest of its content.
     pub digest: Digest,
+    /// Its length in bytes.
     pub length: u64,
 }
 
 impl Run {
+    /// The run that an entry is; `None` if it is of another app.
     pub fn of(entry: &Entry) -> Option<Self> {
         let input = |name: &str| entry.record.inputs.iter().find(|one| one.name == name);
         let result = |name: &str| result(entry, name);
@@ -92,6 +104,7 @@ impl Run {
         }))
     }
 
+    /// The run, if it ended by itself.
     pub fn whole(&self) -> Option<&RunResults> {
         match self {
             Self::Whole(run) => Some(run),
@@ -99,6 +112,7 @@ impl Run {
         }
     }
 
+    /// The run to be changed, if it ended by itself.
     pub fn whole_mut(&mut self) -> Option<&mut RunResults> {
         match self {
             Self::Whole(run) => Some(run),
@@ -217,9 +231,9 @@ impl FileContent {
 }
 
 /// The rules of the call that made a run.
-pub fn rules_then(entry: &Entry) -> Result<Rules, Failure> {
+pub fn rules_then(entry: &Entry) -> Result<Rules, Error> {
     let unread = |why: &str| {
-        Failure::told(format!(
+        Error::told(format!(
             "the rules that it was made with can't be read: {why}"
         ))
     };

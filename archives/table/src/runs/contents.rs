@@ -9,6 +9,7 @@ use sde_archives::inspect::{Item, Listed, Snapshot, StoredValue};
 use super::FileContent;
 
 /// Where the contents of some files are in a store.
+#[derive(Debug)]
 pub struct Contents(HashMap<Digest, Vec<StoredValue>>);
 
 impl Contents {
@@ -36,6 +37,11 @@ impl Contents {
         self.0.get(digest)?.iter().find(is_whole)
     }
 
+    /// A reader of what a file holds.
+    ///
+    /// # Errors
+    ///
+    /// The store has no whole copy of it.
     pub fn open(&self, file: FileContent) -> io::Result<Box<dyn Read>> {
         if file.length == 0 {
             return Ok(Box::new(io::empty()));

@@ -15,7 +15,7 @@ use sde::key::Digest;
 use sde::record::{AppSetup, Callee, CodeId, Provenance, Record, ValueSummary};
 
 /// The codes of all runs of a list, each code once.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Codes {
     all: Vec<Code>,
     known: HashMap<Box<[u32]>, u32>,
@@ -27,7 +27,9 @@ pub struct Codes {
 }
 
 /// A code.
+#[derive(Debug)]
 pub struct Code {
+    /// The name of the app.
     pub app: Arc<str>,
     parts: Box<[u32]>,
     /// The version, where that is all, or else the first digits of a digest of all parts.
@@ -45,10 +47,13 @@ pub struct Code {
 }
 
 /// What a run has that counts.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum Counts {
+    /// A result.
     Result,
+    /// A failure that stands.
     Failure,
+    /// Nothing: it is invalid, or replaced.
     Nothing,
 }
 
@@ -60,7 +65,7 @@ impl Code {
 }
 
 /// When a code was active: runs were made, or recorded as used.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Active {
     first: Timestamp,
     last: Timestamp,
@@ -127,6 +132,7 @@ impl Codes {
         code
     }
 
+    /// The code of a number that [`of`](Self::of) gave.
     pub fn get(&self, code: u32) -> &Code {
         &self.all[code as usize]
     }
@@ -343,6 +349,7 @@ fn label(made: &Provenance, named: &[(String, Digest)]) -> Rc<str> {
 }
 
 /// Values with small numbers.
+#[derive(Debug)]
 struct Interned<T> {
     all: Vec<T>,
     numbers: HashMap<T, u32>,

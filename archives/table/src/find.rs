@@ -8,22 +8,29 @@ use sde_archives::inspect::{
 };
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::error::Error;
 
 /// A computation, assembled from all its frames.
+#[derive(Debug)]
 pub struct Found {
+    /// Its record and results.
     pub entry: Entry,
+    /// Where its frames are.
     pub places: Vec<Location>,
     /// The mark that it must not be used, if any.
     pub mark: Option<Mark>,
+    /// When it was used.
     pub uses: Option<EntryUses>,
 }
 
 /// The place of one of its frames.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Location {
+    /// The file, within the store.
     pub file: String,
+    /// The class of its results.
     pub class: &'static str,
+    /// The byte where it begins.
     pub at: u64,
 }
 
@@ -31,7 +38,7 @@ pub struct Location {
 const CHECKED: u64 = 16 << 20;
 
 /// All computations of the only key with this prefix, or its failures if it has none; the one that counts comes first.
-pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
+pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Error> {
     let found = find_any(store, prefix)?;
     match found.is_empty() {
         true => Err(none(prefix)),
@@ -40,18 +47,18 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
 }
 
 /// The failure if nothing is found.
-pub fn none(prefix: &str) -> Failure {
-    Failure::told(format!(
+pub fn none(prefix: &str) -> Error {
+    Error::told(format!(
         "no entry has a key that begins with {prefix}; `sde ls` shows those there are"
     ))
 }
 
-/// As [`find`]; gives nothing if no key begins so.
-pub fn find_any(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
+/// What [`find`] gives; nothing if no key begins so.
+pub fn find_any(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Error> {
     let prefix = prefix.to_ascii_lowercase();
     let is_hex = prefix.chars().all(|digit| digit.is_ascii_hexdigit());
     if !is_hex || !(1..=64).contains(&prefix.len()) {
-        return Err(Failure::told(format!(
+        return Err(Error::told(format!(
             "\"{prefix}\" is not a key, nor the beginning of one; `sde ls` shows them"
         )));
     }
@@ -130,9 +137,9 @@ fn search(
     found.resolve(Vec::append)
 }
 
-fn several(prefix: &str, keys: &[Key]) -> Failure {
+fn several(prefix: &str, keys: &[Key]) -> Error {
     let some: Vec<_> = keys.iter().take(5).map(Key::short).collect();
-    Failure::told(format!(
+    Error::told(format!(
         "{} keys begin with {prefix}: {}{}; give more of it",
         keys.len(),
         some.join(", "),

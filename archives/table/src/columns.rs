@@ -12,6 +12,7 @@ use sde_archives::inspect::{Decoded, Entry};
 use serde_json::Value as Json;
 
 use crate::json;
+use crate::python;
 use crate::text;
 
 /// The cells of a row, each with its column's number: a row has few of possibly many columns.
@@ -21,13 +22,15 @@ pub type Cells = Vec<(u32, Cell)>;
 pub type Cell = Scalar;
 
 /// The kind of a column, in the order of the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// An argument or another input.
     Input,
     /// The digest of an input or a setting, for runs that its text does not tell apart.
     Digest,
     /// A field or a parameter of an app.
     Setting,
+    /// A result, or a field of one.
     Result,
     /// Why a run failed.
     Error,
@@ -38,7 +41,7 @@ pub enum Kind {
 }
 
 /// The columns found so far.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Columns {
     /// In the order in which they were found.
     all: Vec<(Kind, Rc<str>)>,
@@ -95,6 +98,8 @@ impl Columns {
             };
             let cell = match &value.scalar {
                 Some(scalar) => scalar.clone(),
+                // Nothing was given, which is no text.
+                None if &*value.short == "()" => continue,
                 None => {
                     self.digest(kind, name, &value.digest, cells);
                     if !value.fields.is_empty() {
@@ -205,6 +210,9 @@ impl Columns {
                 Some(path) => Cell::Text(path.into()),
                 None => return self.leave_out(name, "OutputFile", cells),
             },
+            Decoded::Map(fields) if python::tagged(&fields).is_some() => {
+                return self.of_python(name, &fields, cells);
+            }
             Decoded::Map(fields) => {
                 for (field, value) in of_python(fields) {
                     let field = field.map(|field| format!("{name}.{}", json::name(&field)));
@@ -228,6 +236,27 @@ impl Columns {
             _ => return self.leave_out(name, type_name, cells),
         };
         cells.push((self.column(Kind::Result, name), cell));
+    }
+
+    /// The cells of an object of Python.
+    fn of_python(&mut self, name: &str, fields: &[(Decoded, Decoded)], cells: &mut Cells) {
+        let Some((kind, of)) = python::tagged(fields) else {
+            return;
+        };
+        if let Some(pairs) = python::pairs(kind, of) {
+            for (key, value) in pairs {
+                let field = format!("{name}.{}", json::name(key));
+                self.value(&field, value.clone(), "", cells);
+            }
+        } else if let ("tuple", Some(items)) = (kind, python::items(kind, of)) {
+            for (at, value) in items.iter().enumerate() {
+                self.value(&format!("{name}.{at}"), value.clone(), "", cells);
+            }
+        } else if let Some(value) = python::scalar(kind, of) {
+            self.value(name, value, "", cells);
+        } else {
+            self.leave_out(name, kind, cells);
+        }
     }
 
     fn leave_out(&mut self, name: &str, type_name: &str, cells: &mut Cells) {
@@ -283,10 +312,12 @@ impl Columns {
             .collect()
     }
 
+    /// The kind of a column.
     pub fn kind(&self, column: u32) -> Kind {
         self.all[column as usize].0
     }
 
+    /// The name of a column, without its kind.
     pub fn name(&self, column: u32) -> &str {
         &self.all[column as usize].1
     }

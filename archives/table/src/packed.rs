@@ -12,18 +12,18 @@ use sde::key::Bare;
 use crate::columns::{Cell, Cells};
 
 /// Where the cells of a row are.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct PackedRow(u64);
 
 /// What rows have in common.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Shape<K> {
     kind: K,
     /// The columns, each with the type of its value.
     columns: Rc<[(u32, Type)]>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Type {
     Bool,
     Unsigned,
@@ -34,6 +34,7 @@ enum Type {
 }
 
 /// The cells of rows, each of a kind `K`.
+#[derive(Debug)]
 pub struct Packed<K> {
     bytes: Vec<u8>,
     shapes: Vec<Shape<K>>,
@@ -161,6 +162,7 @@ fn put(to: &mut Vec<u8>, mut integer: u64) {
 }
 
 /// Reads what was kept of a row.
+#[derive(Debug)]
 struct Values<'a>(&'a [u8]);
 
 impl<'a> Values<'a> {

@@ -2,28 +2,30 @@
 
 use std::collections::HashSet;
 
-use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
-
 use crate::codes::Codes;
 use crate::columns::{Cell, Kind};
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::rows::{Row, Rows};
-use crate::{text, time};
+use crate::time;
 
-#[derive(Args)]
+/// The code of which a table's runs are; by default the one that was used last.
+#[derive(Debug, Clone, Default)]
 pub struct CodeChoice {
-    /// Runs of all code, with a column that tells which; without it only those of the code that was used last
-    #[arg(long)]
-    all_code: bool,
-    /// Runs of this code, by its version or the beginning of its digest, as the column `code` of --all-code shows it
-    #[arg(
-        long,
-        value_name = "DIGEST",
-        conflicts_with = "all_code",
-        value_parser = NonEmptyStringValueParser::new()
-    )]
-    code: Option<String>,
+    /// Runs of all code, with a column that tells which.
+    pub all_code: bool,
+    /// Runs of this code: its version, or the beginning of its digest.
+    pub code: Option<String>,
+}
+
+/// What a table does not show, for its reader.
+#[derive(Debug, Clone, Default)]
+pub struct Unseen {
+    /// How many combinations of what runs were given are only under other code.
+    pub other_code: usize,
+    /// Which other code was used since the shown one began.
+    pub since: Option<String>,
+    /// How many runs of other apps were left out, as runs that are listed called them.
+    pub called: usize,
 }
 
 /// The most other codes that are named.
@@ -31,14 +33,14 @@ const NAMED: usize = 5;
 
 impl CodeChoice {
     /// Leaves the rows of the code that is asked for. Gives what is to be told of other code.
-    pub fn choose(&self, rows: &mut Rows) -> Result<Vec<String>, Failure> {
+    pub fn choose(&self, rows: &mut Rows) -> Result<Unseen, Error> {
         let shown = match &self.code {
             Some(wanted) => labelled(&rows.codes, wanted)?,
             None => rows.codes.current(),
         };
         let cells = &rows.cells;
         let is_shown = |row: &Row| shown.contains(&cells.kind(row.cells).code);
-        let mut told = Vec::new();
+        let mut unseen = Unseen::default();
         if !self.all_code {
             let others = rows.all.iter().filter(|row| !is_shown(row));
             let mut only: HashSet<u64> = others.map(|row| row.given).collect();
@@ -46,11 +48,8 @@ impl CodeChoice {
             rows.all.iter().for_each(|row| {
                 only.remove(&row.given);
             });
-            if !only.is_empty() {
-                let count = text::count(only.len(), "combination", "combinations");
-                told.push(format!("{count} only under other code: --all-code"));
-            }
-            told.extend(since(&rows.codes, &shown));
+            unseen.other_code = only.len();
+            unseen.since = since(&rows.codes, &shown);
         }
         if self.all_code || self.code.is_some() {
             let column = rows.columns.column(Kind::Code, "code");
@@ -62,16 +61,16 @@ impl CodeChoice {
                 row.cells = rows.cells.replace(row.cells, &cells);
             }
         }
-        Ok(told)
+        Ok(unseen)
     }
 }
 
-fn labelled(codes: &Codes, wanted: &str) -> Result<HashSet<u32>, Failure> {
+fn labelled(codes: &Codes, wanted: &str) -> Result<HashSet<u32>, Error> {
     codes.labelled(wanted).map_err(|found| {
         let found: Vec<&str> = found.iter().map(|label| &**label).collect();
-        Failure::told(match found.is_empty() {
+        Error::told(match found.is_empty() {
             true => format!(
-                "no code here is {wanted:?}; the column `code` of --all-code shows those there are"
+                "no code here is {wanted:?}; the column `code` of a table of all code shows those there are"
             ),
             false => format!(
                 "{wanted:?} is several codes: {}; give more of one",
@@ -102,6 +101,5 @@ fn since(codes: &Codes, shown: &HashSet<u32>) -> Option<String> {
     if since.len() > NAMED {
         named.push("…".to_owned());
     }
-    let named = (!named.is_empty()).then(|| named.join("; "));
-    named.map(|named| format!("other code was used since this one began: {named}: --code"))
+    (!named.is_empty()).then(|| named.join("; "))
 }

@@ -11,8 +11,8 @@ use sde_archives::inspect::{Computations, Decoded, Entry, Listed, Snapshot, Stan
 use sde_command::{Judged, Judgement, Rules, Stream, results};
 
 use super::{Contents, Run, RunResults, text};
+use crate::error::Error;
 use crate::failed::{self, FailedLine};
-use crate::failure::Failure;
 
 /// The longest rules that are read.
 const LONGEST: u64 = 1 << 20;
@@ -21,9 +21,9 @@ const LONGEST: u64 = 1 << 20;
 pub fn kept_rules<'a>(
     store: &mut Snapshot,
     apps: impl Iterator<Item = &'a str>,
-) -> Result<HashMap<String, Rules>, Failure> {
+) -> Result<HashMap<String, Rules>, Error> {
     let keys: BTreeMap<&str, _> = apps.map(|app| (app, sde_command::rules_key(app))).collect();
-    let unknown = |error| Failure::told(format!("the rules can't be looked for: {error}"));
+    let unknown = |error| Error::told(format!("the rules can't be looked for: {error}"));
     let keys = keys
         .into_values()
         .collect::<Result<Vec<_>, _>>()
@@ -42,8 +42,7 @@ pub fn kept_rules<'a>(
     for one in found.all {
         let ((app, kept), standing) = (one.of, one.standing);
         if standing == Standing::Current {
-            let unread =
-                |error| Failure::told(format!("the rules of {app} can't be read: {error}"));
+            let unread = |error| Error::told(format!("the rules of {app} can't be read: {error}"));
             let kept = kept.parse().map_err(unread)?;
             rules.insert(app, kept);
         }
@@ -72,16 +71,16 @@ fn rules_of(entry: &Entry) -> Option<(String, String)> {
 }
 
 /// Judges a run.
-pub fn judge(run: &RunResults, rules: &Rules, contents: &Contents) -> Result<Judgement, Failure> {
+pub fn judge(run: &RunResults, rules: &Rules, contents: &Contents) -> Result<Judgement, Error> {
     let judged = rules.judge(&Stored { run, contents });
-    judged.map_err(|error| Failure::told(format!("{} can't be judged: {error}", run.line)))
+    judged.map_err(|error| Error::told(format!("{} can't be judged: {error}", run.line)))
 }
 
 /// Notes which of these runs fail by the rules last asked for of their apps, and why; and which can't be judged.
 pub fn judge_all(
     store: &mut Snapshot,
     runs: Vec<(&str, &mut RunResults, &mut Option<Box<FailedLine>>)>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     if runs.is_empty() {
         return Ok(());
     }
@@ -100,6 +99,7 @@ pub fn judge_all(
 }
 
 /// A stored run that fails by the rules last asked for of its app.
+#[derive(Debug)]
 pub struct Failing {
     pub key: Key,
     pub run: RunId,
@@ -112,7 +112,7 @@ pub struct Failing {
 pub fn failing(
     store: &mut Snapshot,
     is_of_app: impl Fn(&str) -> bool,
-) -> Result<Vec<Failing>, Failure> {
+) -> Result<Vec<Failing>, Error> {
     let mut found = Computations::default();
     let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark();
     store.walk(Some(&wanted), |_, item| {
@@ -155,6 +155,7 @@ pub fn failed(run: &RunResults, judged: &Judgement) -> Option<FailedLine> {
     })
 }
 
+#[derive(Debug)]
 struct Stored<'a> {
     run: &'a RunResults,
     contents: &'a Contents,

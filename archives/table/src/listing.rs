@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use clap::Args;
 use jiff::Timestamp;
 use sde::Key;
 use sde::record::{AppSetup, CodeId, Record, ValueSummary};
@@ -15,30 +14,31 @@ use sde_archives::inspect::{
 };
 use sde_command::results::RULES_APP;
 
-use crate::args::App;
+pub use crate::app_name::App;
 use crate::codes::{self, Codes, Counts};
 use crate::columns::{Cells, Columns};
+use crate::error::Error;
 use crate::failed::{self, FailedLine};
-use crate::failure::Failure;
 use crate::runs::{self, Run};
 use crate::time;
 
-#[derive(Args)]
+/// Which runs of a store are listed.
+#[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// Only of this app; NAME may end in *
-    #[arg(long, value_name = "NAME")]
+    /// Only of this app.
     pub app: Option<App>,
-    /// Only what was made since: 90s, 15m, 2h, 3d or 1w ago, a day, or a day and a time in UTC (2026-11-21T16:00)
-    #[arg(long, value_name = "WHEN", value_parser = time::when)]
+    /// Only what was made since.
     pub since: Option<Timestamp>,
-    /// Only what was made until then
-    #[arg(long, value_name = "WHEN", value_parser = time::when)]
+    /// Only what was made until then.
     pub until: Option<Timestamp>,
 }
 
 /// A computation. There may be millions, so only these fields are kept.
+#[derive(Debug)]
 pub struct Line {
+    /// Its key; that of the run, where the run failed.
     pub key: Key,
+    /// The name of its app.
     pub app: Arc<str>,
     /// The number of its code; `None` for an unfinished run, which has no record yet.
     pub code: Option<u32>,
@@ -47,13 +47,17 @@ pub struct Line {
     pub is_of_current_code: bool,
     /// A hash of what it was given: runs of other code that were given the same have the same.
     pub given: u64,
+    /// When it was made.
     pub made_at: Timestamp,
+    /// How long it took.
     pub seconds: f64,
+    /// The number of its results, saved or not.
     pub results: usize,
     /// The number of saved results and their bytes, in each class.
     saved: [(usize, u64); 3],
     /// `None` for an unfinished run.
     pub standing: Option<Standing>,
+    /// What the reader asked to keep of it.
     pub cells: Cells,
     /// What it is, if it is a run of a command.
     pub run: Option<Box<Run>>,
@@ -128,6 +132,7 @@ impl Line {
         }
     }
 
+    /// The bytes of its saved results.
     pub fn bytes(&self) -> u64 {
         self.saved.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -137,6 +142,7 @@ impl Line {
         self.saved.iter().map(|(count, _)| count).sum()
     }
 
+    /// What is to be said of it, in a word: whether it counts, or is unfinished.
     pub const fn state(&self) -> &'static str {
         match self.standing {
             Some(standing) => standing.name(),
@@ -149,6 +155,7 @@ impl Line {
         matches!(self.run.as_deref(), Some(Run::Whole(_)))
     }
 
+    /// Whether it has saved results of this class.
     pub fn has(&self, class: Class) -> bool {
         self.saved[class as usize].0 > 0
     }
@@ -190,12 +197,17 @@ fn of_values<'a>(values: impl IntoIterator<Item = &'a ValueSummary>, hasher: &mu
 }
 
 /// The lines, latest first.
+#[derive(Debug)]
 pub struct Listing {
+    /// The lines.
     pub lines: Vec<Line>,
     /// Whether there may be more.
     pub is_part: bool,
+    /// The columns of their cells.
     pub columns: Columns,
+    /// Their codes.
     pub codes: Codes,
+    /// Uses and marks of the computations; these themselves are the lines.
     pub found: Resolved<Line>,
     /// How many runs failed and have had no result since, or fail by the rules last asked for.
     pub failed: usize,
@@ -222,7 +234,7 @@ impl Listing {
         wanted: impl Fn(&Line) -> bool,
         with_called: bool,
         keep: Keep<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let mut frames = last.unwrap_or(0).saturating_mul(2).saturating_add(16);
         loop {
             let keys = last.and_then(|_| store.latest(frames));
@@ -249,7 +261,7 @@ impl Listing {
         keys: Option<&HashSet<u64>>,
         choice: &Choice,
         keep: Keep<'_>,
-    ) -> Result<(Self, BTreeSet<Arc<str>>), Failure> {
+    ) -> Result<(Self, BTreeSet<Arc<str>>), Error> {
         let mut reading = Reading::default();
         let (mut lines, found) = reading.lines(store, keys, choice, keep);
         let Reading {
@@ -290,10 +302,13 @@ impl Listing {
 }
 
 /// What is found while entries are read.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Reading {
+    /// The columns of the cells that were kept.
     pub columns: Columns,
+    /// The codes of the entries.
     pub codes: Codes,
+    /// The apps of all entries, chosen or not.
     pub apps: BTreeSet<Arc<str>>,
     /// The beginnings of the keys of what others called: a workflow may have called millions.
     pub called: HashSet<u64>,

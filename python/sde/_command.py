@@ -73,9 +73,18 @@ class Ran:
         unkept: Outputs that could not be stored, and why, if this call ran it.
         unshown: What could not be passed on of what it printed, with `echo`.
         traced: With `trace`, whether all that it read is declared, and what was not, as a text.
+
+    Example:
+        >>> import sde
+        >>> ran = sde.command("sh", "-c", "echo 3 > list", outputs=["list"]).run(sde.open("scan.sde"))
+        >>> ran.outputs, ran.read("list")
+        (['list'], b'3\\n')
+        >>> ran.put("list", "copy"); ran.put_all("all")
+        >>> open("copy").read() == open("all/list").read()
+        True
     """
 
-    def __init__(self, ran: Any) -> None:
+    def __init__(self, ran: _sde.RanCommand) -> None:
         self._ran = ran
         self.app: str = ran.app
         self.key: str = ran.key
@@ -148,9 +157,20 @@ class Ran:
 
 
 class Command:
-    """A run of another program. `sde.command` and `memory.command` make it."""
+    """A run of another program. `sde.command` and `memory.command` make it.
 
-    def __init__(self, memory: Any, program: str, args: tuple[str, ...], options: dict[str, Any]) -> None:
+    Example:
+        >>> import sde
+        >>> memory = sde.open("scan.sde")
+        >>> listing = memory.command("sh", "-c", "echo 3 > list", outputs=["list"])
+        >>> print(listing.why())
+        [...] would be computed: it was not run before
+        >>> ran = listing.run()
+        >>> ran.key == listing.key(), ran.read("list")
+        (True, b'3\\n')
+    """
+
+    def __init__(self, memory: Any, program: str, args: tuple[_Path, ...], options: dict[str, Any]) -> None:
         self._memory = memory
         self._said = (program, args)
         self._command = _sde.Command(program, [os.fspath(arg) for arg in args], options)
@@ -169,7 +189,7 @@ class Command:
             sde.CommandError: If the command is refused, can't be run, did not end by itself, or fails by its rules.
         """
         ran, wrong = self._command.run(self._store(memory))
-        if wrong is not None:
+        if ran is None:
             raise _error(*wrong)
         return Ran(ran)
 
@@ -191,7 +211,7 @@ class Command:
 
     def _peek(self, memory: Any) -> tuple[str, str]:
         told, wrong = self._command.peek(self._store(memory))
-        if wrong is not None:
+        if told is None:
             raise _error(*wrong)
         return told
 

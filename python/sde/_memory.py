@@ -56,6 +56,8 @@ class Memory:
         (9, 9, 9, 1)
         >>> memory.time_left() is None
         True
+        >>> memory.table(square)["result"], memory.load(square.key(3))
+        ([9], {'result': 9})
         >>> memory.checkpoint()
         >>> memory.reduce_size("1M")
         >>> memory.clear()
@@ -205,7 +207,7 @@ class Memory:
         return self.cache(func)(*args, **kwargs)
 
     def table(
-        self, function: CachedFunction | str | None = None, *, all_code: bool = False, code: str | None = None
+        self, function: CachedFunction[..., Any] | str | None = None, *, all_code: bool = False, code: str | None = None
     ) -> _table.Table:
         """The runs of a function, a row each, with what they were given and returned. It reads the whole store.
 
@@ -224,8 +226,8 @@ class Memory:
     def load(self, key: str) -> dict[str, Any]:
         """The saved results of a run by name, whatever language its program was written in. It computes nothing.
 
-        Numbers, texts, lists, maps and arrays become Python's; a struct of Rust becomes a dict, a file its description. No pickle is
-        loaded: call the function for such a result.
+        Numbers, texts, lists, maps and arrays become Python's; a struct of Rust becomes a dict, a file its description.
+        No pickle is loaded: call the function for such a result.
 
         Args:
             key: The key, or its beginning, as `sde ls` and `memory.table` show it.
@@ -234,10 +236,10 @@ class Memory:
             sde.Error: If there is no such run, it failed, or a result can't be read.
         """
         if self._store is None:
-            raise _sde.Error("nothing is remembered without a store")
+            raise _sde.Error("nothing is remembered without a store: give Memory a location")
         self._store.checkpoint()
         try:
-            return self._store.load(key, self.mmap_mode is None)
+            return self._store.load(key, _joblib.is_writable(self.mmap_mode))
         except _sde.Unreadable as error:
             raise _sde.Error(f"a result of {key} is not loaded by key: it {error}") from error
 

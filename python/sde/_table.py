@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import _sde
+from . import _memory
 
 
 class Table:
-    """The runs of a function or a command: a row each, with a column for each argument, and for each result that is a number, a
-    truth value or a short text, or has fields that are. The same as the program `sde table` shows.
+    """The runs of a function or a command, a row each, as the program `sde table` shows them.
 
-    Values are `int`, `float`, `bool` or `str`; `None` where a run has none. Of an array among the arguments the table has its short
-    text. A run that failed, and has had no result since, has its error in the column `error`. The last column is `key`.
+    A column stands for each argument, and for each result, or field of one, that is a number, a truth value or a short
+    text. Values are `int`, `float`, `bool` or `str`; `None` where a run has none. Of an array among the arguments the
+    table has its short text. A run that failed, and has had no result since, has its error in the column `error`. The
+    last column is `key`.
 
     Attributes:
         names: The titles of the columns.
         columns: The values of each column, by title.
         left_out: Results that have no column, as arrays; `memory.load(key)` gives them.
+
+    Example:
+        >>> import sde
+        >>> memory = sde.open("scan.sde")
+        >>> @memory.cache
+        ... def energy(r):
+        ...     return (r - 1.5) ** 2
+        >>> memory.map(energy, [1.0, 2.5])
+        [0.25, 1.0]
+        >>> table = memory.table(energy)
+        >>> table["r"], table["result"], len(table)
+        ([1.0, 2.5], [0.25, 1.0], 2)
+        >>> float(table.to_pandas().result.sum())
+        1.25
     """
 
     names: list[str]
@@ -56,7 +71,7 @@ class Table:
         Raises:
             ImportError: If pandas is not installed.
         """
-        import pandas
+        import pandas  # type: ignore[import-untyped,unused-ignore]
 
         return pandas.DataFrame(self.columns, columns=self.names)
 
@@ -68,7 +83,9 @@ def read(memory: Any, function: Any, all_code: bool, code: str | None) -> Table:
     store = memory._store
     if store is None:
         return Table([], [], [], ["no entries"], [])
-    if isinstance(function, _sde.Function):
+    if isinstance(function, _memory.CachedFunction):
+        if function._memory.location != memory.location:
+            raise ValueError(f"{function!r} belongs to the store {function._memory.location}: ask that for its table")
         app: str | None = function.app_name()
     elif function is None or isinstance(function, str):
         app = function

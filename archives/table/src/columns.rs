@@ -99,7 +99,7 @@ impl Columns {
             let cell = match &value.scalar {
                 Some(scalar) => scalar.clone(),
                 // Nothing was given, which is no text.
-                None if &*value.short == "()" => continue,
+                None if ["()", "None"].contains(&&*value.short) => continue,
                 None => {
                     self.digest(kind, name, &value.digest, cells);
                     if !value.fields.is_empty() {
@@ -214,9 +214,9 @@ impl Columns {
                 return self.of_python(name, &fields, cells);
             }
             Decoded::Map(fields) => {
-                for (field, value) in of_python(fields) {
-                    let field = field.map(|field| format!("{name}.{}", json::name(&field)));
-                    self.value(field.as_deref().unwrap_or(name), value, "", cells);
+                for (field, value) in fields {
+                    let name = format!("{name}.{}", json::name(&field));
+                    self.value(&name, value, "", cells);
                 }
                 return;
             }
@@ -248,6 +248,9 @@ impl Columns {
                 let field = format!("{name}.{}", json::name(key));
                 self.value(&field, value.clone(), "", cells);
             }
+        } else if let ("complex", Some([re, im])) = (kind, python::items(kind, of)) {
+            self.value(&format!("{name}.re"), re.clone(), "", cells);
+            self.value(&format!("{name}.im"), im.clone(), "", cells);
         } else if let ("tuple", Some(items)) = (kind, python::items(kind, of)) {
             for (at, value) in items.iter().enumerate() {
                 self.value(&format!("{name}.{at}"), value.clone(), "", cells);
@@ -347,54 +350,6 @@ fn path(fields: Vec<(Decoded, Decoded)>) -> Option<String> {
             _ => None,
         })
         .filter(|path| !path.is_empty())
-}
-
-/// The fields of a map, and of what the Python package writes for its own types: `{"py": type, "of": value}`. One that is no
-/// map is a value without a name.
-fn of_python(fields: Vec<(Decoded, Decoded)>) -> Vec<(Option<Decoded>, Decoded)> {
-    let is = |at: usize, name: &str| matches!(fields.get(at), Some((Decoded::Text(field), _)) if field == name);
-    let is_tagged = fields.len() == 2 && is(0, "of") && is(1, "py");
-    let named = |name: &str, value| (Some(Decoded::Text(name.to_owned())), value);
-    let mut values = fields;
-    if !is_tagged {
-        let field = |(name, value)| (Some(name), value);
-        return values.into_iter().map(field).collect();
-    }
-    let (kind, of) = (values.pop(), values.pop());
-    let (Some((_, Decoded::Text(kind))), Some((_, of))) = (kind, of) else {
-        return Vec::new();
-    };
-    match (&*kind, of) {
-        ("dict", Decoded::List(pairs)) => pairs.into_iter().filter_map(pair).collect(),
-        ("tuple", Decoded::List(items)) => {
-            let items = items.into_iter().enumerate();
-            items
-                .map(|(at, item)| named(&at.to_string(), item))
-                .collect()
-        }
-        ("complex", Decoded::List(parts)) => ["re", "im"]
-            .into_iter()
-            .zip(parts)
-            .map(|(name, part)| named(name, part))
-            .collect(),
-        ("numpy.scalar", Decoded::Map(of)) => match of_python(of).pop() {
-            Some((_, value)) => vec![(None, value)],
-            None => Vec::new(),
-        },
-        // The digits are hexadecimal.
-        ("int", Decoded::Text(digits)) => vec![(None, Decoded::Text(format!("0x{digits}")))],
-        (_, text @ Decoded::Text(_)) => vec![(None, text)],
-        (_, of) => vec![(None, Decoded::List(vec![of]))],
-    }
-}
-
-/// An entry of a dict.
-fn pair(entry: Decoded) -> Option<(Option<Decoded>, Decoded)> {
-    let Decoded::List(entry) = entry else {
-        return None;
-    };
-    let [name, value] = entry.try_into().ok()?;
-    Some((Some(name), value))
 }
 
 /// Whether these are the fields of an output file.

@@ -29,16 +29,24 @@ pub fn pairs<'a>(kind: &str, of: &'a Decoded) -> Option<Vec<(&'a Decoded, &'a De
     pairs.iter().map(pair).collect()
 }
 
-/// The items of a tuple or a set.
+/// The items of a tuple or a set; the two parts of a complex number.
 pub fn items<'a>(kind: &str, of: &'a Decoded) -> Option<&'a [Decoded]> {
     match of {
-        Decoded::List(items) if ["tuple", "set", "frozenset"].contains(&kind) => Some(items),
+        Decoded::List(items) if ["tuple", "set", "frozenset", "complex"].contains(&kind) => {
+            Some(items)
+        }
         _ => None,
     }
 }
 
-/// The value of a NumPy scalar, if a number of Rust is one.
+/// The value of an integer of more than 64 bits, whose digits are hexadecimal, of what is written as a text, and of a
+/// NumPy scalar, if a number of Rust is one.
 pub fn scalar(kind: &str, of: &Decoded) -> Option<Decoded> {
+    match (kind, of) {
+        ("int", Decoded::Text(digits)) => return Some(Decoded::Text(format!("0x{digits}"))),
+        (_, Decoded::Text(text)) => return Some(Decoded::Text(text.clone())),
+        _ => {}
+    }
     let (Decoded::Map(fields), "numpy.scalar") = (of, kind) else {
         return None;
     };

@@ -131,14 +131,6 @@ impl Fingerprint for Data {
     }
 
     fn describe(&self, out: &mut Short) {
-        // An object of Python: the kind and what it is made of say more than that they are two.
-        if let Self::Map(map) = self
-            && let (2, Some(Self::Text(kind)), Some(of)) = (map.len(), map.get("py"), map.get("of"))
-        {
-            out.show(kind);
-            out.show(' ');
-            return of.describe(out);
-        }
         self.held().describe(out);
     }
 

@@ -48,13 +48,13 @@ pub(crate) struct Opened {
 impl Opened {
     fn new(path: &PathBuf) -> Result<Arc<Self>, sde::Error> {
         let forks = FORKS.load(Ordering::SeqCst);
-        // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
-        // As `sde::open` does, with the store at hand. The builder comes first: it shows warnings of opening.
+        // The store is opened as by `sde::open`, and kept at hand. The builder comes first: it shows warnings of opening.
         let builder = Builder::for_program();
         let store = StoreOptions::new().also_from_env().open(path)?;
         let builder = builder.store(store.clone());
         let sde = match forks {
             0 => builder.build()?,
+            // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
             _ => builder.save(SavePolicy::EveryResult).build()?,
         };
         Ok(Arc::new(Self {
@@ -64,9 +64,7 @@ impl Opened {
             forks,
         }))
     }
-}
 
-impl Opened {
     /// The seconds that the latest runs of an app in the store took.
     pub(crate) fn costs(&self, app: &str) -> Result<Vec<f64>, sde::Error> {
         let mut costs = BTreeMap::new();
@@ -178,7 +176,7 @@ impl Store {
         Ok(stats)
     }
 
-    /// The titles, the columns and the keys of the table of an app, its text, and the titles of results without a column.
+    /// The table of an app, as [`table::Told`].
     #[pyo3(signature = (app, all_code, code))]
     fn table<'py>(
         &self,

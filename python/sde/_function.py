@@ -77,8 +77,10 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         parameters = _signature(func).parameters
         for name in (*options["ignore"], *options["since"]):
             if name not in parameters:
-                more = " of its own: cache the function, and decorate what that gives" if hasattr(func, "__wrapped__") else ""
-                raise ValueError(f"{_code.name_of(func)} has no parameter {name!r}{more}")
+                text = f"{_code.name_of(func)} has no parameter {name!r}"
+                if hasattr(func, "__wrapped__"):
+                    text += " of its own: cache the function, and decorate what that gives"
+                raise ValueError(text)
         told = [_told(parameter, options) for parameter in parameters.values()]
         about = (inspect.getdoc(func) or "").partition("\n\n")[0]
 
@@ -236,8 +238,8 @@ def _signature(func: Callable[..., Any]) -> inspect.Signature:
 
 
 def _warn_of(func: Any, text: str) -> None:
-    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store, and anew by
-    each worker, whose parent has told."""
+    """Warns where a function is defined, once, whichever function's call has looked at its code. Workers don't warn:
+    their parent has."""
     if _worker.is_worker:
         return
     while not isinstance(func, types.FunctionType):

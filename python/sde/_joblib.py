@@ -1,4 +1,4 @@
-"""What joblib's users know: references to results, results that expire, messages, and functions without a store."""
+"""What joblib's users know: references to results, results that expire, messages, arguments that are refused."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def metadata_of(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What a validation callback is told of a result: when it was made, the seconds it took, and the arguments as text."""
+    """What a validation callback is told of a result: when it was made, the seconds it took, the arguments as text."""
     bound = inspect.signature(func).bind(*args, **kwargs)
     bound.apply_defaults()
     given = {}

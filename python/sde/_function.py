@@ -144,9 +144,9 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
             The result, and its metadata, as a validation callback gets it.
         """
         began, clock = time.time(), time.perf_counter()
-        result: _R = self.refresh(*args, **kwargs)
+        result: _R = self.call_until(_sde.Cancel(), args, kwargs, anew=True)
         made = began, time.perf_counter() - clock
-        return result, _joblib.metadata_of(self.func, self._options["ignore"], made, args, kwargs)
+        return result, _joblib.metadata_of(self, made, args, kwargs)
 
     def call_and_shelve(self, *args: _P.args, **kwargs: _P.kwargs) -> _joblib.Reference:
         """Calls the function, and leaves the result in the store.
@@ -175,7 +175,7 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         Raises:
             sde.Error: If the store can't be read or written.
         """
-        name = _code.name_of(self.func)
+        name = self.app_name()
         if warn and self._verbose > 0:
             print(f"[sde] {name} is cleared", flush=True)
         _sde.clear(self._memory._store, name)
@@ -215,10 +215,9 @@ def _refuse_generators(func: Callable[..., Any]) -> None:
     }
     for kind, is_it in kinds.items():
         if is_it:
-            name = getattr(func, "__qualname__", repr(func))
             raise TypeError(
-                f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a function "
-                "that returns a list"
+                f"{_joblib.name_of(func)} can't be cached: it is {kind}, whose call returns before its code has run. "
+                "Cache a function that returns a list"
             )
 
 

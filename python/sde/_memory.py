@@ -337,7 +337,7 @@ if TYPE_CHECKING:
 
 from . import _checked, _coroutine, _pickling, _uncached, _values  # noqa: E402  (they need the classes above)
 
-_KINDS = (CachedFunction, _checked.CheckedFunction)
+_KINDS: tuple[type[CachedFunction[..., Any]], ...] = (CachedFunction, _checked.CheckedFunction)
 for _type in (*_KINDS, *_coroutine.KINDS, _uncached.UncachedFunction):
     _values.register(_type, lambda function: function.func)
 for _reference in (_joblib.Reference, _joblib.HeldReference):

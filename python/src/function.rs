@@ -76,7 +76,7 @@ impl Function {
 
     fn result<'py>(&self, py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyAny>> {
         let result = outcome.results.get::<sde::Data>("result");
-        let result = result.map_err(|error| failed(&error))?;
+        let result = result.map_err(failed)?;
         let how = read::How {
             is_writable: self.is_writable,
             is_of_others: outcome.results.is_of_others(),
@@ -164,7 +164,7 @@ impl Function {
             Some(bodies) => call::on_main(py, bodies, run, |_| call.token.cancel())?,
             None => Stay::within(|| py.detach(run)),
         };
-        let outcome = made.map_err(|error| call.taken().unwrap_or_else(|| failed(&error)))?;
+        let outcome = made.map_err(|error| call.taken().unwrap_or_else(|| failed(error)))?;
         if outcome.source == Source::Computed {
             app.warn_of_changes(py, &self.name, &inputs)?;
         }
@@ -232,17 +232,7 @@ impl Function {
         self.called(arguments, named, CancelToken::new())
     }
 
-    /// Runs the function in any case, and remembers what it returns.
-    #[pyo3(signature = (*arguments, **named))]
-    fn refresh<'py>(
-        &self,
-        arguments: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.made(arguments, named, Policy::Refresh, CancelToken::new())
-    }
-
-    /// Makes a call that another thread may give up.
+    /// Makes a call that another thread may give up; with `anew` it runs the function in any case.
     #[pyo3(signature = (cancel, arguments, named, anew=false))]
     fn call_until<'py>(
         &self,
@@ -290,7 +280,7 @@ impl Function {
         let record = arguments
             .py()
             .detach(|| opened.sde.record(&app.app, &inputs))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok(record.map(|record| {
             let since = record.made_at.duration_since(UNIX_EPOCH);
             let made_at = since.unwrap_or_default().as_secs_f64();
@@ -318,8 +308,7 @@ impl Function {
     /// a state of another job are not among them.
     fn costs(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
         let opened = self.store.get().opened(py)?;
-        py.detach(|| opened.costs(&self.name))
-            .map_err(|error| failed(&error))
+        py.detach(|| opened.costs(&self.name)).map_err(failed)
     }
 
     /// The name of its app, by which the program `sde` has it.
@@ -344,7 +333,7 @@ impl Function {
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
         let (key, is_remembered) = py
             .detach(|| handle.glance(&app.app, &inputs))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok((is_remembered, key.to_string()))
     }
 
@@ -358,8 +347,7 @@ impl Function {
         let py = arguments.py();
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
         let peek = py.detach(|| handle.peek(&app.app, &inputs));
-        peek.map(|peek| peek.to_string())
-            .map_err(|error| failed(&error))
+        peek.map(|peek| peek.to_string()).map_err(failed)
     }
 
     /// Makes the result of a call one that is no longer given; says whether there was one.
@@ -379,6 +367,6 @@ impl Function {
             }
             opened.sde.invalidate(&key, reason).map(|_| true)
         })
-        .map_err(|error| failed(&error))
+        .map_err(failed)
     }
 }

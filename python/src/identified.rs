@@ -71,7 +71,7 @@ impl Function {
             info = info.helper(name, digest.into());
         }
         let app = Instance::new(DynApp::new(info, call::body));
-        let app = opened.sde.prepare(&app).map_err(|error| failed(&error))?;
+        let app = opened.sde.prepare(&app).map_err(failed)?;
         Ok(Identified {
             opened: opened.number,
             app,

@@ -56,8 +56,8 @@ fn warn(py: Python<'_>, text: String) -> PyResult<()> {
 }
 
 /// The Python error for one of the engine.
-fn failed(error: &sde::Error) -> PyErr {
-    Error::new_err(text_of(error))
+fn failed(error: sde::Error) -> PyErr {
+    Error::new_err(text_of(&error))
 }
 
 /// The text of an error with those of its causes.

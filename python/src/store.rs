@@ -107,7 +107,7 @@ impl Store {
         opened.leave();
         let anew = py
             .detach(|| blocked(|| Opened::new(&self.path)))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         self.opened.compare_and_swap(&opened, anew);
         Ok(self.opened.load_full())
     }
@@ -128,31 +128,24 @@ impl Store {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py
             .detach(|| blocked(|| Opened::new(&path)))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok(Self {
             path,
             opened: ArcSwap::new(opened),
         })
     }
 
-    /// The directory of the store.
-    #[getter]
-    fn path(&self) -> &PathBuf {
-        &self.path
-    }
-
     /// Looks for what other processes have saved.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.opened(py)?;
         let refreshed = py.detach(|| opened.store.refresh());
-        refreshed.map_err(|error| failed(&error.into()))
+        refreshed.map_err(|error| failed(error.into()))
     }
 
     /// Saves all that may be kept, and returns once it is on the disk.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.opened(py)?;
-        py.detach(|| opened.sde.checkpoint())
-            .map_err(|error| failed(&error))
+        py.detach(|| opened.sde.checkpoint()).map_err(failed)
     }
 
     /// Saves all, and ends this program's part in the store.
@@ -161,8 +154,7 @@ impl Store {
             return Ok(());
         }
         let opened = self.opened(py)?;
-        py.detach(|| opened.sde.finish())
-            .map_err(|error| failed(&error))
+        py.detach(|| opened.sde.finish()).map_err(failed)
     }
 
     /// How often calls were computed, found in memory, loaded, and waited for.

@@ -10,7 +10,7 @@ use sde::bulk::NumberType;
 use sde::key::{Bare, Scalar};
 use sde::{AnyArray, Data};
 use sde_archives::inspect::{Decoded, Numbers, Snapshot, StoredValue};
-use sde_table::find::find;
+use sde_table::find::{find_any, none};
 use sde_table::listing::Choice;
 use sde_table::table::{Asked, Table};
 use sde_table::text_table::Lines;
@@ -181,9 +181,8 @@ pub(crate) fn load<'py>(
     is_writable: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let values = opened(py, path, |store| {
-        let found = find(store, key)?;
-        let counts = found.into_iter().next();
-        let entry = counts.ok_or_else(|| sde_table::find::none(key))?.entry;
+        let counts = find_any(store, key)?.into_iter().next();
+        let entry = counts.ok_or_else(|| none(key))?.entry;
         if let Some(failure) = &entry.record.failure {
             let why = format!("the run {key} failed: {}", failure.message);
             return Err(sde_table::Error::told(why));

@@ -170,8 +170,8 @@ impl Call {
     }
 
     /// Keeps what the function raised for its caller, and gives the engine its text. The next call runs the function
-    /// again: in a notebook its user has mended something meanwhile. What is no `Exception`, as `KeyboardInterrupt`, gives
-    /// the call up: other threads that wait for it make it themselves.
+    /// again: in a notebook its user has mended something meanwhile. `KeyboardInterrupt`, and all else that is no
+    /// `Exception`, gives the call up: other threads that wait for it make it themselves.
     fn failure(&self, py: Python<'_>, raised: PyErr) -> AppError {
         if !raised.is_instance_of::<PyException>(py) {
             self.token.cancel();

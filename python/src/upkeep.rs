@@ -69,7 +69,8 @@ pub(crate) fn reduce_size(
     reduced.map_err(failed)
 }
 
-/// The result of a key, in a tuple; `None` if there is none, or it is no longer given.
+/// The result of a key, in a tuple; `None` if there is none, or it is no longer given. Pickles of trusted users are
+/// loaded, as by a call; `table::load` loads none, and reads what programs of other languages saved.
 #[pyfunction]
 pub(crate) fn load<'py>(
     py: Python<'py>,

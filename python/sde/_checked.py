@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _joblib
+from . import _joblib, _sde
 from ._function import CachedFunction
 
 
@@ -21,7 +21,7 @@ class CheckedFunction(CachedFunction[..., Any]):
         if made is None:
             return False
         if callback is not None:
-            metadata = _joblib.metadata_of(self.func, self._options["ignore"], made, args, kwargs)
+            metadata = _joblib.metadata_of(self, made, args, kwargs)
             if not callback(metadata):
                 return True
         if tells and self._verbose > 10:
@@ -29,9 +29,7 @@ class CheckedFunction(CachedFunction[..., Any]):
         return False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._is_refused(args, kwargs):
-            return self.refresh(*args, **kwargs)
-        return super().__call__(*args, **kwargs)
+        return self.call_until(_sde.Cancel(), args, kwargs)
 
     def call_until(self, cancel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
         return super().call_until(cancel, args, kwargs, anew or self._is_refused(args, kwargs))

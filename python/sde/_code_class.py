@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-import typing
 from types import GetSetDescriptorType, MemberDescriptorType
+from typing import TYPE_CHECKING
 
 from ._code_bytes import digest
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from ._code_walk import Walk
 
 # What says where and how the class is written, or is kept in it while the program runs.

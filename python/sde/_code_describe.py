@@ -6,8 +6,8 @@ import contextlib
 import functools
 import sys
 import types
-import typing
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 from ._code_bytes import digest, read
 from ._code_import import import_project, imported_name
@@ -15,7 +15,7 @@ from ._code_owner import OURSELVES, Owner, attributes, module_name
 from ._code_watch import MISSING, is_empty
 from ._uses import ATTRIBUTE
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from ._code_walk import Walk
 
 # Objects of Python's that are made of functions, and where they have them.
@@ -134,7 +134,7 @@ def _global(walk: Walk, function: types.FunctionType, name: str) -> bytes:
     place = f"{module_name(space.get('__name__'))}.{name}"
     if value is not MISSING:
         return digest("global", name, walk.named(space, name, place, value))
-    if name in function.__builtins__:  # type: ignore[attr-defined]
+    if name in function.__builtins__:  # type: ignore[attr-defined,unused-ignore]
         return digest("builtin", name)
     return digest("undefined", name, walk.undefined(space, name, place))
 
@@ -158,14 +158,14 @@ def _import(
 
 def _imported(walk: Walk, name: str, by: str) -> bytes:
     module, failure = import_project(name)
-    loaded = typing.cast(dict[str, object], sys.modules)
+    loaded = cast(dict[str, object], sys.modules)
     walk.watched.item(loaded, name, MISSING if module is None else module)
     if failure is not None:
         walk.warn(f"{by} imports {name}, which fails: {failure}. It does not count while it does.")
     return digest("not found") if module is None else walk.refer(module, name)
 
 
-def describe_parts(walk: Walk, value: typing.Any, label: str) -> list[bytes]:
+def describe_parts(walk: Walk, value: Any, label: str) -> list[bytes]:
     """Describes an object of Python's that is made of functions."""
     kind = next(kind for kind in PARTS if issubclass(type(value), kind))
     fields = [digest("type", walk.refer(type(value), ""))]

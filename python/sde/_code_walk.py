@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 import sys
 import types
-import typing
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar, cast
 
 from ._code_bytes import constant, digest
 from ._code_class import describe_class
@@ -37,7 +37,7 @@ _DESCRIPTORS = (
     types.MemberDescriptorType,
 )
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)  # the first is of methods too
-_ALIASES = (types.GenericAlias, types.UnionType, typing.TypeVar, typing.ParamSpec)
+_ALIASES = (types.GenericAlias, types.UnionType, TypeVar, ParamSpec)
 
 # Types whose objects have no value that could be compared, with those made from them.
 _BY_TYPE = frozenset(
@@ -103,7 +103,7 @@ class Walk:
         made = constant(value, lambda element: self._refer_to_code(element, label))
         return self.refer_to_value(value, label) if made is None else made
 
-    def _refer_to_code(self, value: typing.Any, label: str) -> bytes | None:
+    def _refer_to_code(self, value: Any, label: str) -> bytes | None:
         """Refers to anything that can't change; gives None for a value that can.
 
         The type is asked, and not the object: proxies lie about their class.
@@ -163,7 +163,7 @@ class Walk:
         self.add_names(["__getattr__"])  # which runs for a name that the module doesn't have
         return digest("space", label)
 
-    def _refer_to_builtin(self, function: typing.Any, label: str) -> bytes:
+    def _refer_to_builtin(self, function: Any, label: str) -> bytes:
         bound = getattr(function, "__self__", None)
         if bound is not None and not isinstance(bound, types.ModuleType):
             return digest("method", function.__name__, self.refer(bound, label))
@@ -171,12 +171,12 @@ class Walk:
         outside = self._outside(function, module, function.__qualname__)
         return outside or digest("builtin", str(module), function.__qualname__)
 
-    def _refer_to_alias(self, alias: typing.Any, label: str) -> bytes:
+    def _refer_to_alias(self, alias: Any, label: str) -> bytes:
         parts = [getattr(alias, "__origin__", None), *(getattr(alias, "__args__", None) or ())]
         edges = [self.refer(part, label) for part in parts if isinstance(part, type)]
         return digest("alias", repr(alias), *edges)
 
-    def _outside_by_name(self, value: typing.Any) -> bytes | None:
+    def _outside_by_name(self, value: Any) -> bytes | None:
         """Refers to a package's object that is called as a function, such as a ufunc."""
         if not callable(value) or self.owner(type(value).__module__).kind == "project":
             return None
@@ -215,7 +215,7 @@ class Walk:
         return digest("value", label)
 
     def codes_in(
-        self, value: typing.Any, label: str, is_followed: Callable[[object], bool] = is_code
+        self, value: Any, label: str, is_followed: Callable[[object], bool] = is_code
     ) -> list[bytes]:
         """Follows the functions and classes that a container has as elements."""
         kind = type(value)
@@ -252,7 +252,7 @@ class Walk:
         if at is not value:
             return None
         if owner.kind == "project":
-            self._extension(typing.cast(types.ModuleType, found))
+            self._extension(cast(types.ModuleType, found))
         return digest("outside", module, name)
 
     # Names
@@ -278,7 +278,7 @@ class Walk:
         """Notes names that reached code uses as attributes."""
         self._names.update(dict.fromkeys(names))
 
-    def add_space(self, name: str, place: str, value: typing.Any) -> str:
+    def add_space(self, name: str, place: str, value: Any) -> str:
         """Has names looked up in a module or function, and gives the label of what is found."""
         label = self._label(name, value, "space")
         self._spaces.append(_Space(label, place, value))
@@ -348,7 +348,7 @@ class _Space:
 
     __slots__ = ("edges", "items", "label", "lazy", "owner", "place", "seen")
 
-    def __init__(self, label: str, place: str, owner: typing.Any) -> None:
+    def __init__(self, label: str, place: str, owner: Any) -> None:
         self.label, self.place, self.owner = label, place, owner
         self.items: dict[str, object] = vars(owner)
         self.lazy = issubclass(type(owner), types.ModuleType) and "__getattr__" in self.items

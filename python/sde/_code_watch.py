@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import types
-import typing
 from collections.abc import Mapping
 from types import CellType
+from typing import Any
 
-Watch = tuple[int, typing.Any, typing.Any, object]
+Watch = tuple[int, Any, Any, object]
 """A place: its kind, a container, and what the kind needs. The native part compares them."""
 
 MISSING = object()
@@ -38,7 +38,7 @@ class Watched(list[Watch]):
         if self._is_new(container, name):
             self.append((_ATTRIBUTE, container, name, value))
 
-    def items(self, container: typing.Any) -> None:
+    def items(self, container: Any) -> None:
         """Notes all that a container has, in its order."""
         container = _behind(container)
         values = list(container.values()) if isinstance(container, Mapping) else None
@@ -60,7 +60,7 @@ class Watched(list[Watch]):
         return True
 
 
-def _behind(container: typing.Any) -> typing.Any:
+def _behind(container: Any) -> Any:
     """The dict that a proxy shows, such as a class's: to compare it is ten times as fast. It is only read."""
     if type(container) is types.MappingProxyType:
         shown = gc.get_referents(container)

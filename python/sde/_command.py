@@ -17,8 +17,8 @@ class CommandError(_sde.Error):
 
     Attributes:
         key: The key of the run, if it came so far.
-        status: The exit status that a shell would show: the program's own, 124 after the time limit, 128 + n after signal n,
-            126 or 127 if the program can't be run or found, 125 for all else.
+        status: The exit status that a shell would show: the program's own, 124 after the time limit, 128 + n after
+            signal n, 126 or 127 if the program can't be run or found, 125 for all else.
     """
 
     key: str | None
@@ -33,7 +33,10 @@ class CommandError(_sde.Error):
 
 
 class CommandRefused(CommandError):
-    """A command or a rule that makes no sense, or whose result would depend on what nobody declared. The message says what to write."""
+    """A command or a rule that makes no sense, or whose result would depend on what nobody declared.
+
+    The message says what to write.
+    """
 
 
 class CommandEnded(CommandError):
@@ -145,10 +148,10 @@ class Ran:
         self._ran.put(output, os.fspath(path))
 
     def put_all(self, folder: _Path = ".") -> None:
-        """Writes all output files below a folder. Each is written whole beside its place first; then all get their names.
+        """Writes all output files below a folder. Each is written beside its place first; then all get their names.
 
         Raises:
-            OSError: As `put`, with nothing changed.
+            OSError: If one can't be read or written; nothing is changed then.
         """
         self._ran.put_all(os.fspath(folder))
 
@@ -178,9 +181,9 @@ class Command:
     def run(self, memory: Any = None) -> Ran:
         """Gives the remembered run, or runs the program in a fresh folder; and judges it by the rules.
 
-        A run that is remembered and fails by rules by which it failed when it was made is made again. If it fails by others only,
-        nothing runs, and the error names them: the expression may be mistyped. Other threads of Python go on meanwhile. Ctrl-C is
-        passed on to the program; a second one sends it TERM, a third KILL.
+        A remembered run that fails by a rule by which it failed when it was made is made again. If it fails by others
+        only, nothing runs, and the error names them: the expression may be mistyped. Other threads of Python go on
+        meanwhile. Ctrl-C is passed on to the program; a second one sends it TERM, a third KILL.
 
         Args:
             memory: The store, for a command of `sde.command`.
@@ -202,7 +205,7 @@ class Command:
         return self._peek(memory)[0]
 
     def why(self, memory: Any = None) -> str:
-        """What `run` would do, and why: what differs from the nearest run that is remembered. It runs nothing.
+        """What `run` would do, and why: what differs from the nearest remembered run. It runs nothing.
 
         Raises:
             sde.CommandError: If the command is refused, or the program can't be found.
@@ -275,15 +278,17 @@ def command(
 ) -> Command:
     """A run of another program, which is remembered by all that it was given, as by `sde exec`.
 
-    The key has the digests of the program, of its shared libraries and of all inputs, the arguments, the declared variables
-    and the names of the outputs. Rules (`get`, `require`, `reject`, `ok_status`) are in no key. Not seen: files that a script
-    reads besides, libraries that are loaded later, programs that it starts. An argument that is the relative path of a
-    file is an input by itself. Expressions are those of Rust's crate `regex`, for a line; `FILE:` before one is for an output file.
+    The key has the digests of the program, of its shared libraries and of all inputs, the arguments, the declared
+    variables and the names of the outputs. Rules (`get`, `require`, `reject`, `ok_status`) are in no key. Not seen:
+    files that a script reads besides, libraries that are loaded later, programs that it starts. An argument that is
+    the relative path of a file is an input by itself. Expressions are those of Rust's crate `regex`, for a line;
+    `FILE:` before one is for an output file.
 
     Args:
         program: A name that is looked for in `PATH`, or a path.
         args: The arguments.
-        inputs: Files that it is given: the name in the run's folder, and the path of the file or its content as `bytes`; or only paths.
+        inputs: Files that it is given: the name in the run's folder, and the path of the file or its content as
+            `bytes`; or only paths.
         trees: Folders that it is given.
         stdin: A file, or `bytes`, as its standard input, which is empty otherwise.
         outputs: Files, folders or patterns that it writes. One that begins with `?` need not be written.
@@ -292,7 +297,8 @@ def command(
         pass_env: Variables of this process that are passed on and don't count.
         uses: Programs, files or folders that it uses, which count by digest and are not copied.
         texts: Arguments, or paths in one, that are just text.
-        get: Values to take out of what it writes: a name, and an expression with a group. The last match counts. `?` before the name: need not be there.
+        get: Values to take out of what it writes: a name, and an expression with a group. The last match counts. With
+            `?` before the name it need not be there.
         require: Expressions that must match a line of what it prints.
         reject: Expressions that must match none.
         ok_status: Exit statuses that are no failure, in place of 0.
@@ -316,11 +322,12 @@ def command(
     Raises:
         ValueError: If an option makes no sense.
 
-    >>> import sde
-    >>> memory = sde.open("scan.sde")
-    >>> count = memory.command("wc", "-l", "lines", inputs={"lines": b"1\\n2\\n"}, get={"lines": r"(\\d+)"})
-    >>> count.run()["lines"]
-    2
+    Example:
+        >>> import sde
+        >>> memory = sde.open("scan.sde")
+        >>> count = memory.command("wc", "-l", "lines", inputs={"lines": b"1\\n2\\n"}, get={"lines": r"(\\d+)"})
+        >>> count.run()["lines"]
+        2
     """
     said: dict[str, Any] = {
         "name": name,
@@ -353,7 +360,7 @@ def command(
         "again": again,
         "rehash": rehash,
     }
-    # What is `False` or empty is as if it were not given; `timeout=0` is.
+    # An option that is `False` or empty counts as left out; `timeout=0` does not.
     options = {
         option: value for option, value in said.items() if value is not None and value is not False and value != []
     }

@@ -135,7 +135,7 @@ class CachedCoroutineFunction(CachedFunction[_P, Coroutine[Any, Any, _T]], Gener
         began, clock = time.time(), time.perf_counter()
         result: _T = await _Call().make(lambda cancel: self.call_until(cancel, args, kwargs, anew=True))
         made = began, time.perf_counter() - clock
-        return result, _joblib.metadata_of(self.func, self._options["ignore"], made, args, kwargs)
+        return result, _joblib.metadata_of(self, made, args, kwargs)
 
     @classmethod
     def _body(cls, func: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:

@@ -77,8 +77,10 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         parameters = _signature(func).parameters
         for name in (*options["ignore"], *options["since"]):
             if name not in parameters:
-                more = " of its own: cache the function, and decorate what that gives" if hasattr(func, "__wrapped__") else ""
-                raise ValueError(f"{_code.name_of(func)} has no parameter {name!r}{more}")
+                text = f"{_code.name_of(func)} has no parameter {name!r}"
+                if hasattr(func, "__wrapped__"):
+                    text += " of its own: cache the function, and decorate what that gives"
+                raise ValueError(text)
         told = [_told(parameter, options) for parameter in parameters.values()]
         about = (inspect.getdoc(func) or "").partition("\n\n")[0]
 
@@ -142,9 +144,9 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
             The result, and its metadata, as a validation callback gets it.
         """
         began, clock = time.time(), time.perf_counter()
-        result: _R = self.refresh(*args, **kwargs)
+        result: _R = self.call_until(_sde.Cancel(), args, kwargs, anew=True)
         made = began, time.perf_counter() - clock
-        return result, _joblib.metadata_of(self.func, self._options["ignore"], made, args, kwargs)
+        return result, _joblib.metadata_of(self, made, args, kwargs)
 
     def call_and_shelve(self, *args: _P.args, **kwargs: _P.kwargs) -> _joblib.Reference:
         """Calls the function, and leaves the result in the store.
@@ -173,7 +175,7 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         Raises:
             sde.Error: If the store can't be read or written.
         """
-        name = _code.name_of(self.func)
+        name = self.app_name()
         if warn and self._verbose > 0:
             print(f"[sde] {name} is cleared", flush=True)
         _sde.clear(self._memory._store, name)
@@ -213,10 +215,9 @@ def _refuse_generators(func: Callable[..., Any]) -> None:
     }
     for kind, is_it in kinds.items():
         if is_it:
-            name = getattr(func, "__qualname__", repr(func))
             raise TypeError(
-                f"{name} can't be cached: it is {kind}, whose call returns before its code has run. Cache a function "
-                "that returns a list"
+                f"{_joblib.name_of(func)} can't be cached: it is {kind}, whose call returns before its code has run. "
+                "Cache a function that returns a list"
             )
 
 
@@ -236,8 +237,8 @@ def _signature(func: Callable[..., Any]) -> inspect.Signature:
 
 
 def _warn_of(func: Any, text: str) -> None:
-    """Warns where a function is defined, once. Its code is looked at by calls of all functions of the store, and anew by
-    each worker, whose parent has told."""
+    """Warns where a function is defined, once, whichever function's call has looked at its code. Workers don't warn:
+    their parent has."""
     if _worker.is_worker:
         return
     while not isinstance(func, types.FunctionType):

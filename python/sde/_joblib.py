@@ -1,4 +1,4 @@
-"""What joblib's users know: references to results, results that expire, messages, and functions without a store."""
+"""What joblib's users know: references to results, results that expire, messages, arguments that are refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _sde
 
 if TYPE_CHECKING:
+    from ._function import CachedFunction
     from ._memory import Memory
 
 _FILES = "results lie in a store of SDE, not in files of joblib"
@@ -93,18 +94,14 @@ def expires_after(
 
 
 def metadata_of(
-    func: Callable[..., Any],
-    ignore: Iterable[str],
-    made: tuple[float, float],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    function: CachedFunction[..., Any], made: tuple[float, float], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a validation callback is told of a result: when it was made, the seconds it took, and the arguments as text."""
-    bound = inspect.signature(func).bind(*args, **kwargs)
+    """What a validation callback is told of a result: when it was made, the seconds it took, the arguments as text."""
+    bound = inspect.signature(function.func).bind(*args, **kwargs)
     bound.apply_defaults()
     given = {}
     for name, value in bound.arguments.items():
-        if name not in ignore:
+        if name not in function._options["ignore"]:
             kind = bound.signature.parameters[name].kind
             given[_RESTS.get(kind, name)] = repr(value)
     return {"time": made[0], "duration": made[1], "input_args": given}

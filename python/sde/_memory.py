@@ -182,7 +182,7 @@ class Memory:
         if self._store is None:
             return _uncached.UncachedFunction(self, func, options)
         looks = cache_validation_callback is not None or self._level(options) > 10
-        kinds = (_coroutine.KINDS if inspect.iscoroutinefunction(func) else (CachedFunction, _checked.CheckedFunction))
+        kinds = _coroutine.KINDS if inspect.iscoroutinefunction(func) else _KINDS
         return kinds[looks]._made(self, func, options)
 
     def _level(self, options: dict[str, Any]) -> int:
@@ -243,13 +243,14 @@ class Memory:
         except _sde.Unreadable as error:
             raise _sde.Error(f"a result of {key} is not loaded by key: it {error}") from error
 
-    def command(self, program: str | os.PathLike[str], *args: str | os.PathLike[str], **options: Any) -> _command.Command:
+    def command(self, program: _command._Path, *args: _command._Path, **options: Any) -> _command.Command:
         """A run of another program, remembered in this store; `run()` makes it. The options are those of `sde.command`.
 
-        >>> import sde
-        >>> memory = sde.open("scan.sde")
-        >>> memory.command("echo", "hello").run().stdout
-        'hello\\n'
+        Example:
+            >>> import sde
+            >>> memory = sde.open("scan.sde")
+            >>> memory.command("echo", "hello").run().stdout
+            'hello\\n'
         """
         return _command.command(program, *args, _memory=self, **options)
 
@@ -321,11 +322,9 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
-# Of a child of multiprocessing no exit is run: it is ended by a signal, or by `os._exit`. So it saves each result at once.
+# A child of multiprocessing runs no `atexit`: a signal ends it, or `os._exit`. So it saves each result at once.
 # While its main module is imported it does not know its parent yet.
-if multiprocessing.parent_process() is not None or getattr(
-    multiprocessing.current_process(), "_inheriting", False
-):
+if multiprocessing.parent_process() is not None or getattr(multiprocessing.current_process(), "_inheriting", False):
     _sde.forked()
 
 if TYPE_CHECKING:
@@ -338,8 +337,8 @@ if TYPE_CHECKING:
 
 from . import _checked, _coroutine, _pickling, _uncached, _values  # noqa: E402  (they need the classes above)
 
-_cached: tuple[type[Any], ...] = (CachedFunction, _checked.CheckedFunction, *_coroutine.KINDS, _uncached.UncachedFunction)
-for _type in _cached:
+_KINDS: tuple[type[CachedFunction[..., Any]], ...] = (CachedFunction, _checked.CheckedFunction)
+for _type in (*_KINDS, *_coroutine.KINDS, _uncached.UncachedFunction):
     _values.register(_type, lambda function: function.func)
 for _reference in (_joblib.Reference, _joblib.HeldReference):
     _values.register(_reference, lambda reference: reference._state())

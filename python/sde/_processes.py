@@ -57,9 +57,9 @@ def map(
             others have computed is remembered.
         sde.Error: If workers can't compute what this program would, or three in turn died at one point.
 
-    A worker that dies is told of by a warning, and its point is computed by another. Ctrl-C ends the workers, which
-    save what they have. What is tagged `expendable` or `no_cache` is given, and no worker remembers it. A worker takes about 0.2 s to start, a point 0.2 ms on its way, and as long as its result
-    needs to be pickled.
+    A warning tells of a worker that dies, and another computes its point. Ctrl-C ends the workers, which save what they
+    have. Results tagged `expendable` or `no_cache` are given, and no worker remembers them. A worker takes about 0.2 s
+    to start. A point takes 0.2 ms on its way, and as long as its result needs to be pickled.
 
     Example:
         >>> import sde
@@ -136,7 +136,7 @@ def _answers(
     called = [_arguments(point) for point in points]
     function = func if isinstance(func, _sde.Function) else memory.cache(func)
     if inspect.iscoroutinefunction(getattr(function, "func", function)):
-        raise TypeError("map calls plain functions; await asyncio.gather(*(f(point) for point in points)) for coroutines")
+        raise TypeError("map calls plain functions; for coroutines await asyncio.gather(*(f(point) for point in points))")
     gate = Gate(memory, function.costs if isinstance(function, _sde.Function) else list, time_limit)
     answers: list[_Answer | None] = [None] * len(called)
     if processes in (None, 1):
@@ -321,7 +321,8 @@ class _Sweep:
             warnings.warn(f"{place}; another takes the point over", RuntimeWarning, stacklevel=6)
             self.tasks.appendleft(task)
         else:
-            text = f"{place}, as {_MOST_TRIES - 1} before it; its memory may not suffice, or the function ends the process"
+            why = "its memory may not suffice, or the function ends the process"
+            text = f"{place}, as {_MOST_TRIES - 1} before it; {why}"
             self._give(task.points, _Answer(raised=_sde.Error(text)))
 
     def _compute_here(self) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class UncachedFunction:
-    """A function of `Memory(None)`: it has all methods of a cached one, and remembers nothing.
+    """A function of `Memory(None)`: it has the methods of a cached one but `key`, and remembers nothing.
 
     Attributes:
         func: The function itself.

@@ -63,11 +63,11 @@ pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     numpy.is_some_and(|numpy| object.get_type().is(numpy.array.bind(object.py())))
 }
 
-/// An array of plain numbers, by type, lengths and content; a result keeps the order of its axes too. `None` for one of other elements, which
-/// Python takes apart.
+/// An array of plain numbers, by type, lengths and content; a result keeps the order of its axes too. `None` for one of
+/// other elements, which Python takes apart.
 ///
-/// In a result it is tagged only if it is of bytes, which a store gives back as `bytes`: so Rust reads the others as they
-/// are. In a key it is tagged always, since a list of the numbers has the key of the array.
+/// In a result it is tagged only if it is of bytes, which a store gives back as `bytes`: so Rust reads the others as
+/// they are. In a key it is tagged always, since a list of the numbers has the key of the array.
 pub(crate) fn write(array: &Bound<'_, PyAny>, purpose: Purpose) -> PyResult<Option<Data>> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;

@@ -18,7 +18,7 @@ use crate::signals::blocked;
 use crate::{KeyingError, Unkept, current, store, write};
 
 /// How often the main thread looks for signals.
-pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
+const SIGNALS: Duration = Duration::from_millis(50);
 
 thread_local! {
     /// The calls whose runs are on this thread's stack, the innermost last.
@@ -170,8 +170,8 @@ impl Call {
     }
 
     /// Keeps what the function raised for its caller, and gives the engine its text. The next call runs the function
-    /// again: in a notebook its user has mended something meanwhile. What is no `Exception`, as `KeyboardInterrupt`, gives
-    /// the call up: other threads that wait for it make it themselves.
+    /// again: in a notebook its user has mended something meanwhile. `KeyboardInterrupt`, and all else that is no
+    /// `Exception`, gives the call up: other threads that wait for it make it themselves.
     fn failure(&self, py: Python<'_>, raised: PyErr) -> AppError {
         if !raised.is_instance_of::<PyException>(py) {
             self.token.cancel();
@@ -196,67 +196,70 @@ pub(crate) fn with_call<R>(call: Arc<Call>, run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Makes the run of a call on another thread, and runs its bodies on this one, which is Python's main thread. A signal
-/// whose handler raises cancels the run.
+pub(crate) fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let here = threading.call_method0("current_thread")?;
+    Ok(here.is(&threading.call_method0("main_thread")?))
+}
+
+/// Makes a run on another thread. This one, which is Python's main thread, runs the bodies that it sends, and looks for
+/// signals: `interrupt` is told the number of those before each whose handler raises, and the first is raised at the end.
 pub(crate) fn on_main<R: Send + 'static>(
     py: Python<'_>,
-    call: impl FnOnce(Sender<Message>) -> Arc<Call>,
-    run: impl FnOnce(&Arc<Call>) -> R + Send + 'static,
-) -> PyResult<(Arc<Call>, R)> {
-    let (to_main, bodies) = channel();
-    let ended = Ended(to_main.clone());
-    let call = call(to_main);
-    let given = Arc::clone(&call);
+    (to_main, bodies): (Sender<Message>, Receiver<Message>),
+    run: impl FnOnce() -> R + Send + 'static,
+    interrupt: impl Fn(usize) + Send,
+) -> PyResult<R> {
+    let forks = store::forks();
+    let ended = Ended(to_main);
     let running = move || {
         let _ended = ended;
-        run(&given)
+        run()
     };
     let running = blocked(|| thread::Builder::new().spawn(running)).map_err(|error| {
-        let what = "no thread could be started for a call";
         crate::Error::new_err(format!(
-            "{what} ({error}); the limit of threads may be reached"
+            "no thread could be started for a call ({error}); the limit of threads may be reached"
         ))
     })?;
-    let given = &call;
-    let (made, interrupted) = py.detach(move || {
-        let interrupted = serve(&bodies, &given.token);
-        if given.is_in_child() {
-            // There is no thread to wait for.
+    let (made, raised) = py.detach(move || {
+        let raised = serve(&bodies, interrupt);
+        if forks != store::forks() {
+            // This is a child, in which there is no thread to wait for.
             std::mem::forget(running);
-            return (None, given.taken());
+            return (None, raised);
         }
-        (running.join().ok(), interrupted)
+        (running.join().ok(), raised)
     });
-    if let Some(error) = interrupted {
+    if let Some(error) = raised {
         return Err(error);
     }
     // What runs next may be a callback of a weak reference or a `__del__`, which would swallow a Ctrl-C.
     py.check_signals()?;
-    let made =
-        made.ok_or_else(|| crate::Error::new_err("the call panicked; this is a fault of SDE"))?;
-    Ok((call, made))
+    made.ok_or_else(|| crate::Error::new_err("the call panicked; this is a fault of SDE"))
 }
 
-/// Runs the bodies that are sent, until the run has ended; gives what a handler of a signal raised.
-fn serve(bodies: &Receiver<Message>, token: &CancelToken) -> Option<PyErr> {
-    let mut interrupted = None;
+/// Runs the bodies that are sent, until the run has ended; gives what a handler of a signal raised first. In a process
+/// that a body forked off it gives what that raised.
+fn serve(bodies: &Receiver<Message>, interrupt: impl Fn(usize)) -> Option<PyErr> {
+    let (mut first, mut count) = (None, 0);
     loop {
         match bodies.recv_timeout(SIGNALS) {
             Ok(Message::Body { call, handle, done }) => {
                 let made = attached(|py| call.run(py, handle));
                 if call.is_in_child() {
-                    return interrupted;
+                    return call.taken();
                 }
                 _ = done.send(made);
             }
             Err(RecvTimeoutError::Timeout) => {
                 let checked = Python::try_attach(|py| py.check_signals());
                 if let Some(Err(raised)) = checked {
-                    token.cancel();
-                    interrupted = Some(raised);
+                    interrupt(count);
+                    count += 1;
+                    first.get_or_insert(raised);
                 }
             }
-            Ok(Message::Ended) | Err(RecvTimeoutError::Disconnected) => return interrupted,
+            Ok(Message::Ended) | Err(RecvTimeoutError::Disconnected) => return first,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Runs of other programs, as the crate `sde::command` makes them.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
@@ -10,12 +10,10 @@ use pyo3::types::{PyBytes, PyDict};
 use sde::command::{CommandError, Ran as Done, Stop, Trace};
 use sde::{CancelToken, Data, Handle, Sde};
 
-use crate::call::{SIGNALS, Stay};
-use crate::function::is_main_thread;
+use crate::call::{self, Stay};
 use crate::read::{self, How};
-use crate::signals::blocked;
 use crate::store::Store;
-use crate::{Error, current};
+use crate::{current, text_of};
 
 /// The signals that a program is sent on the first Ctrl-C, the second, and all others.
 const INTERRUPTS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
@@ -62,15 +60,16 @@ impl Command {
         let handle = handle(py, store)?;
         let (stop, cancel) = (Stop::new(), CancelToken::new());
         let command = self.command.clone().stop(&stop);
-        let given = handle.with_cancel(&cancel);
-        let made = if is_main_thread(py)? {
+        let handle = handle.with_cancel(&cancel);
+        let run = move || command.run(&handle);
+        let made = if call::is_main_thread(py)? {
             let interrupt = |count: usize| {
                 stop.send(INTERRUPTS[count.min(INTERRUPTS.len() - 1)]);
                 cancel.cancel();
             };
-            on_other_thread(py, || command.run(&given), interrupt)?
+            call::on_main(py, channel(), run, interrupt)?
         } else {
-            Stay::within(|| py.detach(|| command.run(&given)))
+            Stay::within(|| py.detach(run))
         };
         Ok(match made {
             Ok(ran) => (Some(Ran(ran)), None),
@@ -99,48 +98,9 @@ fn handle(py: Python<'_>, store: Option<&Store>) -> PyResult<Handle> {
     Ok(handle.unwrap_or_else(|| (*opened.sde).clone()))
 }
 
-/// Does something that asks for no Python on another thread, while this one, Python's main thread, looks for signals.
-/// Each that raises is passed on by `interrupt`, with a count; the first is raised at the end.
-fn on_other_thread<R: Send>(
-    py: Python<'_>,
-    run: impl FnOnce() -> R + Send,
-    interrupt: impl Fn(usize) + Send,
-) -> PyResult<R> {
-    let (made, interrupted) = py.detach(move || {
-        std::thread::scope(|scope| {
-            let (done, ended) = channel::<()>();
-            let run = blocked(|| {
-                scope.spawn(move || {
-                    // Dropped at the end, also when a panic goes through.
-                    let _done = done;
-                    run()
-                })
-            });
-            let (mut first, mut count) = (None, 0);
-            while ended.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) {
-                if let Some(Err(raised)) = Python::try_attach(|py| py.check_signals()) {
-                    interrupt(count);
-                    count += 1;
-                    first.get_or_insert(raised);
-                }
-            }
-            (run.join(), first)
-        })
-    });
-    if let Some(error) = interrupted {
-        return Err(error);
-    }
-    made.map_err(|_| Error::new_err("the command panicked; this is a fault of SDE"))
-}
-
 fn wrong(error: CommandError) -> Wrong {
     let (key, status) = (error.key().map(|key| key.to_string()), error.exit_status());
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
+    let text = text_of(&error);
     let (kind, rules, ran) = match error {
         CommandError::Refused { .. } | CommandError::Rule(_) => ("refused", Vec::new(), None),
         CommandError::Failed(failed) => ("failed", failed.rules, Some(Ran(failed.ran))),
@@ -243,7 +203,7 @@ fn inputs(command: sde::Command, value: &Bound<'_, PyAny>) -> PyResult<sde::Comm
     Ok(inputs.into_iter().fold(command, add))
 }
 
-/// A run that passed. Its subclass in Python has the rest of the interface.
+/// A run that passed; `sde.Ran` wraps it.
 #[pyclass(frozen, module = "sde._sde", name = "RanCommand")]
 pub(crate) struct Ran(Done);
 

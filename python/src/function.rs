@@ -1,22 +1,18 @@
 //! A function whose results are remembered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sde::record::CodeId;
-use sde::{
-    AppInfo, CancelToken, Data, DynApp, Handle, Inputs, Instance, Outcome, Policy, Prepared,
-    ResultSpec, Source, Tags,
-};
+use sde::{CancelToken, Handle, Inputs, Outcome, Policy, Source, Tag, Tags};
 
 use crate::bind::{self, Parameter, Told};
 use crate::call::{self, Call, Cancel, Stay};
-use crate::shown::Shown;
+use crate::identified::Identified;
 use crate::store::{Opened, Store};
-use crate::watch::Watched;
 use crate::write::{self, Purpose};
 use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store, warn};
 
@@ -25,91 +21,25 @@ use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store
 pub(crate) struct Function {
     store: Py<Store>,
     function: Py<PyAny>,
-    name: String,
-    about: String,
+    pub(crate) name: String,
+    pub(crate) about: String,
     parameters: Vec<Parameter>,
-    tags: Tags,
-    version: Option<String>,
+    pub(crate) tags: Tags,
+    pub(crate) version: Option<String>,
     /// Whether arrays that come back are copies, which may be written to.
     is_writable: bool,
     /// Whether a computation that gives something else than an earlier one is warned of.
-    is_compared: bool,
+    pub(crate) is_compared: bool,
     /// Tells what the function's code is: `code() -> Told`.
-    code: Py<PyAny>,
+    pub(crate) code: Py<PyAny>,
     /// The app as it was identified last.
-    identified: Mutex<Option<Arc<Identified>>>,
+    pub(crate) identified: Mutex<Option<Arc<Identified>>>,
 }
-
-/// What code a function has, as Python tells it: the digest of its own, that of each part by name, mutable globals by
-/// name, and what to compare.
-type Code = (
-    [u8; 32],
-    Vec<(String, [u8; 32])>,
-    Vec<(String, Py<PyAny>)>,
-    Py<Watched>,
-);
 
 /// The key of a call, or its result if that can't be stored.
 type Shelved = (Option<[u8; 32]>, Option<(Py<PyAny>,)>);
 
-/// The app of a function, and the objects that it was made from.
-struct Identified {
-    opened: u64,
-    app: Prepared,
-    values: Vec<(String, Py<PyAny>)>,
-    watched: Py<Watched>,
-}
-
 impl Function {
-    /// The app, identified anew if an object that it was made from is another one now.
-    fn identified(&self, py: Python<'_>, opened: &Opened) -> PyResult<Arc<Identified>> {
-        let known = self
-            .identified
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if let Some(known) = known
-            && known.opened == opened.number
-            && known.watched.get().is_unchanged(py)?
-        {
-            return Ok(known);
-        }
-        let anew = Arc::new(self.identify(py, opened)?);
-        // What was known before is dropped without the lock: Python code may run then.
-        let _before = self
-            .identified
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(Arc::clone(&anew));
-        Ok(anew)
-    }
-
-    fn identify(&self, py: Python<'_>, opened: &Opened) -> PyResult<Identified> {
-        let (own, parts, values, watched): Code = self.code.bind(py).call0()?.extract()?;
-        let code = match &self.version {
-            Some(version) => CodeId::Version(version.clone().into()),
-            None => CodeId::Source(own.into()),
-        };
-        let mut result = ResultSpec::data("result").tagged(self.tags);
-        if !self.is_compared {
-            result = result.not_compared();
-        }
-        let mut info = AppInfo::with_code(self.name.clone(), code)
-            .about(self.about.clone())
-            .result(result);
-        for (name, digest) in parts {
-            info = info.helper(name, digest.into());
-        }
-        let app = Instance::new(DynApp::new(info, call::body));
-        let app = opened.sde.prepare(&app).map_err(|error| failed(&error))?;
-        Ok(Identified {
-            opened: opened.number,
-            app,
-            values,
-            watched,
-        })
-    }
-
     fn inputs(
         &self,
         app: &Identified,
@@ -117,7 +47,7 @@ impl Function {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Inputs> {
         let py = arguments.py();
-        let Some(mut inputs) = bind::inputs(&self.parameters, arguments, named)? else {
+        let Some(inputs) = bind::inputs(&self.parameters, arguments, named)? else {
             let inspect = py.import("inspect")?;
             let signature = inspect.call_method1("signature", (self.function.bind(py),))?;
             let fits = signature.call_method("bind", arguments, named);
@@ -126,23 +56,7 @@ impl Function {
             })?;
             return Err(Error::new_err("these arguments do not fit the function"));
         };
-        for (name, value) in &app.values {
-            let value = value.bind(py);
-            let data = match write::reached(value) {
-                Err(error) if error.is_instance_of::<KeyingError>(py) => {
-                    let (of, why) = (&self.name, error.value(py));
-                    warn(
-                        py,
-                        format!("{of} counts {name} by its type only: {name}{why}"),
-                    )?;
-                    let of = value.get_type().fully_qualified_name()?.to_string();
-                    write::tagged("type", of.into())
-                }
-                data => data?,
-            };
-            inputs = inputs.with(format!("global {name}"), Shown(data));
-        }
-        Ok(inputs)
+        app.with_globals(py, &self.name, inputs)
     }
 
     /// A call, ready to be made.
@@ -162,7 +76,7 @@ impl Function {
 
     fn result<'py>(&self, py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyAny>> {
         let result = outcome.results.get::<sde::Data>("result");
-        let result = result.map_err(|error| failed(&error))?;
+        let result = result.map_err(failed)?;
         let how = read::How {
             is_writable: self.is_writable,
             is_of_others: outcome.results.is_of_others(),
@@ -229,65 +143,45 @@ impl Function {
         {
             return Ok(outcome);
         }
-        let call = |to_main| {
-            Arc::new(Call {
-                function: self.function.clone_ref(py),
-                arguments: arguments.clone().unbind(),
-                named: named.map(|named| named.clone().unbind()),
-                opened: opened.number,
-                raised: Mutex::new(None),
-                token,
-                to_main,
-                forks: store::forks(),
-            })
+        let bodies = call::is_main_thread(py)?.then(channel);
+        let call = Arc::new(Call {
+            function: self.function.clone_ref(py),
+            arguments: arguments.clone().unbind(),
+            named: named.map(|named| named.clone().unbind()),
+            opened: opened.number,
+            raised: Mutex::new(None),
+            token,
+            to_main: bodies.as_ref().map(|(to_main, _)| to_main.clone()),
+            forks: store::forks(),
+        });
+        let (of_run, given, of_app) = (Arc::clone(&call), inputs.clone(), Arc::clone(&app));
+        let run = move || {
+            let handle = handle.with_cancel(&of_run.token);
+            let request = handle.request(&of_app.app, &given).policy(policy);
+            call::with_call(of_run, || request.run())
         };
-        let (of_run, given) = (Arc::clone(&app), inputs.clone());
-        let run = move |call: &Arc<Call>| {
-            let handle = handle.with_cancel(&call.token);
-            let request = handle.request(&of_run.app, &given).policy(policy);
-            call::with_call(Arc::clone(call), || request.run())
+        let made = match bodies {
+            Some(bodies) => call::on_main(py, bodies, run, |_| call.token.cancel())?,
+            None => Stay::within(|| py.detach(run)),
         };
-        let (call, made) = if is_main_thread(py)? {
-            call::on_main(py, |to_main| call(Some(to_main)), run)?
-        } else {
-            let call = call(None);
-            let made = Stay::within(|| py.detach(|| run(&call)));
-            (call, made)
-        };
-        let outcome = made.map_err(|error| call.taken().unwrap_or_else(|| failed(&error)))?;
+        let outcome = made.map_err(|error| call.taken().unwrap_or_else(|| failed(error)))?;
         if outcome.source == Source::Computed {
-            self.warn_of_changes(py, &app, &inputs)?;
+            app.warn_of_changes(py, &self.name, &inputs)?;
         }
         Ok(outcome)
     }
-
-    /// Warns of globals that a run has changed: the next call is another one.
-    fn warn_of_changes(&self, py: Python<'_>, app: &Identified, inputs: &Inputs) -> PyResult<()> {
-        for (name, value) in &app.values {
-            let before = inputs.get::<Shown<Data>>(&format!("global {name}"));
-            let after = write::data(value.bind(py), Purpose::Key);
-            let (Ok(before), Ok(after)) = (before, after) else {
-                continue;
-            };
-            if write::digest_of(&before.0)? != write::digest_of(&after)? {
-                let of = &self.name;
-                warn(
-                    py,
-                    format!(
-                        "{name} was changed while {of} ran, and counts: the next call runs again. \
-                         Return the value in place of changing a global"
-                    ),
-                )?;
-            }
-        }
-        Ok(())
-    }
 }
 
-pub(crate) fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
-    let threading = py.import("threading")?;
-    let here = threading.call_method0("current_thread")?;
-    Ok(here.is(&threading.call_method0("main_thread")?))
+/// The tags of these names.
+fn tags_of(names: &[String]) -> PyResult<Tags> {
+    names.iter().try_fold(Tags::NONE, |tags, name| {
+        let mut known = Tag::ALL.into_iter().filter(|tag| *tag != Tag::Distributed);
+        let tag = known.find(|tag| tag.name() == *name).ok_or_else(|| {
+            let why = "is no tag: \"intermediate\", \"expendable\" or \"no_cache\"";
+            PyValueError::new_err(format!("{name:?} {why}"))
+        })?;
+        Ok(tags.with(tag))
+    })
 }
 
 #[pymethods]
@@ -311,17 +205,6 @@ impl Function {
         is_compared: bool,
         code: Py<PyAny>,
     ) -> PyResult<Self> {
-        let mut all = Tags::NONE;
-        for name in tags {
-            let tag = sde::Tag::ALL.into_iter().find(|tag| tag.name() == name);
-            match tag {
-                Some(tag) if tag != sde::Tag::Distributed => all = all.with(tag),
-                _ => {
-                    let why = "is no tag: \"intermediate\", \"expendable\" or \"no_cache\"";
-                    return Err(PyValueError::new_err(format!("{name:?} {why}")));
-                }
-            }
-        }
         Ok(Self {
             store,
             function,
@@ -331,7 +214,7 @@ impl Function {
                 .into_iter()
                 .map(|told| Parameter::new(py, told))
                 .collect(),
-            tags: all,
+            tags: tags_of(&tags)?,
             version,
             is_writable,
             is_compared,
@@ -349,17 +232,7 @@ impl Function {
         self.called(arguments, named, CancelToken::new())
     }
 
-    /// Runs the function in any case, and remembers what it returns.
-    #[pyo3(signature = (*arguments, **named))]
-    fn refresh<'py>(
-        &self,
-        arguments: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.made(arguments, named, Policy::Refresh, CancelToken::new())
-    }
-
-    /// Makes a call that another thread may give up.
+    /// Makes a call that another thread may give up; with `anew` it runs the function in any case.
     #[pyo3(signature = (cancel, arguments, named, anew=false))]
     fn call_until<'py>(
         &self,
@@ -407,7 +280,7 @@ impl Function {
         let record = arguments
             .py()
             .detach(|| opened.sde.record(&app.app, &inputs))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok(record.map(|record| {
             let since = record.made_at.duration_since(UNIX_EPOCH);
             let made_at = since.unwrap_or_default().as_secs_f64();
@@ -435,8 +308,7 @@ impl Function {
     /// a state of another job are not among them.
     fn costs(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
         let opened = self.store.get().opened(py)?;
-        py.detach(|| opened.costs(&self.name))
-            .map_err(|error| failed(&error))
+        py.detach(|| opened.costs(&self.name)).map_err(failed)
     }
 
     /// The name of its app, by which the program `sde` has it.
@@ -461,7 +333,7 @@ impl Function {
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
         let (key, is_remembered) = py
             .detach(|| handle.glance(&app.app, &inputs))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok((is_remembered, key.to_string()))
     }
 
@@ -475,8 +347,7 @@ impl Function {
         let py = arguments.py();
         let (_, app, inputs, handle) = self.asked(arguments, named)?;
         let peek = py.detach(|| handle.peek(&app.app, &inputs));
-        peek.map(|peek| peek.to_string())
-            .map_err(|error| failed(&error))
+        peek.map(|peek| peek.to_string()).map_err(failed)
     }
 
     /// Makes the result of a call one that is no longer given; says whether there was one.
@@ -496,6 +367,6 @@ impl Function {
             }
             opened.sde.invalidate(&key, reason).map(|_| true)
         })
-        .map_err(|error| failed(&error))
+        .map_err(failed)
     }
 }

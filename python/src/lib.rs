@@ -8,6 +8,7 @@ mod call;
 mod command;
 mod current;
 mod function;
+mod identified;
 mod read;
 mod reduce;
 mod shown;
@@ -55,15 +56,19 @@ fn warn(py: Python<'_>, text: String) -> PyResult<()> {
 }
 
 /// The Python error for one of the engine.
-fn failed(error: &sde::Error) -> PyErr {
+fn failed(error: sde::Error) -> PyErr {
+    Error::new_err(text_of(&error))
+}
+
+/// The text of an error with those of its causes.
+fn text_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        text.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    Error::new_err(text)
+    text
 }
 
 #[pymodule]

@@ -15,7 +15,7 @@ static REDUCE: PyOnceLock<[Py<PyAny>; 3]> = PyOnceLock::new();
 ///
 /// - `key(object) -> (kind, parts, places)`: where there are `places`, `parts` is a tuple, and they name where each lies.
 /// - `result(object) -> (kind, parts, addresses)`: the addresses are those of the objects in a pickle.
-/// - `pickled(object) -> (kind, parts, addresses)`: the same, and always a pickle.
+/// - `pickled(object) -> (kind, parts, addresses)`: as `result` gives for what it pickles.
 #[pyfunction]
 pub(crate) fn set_reduce(py: Python<'_>, key: Py<PyAny>, result: Py<PyAny>, pickled: Py<PyAny>) {
     _ = REDUCE.set(py, [key, result, pickled]);

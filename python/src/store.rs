@@ -48,13 +48,13 @@ pub(crate) struct Opened {
 impl Opened {
     fn new(path: &PathBuf) -> Result<Arc<Self>, sde::Error> {
         let forks = FORKS.load(Ordering::SeqCst);
-        // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
-        // As `sde::open` does, with the store at hand. The builder comes first: it shows warnings of opening.
+        // The store is opened as by `sde::open`, and kept at hand. The builder comes first: it shows warnings of opening.
         let builder = Builder::for_program();
         let store = StoreOptions::new().also_from_env().open(path)?;
         let builder = builder.store(store.clone());
         let sde = match forks {
             0 => builder.build()?,
+            // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
             _ => builder.save(SavePolicy::EveryResult).build()?,
         };
         Ok(Arc::new(Self {
@@ -64,9 +64,7 @@ impl Opened {
             forks,
         }))
     }
-}
 
-impl Opened {
     /// The seconds that the latest runs of an app in the store took.
     pub(crate) fn costs(&self, app: &str) -> Result<Vec<f64>, sde::Error> {
         let mut costs = BTreeMap::new();
@@ -109,7 +107,7 @@ impl Store {
         opened.leave();
         let anew = py
             .detach(|| blocked(|| Opened::new(&self.path)))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         self.opened.compare_and_swap(&opened, anew);
         Ok(self.opened.load_full())
     }
@@ -130,31 +128,24 @@ impl Store {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py
             .detach(|| blocked(|| Opened::new(&path)))
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok(Self {
             path,
             opened: ArcSwap::new(opened),
         })
     }
 
-    /// The directory of the store.
-    #[getter]
-    fn path(&self) -> &PathBuf {
-        &self.path
-    }
-
     /// Looks for what other processes have saved.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.opened(py)?;
         let refreshed = py.detach(|| opened.store.refresh());
-        refreshed.map_err(|error| failed(&error.into()))
+        refreshed.map_err(|error| failed(error.into()))
     }
 
     /// Saves all that may be kept, and returns once it is on the disk.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
         let opened = self.opened(py)?;
-        py.detach(|| opened.sde.checkpoint())
-            .map_err(|error| failed(&error))
+        py.detach(|| opened.sde.checkpoint()).map_err(failed)
     }
 
     /// Saves all, and ends this program's part in the store.
@@ -163,8 +154,7 @@ impl Store {
             return Ok(());
         }
         let opened = self.opened(py)?;
-        py.detach(|| opened.sde.finish())
-            .map_err(|error| failed(&error))
+        py.detach(|| opened.sde.finish()).map_err(failed)
     }
 
     /// How often calls were computed, found in memory, loaded, and waited for.
@@ -178,7 +168,7 @@ impl Store {
         Ok(stats)
     }
 
-    /// The titles, the columns and the keys of the table of an app, its text, and the titles of results without a column.
+    /// The table of an app, as [`table::Told`].
     #[pyo3(signature = (app, all_code, code))]
     fn table<'py>(
         &self,

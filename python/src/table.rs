@@ -10,11 +10,11 @@ use sde::bulk::NumberType;
 use sde::key::{Bare, Scalar};
 use sde::{AnyArray, Data};
 use sde_archives::inspect::{Decoded, Numbers, Snapshot, StoredValue};
-use sde_table::find::find;
+use sde_table::find::{find_any, none};
 use sde_table::listing::Choice;
 use sde_table::table::{Asked, Table};
 use sde_table::text_table::Lines;
-use sde_table::{CodeChoice, Unseen};
+use sde_table::{CodeChoice, Unseen, python};
 
 use crate::read::{self, How};
 use crate::{Error, warn};
@@ -95,7 +95,7 @@ fn shown(count: usize) -> Option<String> {
     }
 }
 
-/// What a table does not show, for who reads it in Python.
+/// What a table does not show, with the options of Python that show it.
 fn notes(unseen: &Unseen) -> Vec<String> {
     let other = (unseen.other_code > 0).then(|| {
         let count = sde_table::text::count(unseen.other_code, "combination", "combinations");
@@ -181,9 +181,8 @@ pub(crate) fn load<'py>(
     is_writable: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let values = opened(py, path, |store| {
-        let found = find(store, key)?;
-        let counts = found.into_iter().next();
-        let entry = counts.ok_or_else(|| sde_table::find::none(key))?.entry;
+        let counts = find_any(store, key)?.into_iter().next();
+        let entry = counts.ok_or_else(|| none(key))?.entry;
         if let Some(failure) = &entry.record.failure {
             let why = format!("the run {key} failed: {}", failure.message);
             return Err(sde_table::Error::told(why));
@@ -243,11 +242,7 @@ fn map<'py>(
     pairs: Vec<(Decoded, Decoded)>,
     how: How,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if let [
-        (Decoded::Text(of), parts),
-        (Decoded::Text(tag), Decoded::Text(kind)),
-    ] = &pairs[..]
-        && (&**of, &**tag) == ("of", "py")
+    if let Some((kind, parts)) = python::tagged(&pairs)
         && let Some(parts) = data(parts, kind.starts_with(OF_NUMPY))
     {
         return read::of_kind(py, kind, &parts, how);
@@ -281,13 +276,8 @@ fn data(value: &Decoded, is_of_array: bool) -> Option<Data> {
             Data::List(items.collect::<Option<_>>()?)
         }
         Decoded::Map(pairs) => {
-            let is_of_numpy = |pair: &(Decoded, Decoded)| {
-                let (Decoded::Text(name), Decoded::Text(kind)) = pair else {
-                    return false;
-                };
-                name == "py" && kind.starts_with(OF_NUMPY)
-            };
-            let is_of_array = pairs.len() == 2 && pairs.iter().any(is_of_numpy);
+            let kind = python::tagged(pairs).map(|(kind, _)| kind);
+            let is_of_array = kind.is_some_and(|kind| kind.starts_with(OF_NUMPY));
             let pairs = pairs.iter().map(|(name, value)| match name {
                 Decoded::Text(name) => Some((name.clone(), data(value, is_of_array)?)),
                 _ => None,

@@ -27,7 +27,7 @@ pub(crate) fn clear(py: Python<'_>, store: &Store, name: Option<String>) -> PyRe
         opened.forget(name.as_deref());
         opened.save()
     })
-    .map_err(|error| failed(&error))
+    .map_err(failed)
 }
 
 /// Takes out the results that were used least recently, until no more than `bytes` and `items` are left, and none that
@@ -66,10 +66,11 @@ pub(crate) fn reduce_size(
         opened.forget(None);
         opened.save()
     });
-    reduced.map_err(|error| failed(&error))
+    reduced.map_err(failed)
 }
 
-/// The result of a key, in a tuple; `None` if there is none, or it is no longer given.
+/// The result of a key, in a tuple; `None` if there is none, or it is no longer given. Pickles of trusted users are
+/// loaded, as by a call; `table::load` loads none, and reads what programs of other languages saved.
 #[pyfunction]
 pub(crate) fn load<'py>(
     py: Python<'py>,
@@ -80,14 +81,14 @@ pub(crate) fn load<'py>(
     let opened = store.opened(py)?;
     let found = py
         .detach(|| opened.find(&Key::from_bytes(key)))
-        .map_err(|error| failed(&error))?;
+        .map_err(failed)?;
     let Some(found) = found else { return Ok(None) };
     let result = found.results.iter().find(|one| one.name == "result");
     let Some(payload) = result.and_then(|one| one.payload.as_ref()) else {
         return Ok(None);
     };
     let value = py.detach(|| payload.decode(&Codec::of::<Data>()));
-    let value = value.map_err(|error| failed(&error.into()))?;
+    let value = value.map_err(|error| failed(error.into()))?;
     let data = value
         .downcast_ref::<Data>()
         .ok_or_else(|| Unreadable::new_err("is of another type than results of Python"))?;
@@ -103,7 +104,7 @@ pub(crate) fn load<'py>(
 pub(crate) fn made_by(py: Python<'_>, store: &Store, key: [u8; 32]) -> PyResult<Option<String>> {
     let opened = store.opened(py)?;
     let found = py.detach(|| opened.find(&Key::from_bytes(key)));
-    let found = found.map_err(|error| failed(&error))?;
+    let found = found.map_err(failed)?;
     Ok(found.map(|found| found.record.run.to_string()))
 }
 
@@ -119,7 +120,7 @@ pub(crate) fn forget(py: Python<'_>, store: &Store, key: [u8; 32]) -> PyResult<(
         opened.invalidate_all(&key, reason)?;
         opened.save()
     });
-    forgotten.map_err(|error| failed(&error))
+    forgotten.map_err(failed)
 }
 
 /// A key that the store has.

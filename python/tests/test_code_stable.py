@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Look, changed, differ, everything, space
 
-from sde import _code
+from sde import _code, _sde
 
 MANY = """
 import helpers
@@ -148,9 +148,9 @@ f, set_n = outer()
 def test_a_change_in_the_process_is_noticed(change: str) -> None:
     made = space(REBOUND)
     before = _code.code_of(made["f"])
-    assert _code.is_unchanged(before.watched)
+    assert _sde.Watched(before.watched).is_unchanged()
     exec(change, made)
-    assert not _code.is_unchanged(before.watched)
+    assert not _sde.Watched(before.watched).is_unchanged()
     assert changed(everything(before), everything(_code.code_of(made["f"]))) != set()
 
 
@@ -158,10 +158,11 @@ def test_modules_are_watched(look: Look) -> None:
     files = {"main.py": "import a\ndef f(x): return a.g(x)", "a.py": "def g(x): return x\ndef h(x): return 1"}
     ask = """
         import main, a, json
+        from sde import _sde
         code = _code.code_of(main.f)
-        before = _code.is_unchanged(code.watched)
+        before = _sde.Watched(code.watched).is_unchanged()
         {}
-        print(json.dumps([before, _code.is_unchanged(code.watched)]))
+        print(json.dumps([before, _sde.Watched(code.watched).is_unchanged()]))
     """
     assert look(files, ask.format("a.g = a.h")) == [True, False]
     assert look(files, ask.format("a.later = 1")) == [True, False]
@@ -210,7 +211,7 @@ def test_a_cached_function_counts_with_its_version_and_uses() -> None:
     made["g"](1)
     assert changed(everything(before), everything(_code.code_of(made["f"]))) == set()
     made["g"].__wrapped__ = lambda x: -x
-    assert not _code.is_unchanged(before.watched)
+    assert not _sde.Watched(before.watched).is_unchanged()
 
 
 def test_names() -> None:

@@ -10,7 +10,7 @@ from conftest import Look, changed, differ
 from test_code_stable import NOT_SEEN
 
 import sde
-from sde import _code
+from sde import _code, _sde
 
 
 @pytest.mark.parametrize("text", NOT_SEEN.values(), ids=NOT_SEEN)
@@ -74,7 +74,7 @@ def test_uses_is_seen_on_either_side_of_cache_and_when_it_comes_later(tmp_path) 
     later: list[int] = [5]
     before = _code.code_of(plain)
     above = sde.uses(later)(below)
-    assert above is below and not _code.is_unchanged(before.watched)
+    assert above is below and not _sde.Watched(before.watched).is_unchanged()
     key = above.key(1)
     later.append(6)
     assert above.key(1) != key

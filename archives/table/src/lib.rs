@@ -1,7 +1,7 @@
 //! The runs of a store as rows: which are of one code, what they were given and returned, as cells.
 //!
-//! The program `sde` and the Python package show tables of the same rows and columns; what makes them is here. So is what other
-//! commands share with them: which computations are listed, whose code is current, how runs of commands are judged.
+//! The program `sde` and the Python package show tables of these rows and columns. Other commands of `sde` use the rest:
+//! which computations are listed, whose code is current, how runs of commands are judged.
 //!
 //! ```no_run
 //! use sde_table::table::{Asked, Table};
@@ -29,7 +29,7 @@ pub mod json;
 mod judged;
 pub mod listing;
 mod packed;
-mod python;
+pub mod python;
 pub mod rows;
 pub mod runs;
 pub mod singles;

@@ -224,9 +224,9 @@ impl Listing {
         line.code.map(|code| &self.codes.get(code).of_app)
     }
 
-    /// The chosen lines that `wanted` accepts, and that no other called unless these are wanted too. With `last`, at least that many of the latest ones, if there are,
-    /// and no more frames are read than needed: the latest and all others of their keys, then more. An app that is
-    /// asked for must exist, unless the store has none.
+    /// The chosen lines that `wanted` accepts, and that no other called unless these are wanted too. With `last`, at least
+    /// that many of the latest ones, if there are, and no more frames are read than needed: the latest and all others of
+    /// their keys, then more. An app that is asked for must exist, unless the store has none.
     pub fn of(
         store: &mut Snapshot,
         choice: &Choice,

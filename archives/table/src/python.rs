@@ -1,5 +1,5 @@
-//! What Python objects become that no value of Rust is: a map of two entries, `py` and `of`, the kind of the object and what it is
-//! made of (`python/src/write.rs`).
+//! Objects of Python that no value of Rust is. The Python package stores each as a map of two entries: `py` is its kind,
+//! and `of` what it is made of.
 
 use sde_archives::inspect::Decoded;
 

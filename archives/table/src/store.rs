@@ -45,7 +45,8 @@ pub fn read<T, E: From<Error>>(
     store.read(what).map_err(|error| Error::from(error).into())
 }
 
-/// What a reader of this store is to be told: files that went meanwhile, what is damaged, in one line, and what this release can't read.
+/// What a reader of this store is to be told: files that went meanwhile, what is damaged, in one line, and what this
+/// release can't read.
 pub fn notes(store: &Snapshot) -> Vec<String> {
     let gone = store.gone.then(|| GONE.to_owned());
     gone.into_iter().chain(damage(store)).collect()

@@ -57,7 +57,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The runs are of several apps, no app or code has the name, there is no such column, or the rules of a command can't be read.
+    /// The runs are of several apps, no app or code has the name, there is no such column, or the rules of a command
+    /// can't be read.
     pub fn read(store: &mut Snapshot, asked: &Asked) -> Result<Self, Error> {
         // Which code is current only all of them tell.
         let mut rows = Rows::of(store, &asked.choice, asked.nested, &keep)?;
@@ -111,7 +112,8 @@ impl Table {
         rows.map(move |row| self.rows.cell(row, column))
     }
 
-    /// Writes the first rows, at most so many, with as many columns as there is room for; gives the titles of those left out.
+    /// Writes the first rows, at most so many, with as many columns as there is room for; gives the titles of those left
+    /// out.
     ///
     /// # Errors
     ///
@@ -124,7 +126,7 @@ impl Table {
             let first = cells.next().flatten();
             let is_same = self.rows.all.len() > 1 && cells.clone().all(|other| other == first);
             let is_text = |cell: Option<Cell>| matches!(cell, Some(Cell::Text(_)));
-            // Columns that are the same in all rows tell the least, and keys tell all rows apart. Results are what is asked for.
+            // Columns of one value tell the least, and keys tell all rows apart. Results are what is asked for.
             let rank = match (is_same, self.rows.columns.kind(*column)) {
                 (true, Kind::Result) => 2,
                 (true, _) => 1,

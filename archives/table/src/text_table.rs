@@ -181,8 +181,8 @@ impl Texts {
         Self(texts)
     }
 
-    /// A longer text without a part of its middle, if it begins as another does for as long as there is room: what is left shows
-    /// where they differ. The end may still have to be cut off.
+    /// A longer text without a part of its middle, if it begins as another does for as long as there is room: what is left
+    /// shows where they differ. The end may still have to be cut off.
     fn shortened(&self, text: &str, width: usize) -> String {
         let at = self.0.partition_point(|other| **other < *text);
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();

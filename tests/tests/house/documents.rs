@@ -100,7 +100,7 @@ fn decisions_have_headings_of_one_form() {
 
 const MAP: &str = "docs/architecture.md";
 
-/// The modules of the engine that the map of the house does not show: each is in the diagram, by
+/// The modules of the engine that the page Architecture does not show: each is in the diagram, by
 /// its name alone, and in the table, as code.
 fn map_breaches<'a>(modules: impl Iterator<Item = &'a str>, map: &str) -> Vec<String> {
     let diagram = map
@@ -138,7 +138,7 @@ fn every_module_of_the_engine_is_on_the_map() {
     none(map_breaches(modules.into_iter(), &read(MAP)));
 }
 
-/// What always holds, by the map of the house, and has no test, or one that is nowhere. `exists` is asked for a theme and a name.
+/// What always holds, by the page Architecture, and has no test, or one that is nowhere. `exists` is asked for a theme and a name.
 fn invariant_breaches(map: &str, exists: &dyn Fn(&str, &str) -> bool) -> Vec<String> {
     let section = map
         .split("\n## ")

@@ -12,6 +12,7 @@ mod read;
 mod reduce;
 mod shown;
 mod signals;
+mod stack;
 mod store;
 mod table;
 mod upkeep;

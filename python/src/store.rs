@@ -14,7 +14,7 @@ use sde::store::{DirStore, StoreOptions};
 use sde::{Builder, InputFile, SavePolicy, Sde};
 
 use crate::signals::blocked;
-use crate::{KeyingError, current, failed, table};
+use crate::{KeyingError, current, failed, stack, table};
 
 /// How often this process was forked off. The threads of an engine don't exist in a child, and its locks may be held
 /// for ever there.
@@ -52,7 +52,10 @@ impl Opened {
         // As `sde::open` does, with the store at hand. The builder comes first: it shows warnings of opening.
         let builder = Builder::for_program();
         let store = StoreOptions::new().also_from_env().open(path)?;
-        let builder = builder.store(store.clone());
+        let mut builder = builder.store(store.clone());
+        if let Some(runs) = stack::MAX_DEPTH {
+            builder = builder.max_depth(runs);
+        }
         let sde = match forks {
             0 => builder.build()?,
             _ => builder.save(SavePolicy::EveryResult).build()?,
@@ -112,6 +115,15 @@ impl Store {
             .map_err(|error| failed(&error))?;
         self.opened.compare_and_swap(&opened, anew);
         Ok(self.opened.load_full())
+    }
+
+    /// Has the run that this code is in not looked up: what the store holds is in no key.
+    fn note_outside(&self, py: Python<'_>) -> PyResult<()> {
+        let number = self.opened(py)?.number;
+        if let Some(handle) = current::handle(py, number)? {
+            handle.note_uncacheable();
+        }
+        Ok(())
     }
 }
 
@@ -187,6 +199,7 @@ impl Store {
         all_code: bool,
         code: Option<String>,
     ) -> PyResult<table::Told<'py>> {
+        self.note_outside(py)?;
         table::table(py, &self.path, app, all_code, code)
     }
 
@@ -197,6 +210,7 @@ impl Store {
         key: &str,
         is_writable: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
+        self.note_outside(py)?;
         table::load(py, &self.path, key, is_writable)
     }
 

@@ -191,6 +191,10 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         self._note_asked(args, kwargs)
         return self.invalidate_call("invalidated from Python", args, kwargs)
 
+    def _is_refused(self, args: tuple[Any, ...], kwargs: dict[str, Any], tells: bool = True) -> bool:
+        """Whether there is a result that the user's callback doesn't want."""
+        return False
+
     def _note_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Has the run that asks not looked up: because of the answer it may return something else."""
         if self._memory._store.is_in_run():

@@ -75,7 +75,9 @@ class UncachedCoroutineFunction(UncachedFunction):
         """Runs the function."""
         return await self.func(*args, **kwargs)
 
-    async def call(self, *args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    async def call(  # type: ignore[override]
+        self, *args: Any, **kwargs: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """Runs the function; gives its result, and no metadata."""
         return await self.func(*args, **kwargs), {}
 

@@ -40,7 +40,7 @@ def show():
 """
 
 
-@pytest.mark.parametrize("place", ["main", "thread", "small"])
+@pytest.mark.parametrize("place", ["main", "thread", "small", "limit"])
 def test_calls_nest_as_deep_as_the_stack_allows(tmp_path: Path, place: str) -> None:
     ways = {
         "main": "show()",
@@ -56,6 +56,16 @@ def test_calls_nest_as_deep_as_the_stack_allows(tmp_path: Path, place: str) -> N
                     print(type(error).__name__, "threading.stack_size" in str(error))
                 print(count(10, 1) + 40)
             thread = threading.Thread(target=show_less); thread.start(); thread.join()
+        """,
+        # Python's own limit comes first, and the message is its own.
+        "limit": """
+            sys.setrecursionlimit(250)
+            try:
+                count(100_000, 0)
+            except BaseException as error:
+                print(True)
+                print(type(error).__name__, "threading.stack_size" not in str(error))
+            print(count(50, 1))
         """,
     }
     # The usual size. What takes most of it is Python's and, without optimization, ours.

@@ -142,7 +142,7 @@ class CachedCoroutineFunction(CachedFunction[_P, Coroutine[Any, Any, _T]], Gener
         """Calls the function, and leaves the result in the store; gives a small object whose `get()` gives the result."""
         if self._is_unsaved():
             return _joblib.HeldReference(_joblib.name_of(self.func), (await self(*args, **kwargs),))
-        made: _joblib.Reference = await _Call().make(lambda cancel: self.shelved(args, kwargs, cancel))
+        made: _joblib.Reference = await _Call().make(lambda cancel: self._shelved(args, kwargs, cancel))
         return made
 
     @classmethod

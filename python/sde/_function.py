@@ -155,13 +155,13 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         """
         if self._is_unsaved():
             return _joblib.HeldReference(_joblib.name_of(self.func), (self(*args, **kwargs),))
-        return self.shelved(args, kwargs, _sde.Cancel())
+        return self._shelved(args, kwargs, _sde.Cancel())
 
     def _is_unsaved(self) -> bool:
         """Whether no result comes into the store, because of a tag."""
         return bool(_processes._UNSAVED & set(self._options["tags"]))
 
-    def shelved(self, args: tuple[Any, ...], kwargs: dict[str, Any], cancel: _sde.Cancel) -> _joblib.Reference:
+    def _shelved(self, args: tuple[Any, ...], kwargs: dict[str, Any], cancel: _sde.Cancel) -> _joblib.Reference:
         """Makes a call that another thread may give up, and gives a reference to its result."""
         name, mode = _joblib.name_of(self.func), self._options["mmap_mode"]
         key, held = self.shelve(cancel, args, kwargs, False)

@@ -183,9 +183,9 @@ def _within_time(gate: Gate, function: Any, args: tuple[Any, ...], named: dict[s
         gate.note(time.monotonic() - begun)
 
 
-def _is_given(function: CachedFunction[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+def _is_given(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Whether a call gives what is remembered: there is a result, and a validation callback wants it."""
-    return function.glance(*args, **named)[0] and not function._is_refused(args, named, tells=False)
+    return bool(function.glance(*args, **named)[0]) and not function._is_refused(args, named, tells=False)
 
 
 class _Sweep:

@@ -34,8 +34,8 @@ class CheckedFunction(CachedFunction[..., Any]):
     def call_until(self, cancel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
         return super().call_until(cancel, args, kwargs, anew or self._is_refused(args, kwargs))
 
-    def shelve(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
-        return super().shelve(args, kwargs, anew or self._is_refused(args, kwargs))
+    def shelve(self, cancel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], anew: bool = False) -> Any:
+        return super().shelve(cancel, args, kwargs, anew or self._is_refused(args, kwargs))
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
         return super().is_cached(*args, **kwargs) and not self._is_refused(args, kwargs, tells=False)

@@ -47,8 +47,7 @@ def describe_class(walk: Walk, cls: type, label: str) -> list[bytes]:
             made = walk.refer(member._value_, f"{place}.{name}")
             fields.append(digest("member", name, str(member._name_), made))
             others = vars(member).keys() - OF_MEMBERS
-            if others:
-                walk.watched.items(vars(member))
+            walk.watched.items(vars(member))
             for other in sorted(others):
                 made = walk.refer(vars(member)[other], f"{place}.{name}.{other}")
                 fields.append(digest("attribute", name, other, made))

@@ -78,10 +78,13 @@ def describe_function(walk: Walk, function: types.FunctionType, label: str) -> l
         walk.watched.item(own, ATTRIBUTE, own[ATTRIBUTE])
         fields += [digest("use", walk.refer(use, f"{label}.<use {i}>")) for i, use in enumerate(own[ATTRIBUTE])]
     others = {name: value for name, value in own.items() if name not in ("__wrapped__", ATTRIBUTE)}
-    if others and owner.kind == "project":
+    # Empty ones too: what is added later counts.
+    if owner.kind == "project":
         walk.watched.items(own)
         fields += [digest("attribute", name, walk.refer(value, f"{label}.{name}")) for name, value in others.items()]
-    elif others:  # a package's may be counts and caches, so those count that the code names
+    else:
+        walk.watched.item(own, ATTRIBUTE, own.get(ATTRIBUTE, MISSING))
+    if others and owner.kind != "project":  # a package's may be counts and caches, so those count that the code names
         fields.append(digest("attributes", walk.add_space(f"attributes of {label}", label, function)))
     if owner.kind == "project":
         fields += [_global(walk, function, name) for name in found.globals]

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-import inspect
 import queue
 import threading
 import time
@@ -137,6 +136,15 @@ class CachedCoroutineFunction(CachedFunction[_P, Coroutine[Any, Any, _T]], Gener
         made = began, time.perf_counter() - clock
         return result, _joblib.metadata_of(self, made, args, kwargs)
 
+    async def call_and_shelve(  # type: ignore[override]
+        self, *args: _P.args, **kwargs: _P.kwargs
+    ) -> _joblib.Reference:
+        """Calls the function, and leaves the result in the store; gives a small object whose `get()` gives the result."""
+        if self._is_unsaved():
+            return _joblib.HeldReference(_joblib.name_of(self.func), (await self(*args, **kwargs),))
+        made: _joblib.Reference = await _Call().make(lambda cancel: self._shelved(args, kwargs, cancel))
+        return made
+
     @classmethod
     def _body(cls, func: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
         @functools.wraps(func)
@@ -151,9 +159,7 @@ class CachedCoroutineFunction(CachedFunction[_P, Coroutine[Any, Any, _T]], Gener
     @classmethod
     def _made(cls, *told: Any) -> CachedFunction[..., Any]:
         made = super()._made(*told)
-        # For `inspect.iscoroutinefunction`; Python 3.11 can't.
-        with contextlib.suppress(AttributeError):
-            inspect.markcoroutinefunction(made)  # type: ignore[attr-defined]
+        _joblib.mark_coroutine(made)
         return made
 
 

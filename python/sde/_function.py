@@ -155,10 +155,18 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
             A small object whose `get()` gives the result, in this process or in one that it is sent to. It holds the
             result itself if the store does not: because of a tag, or because it can't be stored.
         """
+        if self._is_unsaved():
+            return _joblib.HeldReference(_joblib.name_of(self.func), (self(*args, **kwargs),))
+        return self._shelved(args, kwargs, _sde.Cancel())
+
+    def _is_unsaved(self) -> bool:
+        """Whether no result comes into the store, because of a tag."""
+        return bool(_processes._UNSAVED & set(self._options["tags"]))
+
+    def _shelved(self, args: tuple[Any, ...], kwargs: dict[str, Any], cancel: _sde.Cancel) -> _joblib.Reference:
+        """Makes a call that another thread may give up, and gives a reference to its result."""
         name, mode = _joblib.name_of(self.func), self._options["mmap_mode"]
-        if _processes._UNSAVED & set(self._options["tags"]):
-            return _joblib.HeldReference(name, (self(*args, **kwargs),))
-        key, held = self.shelve(args, kwargs, False)
+        key, held = self.shelve(cancel, args, kwargs, False)
         if key is None:
             return _joblib.HeldReference(name, held or ())
         return _joblib.Reference(self._memory, self._memory.mmap_mode if mode is False else mode, name, key.hex())
@@ -184,6 +192,10 @@ class CachedFunction(_sde.Function, Generic[_P, _R]):
         """Has the result of a call no longer given, in any program; says whether there was one."""
         self._note_asked(args, kwargs)
         return self.invalidate_call("invalidated from Python", args, kwargs)
+
+    def _is_refused(self, args: tuple[Any, ...], kwargs: dict[str, Any], tells: bool = True) -> bool:
+        """Whether there is a result that the user's callback doesn't want."""
+        return False
 
     def _note_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Has the run that asks not looked up: because of the answer it may return something else."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import inspect
@@ -130,6 +131,12 @@ def called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str,
 
 def name_of(func: Callable[..., Any]) -> str:
     return getattr(func, "__qualname__", None) or repr(func)
+
+
+def mark_coroutine(function: Any) -> None:
+    """Marks a callable for `inspect.iscoroutinefunction`; Python 3.11 can't."""
+    with contextlib.suppress(AttributeError):
+        inspect.markcoroutinefunction(function)  # type: ignore[attr-defined]
 
 
 class Reference:

@@ -180,7 +180,7 @@ class Memory:
         if isinstance(func, (CachedFunction, _uncached.UncachedFunction)):
             func = func.func
         if self._store is None:
-            return _uncached.UncachedFunction(self, func, options)
+            return _uncached.KINDS[inspect.iscoroutinefunction(func)](self, func, options)
         looks = cache_validation_callback is not None or self._level(options) > 10
         kinds = _coroutine.KINDS if inspect.iscoroutinefunction(func) else _KINDS
         return kinds[looks]._made(self, func, options)
@@ -338,7 +338,7 @@ if TYPE_CHECKING:
 from . import _checked, _coroutine, _pickling, _uncached, _values  # noqa: E402  (they need the classes above)
 
 _KINDS: tuple[type[CachedFunction[..., Any]], ...] = (CachedFunction, _checked.CheckedFunction)
-for _type in (*_KINDS, *_coroutine.KINDS, _uncached.UncachedFunction):
+for _type in (*_KINDS, *_coroutine.KINDS, *_uncached.KINDS):
     _values.register(_type, lambda function: function.func)
 for _reference in (_joblib.Reference, _joblib.HeldReference):
     _values.register(_reference, lambda reference: reference._state())

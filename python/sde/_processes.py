@@ -172,8 +172,7 @@ def _answer(compute: Callable[[], Any]) -> _Answer:
 
 def _within_time(gate: Gate, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A call, which is not begun if it is not expected to end in time."""
-    glance = getattr(function, "glance", None)
-    if not gate.is_limited() or (glance is not None and glance(*args, **named)[0]):
+    if not gate.is_limited() or (isinstance(function, _sde.Function) and _is_given(function, args, named)):
         return function(*args, **named)
     if not gate.is_open():
         raise not_started()
@@ -182,6 +181,11 @@ def _within_time(gate: Gate, function: Any, args: tuple[Any, ...], named: dict[s
         return function(*args, **named)
     finally:
         gate.note(time.monotonic() - begun)
+
+
+def _is_given(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether a call gives what is remembered: there is a result, and a validation callback wants it."""
+    return bool(function.glance(*args, **named)[0]) and not function._is_refused(args, named, tells=False)
 
 
 class _Sweep:
@@ -223,7 +227,7 @@ class _Sweep:
         try:
             is_remembered, key = self.function.glance(*args, **named)
             if is_remembered:
-                self._give([index], _Answer(self.function(*args, **named)))
+                self._give([index], _Answer(_within_time(self.gate, self.function, args, named)))
             else:
                 by_key.setdefault(key, _Task(key, args, named)).points.append(index)
         except Exception as raised:

@@ -62,3 +62,28 @@ class UncachedFunction:
 
     def __repr__(self) -> str:
         return f"<function {self.__module__}.{_joblib.name_of(self.func)}, which is not cached>"
+
+
+class UncachedCoroutineFunction(UncachedFunction):
+    """A coroutine function of `Memory(None)`."""
+
+    def __init__(self, memory: Memory, func: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(memory, func, options)
+        _joblib.mark_coroutine(self)
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function."""
+        return await self.func(*args, **kwargs)
+
+    async def call(  # type: ignore[override]
+        self, *args: Any, **kwargs: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """Runs the function; gives its result, and no metadata."""
+        return await self.func(*args, **kwargs), {}
+
+    async def call_and_shelve(self, *args: Any, **kwargs: Any) -> _joblib.Reference:  # type: ignore[override]
+        """Runs the function; gives an object that holds the result."""
+        return _joblib.HeldReference(_joblib.name_of(self.func), (await self.func(*args, **kwargs),))
+
+
+KINDS: tuple[type[UncachedFunction], ...] = (UncachedFunction, UncachedCoroutineFunction)

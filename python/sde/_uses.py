@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -24,8 +25,10 @@ class Uses:
     def __call__(self, function: _F, /) -> _F:
         """Notes the objects in a function or class."""
         self._has_effect = True
-        to: Any = getattr(function, "func", function) if _is_cached(function) else function
+        to = _plain(function)
         try:
+            if to is None:
+                raise TypeError
             # A function may have taken this over from the one that it wraps, and a class from its base.
             setattr(to, ATTRIBUTE, (*vars(to).get(ATTRIBUTE, ()), *self._objects))
         except (AttributeError, TypeError) as error:
@@ -43,10 +46,15 @@ class Uses:
             )
 
 
-def _is_cached(function: object) -> bool:
-    from ._memory import CachedFunction
+def _plain(function: object) -> Any:
+    """The function or class below decorators, where the notes are looked for; `None` if it is not written in Python."""
+    from ._code import _inner
 
-    return isinstance(function, CachedFunction)
+    for _ in range(1000):
+        if function is None or isinstance(function, (types.FunctionType, type)):
+            return function
+        function = _inner(function)
+    return None
 
 
 def uses(*objects: object) -> Uses:
@@ -63,7 +71,7 @@ def uses(*objects: object) -> Uses:
         objects: Functions, classes, modules of the project, or values that can be keyed.
 
     Raises:
-        TypeError: If what is decorated has no attributes, as functions that are built in.
+        TypeError: If what is decorated is not written in Python, or is a property.
 
     Example:
         >>> import sde

@@ -14,7 +14,7 @@ use crate::call::{self, Call, Cancel, Stay};
 use crate::identified::Identified;
 use crate::store::{Opened, Store};
 use crate::write::{self, Purpose};
-use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, store, warn};
+use crate::{Error, KeyingError, Unkept, Unreadable, current, failed, read, stack, store, warn};
 
 /// A function of Python, and how its calls are keyed. Its subclass in Python has the rest of the interface.
 #[pyclass(frozen, subclass, dict, weakref, module = "sde._sde")]
@@ -143,6 +143,9 @@ impl Function {
         {
             return Ok(outcome);
         }
+        if stack::is_nearly_full() {
+            return Err(stack::too_deep(&self.name));
+        }
         let bodies = call::is_main_thread(py)?.then(channel);
         let call = Arc::new(Call {
             function: self.function.clone_ref(py),
@@ -248,17 +251,19 @@ impl Function {
         }
     }
 
-    /// Makes a call, and gives its key in place of its result, or the result in a tuple if that can't be stored.
-    #[pyo3(signature = (arguments, named, anew))]
+    /// Makes a call that another thread may give up; gives its key in place of its result, or the result in a tuple if
+    /// that can't be stored.
+    #[pyo3(signature = (cancel, arguments, named, anew))]
     fn shelve(
         &self,
+        cancel: &Cancel,
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
         anew: bool,
     ) -> PyResult<Shelved> {
         let py = arguments.py();
         let policy = if anew { Policy::Refresh } else { Policy::Use };
-        match self.outcome(arguments, named, policy, CancelToken::new()) {
+        match self.outcome(arguments, named, policy, cancel.token.clone()) {
             Ok(outcome) => Ok((Some(*outcome.key.as_bytes()), None)),
             Err(error) if error.is_instance_of::<Unkept>(py) => {
                 let object = self.unkept(py, &error)?;

@@ -13,6 +13,7 @@ mod read;
 mod reduce;
 mod shown;
 mod signals;
+mod stack;
 mod store;
 mod table;
 mod upkeep;
@@ -77,6 +78,8 @@ fn _sde(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", py.get_type::<Error>())?;
     module.add("KeyingError", py.get_type::<KeyingError>())?;
     module.add("Unreadable", py.get_type::<Unreadable>())?;
+    // To make a type at its first use could fail, where the limit of recursion is reached.
+    _ = (py.get_type::<Unkept>(), py.get_type::<current::Current>());
     module.add_class::<store::Store>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<array::Buffer>()?;

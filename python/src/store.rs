@@ -14,7 +14,7 @@ use sde::store::{DirStore, StoreOptions};
 use sde::{Builder, InputFile, SavePolicy, Sde};
 
 use crate::signals::blocked;
-use crate::{KeyingError, current, failed, table};
+use crate::{KeyingError, current, failed, stack, table};
 
 /// How often this process was forked off. The threads of an engine don't exist in a child, and its locks may be held
 /// for ever there.
@@ -51,7 +51,10 @@ impl Opened {
         // The store is opened as by `sde::open`, and kept at hand. The builder comes first: it shows warnings of opening.
         let builder = Builder::for_program();
         let store = StoreOptions::new().also_from_env().open(path)?;
-        let builder = builder.store(store.clone());
+        let mut builder = builder.store(store.clone());
+        if let Some(runs) = stack::MAX_DEPTH {
+            builder = builder.max_depth(runs);
+        }
         let sde = match forks {
             0 => builder.build()?,
             // A child may be ended at any time without a word, as those of `multiprocessing.Pool` are.
@@ -110,6 +113,15 @@ impl Store {
             .map_err(failed)?;
         self.opened.compare_and_swap(&opened, anew);
         Ok(self.opened.load_full())
+    }
+
+    /// Has the run that this code is in not looked up: what the store holds is in no key.
+    fn note_outside(&self, py: Python<'_>) -> PyResult<()> {
+        let number = self.opened(py)?.number;
+        if let Some(handle) = current::handle(py, number)? {
+            handle.note_uncacheable();
+        }
+        Ok(())
     }
 }
 
@@ -177,6 +189,7 @@ impl Store {
         all_code: bool,
         code: Option<String>,
     ) -> PyResult<table::Told<'py>> {
+        self.note_outside(py)?;
         table::table(py, &self.path, app, all_code, code)
     }
 
@@ -187,6 +200,7 @@ impl Store {
         key: &str,
         is_writable: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
+        self.note_outside(py)?;
         table::load(py, &self.path, key, is_writable)
     }
 

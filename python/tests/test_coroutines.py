@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
+from pathlib import Path
 
 import pytest
 from programs import run
@@ -288,3 +289,35 @@ def test_it_is_a_coroutine_function_with_all_methods(tmp_path) -> None:
         asyncio.run(f(1, 2))
     nothing = sde.Memory(None)
     assert asyncio.run(nothing.run(_coroutine, 1)) == 1
+
+
+@pytest.mark.parametrize("tags", [(), ("no_cache",)])
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_coroutine_functions_result_is_shelved(tmp_path: Path, tags: tuple[str, ...], looks: bool) -> None:
+    memory = sde.Memory(tmp_path / "s")
+    callback = sde.expires_after(hours=1) if looks else None
+
+    @memory.cache(tags=tags, cache_validation_callback=callback)
+    async def double(x: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * x
+
+    async def use() -> list[int]:
+        shelved = await asyncio.gather(double.call_and_shelve(2), double.call_and_shelve(2))
+        return [one.get() for one in shelved]
+
+    assert asyncio.run(use()) == [4, 4]
+
+
+def test_a_coroutine_function_without_a_store_is_awaited() -> None:
+    @sde.Memory(None).cache
+    async def double(x: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * x
+
+    async def use() -> object:
+        return await double(1), await double.call(2), (await double.call_and_shelve(3)).get()
+
+    assert asyncio.run(use()) == (2, (4, {}), 6)
+    if sys.version_info >= (3, 12):
+        assert inspect.iscoroutinefunction(double)

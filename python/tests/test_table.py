@@ -174,3 +174,27 @@ def test_to_pandas_has_types(scan: tuple[sde.Memory, Any]) -> None:
     assert list(frame.columns) == memory.table(energy).names
     assert [frame[name].dtype.kind for name in ("r", "steps", "is_tight")] == ["f", "i", "b"]
     assert frame["steps"].sum() == 3
+
+
+def test_a_run_that_reads_the_store_is_not_looked_up(tmp_path: Path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    @memory.cache
+    def square(x):
+        return x * x
+
+    @memory.cache
+    def number(of):
+        return len(memory.table(square))
+
+    @memory.cache
+    def loaded(key):
+        try:
+            return memory.load(key)
+        except sde.Error:
+            return None
+
+    square(1)
+    assert (number(0), loaded(square.key(2))) == (1, None)
+    square(2)
+    assert (number(0), loaded(square.key(2))) == (2, {"result": 4})

@@ -143,3 +143,19 @@ def test_errors_of_time_can_be_pickled_and_a_limit_is_a_number(tmp_path) -> None
         with pytest.raises(sde.OutOfTime):
             memory.map(lambda x: x, [1], time_limit=0)
         assert memory.map(lambda x: x, [1], time_limit=3600) == [1]
+
+
+@pytest.mark.parametrize("processes", [None, 2])
+def test_a_point_whose_result_is_refused_is_not_begun_late(tmp_path, processes):
+    memory = sde.Memory(tmp_path / "s")
+    wanted = [True]
+
+    @memory.cache(cache_validation_callback=lambda metadata: wanted[0], version="1")
+    def square(x):
+        return x * x
+
+    assert memory.map(square, [1, 2]) == [1, 4]
+    assert memory.map(square, [1, 2], processes=processes, time_limit=0) == [1, 4]
+    wanted[0] = False
+    with pytest.raises(sde.OutOfTime):
+        memory.map(square, [1, 2], processes=processes, time_limit=0)

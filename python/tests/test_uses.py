@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import warnings
 
@@ -80,6 +81,54 @@ def test_uses_is_seen_on_either_side_of_cache_and_when_it_comes_later(tmp_path) 
     assert above.key(1) != key
 
 
+WRAPPED = """
+import functools, sde
+def g(): return {}
+def plain(): return eval("g()")
+class A:
+    @sde.uses(g)
+    @staticmethod
+    def static(): return eval("g()")
+    @sde.uses(g)
+    @classmethod
+    def of_class(cls): return eval("g()")
+partial = sde.uses(g)(functools.partial(plain))
+native = sde.uses(g)(functools.lru_cache(plain))
+uncached = sde.uses(g)(sde.Memory(None).cache(plain))
+def f(): return {}()
+"""
+
+
+@pytest.mark.parametrize("reached", ["A.static", "A.of_class", "partial", "native", "uncached"])
+def test_uses_counts_over_objects_that_wrap_a_function(reached: str) -> None:
+    assert differ(WRAPPED.format(1, reached), WRAPPED.format(2, reached)) == {"__main__.g"}
+
+
+def test_a_function_that_was_run_takes_notes(tmp_path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+    function = memory.cache(lambda: 1)
+    key = function.key()
+    sde.uses(2)(function)
+    assert function.key() != key
+
+
+def test_an_attribute_that_a_function_or_a_member_gets_later_counts(tmp_path) -> None:
+    memory = sde.Memory(tmp_path / "s")
+
+    class Kind(enum.Enum):
+        ONE = 1
+
+    def plain(x):
+        return getattr(plain, "factor", 1) * getattr(Kind.ONE, "factor", 1) * x
+
+    function = memory.cache(plain)
+    assert function(1) == 1
+    plain.factor = 2  # type: ignore[attr-defined]
+    assert function(1) == 2
+    Kind.ONE.factor = 3  # type: ignore[attr-defined]
+    assert function(1) == 6
+
+
 def test_uses_where_it_has_no_effect_is_told() -> None:
     with pytest.warns(RuntimeWarning, match="as a decorator, or in a function's body"):
         exec("import sde\nsde.uses(1)")
@@ -88,4 +137,7 @@ def test_uses_where_it_has_no_effect_is_told() -> None:
         exec("import sde\n@sde.uses(1)\ndef f():\n sde.uses(2)\nf()\nclass A:\n @sde.uses(3)\n def m(self): pass")
     with pytest.raises(TypeError, match="memory.cache"):
         sde.uses(1)(len)
-    sde.uses(1)(functools.partial(len))
+    with pytest.raises(TypeError, match="memory.cache"):
+        sde.uses(1)(functools.partial(len))
+    with pytest.raises(TypeError, match="memory.cache"):
+        sde.uses(1)(property(lambda self: 1))

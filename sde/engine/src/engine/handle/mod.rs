@@ -411,7 +411,8 @@ impl Handle {
     }
 
     /// Notes that the run of this handle saw something that is in no key and may change: its result is not looked up.
-    fn note_uncacheable(&self) {
+    #[doc(hidden)]
+    pub fn note_uncacheable(&self) {
         if let Some(frame) = self.caller() {
             frame.dependencies.add([], true);
         }

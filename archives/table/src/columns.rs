@@ -98,8 +98,8 @@ impl Columns {
             };
             let cell = match &value.scalar {
                 Some(scalar) => scalar.clone(),
-                // Nothing was given, which is no text.
-                None if ["()", "None"].contains(&&*value.short) => continue,
+                // Nothing was given, which is no text. The variant `None` of an enum is one.
+                None if value.short == "()" || Some(value.digest) == *python::NONE => continue,
                 None => {
                     self.digest(kind, name, &value.digest, cells);
                     if !value.fields.is_empty() {

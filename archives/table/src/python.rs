@@ -1,7 +1,15 @@
 //! Objects of Python that no value of Rust is. The Python package stores each as a map of two entries: `py` is its kind,
 //! and `of` what it is made of.
 
+use std::sync::LazyLock;
+
+use sde::Data;
+use sde::key::{Digest, commit};
 use sde_archives::inspect::Decoded;
+
+/// The digest of `None`.
+pub static NONE: LazyLock<Option<Digest>> =
+    LazyLock::new(|| commit(&Data::None).ok().map(|one| one.digest()));
 
 /// The kind of such an object, and what it is made of; `None` for other maps.
 pub fn tagged(fields: &[(Decoded, Decoded)]) -> Option<(&str, &Decoded)> {

@@ -336,11 +336,15 @@ fn panics_and_transient_failures_are_seen_and_not_given() {
         }
     });
     for runs in [2, 4] {
-        let sde = program(&store).keep_failures().build().unwrap();
+        let watch = Watch::new();
+        let sde = program(&store).keep_failures();
+        let sde = sde.observer(watch.clone()).build().unwrap();
         let panics = catch_unwind(AssertUnwindSafe(|| sde.run(&app, &x(1))));
         assert!(panics.is_err() && sde.run(&app, &x(2)).is_err());
         assert_eq!(calls.get(), runs);
         ended(sde);
+        // They are made again in any case, so nobody is told how to leave them.
+        assert_eq!(repeats(&watch), []);
     }
     let sde = program(&store).build().unwrap();
     let of = |n| {

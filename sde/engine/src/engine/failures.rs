@@ -47,6 +47,8 @@ impl Run<'_> {
             made_at: failure.made_at,
             took: failure.took,
             is_given,
+            is_transient: (failure.failure.as_ref())
+                .is_some_and(|failure| failure.lasts == Failure::Transient),
         }));
     }
 }
@@ -236,9 +238,11 @@ impl Engine {
             && self.changed_dependency(&record.dependencies).is_none()
     }
 
-    /// Counts a run that failed in an earlier program, and is about to be made again.
+    /// Counts a run that failed in an earlier program, and is about to be made again. One with a transient failure is made
+    /// again in any case.
     pub(super) fn note_repeat(&self, run: &Run<'_>) {
-        let repeated = run.failure.get().filter(|seen| !seen.is_given);
+        let seen = run.failure.get();
+        let repeated = seen.filter(|seen| !seen.is_given && !seen.is_transient);
         let Some(seen) = repeated.filter(|_| run.options.policy == Policy::Use) else {
             return;
         };

@@ -33,6 +33,7 @@ pub(crate) struct SeenFailure {
     pub(super) took: Duration,
     /// Whether the call is given it.
     pub(super) is_given: bool,
+    pub(super) is_transient: bool,
 }
 
 /// Whether a failure tells of a run, and not of how it was called.

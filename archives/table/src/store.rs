@@ -86,8 +86,7 @@ pub fn damage(store: &Snapshot) -> Vec<String> {
 }
 
 /// The note on a store from which files went while it was read.
-pub const GONE: &str =
-    "files were removed each time that this was read: some of what is there may be missing";
+pub const GONE: &str = "the store was read several times, and each time files were removed meanwhile: some entries may be missing";
 
 /// Whether this user may not read a file of a store. That is found out by trying: permissions are more than a mode.
 /// The medium opens regular files only: opening a pipe would never return.
